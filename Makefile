@@ -1,0 +1,49 @@
+# make demo   sets everything up in .venv and runs the main job
+# make test   sets everything up and runs the tests
+# make lint   ruff and pyright
+# make bench  accuracy against measured runs, and speed
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
+
+.PHONY: demo test lint bench format lock clean
+
+demo: $(VENV)/.ready
+	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
+
+test: $(VENV)/.ready-dev
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/.ready-dev
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/accuracy.py memory
+	$(BIN)/python benchmarks/accuracy.py training
+
+format: $(VENV)/.ready-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shardwise needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready requirements-dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+# Pins every dependency with hashes for all platforms; needs uv.
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis

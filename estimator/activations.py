@@ -1,0 +1,131 @@
+"""Bytes that one block keeps for its backward pass, from what each operator saves.
+
+The figures per operator follow from what autograd saves in the two implementations that matter: Hugging Face modules as
+shipped ('eager') and one-kernel norms and activations ('fused': Liger, Transformer Engine, Apex). Attention is
+FlashAttention's: q, k, v, the output, and a fp32 log-sum-exp per head (Dao et al. 2022, algorithm 1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from estimator.architecture import Architecture, Block
+from estimator.job import Job
+from estimator.layouts import RECOMPUTE, Layouts
+from estimator.stages import Floats
+
+# Elements of `activation_bytes` that one norm keeps, per element of its input. RMSNorm as shipped keeps its input in
+# fp32 (two elements), the normalised value and the output (LlamaRMSNorm); Gemma's keeps one half more for its fp32
+# product with 1 + w (Gemma2RMSNorm). A fused norm keeps input and output; LayerNorm is one kernel in PyTorch.
+_NORM_EAGER = 4.0
+_NORM_GEMMA_EAGER = 4.5
+_NORM_FUSED = 2.0
+
+
+def norm_elements(architecture: Architecture, eager: bool) -> float:
+    if architecture.norm == "layernorm" or not eager:
+        return _NORM_FUSED
+    return _NORM_GEMMA_EAGER if architecture.gemma_norm else _NORM_EAGER
+
+
+def saved_elements(architecture: Architecture, block: Block, eager: bool) -> tuple[float, float, float]:
+    """Elements per token that one block saves: (whole on every tensor rank, split by tp, split by etp).
+
+    Attention's fp32 statistics count as two elements per head. With sequence parallelism the first part is split too.
+    """
+    hidden = architecture.hidden
+    per_norm = norm_elements(architecture, eager)
+    norms = block.norms * per_norm
+    if block.norms == 4 and not eager:
+        norms = 6.0  # A post-norm's output only feeds the residual sum, so it is not kept.
+    whole = norms * hidden
+    split = 0.0
+    expert = 0.0
+    if block.mixer == "attention":
+        q, kv, v = block.heads * block.head_dim, block.kv_heads * block.head_dim, block.kv_heads * block.v_head_dim
+        out = block.heads * block.v_head_dim
+        split += q + out + kv + v + 2 * block.heads
+        if block.fused_qkv:
+            # v is a view that keeps the whole projection alive, and the output is copied (Phi3Attention).
+            split += q + kv + out
+        if block.qk_norm:
+            split += (q + kv) * (per_norm - 1.0)
+    elif block.mixer == "mla":
+        q, out = block.heads * block.head_dim, block.heads * block.v_head_dim
+        latent = block.kv_lora_rank + block.rope_head_dim
+        q_latent = sum(m.outputs for m in block.matrices if m.name == "q_a_proj")
+        # q and k of every head, the up-projection's output (whose view v is), v and the output each with a contiguous copy,
+        # and the compressed latents with their norms (DeepseekV2Attention).
+        up = out + q - block.heads * block.rope_head_dim
+        split += 2 * q + up + 3 * out + 2 * block.heads
+        whole += latent + block.kv_lora_rank * (per_norm - 1.0) + q_latent * per_norm
+    elif block.mixer in ("mamba1", "mamba2", "linear_attention"):
+        # Input, convolution output, gate, scan output and gated norm of the inner width (mamba_ssm's fused scan).
+        split += block.ssm_inner * 6.0
+    if block.feed == "dense":
+        split += _feed_elements(block.ffn_width, block.gated, eager, architecture.activation)
+    elif block.feed == "moe":
+        width = block.top_k * block.expert_width
+        # Experts run as grouped matmuls on permuted tokens: the copies going in and coming out are kept as well.
+        expert += 4.0 * width if block.gated else _feed_elements(width, False, eager, architecture.activation)
+        whole += 2.0 * block.top_k * hidden + 2.0 * block.experts
+        split += _feed_elements(block.shared_width, block.gated, eager, architecture.activation)
+    return whole, split, expert
+
+
+def _feed_elements(width: float, gated: bool, eager: bool, activation: str) -> float:
+    """Gated: gate, up, act(gate) and the product (the fused kernel recomputes act). Plain: before and after act."""
+    if gated:
+        return width * (4.0 if eager else 3.0)
+    # NewGELUActivation keeps x, x / 2, tanh, 1 + tanh and the product.
+    tanh_by_hand = activation in ("gelu_new", "gelu_fast") and eager
+    return width * (5.0 if tanh_by_hand else 2.0)
+
+
+def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
+    whole, split, expert = saved_elements(job.architecture, block, job.framework.activation == "eager")
+    tokens = micro_batch_tokens(job, layouts)
+    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
+    size = job.activation_bytes * tokens * (whole / outside + split / layouts.tp + expert / layouts.tp)
+    if job.training.attention == "eager" and block.heads:
+        size = size + _score_bytes(job, block, layouts, tokens)
+    if job.architecture.dropout:
+        size = size + tokens * job.architecture.hidden * 2.0 / outside
+    return size
+
+
+def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Floats:
+    """The attention matrix that eager attention keeps: scores after softmax in fp32 and in 16 bits, per head."""
+    span = job.seq_len if block.window is None else min(job.seq_len, block.window)
+    return tokens * span * block.heads / layouts.tp * (4.0 + job.activation_bytes)
+
+
+def kept_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """Bytes that one block keeps until its backward pass under each candidate's recompute mode (block:N apart)."""
+    everything = block_bytes(job, block, layouts)
+    tokens = micro_batch_tokens(job, layouts)
+    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
+    boundary = job.activation_bytes * tokens * job.architecture.hidden / outside
+    selective = everything - _dropped_by_selective(job, block, layouts, everything, tokens)
+    mode = layouts.recompute
+    kept = np.where(mode == RECOMPUTE.index("full"), boundary, everything)
+    return np.where(mode == RECOMPUTE.index("selective"), selective, kept)
+
+
+def _dropped_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats, tokens: Floats) -> Floats:
+    """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps every other matmul output."""
+    if job.framework.selective == "ops":
+        return everything * 0.5
+    if job.framework.selective == "none" or not block.heads:
+        return np.zeros(len(layouts))
+    core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp
+    if job.training.attention == "eager":
+        core = core + _score_bytes(job, block, layouts, tokens)
+    return np.minimum(core, everything)
+
+
+def micro_batch_tokens(job: Job, layouts: Layouts) -> Floats:
+    """Tokens of one micro-batch that one context-parallel rank holds; shape (n,)."""
+    sequences = layouts.micro_batch * job.sequences_per_sample
+    return sequences * (job.seq_len / layouts.cp)

@@ -1,0 +1,102 @@
+"""Fills what a Plan leaves open, and says so: every value that the user did not give becomes an Assumption."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from estimator.architecture import Architecture
+from estimator.hardware import Accelerator
+from estimator.job import Assumption
+from estimator.plan import Plan
+
+# Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for
+# pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
+_FINETUNE_BATCH = 128
+_PRETRAIN_TOKENS = 4_194_304
+_SEQ_LEN = 4096
+
+
+def fill(plan: Plan, architecture: Architecture, accelerator: Accelerator, count: int) -> tuple[Plan, list[Assumption]]:
+    """The plan with a complete workload, and the assumptions made. `count` is the number of devices."""
+    training = plan.training
+    given = training.model_fields_set
+    assumed: list[Assumption] = []
+    changes: dict[str, Any] = {}
+
+    def assume(name: str, value: Any, why: str) -> None:
+        changes[name] = value
+        assumed.append(Assumption(f"workload.{name}", value, why))
+
+    if training.framework == "auto":
+        assume("framework", *choose_framework(plan, accelerator, count))
+    seq_len = training.seq_len
+    if seq_len is None:
+        seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
+        assume("seq_len", seq_len, "a common length" if seq_len == _SEQ_LEN else "the model's context")
+    if training.global_batch is None:
+        batch, why = _global_batch(plan, seq_len, count)
+        assume("global_batch", batch, why)
+    if "precision" not in given:
+        assume("precision", *_precision(accelerator))
+    for name, why in _PLAIN_DEFAULTS.items():
+        if name not in given:
+            assumed.append(Assumption(f"workload.{name}", getattr(training, name), why))
+    if training.method in ("lora", "qlora", "dora", "pissa"):
+        for name in ("rank", "alpha", "targets"):
+            if "lora" not in given or name not in training.lora.model_fields_set:
+                assumed.append(Assumption(f"workload.lora.{name}", getattr(training.lora, name), "the usual default"))
+    return plan.patch({"workload": changes}), assumed
+
+
+_PLAIN_DEFAULTS = {
+    "stage": "supervised fine-tuning is the most common run",
+    "method": "all weights are trained unless an adapter is named",
+    "optimizer": "the usual optimizer",
+    "packing": "every sequence is taken to be full",
+    "attention": "the kernel that frameworks choose where they can",
+    "fused_loss": "as the framework does by default",
+    "compile": "frameworks leave it off by default",
+    "epochs": "one pass over the data",
+}
+
+
+def _global_batch(plan: Plan, seq_len: int, count: int) -> tuple[int, str]:
+    """A batch that every data-parallel size dividing `count` divides."""
+    layout = plan.layout
+    if plan.training.stage == "pretrain":
+        wanted, why = max(1, _PRETRAIN_TOKENS // seq_len), "about 4M tokens a step, as in the Llama 2 paper"
+    else:
+        wanted, why = _FINETUNE_BATCH, "a common batch for fine-tuning"
+    unit = (layout.dp or count) * (plan.training.micro_batch or 1)
+    return unit * math.ceil(wanted / unit), f"{why}, rounded up to a multiple of {unit}"
+
+
+def _precision(accelerator: Accelerator) -> tuple[str, str]:
+    if accelerator.peak_flops.get("bf16"):
+        return "bf16", "the usual training precision"
+    if accelerator.peak_flops.get("fp16"):
+        return "fp16", f"{accelerator.name} has no bf16 matmuls"
+    return "fp32", f"{accelerator.name} has no 16-bit matrix rate in the catalogue"
+
+
+def choose_framework(plan: Plan, accelerator: Accelerator, count: int) -> tuple[str, str]:
+    """A framework that runs on the device and can express what the plan fixes, and why."""
+    by_vendor = {
+        "Google": ("maxtext", "the usual framework on TPUs"),
+        "AWS": ("neuronx", "the framework for Trainium and Inferentia"),
+        "Apple": ("mlx", "the framework for Apple silicon"),
+        "Intel": ("optimum-habana", "the usual framework on Gaudi"),
+    }
+    if accelerator.vendor in by_vendor and accelerator.family != "CPU":
+        return by_vendor[accelerator.vendor]
+    layout = plan.layout
+    split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
+    megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
+    if split:
+        return megatron, "tensor, pipeline, context or expert parallelism is asked for"
+    if plan.training.stage == "pretrain" and count > 1:
+        return megatron, "pretraining at this scale usually runs on it"
+    if count > 1:
+        return "deepspeed", "the usual choice for fine-tuning on several devices"
+    return "hf-trainer", "the usual choice on one device"

@@ -1,0 +1,88 @@
+"""Devices, nodes and networks as plain numbers in SI units; `knowledge` makes them from its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Topology = Literal["switch", "mesh", "torus", "pcie", "none"]
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One device as a framework sees it.
+
+    `peak_flops` holds dense matrix rates in FLOP/s by precision (only those that the device has). Bandwidths are
+    bytes/s in one direction; `scaleup_bandwidth` is all links of the device together, `peer_bandwidth` what one pair
+    of devices gets (equal to it behind a switch). `usable_bytes` is what a process can really allocate.
+    """
+
+    id: str
+    name: str
+    vendor: str
+    family: str
+    memory_bytes: float
+    usable_bytes: float
+    memory_bandwidth: float
+    peak_flops: dict[str, float]
+    vector_flops: float
+    scaleup_link: str
+    scaleup_bandwidth: float
+    peer_bandwidth: float
+    scaleup_domain: int
+    topology: Topology
+    per_node: int
+    host_bandwidth: float
+    tdp_w: float | None
+    cores: int | None = None
+    form_factor: str = ""
+    year: int | None = None
+    source: str = ""
+    notes: str = ""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network between nodes: bytes/s one way per node over all its ports, and the one-way latency of a message."""
+
+    name: str
+    bandwidth_per_node: float
+    latency_s: float
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`count` accelerators in nodes of `per_node`, joined by `network` (None when there is one node)."""
+
+    accelerator: Accelerator
+    count: int
+    per_node: int
+    network: Network
+
+    @property
+    def nodes(self) -> int:
+        return -(-self.count // self.per_node)
+
+
+@dataclass(frozen=True)
+class Price:
+    """A rentable (or owned) machine. `usd_per_hour` is for the whole instance of `count` accelerators, on demand."""
+
+    provider: str
+    instance: str
+    accelerator: str
+    count: int
+    usd_per_hour: float | None
+    spot_usd_per_hour: float | None
+    price_date: str | None
+    region: str | None = None
+    capex_usd: float | None = None
+    power_kw: float | None = None
+    network: str = ""
+    network_bandwidth_per_node: float | None = None
+    vcpus: int | None = None
+    ram_bytes: float | None = None
+    source: str = ""
+    notes: str = ""
+    extra: dict[str, str] = field(default_factory=dict)

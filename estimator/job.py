@@ -1,0 +1,136 @@
+"""A Plan with every name looked up and every gap filled: what the formulas work on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from estimator.architecture import Architecture
+from estimator.hardware import Machine
+from estimator.plan import Plan, Training
+from estimator.profile import Calibration, Framework, OptimizerFacts
+
+# Sequences that one sample stands for: a preference pair is a chosen and a rejected answer (TRL, DPOTrainer).
+_PAIRED_STAGES = ("dpo", "orpo", "simpo", "ipo", "rm")
+# Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
+_REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
+# LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py, freeze_trainable_layers).
+FREEZE_LAYERS = 2
+_ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
+# Bytes of one element as the matmul reads it.
+_COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A value that the user did not give."""
+
+    field: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as given."""
+
+    plan: Plan
+    architecture: Architecture
+    machine: Machine
+    framework: Framework
+    optimizer: OptimizerFacts
+    calibration: Calibration
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def training(self) -> Training:
+        return self.plan.training
+
+    @cached_property
+    def seq_len(self) -> int:
+        assert self.training.seq_len is not None
+        return self.training.seq_len
+
+    @cached_property
+    def global_batch(self) -> int:
+        assert self.training.global_batch is not None
+        return self.training.global_batch
+
+    @cached_property
+    def sequences_per_sample(self) -> int:
+        return 2 if self.training.stage in _PAIRED_STAGES else 1
+
+    @cached_property
+    def uses_adapters(self) -> bool:
+        return self.training.method in _ADAPTER_METHODS
+
+    @cached_property
+    def trained_layer_share(self) -> float:
+        """Part of the layers that the backward pass reaches: all, except where only the last few are trained."""
+        return min(1.0, FREEZE_LAYERS / self.architecture.layers) if self.training.method == "freeze" else 1.0
+
+    @cached_property
+    def quantised(self) -> bool:
+        return self.training.method == "qlora"
+
+    @cached_property
+    def has_reference(self) -> bool:
+        """A separate frozen copy of the policy: adapters are switched off instead (PEFT, disable_adapter)."""
+        return self.training.stage in _REFERENCED_STAGES and not self.uses_adapters
+
+    @cached_property
+    def fused_loss(self) -> bool:
+        choice = self.training.fused_loss
+        return self.framework.fused_loss if choice == "auto" else bool(choice)
+
+    @cached_property
+    def compute_bytes(self) -> float:
+        """Bytes per element that the blocks' matmuls read."""
+        return _COMPUTE_BYTES[self.training.precision]
+
+    @cached_property
+    def updated_bytes(self) -> float:
+        """Bytes per element of what the optimizer updates: the master copy, or the weights where there is none."""
+        return self.framework.master_bytes or self.framework.weight_bytes
+
+    @cached_property
+    def activation_bytes(self) -> int:
+        """Bytes per element of activations between operators: 16 bits unless everything runs in 32."""
+        return 4 if self.training.precision in ("fp32", "tf32") else 2
+
+    @cached_property
+    def tokens_per_step(self) -> int:
+        return self.global_batch * self.sequences_per_sample * self.seq_len
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Optimizer steps of the whole run; None when the size of the data is not known."""
+        tokens = self.training.dataset_tokens
+        return None if tokens is None else math.ceil(tokens * self.training.epochs / self.tokens_per_step)
+
+    @cached_property
+    def peak_flops(self) -> float:
+        """Dense matrix rate in FLOP/s of the precision the blocks run in."""
+        return precision_peak(self.machine.accelerator.peak_flops, self.training.precision)
+
+    @cached_property
+    def head_peak_flops(self) -> float:
+        """Rate of the output head, which stays in 16 bits when the blocks run in fewer."""
+        precision = self.training.precision if self.compute_bytes >= self.activation_bytes else "bf16"
+        return precision_peak(self.machine.accelerator.peak_flops, precision)
+
+
+def precision_peak(peaks: dict[str, float], precision: str) -> float:
+    """The rate of `precision`, or of the nearest wider kind the device has; 0 when it has none."""
+    wider = {
+        "nvfp4": ("nvfp4", "fp4", "fp8", "bf16"),
+        "mxfp8": ("mxfp8", "fp8", "bf16"),
+        "fp8": ("fp8", "bf16"),
+        "bf16": ("bf16",),
+        "fp16": ("fp16",),
+        "tf32": ("tf32", "fp32"),
+        "fp32": ("fp32",),
+    }
+    return next((peaks[kind] for kind in wider[precision] if peaks.get(kind)), 0.0)

@@ -1,0 +1,96 @@
+"""Candidate layouts as a structure of arrays: one entry a candidate, one array a field."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+RECOMPUTE = ("none", "selective", "full", "block")
+OFFLOAD = ("none", "optimizer", "params", "activations")
+SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "gpipe", "dualpipe")
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """n candidate layouts; every field has shape (n,) and dtype int64.
+
+    `recompute`, `offload` and `schedule` index RECOMPUTE, OFFLOAD and SCHEDULES; `recompute_layers` is the N of block:N
+    (layers per pipeline stage whose activations are recomputed). `shard_group` is how many devices share one copy of
+    what ZeRO shards. `grad_accum` is micro-batches per step.
+    """
+
+    tp: Ints
+    sequence_parallel: Ints
+    pp: Ints
+    vpp: Ints
+    schedule: Ints
+    cp: Ints
+    ep: Ints
+    etp: Ints
+    dp: Ints
+    zero_stage: Ints
+    shard_group: Ints
+    recompute: Ints
+    recompute_layers: Ints
+    offload: Ints
+    micro_batch: Ints
+    grad_accum: Ints
+
+    def __len__(self) -> int:
+        return len(self.tp)
+
+    def take(self, index: NDArray[Any]) -> Layouts:
+        """The candidates that `index` (integers or a mask) selects."""
+        return Layouts(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Candidate `index` as the fields of a Plan's layout."""
+        value = {field.name: int(getattr(self, field.name)[index]) for field in fields(self)}
+        return {
+            "tp": value["tp"],
+            "sequence_parallel": bool(value["sequence_parallel"]),
+            "pp": value["pp"],
+            "vpp": value["vpp"],
+            "schedule": SCHEDULES[value["schedule"]],
+            "cp": value["cp"],
+            "ep": value["ep"],
+            "etp": value["etp"],
+            "dp": value["dp"],
+            "zero_stage": value["zero_stage"],
+            "shard_group": value["shard_group"] if value["shard_group"] != value["dp"] * value["cp"] else None,
+            "recompute": recompute_name(value["recompute"], value["recompute_layers"]),
+            "offload": OFFLOAD[value["offload"]],
+        }
+
+    def summary(self, index: int) -> str:
+        """Candidate `index` in one short line, leaving out what is 1 or none."""
+        row = self.row(index)
+        parts = [f"{name.upper()} {row[name]}" for name in ("tp", "pp", "vpp", "cp", "ep") if row[name] > 1]
+        parts.append(f"DP {row['dp']}")
+        parts.append(f"ZeRO-{row['zero_stage']}")
+        if row["shard_group"]:
+            parts.append(f"sharded over {row['shard_group']}")
+        parts.append("no recompute" if row["recompute"] == "none" else f"{row['recompute']} recompute")
+        if row["offload"] != "none":
+            parts.append(f"{row['offload']} offloaded")
+        parts.append(f"micro-batch {int(self.micro_batch[index])}")
+        return ", ".join(parts)
+
+
+def concatenate(parts: list[Layouts]) -> Layouts:
+    return Layouts(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Layouts)})
+
+
+def recompute_code(name: str) -> tuple[int, int]:
+    """'full' as (index into RECOMPUTE, 0); 'block:4' as (index of block, 4)."""
+    match = re.fullmatch(r"block:([0-9]+)", name)
+    return (RECOMPUTE.index("block"), int(match[1])) if match else (RECOMPUTE.index(name), 0)
+
+
+def recompute_name(code: int, layers: int) -> str:
+    return f"block:{layers}" if RECOMPUTE[code] == "block" else RECOMPUTE[code]

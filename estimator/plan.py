@@ -1,0 +1,249 @@
+"""The Plan: one document that says what to run, on what, how split, and to what end.
+
+Every field is optional except the model, and what is left out is filled by `estimator.defaults` (and, for the layout,
+by the search) and named as an assumption. `Plan.given()` is exactly what the user said.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from estimator.errors import PlanError, nearest
+
+Framework = Literal[
+    "auto", "hf-trainer", "fsdp1", "fsdp2", "ddp", "deepspeed", "megatron-lm", "megatron-bridge", "megatron-deepspeed",
+    "nemo", "nemo-automodel", "mlperf-nemo", "primus", "torchtitan", "torchtune", "llm-foundry", "litgpt", "nanotron",
+    "fms-fsdp", "kempnerforge", "axolotl", "ms-swift", "unsloth", "levanter", "maxtext", "pathways", "neuronx",
+    "optimum-habana", "llmboost", "mlx", "pytorch",
+]  # fmt: skip
+Stage = Literal["pretrain", "sft", "dpo", "ppo", "grpo", "kto", "orpo", "simpo", "ipo", "rm"]
+Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]
+Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4"]
+Optimizer = Literal[
+    "adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon", "adam_mini",
+    "lomo",
+]  # fmt: skip
+Objective = Literal["throughput", "cost", "time", "memory"]
+WeightDtype = Literal["bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4"]
+
+_SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_COUNT = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
+
+
+def parse_count(value: object) -> object:
+    """'1B', '300M', '1.5T', '52k', '1_000' and '2e9' as numbers; anything else is left for pydantic to judge."""
+    if isinstance(value, str) and (match := _COUNT.fullmatch(value.strip())):
+        digits = match[1].replace("_", "").replace(",", "")
+        return float(digits) * _SUFFIXES.get(match[2].lower(), 1.0)
+    return value
+
+
+Amount = Annotated[float, BeforeValidator(parse_count)]
+
+
+class Part(BaseModel):
+    """A section of the Plan: unknown fields are refused, values are re-checked on assignment never made (frozen)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Lora(Part):
+    rank: int = Field(16, ge=1, le=4096, description="Adapter rank.")
+    alpha: float = Field(32, gt=0, description="Adapter scale numerator.")
+    targets: str = Field("all-linear", description="all-linear, attention, mlp, or module names joined by commas.")
+
+
+class Training(Part):
+    kind: Literal["training"] = "training"
+    framework: Framework = Field("auto", description="Training framework; auto chooses one the plan can run on.")
+    software_version: str | None = Field(None, description="Version of the framework, where known.")
+    stage: Stage = Field("sft", description="What the run does: pretraining, fine-tuning or preference training.")
+    method: Method = Field("full", description="Which weights are trained.")
+    lora: Lora = Field(default_factory=Lora, description="Adapter settings of lora, qlora, dora and pissa.")
+    precision: Precision = Field("bf16", description="Compute precision of the matmuls.")
+    optimizer: Optimizer = "adamw"
+    seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
+    packing: bool = Field(True, description="Short samples are packed to full sequences.")
+    micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
+    global_batch: int | None = Field(None, ge=1, le=100_000_000, description="Sequences per optimizer step.")
+    attention: Literal["flash", "eager", "sdpa", "flash3"] = "flash"
+    fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
+    compile: bool = False
+    dataset_tokens: Amount | None = Field(None, gt=0, le=1e18, description="Tokens in the data set, e.g. 1B.")
+    epochs: float = Field(1, gt=0, le=1e6)
+
+
+class Inference(Part):
+    kind: Literal["inference"]
+    input_len: int = Field(1024, ge=1, le=100_000_000, description="Prompt tokens per request.")
+    output_len: int = Field(256, ge=1, le=100_000_000, description="Generated tokens per request.")
+    concurrency: int | None = Field(None, ge=1, le=10_000_000, description="Requests in flight.")
+    request_rate: float | None = Field(None, gt=0, le=1e9, description="Requests per second.")
+    weight_dtype: WeightDtype = "bf16"
+    kv_dtype: Literal["bf16", "fp16", "fp8", "int8"] = "bf16"
+    engine: Literal["vllm", "sglang", "trtllm", "llamacpp", "hf"] = "vllm"
+    scenario: Literal["offline", "server", "interactive", "single-stream"] = "server"
+    ttft_slo_ms: float | None = Field(None, gt=0)
+    tpot_slo_ms: float | None = Field(None, gt=0)
+
+
+class Cluster(Part):
+    accelerator: str | None = Field(None, description="Accelerator id or name, e.g. h100-sxm.")
+    count: int | None = Field(None, ge=1, le=1_000_000, description="Accelerators in the run.")
+    per_node: int | None = Field(None, ge=1, le=4096, description="Accelerators per node.")
+    interconnect: str = Field("auto", description="Network between nodes, e.g. ib-ndr-400x8, roce-100x1, efa-v3.")
+
+
+class Layout(Part):
+    tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size.")
+    sequence_parallel: bool | None = Field(None, description="Megatron sequence parallelism within the tp group.")
+    pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size.")
+    vpp: int | None = Field(None, ge=1, le=256, description="Virtual pipeline stages per device (interleaving).")
+    schedule: Literal["1f1b", "interleaved", "zero-bubble", "gpipe", "dualpipe"] | None = None
+    cp: int | None = Field(None, ge=1, le=4096, description="Context parallel size.")
+    ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size.")
+    etp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size inside experts.")
+    dp: int | None = Field(None, ge=1, le=1_000_000, description="Data parallel size.")
+    zero_stage: int | None = Field(None, ge=0, le=3, description="ZeRO stage; FSDP full shard is 3.")
+    shard_group: int | None = Field(None, ge=1, le=1_000_000, description="HSDP: devices per shard group.")
+    recompute: str | None = Field(None, description="none, selective, full or block:N.")
+    offload: Literal["none", "optimizer", "params", "activations"] | None = Field(None, description="To host memory.")
+
+    @field_validator("recompute")
+    @classmethod
+    def _recompute_is_known(cls, value: str | None) -> str | None:
+        if value is None or value in ("none", "selective", "full") or re.fullmatch(r"block:[0-9]{1,4}", value):
+            return value
+        raise ValueError(f"{value!r} is not a recompute mode; valid: none selective full block:N")
+
+
+class Goal(Part):
+    objective: Objective = Field("throughput", description="What the best layout is best at.")
+    deadline_h: float | None = Field(None, gt=0, description="Hours until the run must be done.")
+    budget_usd: Amount | None = Field(None, gt=0, description="Most the run may cost.")
+    provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
+
+
+class Plan(Part):
+    name: str | None = Field(None, max_length=200)
+    model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
+    workload: Annotated[Training | Inference, Field(discriminator="kind")] = Field(default_factory=Training)
+    cluster: Cluster = Field(default_factory=Cluster)
+    layout: Layout = Field(default_factory=Layout)
+    goal: Goal = Field(default_factory=Goal)
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Self:
+        """A Plan from plain data. Raises PlanError naming the field, the problem and the valid values."""
+        data = copy.deepcopy(dict(data))
+        workload = data.get("workload")
+        if isinstance(workload, dict):
+            workload.setdefault("kind", "training")
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise plan_error(error, cls) from None
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Self:
+        """A Plan from YAML (or JSON, which YAML contains)."""
+        import yaml
+
+        try:
+            data = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise PlanError("plan", f"is not readable YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(data, dict):
+            raise PlanError("plan", "must be a mapping with at least a model", ["model: meta-llama/Llama-3.1-8B"])
+        return cls.parse(data)
+
+    def given(self) -> dict[str, Any]:
+        """Only what was set, as plain data; parsing it again gives an equal Plan with the same gaps."""
+        data = self.model_dump(mode="json", exclude_unset=True)
+        workload = data.get("workload")
+        if isinstance(workload, dict) and set(workload) <= {"kind"} and workload.get("kind") == "training":
+            del data["workload"]
+        return data
+
+    def to_yaml(self) -> str:
+        import yaml
+
+        return yaml.safe_dump(self.given(), sort_keys=False, allow_unicode=True)
+
+    def patch(self, changes: Mapping[str, Any]) -> Self:
+        """A new Plan with `changes` laid over this one.
+
+        Keys are dotted names ('cluster.count') or nested mappings; None takes a value back, so that it is chosen again.
+        """
+        return type(self).parse(merge(self.given(), changes))
+
+    @property
+    def training(self) -> Training:
+        """The workload of a training plan; raises PlanError for a serving plan."""
+        if isinstance(self.workload, Training):
+            return self.workload
+        raise PlanError("workload.kind", "this needs a training plan, but the plan is for inference", ["training"])
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`changes` (nested or dotted) laid over `base`; None removes. Lists and model configs are replaced whole."""
+    result = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        head, _, rest = str(key).partition(".")
+        if rest:
+            value = {rest: value}
+        if value is None:
+            result.pop(head, None)
+        elif isinstance(value, Mapping) and head != "model":
+            inner = result.get(head)
+            result[head] = merge(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            result[head] = value
+    return result
+
+
+def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "") -> PlanError:
+    """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
+    problem = error.errors(include_url=False)[0]
+    path = [str(step) for step in problem["loc"] if step not in ("training", "inference")]
+    field = prefix + ".".join(path) if path else prefix.rstrip(".") or "plan"
+    more = error.error_count() - 1
+    tail = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
+    context = problem.get("ctx", {})
+    match problem["type"]:
+        case "extra_forbidden":
+            choices = _fields_at(model, path[:-1])
+            return PlanError(field, f"there is no such field{tail}", nearest(path[-1], choices))
+        case "missing":
+            return PlanError(field, f"is required{tail}")
+        case "literal_error":
+            choices = re.findall(r"'([^']+)'", str(context.get("expected", "")))
+            close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > 16 else len(choices))
+            return PlanError(field, f"{problem['input']!r} is not one of the known values{tail}", close)
+        case "union_tag_invalid":
+            return PlanError(f"{field}.kind", f"{context.get('tag')!r} is unknown{tail}", ["training", "inference"])
+        case "value_error":
+            return PlanError(field, str(context["error"]) + tail)
+    shown = repr(problem["input"])
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    message = problem["msg"][0].lower() + problem["msg"][1:]
+    return PlanError(field, f"got {shown}, but the {message}{tail}")
+
+
+def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
+    """Names of the fields of the section that `path` leads to."""
+    fields = model.model_fields
+    for step in path:
+        if step == "workload":
+            fields = Training.model_fields | Inference.model_fields
+            continue
+        annotation = fields[step].annotation if step in fields else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            fields = annotation.model_fields
+    return list(fields)

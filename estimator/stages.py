@@ -1,0 +1,95 @@
+"""How a model's layers, embedding and head spread over pipeline stages, and how parameters split within a stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimator.architecture import Architecture, Block, Matrix
+from estimator.job import Job
+from estimator.layouts import Ints, Layouts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StageShape:
+    """One pipeline stage of each candidate: arrays of shape (n,), `layers[k]` counts the layers of block kind k."""
+
+    stage: Ints
+    layers: tuple[Floats, ...]
+    has_embedding: Floats
+    has_head: Floats
+
+    @property
+    def layer_count(self) -> Floats:
+        return np.sum(self.layers, axis=0)
+
+
+def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> StageShape:
+    """Layers are dealt in order, as evenly as can be, the longer stages first."""
+    base, longer = architecture.layers // layouts.pp, architecture.layers % layouts.pp
+    start = stage * base + np.minimum(stage, longer)
+    stop = start + base + (stage < longer)
+    pattern = np.asarray(architecture.pattern)
+    counts = []
+    for kind in range(len(architecture.blocks)):
+        before = np.concatenate([[0], np.cumsum(pattern == kind)])
+        counts.append((before[stop] - before[start]).astype(np.float64))
+    return StageShape(
+        stage=stage,
+        layers=tuple(counts),
+        has_embedding=(stage == 0).astype(np.float64),
+        has_head=(stage == layouts.pp - 1).astype(np.float64),
+    )
+
+
+def shard(matrix: Matrix, layouts: Layouts) -> Floats:
+    """Into how many parts tensor and expert parallelism cut the copies of a matrix on one device's stage."""
+    if matrix.role == "expert":
+        return (layouts.ep * layouts.etp).astype(np.float64)
+    if matrix.split == "none":
+        return np.ones(len(layouts))
+    return layouts.tp.astype(np.float64)
+
+
+def block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
+    """Parameters of one block on one device as (dense, routed experts). Vectors and routers are replicated over tp."""
+    dense = np.full(len(layouts), float(block.vector_parameters))
+    experts = np.zeros(len(layouts))
+    for matrix in block.matrices:
+        part = matrix.parameters / shard(matrix, layouts)
+        if matrix.role == "expert":
+            experts += part
+        else:
+            dense += part
+    return dense, experts
+
+
+def adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """LoRA parameters of one block on one device: rank x (inputs + outputs) of each target, cut like its matrix.
+
+    LoRA, Hu et al. 2021, section 4.1. DoRA adds a magnitude per output (Liu et al. 2024, equation 5).
+    """
+    if not job.uses_adapters:
+        return np.zeros(len(layouts))
+    total = np.zeros(len(layouts))
+    rank = job.training.lora.rank
+    magnitude = 1 if job.training.method == "dora" else 0
+    for matrix in lora_targets(job, block):
+        size = matrix.copies * (rank * (matrix.inputs + matrix.outputs) + magnitude * matrix.outputs)
+        total += size / shard(matrix, layouts)
+    return total
+
+
+def lora_targets(job: Job, block: Block) -> list[Matrix]:
+    """The block's matrices that carry an adapter. 'all-linear' leaves out the router, as PEFT does."""
+    wanted = job.training.lora.targets.strip()
+    roles = {"all-linear": ("attention", "mlp", "expert", "shared_expert", "ssm"), "attention": ("attention",)}
+    roles["mlp"] = ("mlp", "expert", "shared_expert")
+    if wanted in roles:
+        return [matrix for matrix in block.matrices if matrix.role in roles[wanted]]
+    names = {name.strip() for name in wanted.split(",")}
+    return [matrix for matrix in block.matrices if matrix.name in names]

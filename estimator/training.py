@@ -1,0 +1,129 @@
+"""One call from a job and its candidate layouts to memory, time and throughput; a single estimate is a batch of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from estimator.job import Job
+from estimator.layouts import Layouts
+from estimator.memory import Memory, device_memory, stage_memory
+from estimator.schedule import Step, step_time
+from estimator.stages import Floats, stage_shape
+
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Everything estimated for n candidates; arrays of shape (n,), bytes per device, seconds per optimizer step."""
+
+    job: Job
+    layouts: Layouts
+    memory: Memory
+    fullest_stage: np.ndarray
+    step: Step
+
+    @property
+    def low_bytes(self) -> Floats:
+        return self.memory.total / (1.0 + self.job.calibration.memory_spread)
+
+    @property
+    def high_bytes(self) -> Floats:
+        return self.memory.total * (1.0 + self.job.calibration.memory_spread)
+
+    @property
+    def fits(self) -> np.ndarray:
+        """The upper end of the interval is within what the device can allocate."""
+        return self.high_bytes <= self.job.machine.accelerator.usable_bytes
+
+    @property
+    def low_s(self) -> Floats:
+        return self.step.seconds / (1.0 + self.job.calibration.time_spread)
+
+    @property
+    def high_s(self) -> Floats:
+        return self.step.seconds * (1.0 + self.job.calibration.time_spread)
+
+    @property
+    def tokens_per_s(self) -> Floats:
+        return self.job.tokens_per_step / self.step.seconds
+
+    @property
+    def mfu(self) -> Floats:
+        return self.step.model_flop / (self.step.seconds * self.job.peak_flops)
+
+    @property
+    def hfu(self) -> Floats:
+        return self.step.hardware_flop / (self.step.seconds * self.job.peak_flops)
+
+
+def estimate(job: Job, layouts: Layouts) -> Estimates:
+    memory, stage = device_memory(job, layouts)
+    return Estimates(job, layouts, memory, stage, step_time(job, layouts))
+
+
+def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:
+    """Memory of every pipeline stage of a single candidate."""
+    rows = []
+    for index in range(int(layouts.pp[0])):
+        stage = np.array([index])
+        memory = stage_memory(job, layouts, stage)
+        rows.append(
+            {
+                "stage": index,
+                "layers": int(stage_shape(job.architecture, layouts, stage).layer_count[0]),
+                "per_device_bytes": float(memory.total[0]),
+                "components": {name: float(value[0]) for name, value in memory.components.items()},
+            }
+        )
+    return rows
+
+
+_BOTTLENECKS = {
+    "compute": ("forward", "backward", "recompute", "extra_models"),
+    "tensor-parallel communication": ("tensor_parallel",),
+    "context-parallel communication": ("context_parallel",),
+    "expert-parallel communication": ("expert_parallel",),
+    "data-parallel communication": ("data_parallel",),
+    "pipeline communication": ("pipeline",),
+    "pipeline bubble": ("bubble",),
+    "optimizer step": ("optimizer",),
+    "host": ("host",),
+}
+
+
+def bottleneck(step: Step, index: int) -> str:
+    """What most of the step's time goes to."""
+    shares = {
+        name: sum(float(step.components[part][index]) for part in parts) for name, parts in _BOTTLENECKS.items()
+    }
+    return max(shares, key=lambda name: shares[name])
+
+
+def warnings(estimates: Estimates, index: int) -> list[str]:
+    """What the user should know before trusting or running candidate `index`."""
+    job, layouts = estimates.job, estimates.layouts
+    found = []
+    accelerator, training = job.machine.accelerator, job.training
+    if not estimates.fits[index]:
+        need, have = estimates.high_bytes[index] / 2**30, accelerator.usable_bytes / 2**30
+        found.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
+    if not job.calibration.device_measured:
+        found.append(f"no measured run on {accelerator.family} stands behind this: the interval is wider")
+    if not job.calibration.framework_measured:
+        found.append(f"no measured run of {job.framework.name} stands behind this: {job.framework.kin} stands in")
+    if training.stage in ("ppo", "grpo"):
+        found.append("the time and KV cache of generating samples are not in this estimate")
+    domain = max(job.machine.per_node, min(accelerator.scaleup_domain, job.machine.count))
+    if layouts.tp[index] > domain:
+        found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
+    if job.seq_len > job.architecture.context > 0:
+        found.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
+    if job.peak_flops and training.precision in ("fp8", "mxfp8", "nvfp4"):
+        kinds = accelerator.peak_flops
+        if not any(kinds.get(kind) for kind in ("fp8", "nvfp4", "fp4")):
+            found.append(f"{accelerator.name} has no {training.precision} matmuls: the bf16 rate is used")
+    found.extend(job.architecture.notes)
+    return found

@@ -1,0 +1,55 @@
+"""From a Plan to a Job: every name looked up. What is left open is filled by `estimator.defaults`, which decides."""
+
+from __future__ import annotations
+
+from estimator.defaults import fill
+from estimator.errors import PlanError
+from estimator.job import Assumption, Job
+from estimator.plan import Plan
+from knowledge.calibration import calibration, framework, optimizer
+from knowledge.hardware import find_accelerator, machine
+from knowledge.models import find_architecture
+
+
+def job(plan: Plan) -> Job:
+    """The Job of a training plan. Raises PlanError when a name is unknown or ambiguous, or something needed is missing."""
+    training = plan.training
+    if plan.cluster.accelerator is None:
+        raise PlanError(
+            "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
+        )
+    architecture, said_model = find_architecture(plan.model)
+    accelerator = find_accelerator(plan.cluster.accelerator)
+    assumptions: list[Assumption] = []
+    if said_model:
+        assumptions.append(Assumption("model", architecture.id, said_model))
+    if accelerator.said:
+        assumptions.append(Assumption("cluster.accelerator", accelerator.value.id, accelerator.said))
+    count = plan.cluster.count
+    if count is None:
+        count = 1
+        assumptions.append(Assumption("cluster.count", count, "one device unless a number is given"))
+    cluster, said = machine(accelerator.value, count, plan.cluster.per_node, plan.cluster.interconnect)
+    if plan.cluster.per_node is None:
+        assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
+    if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
+        assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
+    filled, assumed = fill(plan, architecture, accelerator.value, count)
+    changes = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
+    filled = filled.patch({"cluster": changes})
+    name = filled.training.framework
+    found = Job(
+        plan=filled,
+        architecture=architecture,
+        machine=cluster,
+        framework=framework(name),
+        optimizer=optimizer(training.optimizer),
+        calibration=calibration(accelerator.value.family, name),
+        assumptions=(*assumptions, *assumed),
+    )
+    if not found.peak_flops:
+        kinds = sorted(accelerator.value.peak_flops)
+        raise PlanError(
+            "workload.precision", f"no {filled.training.precision} rate is known for {accelerator.value.name}", kinds
+        )
+    return found

@@ -1,0 +1,90 @@
+"""The one list of tools, from which every face (agent, MCP, HTTP, command line, Python) is generated.
+
+A tool is a function from one pydantic model to another. `@tool` reads its name, docstring, argument and result types once;
+a function that cannot be a tool is refused where it is defined.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from estimator.errors import PlanError, nearest
+from estimator.plan import plan_error
+
+# The modules that define tools, in the order in which faces list them.
+_MODULES = ("tools.facts", "tools.training", "tools.decisions", "tools.files")
+_tools: dict[str, Tool] = {}
+
+Request = TypeVar("Request", bound=BaseModel)
+Response = TypeVar("Response", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool. Calling it takes plain arguments and returns plain JSON data."""
+
+    name: str
+    title: str
+    description: str
+    read_only: bool
+    request: type[BaseModel]
+    response: type[BaseModel]
+    function: Callable[[Any], BaseModel]
+
+    def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
+        """The arguments as the tool's request. Raises PlanError naming the argument and what is wrong with it."""
+        try:
+            return self.request.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise plan_error(error, self.request) from None
+
+    def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return self.function(self.parse(arguments)).model_dump(mode="json")
+
+
+def tool(
+    *, title: str, read_only: bool
+) -> Callable[[Callable[[Request], Response]], Callable[[Request], Response]]:
+    """Registers a function from one pydantic model to another as a tool named like the function."""
+
+    def register(function: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        name = function.__name__
+        hints = typing.get_type_hints(function)
+        response = hints.pop("return", None)
+        requests = list(hints.values())
+        if len(requests) != 1 or not _is_model(requests[0]) or not _is_model(response):
+            raise TypeError(f"tool {name}: must take one pydantic model and return another")
+        if not function.__doc__:
+            raise TypeError(f"tool {name}: needs a docstring that says when to use it")
+        if name in _tools:
+            raise TypeError(f"tool {name}: is registered twice")
+        description = inspect.cleandoc(function.__doc__).replace("\n", " ")
+        _tools[name] = Tool(name, title, description, read_only, requests[0], response, function)
+        return function
+
+    return register
+
+
+def registry() -> dict[str, Tool]:
+    """All tools by name, in a fixed order."""
+    for module in _MODULES:
+        importlib.import_module(module)
+    return _tools
+
+
+def find(name: str) -> Tool:
+    tools = registry()
+    if name not in tools:
+        raise PlanError("tool", f"there is no tool {name!r}", nearest(name, tools, limit=len(tools)))
+    return tools[name]
+
+
+def _is_model(hint: object) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BaseModel)

@@ -1,0 +1,250 @@
+"""The results that tools share. Every number has its unit in its name; bytes are per device unless said otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class Assumption(BaseModel):
+    field: str
+    value: Any
+    why: str
+
+
+class Evidence(BaseModel):
+    """What a figure rests on: the calibration factors used, where they were fitted, and how far off they are."""
+
+    figure: str
+    basis: str
+    runs: int = Field(description="Measured runs behind it; 0 means none.")
+    spread: float = Field(description="Half width of the 80 % interval as a factor on the figure, e.g. 0.15.")
+
+
+class StageMemory(BaseModel):
+    stage: int
+    layers: int
+    per_device_bytes: float
+    components: dict[str, float]
+
+
+class MemoryEstimate(BaseModel):
+    per_device_bytes: float
+    low_bytes: float
+    high_bytes: float
+    capacity_bytes: float
+    fits: bool
+    components: dict[str, float]
+    stages: list[StageMemory]
+    fullest_stage: int
+    decided_by: str = Field(description="The largest component of the fullest stage.")
+    peak: str = Field(description="When the peak is reached: forward_backward or optimizer_step.")
+
+
+class TimeEstimate(BaseModel):
+    step_s: float
+    low_s: float
+    high_s: float
+    components: dict[str, float]
+
+
+class Throughput(BaseModel):
+    tokens_per_s: float
+    tokens_per_s_per_device: float
+    samples_per_s: float
+    model_tflops_per_device: float
+    mfu: float
+    hfu: float
+
+
+class RunLength(BaseModel):
+    """The whole run, when the size of the data is known."""
+
+    tokens: float
+    steps: int
+    hours: float
+    low_hours: float
+    high_hours: float
+
+
+class LayoutChoice(BaseModel):
+    framework: str
+    layout: dict[str, Any]
+    micro_batch: int
+    grad_accum: int
+    per_device_bytes: float
+    headroom_bytes: float
+    step_s: float
+    tokens_per_s: float
+    mfu: float
+    summary: str
+
+
+class Rejected(BaseModel):
+    layout: dict[str, Any]
+    rule: str
+    summary: str
+
+
+class TrainingEstimate(BaseModel):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    memory: MemoryEstimate
+    time: TimeEstimate
+    throughput: Throughput
+    run: RunLength | None
+    bottleneck: str
+    layout_chosen: bool = Field(description="True when the search chose what the layout left open.")
+    why: list[str] = Field(description="Why this layout, in sentences.")
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class Remedy(BaseModel):
+    patch: dict[str, Any]
+    what: str
+    per_device_bytes: float
+    fits: bool
+    slowdown: float = Field(description="Step time over the step time of the plan asked about; 1.1 is 10 % slower.")
+
+
+class FitCheck(BaseModel):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    fits: bool
+    headroom_bytes: float = Field(description="Capacity minus the upper end of the memory interval.")
+    memory: MemoryEstimate
+    largest_micro_batch: int | None
+    largest_seq_len: int | None
+    remedies: list[Remedy]
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class BestParallelism(BaseModel):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    best: LayoutChoice
+    why: list[str]
+    alternatives: list[LayoutChoice]
+    pareto: list[LayoutChoice]
+    rejected: list[Rejected]
+    candidates: int
+    feasible: int
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class ProviderCost(BaseModel):
+    provider: str
+    instance: str
+    instances: int
+    usd_per_hour: float | None
+    usd: float | None
+    spot_usd: float | None
+    price_date: str | None
+    note: str
+    source: str
+
+
+class CostEstimate(BaseModel):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    tokens: float
+    steps: int
+    hours: float
+    low_hours: float
+    high_hours: float
+    device_hours: float
+    usd: float | None
+    low_usd: float | None
+    high_usd: float | None
+    usd_per_million_tokens: float | None
+    kwh: float | None
+    co2_kg: float | None
+    by_provider: list[ProviderCost]
+    within_budget: bool | None
+    within_deadline: bool | None
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class ModelDescription(BaseModel):
+    id: str
+    family: str
+    parameters: int
+    active_parameters: int
+    embedding_parameters: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn_width: int
+    experts: int
+    top_k: int
+    vocab: int
+    context: int
+    kv_bytes_per_token: int = Field(description="KV cache bytes per token at 16 bits.")
+    valid_tp: list[int] = Field(description="Tensor parallel sizes that divide the attention heads.")
+    weights_bytes_bf16: int
+    license: str | None
+    source: str | None
+    assumptions: list[Assumption]
+    notes: list[str]
+
+
+class HardwareDescription(BaseModel):
+    id: str
+    name: str
+    vendor: str
+    family: str
+    memory_bytes: float
+    usable_bytes: float
+    memory_bandwidth_bytes_per_s: float
+    peak_tflops: dict[str, float]
+    scaleup_link: str
+    scaleup_bytes_per_s: float
+    peer_bytes_per_s: float
+    scaleup_domain: int
+    topology: str
+    per_node: int
+    host_link_bytes_per_s: float
+    tdp_w: float | None
+    prices: list[ProviderCost]
+    source: str
+    assumptions: list[Assumption]
+    notes: list[str]
+
+
+class RenderedFile(BaseModel):
+    path: str
+    target: str
+    text: str
+
+
+class RenderedConfigs(BaseModel):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    files: list[RenderedFile]
+    launch_command: str
+    needs_from_user: list[str]
+    warnings: list[str]
+
+
+class WrittenFile(BaseModel):
+    path: str
+    target: str
+    bytes: int
+
+
+class WrittenConfigs(BaseModel):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    folder: str
+    files: list[WrittenFile]
+    launch_command: str
+    needs_from_user: list[str]
+    warnings: list[str]

@@ -1,0 +1,215 @@
+"""Training tools: estimate a run, check that it fits, find the best layout."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import Field
+
+from estimator.plan import Plan
+from estimator.search import neighbours, pareto
+from estimator.training import bottleneck
+from tools.planning import (
+    Planned,
+    choice,
+    complete,
+    estimated,
+    evidence_of,
+    memory_of,
+    planned,
+    run_of,
+    throughput_of,
+    time_of,
+    warnings_of,
+    why_chosen,
+)
+from tools.registry import tool
+from tools.requests import PlanRequest
+from tools.results import BestParallelism, FitCheck, Rejected, Remedy, TrainingEstimate
+
+
+@tool(title="Estimate a training run", read_only=True)
+def estimate_training(request: PlanRequest) -> TrainingEstimate:
+    """Memory by component, fit, step time, throughput, MFU and run length of one training or fine-tuning plan. Use it
+    for "does it fit", "how long", "how fast". What the layout leaves open is chosen by the search; every default is
+    listed in assumptions."""
+    found = planned(request.to_plan())
+    return TrainingEstimate(
+        plan=complete(found),
+        assumptions=found.assumptions,
+        memory=memory_of(found),
+        time=time_of(found),
+        throughput=throughput_of(found),
+        run=run_of(found),
+        bottleneck=bottleneck(found.estimates.step, found.index),
+        layout_chosen=found.searched,
+        why=why_chosen(found),
+        warnings=warnings_of(found),
+        evidence=evidence_of(found),
+    )
+
+
+@tool(title="Check that a plan fits", read_only=True)
+def check_fit(request: PlanRequest) -> FitCheck:
+    """Whether a training plan fits in device memory with margin, how far it could grow (largest micro-batch and sequence
+    length of the same layout), and what would make it fit, each as a Plan patch with its memory and slowdown. Use it
+    for out-of-memory questions."""
+    found = planned(request.to_plan())
+    memory = memory_of(found)
+    return FitCheck(
+        plan=complete(found),
+        assumptions=found.assumptions,
+        fits=memory.fits,
+        headroom_bytes=memory.capacity_bytes - memory.high_bytes,
+        memory=memory,
+        largest_micro_batch=_largest_micro_batch(found),
+        largest_seq_len=_largest_seq_len(found),
+        remedies=_remedies(found),
+        warnings=warnings_of(found),
+        evidence=evidence_of(found),
+    )
+
+
+class SearchRequest(PlanRequest):
+    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+
+
+@tool(title="Find the best layout", read_only=True)
+def best_parallelism(request: SearchRequest) -> BestParallelism:
+    """The best split of a training plan over its devices (tensor, pipeline, context, expert and data parallel, ZeRO
+    stage, recompute, micro-batch) for its goal, with alternatives, the Pareto front of speed against memory, and why
+    each neighbour lost. Use it when the user asks how to parallelise or for the fastest setup."""
+    started = time.perf_counter()
+    found = planned(request.to_plan())
+    estimates, order = found.estimates, found.order
+    others = [int(index) for index in order[1:] if estimates.fits[index]][: request.top]
+    return BestParallelism(
+        plan=complete(found),
+        assumptions=found.assumptions,
+        best=choice(estimates, found.index),
+        why=why_chosen(found),
+        alternatives=[choice(estimates, index) for index in others],
+        pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * request.top]],
+        rejected=[
+            Rejected(layout=estimates.layouts.row(index), rule=rule, summary=estimates.layouts.summary(index))
+            for index, rule in neighbours(estimates, found.index)
+        ],
+        candidates=len(estimates.layouts),
+        feasible=int(estimates.fits.sum()),
+        seconds=time.perf_counter() - started,
+        warnings=warnings_of(found),
+        evidence=evidence_of(found),
+    )
+
+
+def _fits(plan: Plan) -> bool:
+    """Whether the plan has a valid layout that fits."""
+    found = estimated(plan)
+    return found is not None and bool(found.estimates.fits[found.index])
+
+
+def _largest_micro_batch(found: Planned) -> int | None:
+    """The largest power-of-two multiple of one sequence that fits in the same layout; the global batch grows with it."""
+    base = found.plan
+    dp = int(found.estimates.layouts.dp[found.index])
+
+    def fits(size: int) -> bool:
+        return _fits(base.patch({"workload.micro_batch": size, "workload.global_batch": size * dp}))
+
+    return _largest(fits, 1, 4096)
+
+
+def _largest_seq_len(found: Planned) -> int | None:
+    """The longest sequence, in steps of 1,024 tokens (below that, powers of two), that fits in the same layout."""
+    base = found.plan
+    unit = max(1024, 2 * int(found.estimates.layouts.cp[found.index]))
+
+    def fits(size: int) -> bool:
+        return _fits(base.patch({"workload.seq_len": size * unit}))
+
+    largest = _largest(fits, 1, 16384)
+    if largest is not None:
+        return largest * unit
+    return next((size for size in (512, 256, 128, 64) if _fits(base.patch({"workload.seq_len": size}))), None)
+
+
+def _largest(fits, low: int, limit: int) -> int | None:
+    """The largest number in [low, limit] for which the monotone `fits` holds, by doubling and bisection."""
+    if not fits(low):
+        return None
+    high = low
+    while high < limit and fits(min(limit, high * 2)):
+        high = min(limit, high * 2)
+    if high == limit:
+        return limit
+    good, bad = high, min(limit, high * 2)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return good
+
+
+def _remedies(found: Planned) -> list[Remedy]:
+    """Single changes that lower the memory of the plan, least slowdown first; each is estimated like any other plan."""
+    base, now = found.plan, float(found.estimates.memory.total[found.index])
+    step_s = float(found.estimates.step.seconds[found.index])
+    tried = []
+    for patch, what in _changes(found):
+        other = estimated(base.patch(patch))
+        if other is None:
+            continue
+        size = float(other.estimates.memory.total[other.index])
+        if size >= now:
+            continue
+        samples = other.job.global_batch / found.job.global_batch
+        tried.append(
+            Remedy(
+                patch=patch,
+                what=what,
+                per_device_bytes=size,
+                fits=bool(other.estimates.fits[other.index]),
+                slowdown=float(other.estimates.step.seconds[other.index]) / step_s / samples,
+            )
+        )
+    return sorted(tried, key=lambda remedy: (not remedy.fits, remedy.slowdown))
+
+
+def _changes(found: Planned) -> list[tuple[dict, str]]:
+    """The changes worth trying: patches over the complete plan, with what they do."""
+    job, layouts, index = found.job, found.estimates.layouts, found.index
+    training, framework = job.training, job.framework
+    row = layouts.row(index)
+    changes: list[tuple[dict, str]] = []
+    for mode in ("selective", "full"):
+        if row["recompute"] != mode and not (mode == "selective" and framework.selective == "none"):
+            changes.append(({"layout.recompute": mode}, f"recompute activations ({mode})"))
+    changes += [
+        ({"layout.zero_stage": stage}, f"shard more states (ZeRO-{stage})")
+        for stage in framework.zero_stages
+        if stage > row["zero_stage"]
+    ]
+    micro = int(layouts.micro_batch[index])
+    if micro > 1:
+        changes.append(({"workload.micro_batch": 1}, "one sequence per micro-batch"))
+    if not job.fused_loss:
+        changes.append(({"workload.fused_loss": True}, "fused cross-entropy (no full logits)"))
+    if training.optimizer == "adamw" and training.method == "full":
+        changes.append(({"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states"))
+    changes += [
+        ({"layout.offload": kind}, f"offload {kind} to host memory") for kind in framework.offloads if row["offload"] == "none"
+    ]
+    if training.method == "full" and training.stage != "pretrain":
+        changes.append(({"workload.method": "lora"}, "train LoRA adapters instead of all weights"))
+        changes.append(({"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)"))
+    elif training.method == "lora":
+        changes.append(({"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)"))
+    if framework.tp:
+        double = row["tp"] * 2
+        free = {"layout.tp": double, "layout.dp": None, "layout.pp": row["pp"], "layout.shard_group": None}
+        changes.append((free | {"layout.ep": None, "layout.etp": None}, f"tensor parallelism over {double} devices"))
+    count = job.machine.count
+    changes.append(
+        ({"cluster.count": count * 2, "layout.dp": None, "layout.shard_group": None, "workload.global_batch": job.global_batch * 2},
+         f"{count * 2} devices instead of {count}")
+    )  # fmt: skip
+    return changes
