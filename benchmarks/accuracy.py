@@ -14,9 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from estimator.errors import PlanError
 from estimator.training import Estimates
 from measure.cases import RAN_OUT, Case, Kind, memory_cases, training_cases
+from measure.fit import comparable_bytes
 from measure.scores import Prediction, Score, Summary, by_group, over_sources, summarise, worst
 
 Predict = Callable[[Case], Prediction]
@@ -56,12 +59,15 @@ def predict_training(case: Case) -> Prediction:
 
 
 def predict_memory(case: Case) -> Prediction:
-    """Peak bytes of the fullest device. Raises PlanError where the plan cannot be estimated."""
+    """Peak bytes of the fullest device as the case's counter shows them. Raises PlanError as predict_training does."""
     estimates, best = _estimate(case)
+    layout = estimates.layouts.take(np.array([best]))
+    peak = comparable_bytes(estimates.job, layout, case.observed["peak_kind"])
+    spread = 1.0 + estimates.job.calibration.memory_spread
     return Prediction(
-        value=float(estimates.memory.total[best]),
-        low=float(estimates.low_bytes[best]),
-        high=float(estimates.high_bytes[best]),
+        value=peak,
+        low=peak / spread,
+        high=peak * spread,
         fits=bool(estimates.fits[best]),
     )
 

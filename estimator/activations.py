@@ -54,8 +54,8 @@ def saved_elements(architecture: Architecture, block: Block, eager: bool) -> tup
         q, out = block.heads * block.head_dim, block.heads * block.v_head_dim
         latent = block.kv_lora_rank + block.rope_head_dim
         q_latent = sum(m.outputs for m in block.matrices if m.name == "q_a_proj")
-        # q and k of every head, the up-projection's output (whose view v is), v and the output each with a contiguous copy,
-        # and the compressed latents with their norms (DeepseekV2Attention).
+        # q and k of every head, the up-projection's output (whose view v is), v and the output each with a contiguous
+        # copy, and the compressed latents with their norms (DeepseekV2Attention).
         up = out + q - block.heads * block.rope_head_dim
         split += 2 * q + up + 3 * out + 2 * block.heads
         whole += latent + block.kv_lora_rank * (per_norm - 1.0) + q_latent * per_norm

@@ -1,8 +1,8 @@
 """What a model is made of: blocks of weight matrices, exact to the last parameter.
 
-A model is a sequence of blocks. A block is a table of matrices (each a matmul in the forward pass) and a count of vector
-parameters (norms, gates, convolutions). Parameter counts, matmul shapes, adapter sizes and shards all follow from the
-same table, so that they cannot disagree. `estimator.configs.build` makes it from the fields of a HF config.
+A model is a sequence of blocks. A block is a table of matrices (each a matmul in the forward pass) and a count of
+vector parameters (norms, gates, convolutions). Parameter counts, matmul shapes, adapter sizes and shards all follow
+from the same table, so that they cannot disagree. `estimator.configs.build` makes it from the fields of a HF config.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Matrix:
 class Block:
     """One kind of decoder layer.
 
-    Widths are in elements: `heads` query heads of `head_dim` (MLA: query/key width, `v_head_dim` for values). `window` is
-    the attention span in tokens where it is bounded. `norms` is how many norms of width hidden the block runs; norm
+    Widths are in elements: `heads` query heads of `head_dim` (MLA: query/key width, `v_head_dim` for values). `window`
+    is the attention span in tokens where it is bounded. `norms` is how many norms of width hidden the block runs; norm
     weights and all other vectors are counted in `vector_parameters`. `expert_width` is the inner width of one routed
     expert, `shared_width` of all shared experts together. `state_size` and `conv_kernel` belong to the SSM mixers.
     `fused_qkv` is true where one projection makes q, k and v.
@@ -103,8 +103,9 @@ class Block:
 class Architecture:
     """A whole model: `blocks` are the distinct kinds, `pattern[i]` is the kind of layer i.
 
-    `position_parameters` are learned positions; `extra_parameters` whatever stands outside the blocks besides embedding,
-    head and positions (final norm, embedding norm, projections). A tied head is counted once, in the embedding.
+    `position_parameters` are learned positions; `extra_parameters` whatever stands outside the blocks besides
+    embedding, head and positions (final norm, embedding norm, projections). A tied head is counted once, in the
+    embedding.
     """
 
     id: str

@@ -1,7 +1,7 @@
 """Time of one block's operators on one device: matmuls by their real shard, attention, and memory-bound operators.
 
-A matmul of (M, N, K) takes the longer of its arithmetic at the fitted efficiency and its bytes at memory bandwidth, plus
-a launch (roofline: Williams et al. 2009). All arrays have shape (n,); times are seconds per micro-batch.
+A matmul of (M, N, K) takes the longer of its arithmetic at the fitted efficiency and its bytes at memory bandwidth,
+plus a launch (roofline: Williams et al. 2009). All arrays have shape (n,); times are seconds per micro-batch.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ def _selective_core(job: Job) -> float:
 
 def _recomputed_share(layouts: Layouts) -> Floats:
     """Part of a stage's layers whose forward pass runs again; block:N is N of the stage's layers."""
-    full = (layouts.recompute == RECOMPUTE.index("full")).astype(np.float64)
-    return full
+    return (layouts.recompute == RECOMPUTE.index("full")).astype(np.float64)
 
 
 def block_mode_share(layouts: Layouts, layers: Floats) -> Floats:
@@ -207,7 +206,7 @@ def _dequantise(job: Job, block: Block, layouts: Layouts) -> Floats:
     """NF4 weights are unpacked to 16 bits before each use: half a byte read, two written, two read again."""
     if not job.quantised:
         return np.zeros(len(layouts))
-    parameters = sum(matrix.parameters / shard(matrix, layouts) for matrix in block.matrices)
+    parameters = np.sum([matrix.parameters / shard(matrix, layouts) for matrix in block.matrices], axis=0)
     return memory_time(job, (0.5 + 2.0 + 2.0) * parameters, 2.0 * len(block.matrices))
 
 

@@ -5,22 +5,24 @@
     norm_type            rmsnorm | layernorm | layernorm_no_bias | layernorm_non_parametric | layernorm1p
     norms_per_layer      norms of width hidden in a layer (2; 1 in a parallel block; 4 with post-norms)
     position_embedding   rope | learned | alibi | none;  position_offset: extra rows of a learned table (OPT: 2)
-    mlp_gated, mlp_bias, attention_bias (q k v o), attention_qkv_bias (q k v), lm_head_bias, embedding_norm
+    mlp_gated, mlp_bias, attention_bias (q k v o), attention_qkv_bias (q k v), attention_out_bias (o), lm_head_bias,
+    embedding_norm
     parallel_block       attention and MLP read the same input;  qk_norm per_head | full_width | per_head_layernorm
-    attention_sinks      a learned logit per head;  attention_output_gate: q_proj is twice as wide
+    attention_sinks      a learned logit per head;  attention_output_gate: q_proj is twice as wide (MLA: a g_proj)
+    swa_*                head counts and widths of sliding layers, where they differ
     sliding_window       with layer_types, or sliding_window_pattern N (every Nth layer is full; 0 = all slide)
     num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
     shared_expert_intermediate_size, shared_expert_gate, router_bias, expert_bias, moe_latent_size,
     router_score_bias (a correction added to the scores, outside the matmul)
     mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta
-    hybrid_override_pattern (M * - E), attn_layer_period/offset, block_configs, layer_types, layer_list fields
+    hybrid_override_pattern (M * - E), attn_layer_period/offset, block_configs, layer_types, compress_ratios, hc_mult
 
 `knowledge.model_fields` makes them from a raw config.json. Absent and null fields mean the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +31,7 @@ from estimator.config_fields import count, flag, items, problem, whole, word
 from estimator.mixers import (
     Mixed,
     attention,
+    compressed_attention,
     gated_delta,
     kimi_delta,
     latent_attention,
@@ -55,6 +58,7 @@ class _Layer:
     norms: int
     ffn_width: int = 0
     kv_heads: int = 0
+    compress_ratio: int | None = None
 
 
 def build(fields: Fields, id: str = "") -> Architecture:
@@ -117,10 +121,19 @@ def _layers(fields: Fields) -> list[_Layer]:
     if fields.get("block_configs") is not None:
         return _searched_layers(fields, layers)
     norms = whole(fields, "norms_per_layer", 1 if flag(fields, "parallel_block") or _is_pure_ssm(fields) else 2)
-    feeds = _feeds(fields, layers)
+    mixers, feeds, ratios = _mixers(fields, layers), _feeds(fields, layers), _compress_ratios(fields, layers)
     return [
-        _Layer(mixer, window, feed, norms) for (mixer, window), feed in zip(_mixers(fields, layers), feeds, strict=True)
+        _Layer(mixer, window, feed, norms, compress_ratio=ratio)
+        for (mixer, window), feed, ratio in zip(mixers, feeds, ratios, strict=True)
     ]
+
+
+def _compress_ratios(fields: Fields, layers: int) -> Sequence[int | None]:
+    """Tokens per cache entry of every layer (DeepSeek-V4); 0 where a layer only has its window."""
+    ratios = items(fields, "compress_ratios", layers)
+    if ratios is None:
+        return [None] * layers
+    return [count({"compress_ratios": ratio}, "compress_ratios") for ratio in ratios]
 
 
 def _is_pure_ssm(fields: Fields) -> bool:
@@ -175,7 +188,9 @@ def _feeds(fields: Fields, layers: int) -> list[Feed]:
         return ["moe" if on else "dense" for on in items(fields, "moe_layer_freq", layers) or ()]
     step = whole(fields, "moe_layer_freq", whole(fields, "decoder_sparse_step", 1))
     first = count(fields, "first_k_dense_replace")
-    only_dense = fields.get("mlp_only_layers") or ()
+    only_dense = fields.get("mlp_only_layers") or []
+    if not isinstance(only_dense, list):
+        raise problem("mlp_only_layers", "must be a list of layer numbers")
     period, offset = whole(fields, "expert_layer_period", 1), count(fields, "expert_layer_offset")
     interleave = whole(fields, "interleave_moe_layer_step", 1)
     sparse_from_step = fields.get("decoder_sparse_step") is not None
@@ -205,17 +220,26 @@ def _pattern_layers(fields: Fields) -> list[_Layer]:
 
 
 def _searched_layers(fields: Fields, layers: int) -> list[_Layer]:
-    """Nemotron-NAS (transformers DeciLM): attention and MLP of each layer were searched; either may be missing."""
+    """Nemotron-NAS (DeciLM): attention and MLP of each layer were searched; either may be missing.
+
+    The MLP's width follows from ffn_mult as in nvidia modeling_decilm.py `_ffn_mult_to_intermediate_size`.
+    """
     hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
     result = []
     for entry in items(fields, "block_configs", layers) or ():
-        mixer, feed = entry.get("attention", {}), entry.get("ffn", {})
+        mixer = entry.get("attention") if isinstance(entry, Mapping) else None
+        feed = entry.get("ffn") if isinstance(entry, Mapping) else None
+        if not isinstance(mixer, Mapping) or not isinstance(feed, Mapping):
+            raise problem("block_configs", "must hold a mapping with attention and ffn for each layer")
+        times = feed.get("ffn_mult") or 0
+        if isinstance(times, bool) or not isinstance(times, int | float) or not 0 <= times <= 1000:
+            raise problem("block_configs", f"ffn_mult must be a number from 0 to 1000, not {times!r}")
         has_mixer = not mixer.get("no_op") and not mixer.get("replace_with_linear")
-        width = 0 if feed.get("no_op") else _rounded(int(2 * float(feed.get("ffn_mult") or 0) * hidden / 3))
-        kv_heads = heads // int(mixer.get("n_heads_in_group") or 1)
-        norms = (1 if has_mixer else 0) + (1 if width else 0)
+        width = 0 if feed.get("no_op") else _rounded(int(2 * times * hidden / 3))
+        kv_heads = heads // whole(mixer, "n_heads_in_group", 1) if has_mixer else 0
         kind: _Kind = "attention" if has_mixer else "none"
-        result.append(_Layer(kind, None, "dense" if width else "none", norms, width, kv_heads if has_mixer else 0))
+        norms = (1 if has_mixer else 0) + (1 if width else 0)
+        result.append(_Layer(kind, None, "dense" if width else "none", norms, width, kv_heads))
     return result
 
 
@@ -232,12 +256,21 @@ def _block(fields: Fields, layer: _Layer) -> Block:
     return Block(
         feed=layer.feed,
         matrices=mixed.matrices + feed,
-        vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm,
+        vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _hyper_connections(fields, layer.norms),
         norms=layer.norms,
         gated=flag(fields, "mlp_gated", True),
         **mixed.facts,
         **feed_facts,
     )
+
+
+def _hyper_connections(fields: Fields, sublayers: int) -> int:
+    """Parameters that mix `hc_mult` residual streams around each sublayer (DeepSeek-V4 inference code, hc_split)."""
+    streams = count(fields, "hc_mult")
+    if streams < 2:
+        return 0
+    mixed = (2 + streams) * streams
+    return sublayers * (mixed * streams * whole(fields, "hidden_size") + mixed + 3)
 
 
 def _mixed(fields: Fields, layer: _Layer) -> Mixed:
@@ -249,6 +282,8 @@ def _mixed(fields: Fields, layer: _Layer) -> Mixed:
             if not kind:
                 raise problem("mixer", "is required for layers that are not attention", tuple(SSM_MIXERS))
             return SSM_MIXERS[kind](fields)
+    if layer.compress_ratio is not None:
+        return compressed_attention(fields, layer.window, layer.compress_ratio)
     if count(fields, "kv_lora_rank"):
         return latent_attention(fields)
     if layer.kv_heads:
@@ -282,6 +317,7 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[Matrix, ...], int, dict[
         if flag(fields, "shared_expert_gate"):
             matrices.append(Matrix("shared_expert_gate", hidden, 1, "router", "none"))
     vectors = experts if flag(fields, "router_score_bias") else 0
+    vectors += latent if flag(fields, "latent_moe_use_norm") else 0
     facts = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
     return tuple(matrices), vectors, facts
 
@@ -306,7 +342,8 @@ def _dropout(fields: Fields) -> float:
 
 
 def _notes(fields: Fields, blocks: tuple[Block, ...]) -> tuple[str, ...]:
-    notes = [str(note) for note in fields.get("notes") or ()]
+    given = fields.get("notes")
+    notes = [str(note) for note in given] if isinstance(given, list | tuple) else []
     if fields.get("mlp_gated") is None and any(block.feed != "none" for block in blocks):
         notes.append("mlp_gated is not given: a gated MLP (gate, up, down) is assumed")
     if fields.get("tie_word_embeddings") is None:

@@ -16,7 +16,8 @@ from estimator.profile import Calibration, Framework, OptimizerFacts
 _PAIRED_STAGES = ("dpo", "orpo", "simpo", "ipo", "rm")
 # Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
 _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
-# LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py, freeze_trainable_layers).
+# LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py,
+# freeze_trainable_layers).
 FREEZE_LAYERS = 2
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Bytes of one element as the matmul reads it.
@@ -34,7 +35,8 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as given."""
+    """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as
+    given."""
 
     plan: Plan
     architecture: Architecture

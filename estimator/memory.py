@@ -66,9 +66,7 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     totals = np.stack([memory.total for memory in candidates])
     fullest = totals.argmax(axis=0)
     column = np.arange(len(layouts))
-    pick = {
-        name: np.stack([memory.components[name] for memory in candidates])[fullest, column] for name in COMPONENTS
-    }
+    pick = {name: np.stack([memory.components[name] for memory in candidates])[fullest, column] for name in COMPONENTS}
     step_peak = np.stack([memory.step_peak for memory in candidates])[fullest, column]
     return Memory(pick, totals[fullest, column], step_peak), np.stack(options)[fullest, column]
 
@@ -218,9 +216,9 @@ def _trained(job: Job, layouts: Layouts, shape: StageShape, dense: Floats, exper
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
     """Micro-batches whose activations a stage holds at once, in units of the stage's whole layers.
 
-    1F1B: pp - stage. Interleaved: warm-up of 2 (pp - stage - 1) + (vpp - 1) pp chunks and the one at work, each 1/vpp of
-    the layers (Narayanan et al. 2021, section 2.2; Megatron, forward_backward_pipelining_with_interleaving). GPipe: all.
-    DualPipe: pp + 1 (DeepSeek-V3 report, table 2).
+    1F1B: pp - stage. Interleaved: warm-up of 2 (pp - stage - 1) + (vpp - 1) pp chunks and the one at work, each 1/vpp
+    of the layers (Narayanan et al. 2021, section 2.2; Megatron, forward_backward_pipelining_with_interleaving). GPipe:
+    all. DualPipe: pp + 1 (DeepSeek-V3 report, table 2).
     """
     name = SCHEDULES.index
     plain = (layouts.pp - stage).astype(np.float64)

@@ -58,8 +58,8 @@ def attention(fields: Fields, window: int | None, sliding: bool = False) -> Mixe
         raise problem(
             "num_key_value_heads", f"{kv_heads} does not divide the {heads} attention heads", _divisors(heads)
         )
-    out_bias = flag(fields, "attention_bias")
-    in_bias = out_bias or flag(fields, "attention_qkv_bias")
+    both = flag(fields, "attention_bias")
+    in_bias, out_bias = both or flag(fields, "attention_qkv_bias"), both or flag(fields, "attention_out_bias")
     gate = 2 if flag(fields, "attention_output_gate") else 1
     matrices = [
         _matrix("q_proj", hidden, gate * heads * head_dim, "attention", "column", in_bias),
@@ -119,6 +119,51 @@ def latent_attention(fields: Fields) -> Mixed:
         "kv_lora_rank": kv_rank, "rope_head_dim": rope,
     }  # fmt: skip
     return Mixed(tuple(matrices), vectors, facts)
+
+
+def compressed_attention(fields: Fields, window: int | None, ratio: int) -> Mixed:
+    """DeepSeek-V4's attention: low-rank queries, one key-value head that is key and value at once, a grouped low-rank
+    output, and for `ratio` > 0 a compressor (one entry every `ratio` tokens); at ratio 4 an indexer chooses entries.
+
+    After deepseek-ai/DeepSeek-V4 inference code; reproduces the published totals (284 B and 1.6 T). The Block says
+    `mla`, so that the cache is one latent of `head_dim` a token; that it is compressed further is not expressed.
+    """
+    hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
+    head_dim = whole(fields, "head_dim")
+    q_rank, o_rank, groups = whole(fields, "q_lora_rank"), whole(fields, "o_lora_rank"), whole(fields, "o_groups", 1)
+    if heads % groups:
+        raise problem("o_groups", f"{groups} does not divide {heads} attention heads", _divisors(heads))
+    matrices = [
+        _matrix("q_a_proj", hidden, q_rank, "attention", "none"),
+        _matrix("q_b_proj", q_rank, heads * head_dim, "attention", "column"),
+        _matrix("kv_proj", hidden, head_dim, "attention", "none"),
+        Matrix("o_a_proj", heads * head_dim // groups, o_rank, "attention", "column", copies=groups),
+        _matrix("o_b_proj", groups * o_rank, hidden, "attention", "row"),
+    ]
+    vectors = q_rank + head_dim + heads
+    if ratio:
+        compressor, more = _compressor("compressor", hidden, head_dim, ratio)
+        matrices.append(compressor)
+        vectors += more
+    if ratio == 4 and (index_heads := count(fields, "index_n_heads")):
+        index_dim = whole(fields, "index_head_dim")
+        compressor, more = _compressor("indexer_compressor", hidden, index_dim, ratio)
+        matrices.append(compressor)
+        matrices.append(_matrix("indexer_wq_b", q_rank, index_heads * index_dim, "attention", "none"))
+        matrices.append(_matrix("indexer_weights_proj", hidden, index_heads, "attention", "none"))
+        vectors += more
+    facts = {
+        "mixer": "mla", "heads": heads, "kv_heads": heads, "head_dim": head_dim, "v_head_dim": head_dim,
+        "kv_lora_rank": head_dim, "window": None if ratio else window,
+    }  # fmt: skip
+    return Mixed(tuple(matrices), vectors, facts)
+
+
+def _compressor(name: str, hidden: int, width: int, ratio: int) -> tuple[Matrix, int]:
+    """The key-value and gate projections of a compressor (twice as wide where windows overlap, at ratio 4), and its
+    position table and norm."""
+    wide = 2 * width if ratio == 4 else width
+    return _matrix(name, hidden, 2 * wide, "attention", "none"), ratio * wide + width
 
 
 def mamba1(fields: Fields) -> Mixed:

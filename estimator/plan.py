@@ -7,13 +7,18 @@ by the search) and named as an assumption. `Plan.given()` is exactly what the us
 from __future__ import annotations
 
 import copy
+import json
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from estimator.errors import PlanError, nearest
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
 
 Framework = Literal[
     "auto", "hf-trainer", "fsdp1", "fsdp2", "ddp", "deepspeed", "megatron-lm", "megatron-bridge", "megatron-deepspeed",
@@ -32,7 +37,8 @@ Objective = Literal["throughput", "cost", "time", "memory"]
 WeightDtype = Literal["bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4"]
 
 _SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-_COUNT = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
+# Commas and underscores only between groups of three digits: '1,5B' could mean 1.5 or 15, so it is not read at all.
+_COUNT = re.compile(r"((?:[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
 
 
 def parse_count(value: object) -> object:
@@ -64,7 +70,9 @@ class Training(Part):
     software_version: str | None = Field(None, description="Version of the framework, where known.")
     stage: Stage = Field("sft", description="What the run does: pretraining, fine-tuning or preference training.")
     method: Method = Field("full", description="Which weights are trained.")
-    lora: Lora = Field(default_factory=Lora, description="Adapter settings of lora, qlora, dora and pissa.")
+    lora: Lora = Field(
+        default_factory=lambda: Lora.model_validate({}), description="Adapter settings of lora, qlora, dora and pissa."
+    )
     precision: Precision = Field("bf16", description="Compute precision of the matmuls.")
     optimizer: Optimizer = "adamw"
     seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
@@ -132,18 +140,26 @@ class Goal(Part):
 class Plan(Part):
     name: str | None = Field(None, max_length=200)
     model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
-    workload: Annotated[Training | Inference, Field(discriminator="kind")] = Field(default_factory=Training)
-    cluster: Cluster = Field(default_factory=Cluster)
-    layout: Layout = Field(default_factory=Layout)
-    goal: Goal = Field(default_factory=Goal)
+    workload: Annotated[Training | Inference, Field(discriminator="kind")] = Field(
+        default_factory=lambda: Training.model_validate({})
+    )
+    cluster: Cluster = Field(default_factory=lambda: Cluster.model_validate({}))
+    layout: Layout = Field(default_factory=lambda: Layout.model_validate({}))
+    goal: Goal = Field(default_factory=lambda: Goal.model_validate({}))
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
-        """A Plan from plain data. Raises PlanError naming the field, the problem and the valid values."""
-        data = copy.deepcopy(dict(data))
+        """A Plan from plain data; null is the same as not given.
+
+        Raises PlanError naming the field, the problem and the valid values.
+        """
+        if not isinstance(data, Mapping):
+            raise PlanError("plan", f"must be a mapping with at least a model, not {type(data).__name__}")
+        data = merge({}, copy.deepcopy(dict(data)))
         workload = data.get("workload")
         if isinstance(workload, dict):
             workload.setdefault("kind", "training")
+        refuse_bools(cls, data)
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -155,9 +171,11 @@ class Plan(Part):
         import yaml
 
         try:
-            data = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+            data = _json(text) or yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as error:
             raise PlanError("plan", f"is not readable YAML: {' '.join(str(error).split())}") from None
+        except RecursionError:
+            raise PlanError("plan", "is not readable YAML: it is nested too deeply") from None
         if not isinstance(data, dict):
             raise PlanError("plan", "must be a mapping with at least a model", ["model: meta-llama/Llama-3.1-8B"])
         return cls.parse(data)
@@ -190,6 +208,14 @@ class Plan(Part):
         raise PlanError("workload.kind", "this needs a training plan, but the plan is for inference", ["training"])
 
 
+def _json(text: str) -> object:
+    """The JSON object that `text` is, None for other text. YAML misreads JSON's pairs of \\u escapes."""
+    try:
+        return json.loads(text) if text.lstrip().startswith("{") else None
+    except ValueError:
+        return None
+
+
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """`changes` (nested or dotted) laid over `base`; None removes. Lists and model configs are replaced whole."""
     result = copy.deepcopy(dict(base))
@@ -207,43 +233,82 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
+def refuse_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
+    """Raises PlanError for true or false in a field that holds no truth values: pydantic would read it as 1 or 0."""
+    for name, value in data.items():
+        here = (*path, str(name))
+        if isinstance(value, Mapping) and _fields_at(model, here):
+            refuse_bools(model, value, here)
+        elif isinstance(value, bool) and (info := _field_at(model, here)) and "bool" not in str(info.annotation):
+            raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
+
+
 def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "") -> PlanError:
     """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
-    problem = error.errors(include_url=False)[0]
-    path = [str(step) for step in problem["loc"] if step not in ("training", "inference")]
+    problems = error.errors(include_url=False)
+    problem = problems[0]
+    paths = [_field_path(model, found) for found in problems]
+    path = paths[0]
     field = prefix + ".".join(path) if path else prefix.rstrip(".") or "plan"
-    more = error.error_count() - 1
+    more = len({tuple(other) for other in paths}) - 1
     tail = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
     context = problem.get("ctx", {})
+    same = [found for found, other in zip(problems, paths, strict=True) if other == path]
     match problem["type"]:
         case "extra_forbidden":
             choices = _fields_at(model, path[:-1])
             return PlanError(field, f"there is no such field{tail}", nearest(path[-1], choices))
         case "missing":
             return PlanError(field, f"is required{tail}")
-        case "literal_error":
-            choices = re.findall(r"'([^']+)'", str(context.get("expected", "")))
-            close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > 16 else len(choices))
-            return PlanError(field, f"{problem['input']!r} is not one of the known values{tail}", close)
         case "union_tag_invalid":
             return PlanError(f"{field}.kind", f"{context.get('tag')!r} is unknown{tail}", ["training", "inference"])
         case "value_error":
             return PlanError(field, str(context["error"]) + tail)
-    shown = repr(problem["input"])
-    if len(shown) > 80:
-        shown = shown[:77] + "..."
+    if choices := _literals(same):
+        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > 16 else len(choices))
+        return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
     message = problem["msg"][0].lower() + problem["msg"][1:]
-    return PlanError(field, f"got {shown}, but the {message}{tail}")
+    return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}")
 
 
-def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
-    """Names of the fields of the section that `path` leads to."""
+def _literals(problems: Sequence[ErrorDetails]) -> list[str]:
+    """The values that a field's literals allow, and true and false where it may also be a truth value."""
+    literal = [problem for problem in problems if problem["type"] == "literal_error"]
+    choices = [value for problem in literal for value in re.findall(r"'([^']+)'", problem.get("ctx", {})["expected"])]
+    if choices and any(problem["type"].startswith("bool") for problem in problems):
+        choices += ["true", "false"]
+    return choices
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # An integer of more digits than Python prints.
+        return "a number that is too large"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _field_path(model: type[BaseModel], problem: ErrorDetails) -> list[str]:
+    """Where a problem is, without the branches of unions that pydantic names (workload.training.tp, model.str)."""
+    path: list[str] = []
+    for step in problem["loc"]:
+        unknown = problem["type"] == "extra_forbidden" and step == problem["loc"][-1]
+        if isinstance(step, int) or unknown or step in _fields_at(model, path):
+            path.append(str(step))
+    return path
+
+
+def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Mapping[str, FieldInfo]:
+    """The fields of the section that `path` leads to; none where it leads to a plain value."""
     fields = model.model_fields
     for step in path:
-        if step == "workload":
+        if step == "workload" and step in fields:
             fields = Training.model_fields | Inference.model_fields
             continue
         annotation = fields[step].annotation if step in fields else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            fields = annotation.model_fields
-    return list(fields)
+        fields = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
+    return fields
+
+
+def _field_at(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
+    return _fields_at(model, path[:-1]).get(path[-1])

@@ -1,4 +1,5 @@
-"""What differs between frameworks, and what was fitted to measurements: both data, made by `knowledge` from its files."""
+"""What differs between frameworks, and what was fitted to measurements: both data, made by `knowledge` from its
+files."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ class Framework:
     unit takes, `cast_cache` true where a cast copy of every weight is kept besides (autocast), `master_bytes` a
     full-precision copy owned by the optimizer, `gradient_bytes` what gradients are accumulated in. `live_parameters` is
     how many gathered parameters ZeRO-3 may keep at once (None: `live_units` layers, as FSDP does). `bucket_bytes` are
-    communication buckets in all. `reduce_bytes` is per gradient element on the wire. `step_bytes` are temporaries of the
-    optimizer step besides the optimizer's own, which a `fused_optimizer` does not need.
+    communication buckets in all. `reduce_bytes` is per gradient element on the wire. `step_bytes` are temporaries of
+    the optimizer step besides the optimizer's own, which a `fused_optimizer` does not need.
 
-    `activation` names what operators save for backward: 'eager' (Hugging Face modules as shipped) or 'fused' (one-kernel
-    norms and activations). `selective` says what selective recompute drops: the attention core, or all but every other
-    matmul output. `logit_bytes` is the peak per logit of an unfused loss, `block_kernels` the kernels of one block's
-    forward pass besides its matmuls and attention.
+    `activation` names what operators save for backward: 'eager' (Hugging Face modules as shipped) or 'fused'
+    (one-kernel norms and activations). `selective` says what selective recompute drops: the attention core, or all but
+    every other matmul output. `logit_bytes` is the peak per logit of an unfused loss, `block_kernels` the kernels of
+    one block's forward pass besides its matmuls and attention.
     """
 
     name: str
@@ -56,8 +57,8 @@ class Framework:
 class OptimizerFacts:
     """State and temporaries per trained parameter: `*_elements` in the dtype that the optimizer updates, or in bytes.
 
-    `traffic_elements` is what one step reads and writes in device memory. `keeps_gradients` is false where a gradient is
-    applied as soon as it exists.
+    `traffic_elements` is what one step reads and writes in device memory. `keeps_gradients` is false where a gradient
+    is applied as soon as it exists.
     """
 
     name: str
@@ -74,7 +75,8 @@ class DeviceFactors:
     """Fitted for one accelerator family. Efficiencies are fractions of the catalogue's peak or bandwidth.
 
     A matmul of (M, N, K) reaches `matmul` x M/(M + half_m) x N/(N + half_n) x K/(K + half_k) of the peak (`low_matmul`
-    instead of `matmul` for 8 bits and fewer) and never less time than its bytes need.
+    instead of `matmul` for 8 bits and fewer) and never less time than its bytes need. `surface` is true where that was
+    fitted on matmul timings of the family.
     """
 
     family: str
@@ -90,6 +92,7 @@ class DeviceFactors:
     scaleup: float
     scaleout: float
     scaleup_latency_s: float
+    surface: bool
     runs: int
     source: str
 
@@ -99,8 +102,9 @@ class FrameworkFactors:
     """Fitted for one framework: what overlaps, what the host costs, and the spread that is left.
 
     `compute` multiplies device time. `data_overlap` and `tensor_overlap` are the fractions of data-parallel and
-    tensor-parallel communication that compute can hide. `host_s` is the host time of one layer's forward pass, which the
-    device waits for when its own work is shorter. `straggler` is the slowdown per doubling of the node count.
+    tensor-parallel communication that compute can hide. `host_s` is the host time of one layer's forward pass, which
+    the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs the host (data, norm,
+    logs). `straggler` is the slowdown per doubling of the node count.
     """
 
     framework: str
@@ -108,6 +112,7 @@ class FrameworkFactors:
     data_overlap: float
     tensor_overlap: float
     host_s: float
+    step_host_s: float
     straggler: float
     time_spread: float
     memory_spread: float
@@ -126,17 +131,20 @@ class Calibration:
     collective_bytes: float
     slack: float
     device_measured: bool
-    framework_measured: bool
+    time_measured: bool
+    memory_measured: bool
     unmeasured_spread: float
 
     @property
     def time_spread(self) -> float:
         """Half width of the 80 % interval of a step time, as a fraction; wider where nothing was measured."""
-        return self.framework.time_spread + self.unmeasured_spread * (not self.device_measured) + (
-            self.unmeasured_spread * (not self.framework_measured)
+        return (
+            self.framework.time_spread
+            + self.unmeasured_spread * (not self.device_measured)
+            + (self.unmeasured_spread * (not self.time_measured))
         )
 
     @property
     def memory_spread(self) -> float:
         """Half width of the 80 % interval of the memory; devices matter little here, frameworks much."""
-        return self.framework.memory_spread + self.unmeasured_spread * (not self.framework_measured)
+        return self.framework.memory_spread + self.unmeasured_spread * (not self.memory_measured)

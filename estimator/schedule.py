@@ -33,6 +33,9 @@ COMPONENTS = (
 _ZERO_BUBBLE_LEFT = 1.0 / 3
 _DUALPIPE_LEFT = 0.5
 
+# The power of the smooth maximum of device and host time.
+_HOST_SHARPNESS = 4.0
+
 
 @dataclass(frozen=True)
 class Step:
@@ -66,6 +69,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     components["bubble"] = _bubble(layouts) * (per_micro + sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, _trained_share(job, layouts))
+    components["host"] = components["host"] + job.calibration.framework.step_host_s
     seconds = np.sum([components[name] for name in COMPONENTS], axis=0)
     nodes = max(1, job.machine.nodes)
     slack = job.calibration.framework.straggler * np.log2(nodes)
@@ -86,9 +90,9 @@ def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], 
     shape = stage_shape(job.architecture, layouts, stage)
     factors = job.calibration.framework
     zero = np.zeros(len(layouts))
-    out = dict.fromkeys((*_MICRO, "host"), zero)
+    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
     share = block_mode_share(layouts, shape.layer_count)
-    for kind, block in enumerate(job.architecture.blocks):
+    for kind in range(len(blocks)):
         count, time = shape.layers[kind], blocks[kind]
         out["forward"] = out["forward"] + count * time.forward
         out["backward"] = out["backward"] + count * time.backward
@@ -102,7 +106,7 @@ def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], 
         ring = np.maximum(0.0, comm["context"] - time.attention_forward - time.attention_backward)
         out["context_parallel"] = out["context_parallel"] + count * ring
         host = factors.host_s * (3.0 + np.where(time.recompute > 0, 1.0, 0.0))
-        out["host"] = out["host"] + count * np.maximum(0.0, host - compute * factors.compute)
+        out["host"] = out["host"] + count * _wait(compute * factors.compute, host)
     forward, backward, _ = head_time(job, layouts)
     out["forward"] = out["forward"] + shape.has_head * forward
     out["backward"] = out["backward"] + shape.has_head * backward
@@ -112,6 +116,14 @@ def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], 
     for name in ("forward", "backward", "recompute", "extra_models"):
         out[name] = out[name] * factors.compute
     return out
+
+
+def _wait(device: Floats, host: Floats) -> Floats:
+    """How long a device waits for a host that needs `host` seconds to launch work of `device` seconds.
+
+    The larger of the two decides; where they are close, both do, as some layers wait and others do not.
+    """
+    return device * ((1.0 + (host / device) ** _HOST_SHARPNESS) ** (1.0 / _HOST_SHARPNESS) - 1.0)
 
 
 def _extra_models(job: Job, stage: dict[str, Floats]) -> Floats:
@@ -129,8 +141,8 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, kind: int) 
     """Seconds of one block's forward and backward communication.
 
     Tensor: an all-reduce (or all-gather and reduce-scatter) after attention and after the MLP, each way (Shoeybi et al.
-    2019, section 3). Expert: dispatch and combine, each way. Context: keys and values round the ring, twice as much back
-    (Liu et al. 2023, Ring Attention).
+    2019, section 3). Expert: dispatch and combine, each way. Context: keys and values round the ring, twice as much
+    back (Liu et al. 2023, Ring Attention).
     """
     block = job.architecture.blocks[kind]
     tokens = micro_batch_tokens(job, layouts)
@@ -199,9 +211,7 @@ def _data_parallel(job: Job, layouts: Layouts, groups: Groups, micro: dict[str, 
         gather = gather * 0.25
     shard_reduce = both(trained_dense * reduce_bytes, trained_experts * reduce_bytes, groups.shard)
     replicas = np.maximum(1.0, layouts.dp * layouts.cp / layouts.shard_group)
-    across = np.where(
-        replicas > 1, all_reduce(groups.data, trained_dense * reduce_bytes / layouts.shard_group), 0.0
-    )
+    across = np.where(replicas > 1, all_reduce(groups.data, trained_dense * reduce_bytes / layouts.shard_group), 0.0)
     reduces = m if framework.reduces_each_micro_batch else 1.0
     every_micro = 2.0 * m * gather + reduces * shard_reduce + across
     # Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py).

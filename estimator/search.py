@@ -52,9 +52,10 @@ def check_given(job: Job) -> None:
     if layout.pp and layout.pp * (layout.vpp or 1) > architecture.layers + 2:
         limit = (architecture.layers + 2) // (layout.vpp or 1)
         raise PlanError(
-            "layout.pp", f"pp={layout.pp} × vpp={layout.vpp or 1} is more than the {architecture.layers} layers of {name}",
+            "layout.pp",
+            f"pp={layout.pp} × vpp={layout.vpp or 1} is more than the {architecture.layers} layers of {name}",
             [f"up to {limit}"],
-        )  # fmt: skip
+        )
     if layout.ep and layout.ep > 1 and (not architecture.experts or architecture.experts % layout.ep):
         if not architecture.experts:
             raise PlanError("layout.ep", f"{name} has no experts", [1])
@@ -140,7 +141,9 @@ def _sizes(job: Job) -> Iterator[dict[str, int]]:
     layout, framework, architecture, machine = job.plan.layout, job.framework, job.architecture, job.machine
     domain = max(machine.per_node, min(machine.accelerator.scaleup_domain, machine.count))
     for tp in _choices(layout.tp, [t for t in valid_tp(job) if t <= domain] if framework.tp else [1]):
-        for pp in _choices(layout.pp, divisors(machine.count // tp) if framework.pp and machine.count % tp == 0 else [1]):
+        for pp in _choices(
+            layout.pp, divisors(machine.count // tp) if framework.pp and machine.count % tp == 0 else [1]
+        ):
             if machine.count % (tp * pp) or pp > architecture.layers:
                 continue
             for cp in _choices(layout.cp, _context_sizes(job)):
@@ -279,7 +282,11 @@ def neighbours(estimates: Estimates, best: int) -> list[tuple[int, str]]:
                 if slower > 0:
                     rule = f"fits, but is {100 * slower:.1f} % slower"
                 else:
-                    rule = f"as fast, but takes {more / 2**30:.1f} GiB more" if more > 0 else "equal; the simpler layout wins"
+                    rule = (
+                        f"as fast, but takes {more / 2**30:.1f} GiB more"
+                        if more > 0
+                        else "equal; the simpler layout wins"
+                    )
             else:
                 index = int(same[estimates.high_bytes[same].argmin()])
                 rule = f"does not fit: up to {estimates.high_bytes[index] / 2**30:.1f} GiB of {have / 2**30:.1f} GiB"

@@ -14,7 +14,6 @@ from estimator.schedule import Step, step_time
 from estimator.stages import Floats, stage_shape
 
 
-
 @dataclass(frozen=True)
 class Estimates:
     """Everything estimated for n candidates; arrays of shape (n,), bytes per device, seconds per optimizer step."""
@@ -96,10 +95,13 @@ _BOTTLENECKS = {
 
 def bottleneck(step: Step, index: int) -> str:
     """What most of the step's time goes to."""
-    shares = {
-        name: sum(float(step.components[part][index]) for part in parts) for name, parts in _BOTTLENECKS.items()
-    }
+    shares = {name: sum(float(step.components[part][index]) for part in parts) for name, parts in _BOTTLENECKS.items()}
     return max(shares, key=lambda name: shares[name])
+
+
+def _stand_in(job: Job) -> str:
+    kin = job.framework.kin
+    return f"{kin} stands in" if kin != job.framework.name else "defaults stand in"
 
 
 def warnings(estimates: Estimates, index: int) -> list[str]:
@@ -110,10 +112,13 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
     if not estimates.fits[index]:
         need, have = estimates.high_bytes[index] / 2**30, accelerator.usable_bytes / 2**30
         found.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
-    if not job.calibration.device_measured:
-        found.append(f"no measured run on {accelerator.family} stands behind this: the interval is wider")
-    if not job.calibration.framework_measured:
-        found.append(f"no measured run of {job.framework.name} stands behind this: {job.framework.kin} stands in")
+    calibration, name = job.calibration, job.framework.name
+    if not calibration.device_measured:
+        found.append(f"no measured run on {accelerator.family} devices is behind the time: its interval is wider")
+    if not calibration.time_measured:
+        found.append(f"no measured speed of {name} is behind the time ({_stand_in(job)}): its interval is wider")
+    if not calibration.memory_measured:
+        found.append(f"no measured memory of {name} is behind this ({_stand_in(job)}): its interval is wider")
     if training.stage in ("ppo", "grpo"):
         found.append("the time and KV cache of generating samples are not in this estimate")
     domain = max(job.machine.per_node, min(accelerator.scaleup_domain, job.machine.count))

@@ -9,6 +9,7 @@ from estimator.errors import PlanError, nearest
 from estimator.profile import Calibration, DeviceFactors, Framework, FrameworkFactors, OptimizerFacts
 from knowledge.data_files import document
 
+
 @cache
 def _profiles() -> dict[str, Any]:
     return document("frameworks.yaml")
@@ -25,16 +26,22 @@ def framework(name: str) -> Framework:
     rows = _profiles()["frameworks"]
     if name not in rows:
         raise PlanError("workload.framework", f"there is no profile of {name!r}", nearest(name, rows))
+    line = _lineage(name)
     merged: dict[str, Any] = {}
-    kin = name
-    lineage = []
-    while kin:
-        lineage.append(kin)
-        kin = rows[kin].get("kin")
-    for ancestor in reversed(lineage):
+    for ancestor in reversed(line):
         merged |= rows[ancestor]
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
-    return Framework(**(values | {"name": name, "kin": lineage[-1]}))
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
+    values |= {"name": name, "kin": line[1] if len(line) > 1 else name}
+    return Framework(**values)
+
+
+def _lineage(name: str) -> list[str]:
+    """The framework, its kin, the kin of that, and so on."""
+    rows = _profiles()["frameworks"]
+    line = [name]
+    while kin := rows[line[-1]].get("kin"):
+        line.append(kin)
+    return line
 
 
 @cache
@@ -46,11 +53,20 @@ def optimizer(name: str) -> OptimizerFacts:
 
 @cache
 def calibration(family: str, framework_name: str) -> Calibration:
-    """The factors for an accelerator family and a framework; defaults stand in where there are none, and say so."""
+    """The factors for an accelerator family and a framework; the nearest measured kin or defaults stand in, and say so.
+
+    A blank name gives the defaults.
+    """
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
     device = devices.get(family, devices["default"])
-    factors = frameworks.get(framework_name, frameworks["default"])
+    line = _lineage(framework_name) if framework_name else []
+    timed = next((frameworks[kin] for kin in line if kin in frameworks and frameworks[kin]["runs"]), None)
+    weighed = next((frameworks[kin] for kin in line if kin in frameworks and frameworks[kin]["memory_runs"]), None)
+    factors = dict(timed or frameworks["default"])
+    for key in ("memory_spread", "memory_runs"):
+        factors[key] = (weighed or frameworks["default"])[key]
+    own = frameworks.get(framework_name, frameworks["default"])
     return Calibration(
         device=DeviceFactors(family=family, **device),
         framework=FrameworkFactors(framework=framework_name, **factors),
@@ -58,6 +74,7 @@ def calibration(family: str, framework_name: str) -> Calibration:
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
         device_measured=device["runs"] > 0,
-        framework_measured=factors["runs"] > 0,
+        time_measured=own["runs"] > 0,
+        memory_measured=own["memory_runs"] > 0,
         unmeasured_spread=fitted["unmeasured_spread"],
     )

@@ -12,7 +12,7 @@ from knowledge.models import find_architecture
 
 
 def job(plan: Plan) -> Job:
-    """The Job of a training plan. Raises PlanError when a name is unknown or ambiguous, or something needed is missing."""
+    """The Job of a training plan. Raises PlanError for an unknown or ambiguous name, or when something is missing."""
     training = plan.training
     if plan.cluster.accelerator is None:
         raise PlanError(

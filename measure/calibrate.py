@@ -1,4 +1,5 @@
-"""Writes the fitted factors to knowledge/calibration.yaml: `python -m measure.calibrate` (a few minutes on one core)."""
+"""Writes the fitted factors to knowledge/calibration.yaml: `python -m measure.calibrate` (a few minutes on one
+core)."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from measure.fit import Run, Values, fit, memory_errors, residual, runs, spread_
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
-# Fitted factors, written by `python -m measure.calibrate`. Meanings: estimator/profile.py.
-# `runs` counts the measured points behind an entry; 0 means that nothing was measured and defaults stand in. Matmul
-# surfaces come from matmul timings and are kept by the fit; everything else in `devices` and `frameworks` is fitted on
-# the runs of knowledge/measurements. `time_spread` and `memory_spread` are the half widths of 80 % intervals, in-sample.
+# Fitted factors, written by `python -m measure.calibrate`. Meanings: estimator/profile.py. `runs` counts the measured
+# points behind an entry; 0 means that nothing was measured and defaults stand in. Matmul surfaces come from matmul
+# timings and are kept by the fit; everything else in `devices` and `frameworks` is fitted on the runs of
+# knowledge/measurements. `time_spread` and `memory_spread` are the half widths of 80 % intervals, in-sample.
 """
 # A framework with fewer runs than this also answers for the spread over all frameworks.
 _FEW_RUNS = 12
@@ -26,7 +27,9 @@ _LEAST_TIME_SPREAD = 0.08
 _LEAST_MEMORY_SPREAD = 0.05
 
 
-def calibrated(old: Mapping[str, Any], values: Values, sample: list[Run], memory: dict[str, list[float]]) -> dict[str, Any]:
+def calibrated(
+    old: Mapping[str, Any], values: Values, sample: list[Run], memory: dict[str, list[float]]
+) -> dict[str, Any]:
     """The new contents of the calibration file: `old` with fitted factors, spreads and run counts."""
     errors: dict[str, list[float]] = defaultdict(list)
     by_family: dict[str, list[Run]] = defaultdict(list)

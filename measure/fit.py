@@ -21,6 +21,7 @@ from estimator.memory import device_memory
 from estimator.profile import Calibration
 from estimator.schedule import step_time
 from estimator.search import search
+from knowledge.calibration import calibration
 from knowledge.jobs import job as look_up
 from measure.cases import Case, memory_cases, training_cases
 
@@ -57,7 +58,8 @@ FRAMEWORK_FACTORS = (
     Factor("compute", 0.6, 2.5, 0.2),
     Factor("data_overlap", 0.0, 1.0, 1.0, logit=True),
     Factor("tensor_overlap", 0.0, 1.0, 1.0, logit=True),
-    Factor("host_s", 1e-6, 3e-3, 1.0),
+    Factor("host_s", 1e-6, 8e-3, 1.0),
+    Factor("step_host_s", 1e-4, 0.5, 1.0),
     Factor("straggler", 1e-4, 0.08, 0.5),
 )
 DEVICE_FACTORS = (
@@ -116,32 +118,32 @@ Values = dict[tuple[str, str], dict[str, float]]
 def start(sample: Iterable[Run]) -> tuple[Values, dict[tuple[str, str], tuple[Factor, ...]]]:
     """Defaults of every framework and family that enough runs speak for, and which factors of each are free."""
     sample = list(sample)
+    neutral = calibration("", "")
     frameworks = Counter(run.job.framework.name for run in sample)
     families = Counter(run.job.machine.accelerator.family for run in sample)
     values: Values = {}
     free: dict[tuple[str, str], tuple[Factor, ...]] = {}
     for run in sample:
-        calibration = run.job.calibration
         name, family = run.job.framework.name, run.job.machine.accelerator.family
         if frameworks[name] >= _FEWEST_RUNS:
             key = ("framework", name)
             free[key] = FRAMEWORK_FACTORS
-            values[key] = {factor.name: getattr(calibration.framework, factor.name) for factor in FRAMEWORK_FACTORS}
+            values[key] = {factor.name: getattr(neutral.framework, factor.name) for factor in FRAMEWORK_FACTORS}
         if families[family] >= _FEWEST_RUNS:
             key = ("device", family)
-            free[key] = DEVICE_FACTORS if calibration.device_measured else (*DEVICE_FACTORS, HEIGHT)
-            values[key] = {factor.name: getattr(calibration.device, factor.name) for factor in free[key]}
+            free[key] = DEVICE_FACTORS if run.job.calibration.device.surface else (*DEVICE_FACTORS, HEIGHT)
+            values[key] = {factor.name: getattr(neutral.device, factor.name) for factor in free[key]}
     return values, free
 
 
-def applied(calibration: Calibration, values: Values) -> Calibration:
-    """`calibration` with the fitted values of its own framework and family."""
-    framework = values.get(("framework", calibration.framework.framework), {})
-    device = values.get(("device", calibration.device.family), {})
+def applied(now: Calibration, values: Values) -> Calibration:
+    """`now` with the fitted values of its own framework and family."""
+    framework = values.get(("framework", now.framework.framework), {})
+    device = values.get(("device", now.device.family), {})
     return replace(
-        calibration,
-        framework=replace(calibration.framework, **framework),
-        device=replace(calibration.device, **device),
+        now,
+        framework=replace(now.framework, **framework),
+        device=replace(now.device, **device),
     )
 
 

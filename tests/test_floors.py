@@ -55,7 +55,10 @@ def test_no_module_is_called_a_drawer() -> None:
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import tools; tools.call('describe_model', {'model': 'gpt2'})", ("langgraph", "google.genai", "fastmcp", "textual")),
+        (
+            "import tools; tools.call('describe_model', {'model': 'gpt2'})",
+            ("langgraph", "google.genai", "fastmcp", "textual"),
+        ),
         ("import knowledge.models; knowledge.models.find_model('gpt2')", ("langgraph", "textual", "rich")),
         ("import estimator.plan", ("numpy", "yaml")),
         ("import tui.cli", ("pydantic", "numpy", "textual", "langgraph", "rich")),

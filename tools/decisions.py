@@ -35,7 +35,9 @@ def estimate_cost(request: CostRequest) -> CostEstimate:
         notes.append(f"the price book has no price of {found.job.machine.accelerator.name} for this choice")
     facts = energy_assumptions()
     kwh = energy_kwh(found.job.machine, run.hours, facts["host_share"].value, facts["pue"].value)
-    assumptions += [Assumption(field=f"energy.{name}", value=fact.value, why=fact.source) for name, fact in facts.items()]
+    assumptions += [
+        Assumption(field=f"energy.{name}", value=fact.value, why=fact.source) for name, fact in facts.items()
+    ]
     goal = found.job.plan.goal
     return CostEstimate(
         plan=complete(found),

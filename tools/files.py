@@ -46,8 +46,8 @@ def _rendered(request: RenderRequest) -> tuple[Planned, launchers.Rendered]:
 
 @tool(title="Render launch files", read_only=True)
 def render_configs(request: RenderRequest) -> RenderedConfigs:
-    """Launch files of a training plan as text (LlamaFactory YAML, DeepSpeed JSON, Slurm sbatch), the command that starts
-    them, and what the user still has to fill in. Nothing is written to disk."""
+    """Launch files of a training plan as text (LlamaFactory YAML, DeepSpeed JSON, Slurm sbatch), the command that
+    starts them, and what the user still has to fill in. Nothing is written to disk."""
     found, rendered = _rendered(request)
     return RenderedConfigs(
         plan=complete(found),
@@ -61,8 +61,8 @@ def render_configs(request: RenderRequest) -> RenderedConfigs:
 
 @tool(title="Write launch files", read_only=False)
 def write_configs(request: WriteRequest) -> WrittenConfigs:
-    """Writes the launch files of a training plan into a folder below the working folder, all of them or none. Use it only
-    when the user asked for files on disk; existing files are kept unless overwrite is set."""
+    """Writes the launch files of a training plan into a folder below the working folder, all of them or none. Use it
+    only when the user asked for files on disk; existing files are kept unless overwrite is set."""
     found, rendered = _rendered(request)
     folder = _folder(request.folder, found)
     written = write(rendered, folder, overwrite=request.overwrite)
@@ -70,7 +70,7 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
         plan=complete(found),
         assumptions=found.assumptions,
         folder=str(folder),
-        files=[WrittenFile(path=str(folder / file.path), target=file.target, bytes=file.bytes) for file in written],
+        files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
         launch_command=rendered.launch_command,
         needs_from_user=list(rendered.needs_from_user),
         warnings=warnings_of(found),

@@ -1,7 +1,7 @@
 """The one list of tools, from which every face (agent, MCP, HTTP, command line, Python) is generated.
 
-A tool is a function from one pydantic model to another. `@tool` reads its name, docstring, argument and result types once;
-a function that cannot be a tool is refused where it is defined.
+A tool is a function from one pydantic model to another. `@tool` reads its name, docstring, argument and result types
+once; a function that cannot be a tool is refused where it is defined.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class Tool:
         return self.function(self.parse(arguments)).model_dump(mode="json")
 
 
-def tool(
-    *, title: str, read_only: bool
-) -> Callable[[Callable[[Request], Response]], Callable[[Request], Response]]:
+def tool(*, title: str, read_only: bool) -> Callable[[Callable[[Request], Response]], Callable[[Request], Response]]:
     """Registers a function from one pydantic model to another as a tool named like the function."""
 
     def register(function: Callable[[Request], Response]) -> Callable[[Request], Response]:

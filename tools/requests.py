@@ -1,7 +1,7 @@
 """The arguments that every planning tool shares: a whole or partial Plan, and each Plan field under its own flat name.
 
-`{"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}` says the same as the nested Plan. The flat fields are made
-from the Plan's own, so there is one definition of each; a flat argument wins over the same field inside `plan`.
+`{"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}` says the same as the nested Plan. The flat fields are
+made from the Plan's own, so there is one definition of each; a flat argument wins over the same field inside `plan`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class PlanArguments(BaseModel):
         for path, value in changes.items():
             data = merge(data, {path: value})
         if data.get("model") is None:
-            raise PlanError("model", "is required: name a catalogue model or a config.json", ["meta-llama/Llama-3.1-8B"])
+            raise PlanError(
+                "model", "is required: name a catalogue model or a config.json", ["meta-llama/Llama-3.1-8B"]
+            )
         return Plan.parse(data)
 
 

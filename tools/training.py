@@ -51,9 +51,9 @@ def estimate_training(request: PlanRequest) -> TrainingEstimate:
 
 @tool(title="Check that a plan fits", read_only=True)
 def check_fit(request: PlanRequest) -> FitCheck:
-    """Whether a training plan fits in device memory with margin, how far it could grow (largest micro-batch and sequence
-    length of the same layout), and what would make it fit, each as a Plan patch with its memory and slowdown. Use it
-    for out-of-memory questions."""
+    """Whether a training plan fits in device memory with margin, how far it could grow (largest micro-batch and
+    sequence length of the same layout), and what would make it fit, each as a Plan patch with its memory and slowdown.
+    Use it for out-of-memory questions."""
     found = planned(request.to_plan())
     memory = memory_of(found)
     return FitCheck(
@@ -109,7 +109,7 @@ def _fits(plan: Plan) -> bool:
 
 
 def _largest_micro_batch(found: Planned) -> int | None:
-    """The largest power-of-two multiple of one sequence that fits in the same layout; the global batch grows with it."""
+    """The most sequences per micro-batch that fit in the same layout; the global batch grows with them."""
     base = found.plan
     dp = int(found.estimates.layouts.dp[found.index])
 
@@ -196,7 +196,9 @@ def _changes(found: Planned) -> list[tuple[dict, str]]:
     if training.optimizer == "adamw" and training.method == "full":
         changes.append(({"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states"))
     changes += [
-        ({"layout.offload": kind}, f"offload {kind} to host memory") for kind in framework.offloads if row["offload"] == "none"
+        ({"layout.offload": kind}, f"offload {kind} to host memory")
+        for kind in framework.offloads
+        if row["offload"] == "none"
     ]
     if training.method == "full" and training.stage != "pretrain":
         changes.append(({"workload.method": "lora"}, "train LoRA adapters instead of all weights"))
@@ -209,7 +211,8 @@ def _changes(found: Planned) -> list[tuple[dict, str]]:
         changes.append((free | {"layout.ep": None, "layout.etp": None}, f"tensor parallelism over {double} devices"))
     count = job.machine.count
     changes.append(
-        ({"cluster.count": count * 2, "layout.dp": None, "layout.shard_group": None, "workload.global_batch": job.global_batch * 2},
+        ({"cluster.count": count * 2, "layout.dp": None, "layout.shard_group": None,
+          "workload.global_batch": job.global_batch * 2},
          f"{count * 2} devices instead of {count}")
     )  # fmt: skip
     return changes

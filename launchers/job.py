@@ -1,0 +1,158 @@
+"""A complete plan with the few numbers that every launch file is made of, checked against each other once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from estimator.errors import PlanError
+
+if TYPE_CHECKING:
+    from estimator.plan import Plan, Training
+    from launchers import Prediction
+
+_Value = TypeVar("_Value")
+_GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the targets render. `devices` = `nodes` x `node_devices`; `devices` = `dp` x tp x pp x cp.
+
+    global_batch = `micro_batch` x `accumulation` x `dp` sequences. `model` is the name or path to load, None when the
+    plan describes the model inline. `slug` is safe in a file name, a Slurm job name and a YAML value.
+    """
+
+    plan: Plan
+    training: Training
+    targets: tuple[str, ...]
+    prediction: Prediction | None
+    model: str | None
+    slug: str
+    devices: int
+    nodes: int
+    node_devices: int
+    whole_nodes: bool
+    dp: int
+    zero_stage: int
+    recompute: str
+    offload: str
+    seq_len: int
+    micro_batch: int
+    global_batch: int
+    accumulation: int
+
+    @property
+    def uses_adapters(self) -> bool:
+        return self.training.method in ("lora", "qlora", "dora", "pissa")
+
+
+def make_job(plan: Plan, targets: Sequence[str], prediction: Prediction | None, model_id: str | None) -> Job:
+    """Checks that the plan is complete and consistent. Raises PlanError naming the first field that is not."""
+    training, cluster, layout = plan.training, plan.cluster, plan.layout
+    devices = _given("cluster.count", cluster.count)
+    per_node = _given("cluster.per_node", cluster.per_node)
+    split = {name: _given(f"layout.{name}", getattr(layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
+    ranks = split["tp"] * split["pp"] * split["cp"] * split["dp"]
+    if ranks != devices:
+        problem = f"tp x pp x cp x dp is {ranks}, but cluster.count is {devices}"
+        group = ranks // split["dp"]
+        raise PlanError("layout.dp", problem, [devices // group] if devices % group == 0 else ())
+    if devices > per_node and devices % per_node:
+        low = devices // per_node * per_node
+        problem = f"{devices} accelerators do not fill nodes of {per_node} evenly"
+        raise PlanError("cluster.count", problem, [low, low + per_node])
+    dp = split["dp"]
+    shard_group = layout.shard_group
+    if shard_group is not None and dp % shard_group:
+        groups = [size for size in range(1, min(dp, 4096) + 1) if dp % size == 0]
+        nearest_groups = sorted(sorted(groups, key=lambda size: abs(size - shard_group))[:5])
+        raise PlanError("layout.shard_group", f"{shard_group} does not divide dp={dp}", nearest_groups)
+    micro_batch = _given("workload.micro_batch", training.micro_batch)
+    global_batch = _given("workload.global_batch", training.global_batch)
+    round_size = micro_batch * dp
+    if global_batch % round_size:
+        low = global_batch // round_size * round_size
+        problem = f"{global_batch} is not a multiple of micro_batch x dp = {micro_batch} x {dp}"
+        raise PlanError("workload.global_batch", problem, [size for size in (low, low + round_size) if size])
+    nodes = -(-devices // per_node)
+    model = model_id or (plan.model if isinstance(plan.model, str) else None)
+    return Job(
+        plan=plan,
+        training=training,
+        targets=tuple(targets),
+        prediction=prediction,
+        model=_loadable(model),
+        slug=_slug(plan.name) or _slug(f"{_last_part(model or 'model')}-{training.stage}-{training.method}") or "run",
+        devices=devices,
+        nodes=nodes,
+        node_devices=devices // nodes,
+        whole_nodes=devices == nodes * per_node,
+        dp=dp,
+        zero_stage=_given("layout.zero_stage", layout.zero_stage),
+        recompute=_given("layout.recompute", layout.recompute),
+        offload=_given("layout.offload", layout.offload),
+        seq_len=_given("workload.seq_len", training.seq_len),
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        accumulation=global_batch // round_size,
+    )
+
+
+def heading(job: Job) -> list[str]:
+    """What a file says about itself, one plain line each and without comment signs: the plan and what was predicted."""
+    training, cluster = job.training, job.plan.cluster
+    adapters = f" rank {training.lora.rank}" if job.uses_adapters else ""
+    lines = [
+        f"Shardwise: {one_line(job.plan.name)}" if job.plan.name else "Shardwise",
+        f"plan: {one_line(job.model or 'inline model')}, {training.stage} {training.method}{adapters} "
+        f"{training.precision} {training.optimizer}, seq {job.seq_len}, batch {job.micro_batch} x {job.accumulation} x "
+        f"{job.dp} = {job.global_batch}, {job.devices} x {one_line(cluster.accelerator or 'accelerator')} ("
+        f"{job.nodes} x {job.node_devices}), zero {job.zero_stage}, recompute {job.recompute}, offload {job.offload}",
+    ]
+    predicted = job.prediction
+    if predicted is not None:
+        lines.append(
+            f"predicted (80 % interval): {predicted.memory_bytes / _GIB:.1f} GiB per device "
+            f"({predicted.memory_low_bytes / _GIB:.1f} to {predicted.memory_high_bytes / _GIB:.1f}) of "
+            f"{predicted.capacity_bytes / _GIB:.1f} GiB; step {predicted.step_s:.4g} s ({predicted.step_low_s:.4g} to "
+            f"{predicted.step_high_s:.4g})"
+        )
+        if predicted.memory_bytes > predicted.capacity_bytes:
+            lines.append("WARNING: this plan is predicted to run out of memory")
+        elif predicted.memory_high_bytes > predicted.capacity_bytes:
+            lines.append("note: the upper end of the interval is over the device's memory")
+    return lines
+
+
+def one_line(text: str) -> str:
+    """User text for a comment: nothing that a terminal or a parser could take for more than text of one line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _given(field: str, value: _Value | None) -> _Value:
+    if value is None:
+        raise PlanError(field, "is needed to write launch files, and the plan leaves it open")
+    return value
+
+
+def _loadable(model: str | None) -> str | None:
+    """The model's name or path, refused where a config file could not carry it as plain text."""
+    if model is None:
+        return None
+    if not model.strip() or not model.isprintable():
+        raise PlanError("model", "the name must be printable text on one line to stand in a launch file")
+    if "${" in model:
+        raise PlanError("model", "the name holds '${', which config files read as a variable")
+    return model
+
+
+def _last_part(name: str) -> str:
+    return re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+
+
+def _slug(text: str | None) -> str:
+    """Letters, digits, dots, dashes and underscores, at most 64, no mark at either end; '' if nothing is left."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text or "").strip("-._")[:64].rstrip("-._")

@@ -1,0 +1,200 @@
+"""LlamaFactory 0.9.5 training YAML. The words for each plan value are in data/llamafactory.yaml.
+
+The YAML does not carry the number of devices: the launch command does, and per_device_train_batch_size x
+gradient_accumulation_steps x devices is the plan's global batch only with it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from estimator.errors import PlanError
+from launchers import File, Piece
+from launchers.families import is_known_to_liger, linear_layers_of, template_of
+from launchers.job import Job, heading
+from launchers.tables import table
+from launchers.yaml_text import Value, document
+
+PATH = "llamafactory.yaml"
+MASTER_PORT = 29500
+_MODEL = "SET_ME_MODEL"
+_DATASET = "SET_ME_DATASET"
+_REWARD_MODEL = "SET_ME_REWARD_MODEL"
+
+
+def render(job: Job) -> Piece:
+    """The YAML, the torchrun launch through llamafactory-cli, and what the user must set."""
+    words = table("llamafactory")
+    training = job.training
+    needs: list[str] = []
+    comments: dict[str, str] = {}
+
+    method: dict[str, Value] = {
+        **words["stages"][training.stage],
+        "do_train": True,
+        **words["methods"][training.method],
+    }
+    if job.uses_adapters:
+        method |= _adapter(job, needs)
+    if training.stage == "ppo":
+        method |= {"reward_model": _REWARD_MODEL, "reward_model_type": "lora" if job.uses_adapters else "full"}
+        comments["reward_model"] = "set this: " + (
+            "path of a LoRA reward model on the same base" if job.uses_adapters else "path of a full reward model"
+        )
+        needs.append(f"{PATH}: reward_model, the reward model that PPO scores with")
+
+    sections = {
+        "model": _model(job, needs, comments),
+        "method": method,
+        "data": _data(job, needs, comments),
+        "output": {"output_dir": f"saves/{job.slug}"},
+        "batch": {
+            "per_device_train_batch_size": job.micro_batch,
+            "gradient_accumulation_steps": job.accumulation,
+        },
+        "precision and optimizer": {
+            **words["precisions"][training.precision],
+            **words["optimizers"][training.optimizer],
+            "learning_rate": words["learning_rates"]["adapters" if job.uses_adapters else "full"][training.stage],
+        },
+        "memory and speed": _memory_and_speed(job),
+        "run": {"num_train_epochs": float(training.epochs), **words["run"]},
+    }
+    comments["gradient_accumulation_steps"] = (
+        f"{job.micro_batch} x {job.accumulation} x {job.devices} devices = {job.global_batch} per step"
+    )
+    group = job.plan.layout.shard_group
+    if "deepspeed" in job.targets and group not in (None, job.dp):
+        comments["deepspeed"] = (
+            f"shard groups of {group}: weights are gathered inside a group (hpZ), states are split over all {job.dp}"
+        )
+    comments["learning_rate"] = "a value to start from; yours to choose"
+    packages = [
+        package
+        for field, by_value in words["packages"].items()
+        if (package := by_value.get(getattr(training, field.partition(".")[2])))
+    ]
+    if training.fused_loss is True:
+        packages.append("liger-kernel")
+        if not is_known_to_liger(job.model):
+            needs.append(f"{PATH}: enable_liger_kernel, check that Liger knows this model (others run unfused)")
+    if packages:
+        needs.append(f"environment: pip install {' '.join(dict.fromkeys(packages))}")
+    command = _command(job, needs)
+    started_by = "sbatch job.sbatch" if "slurm" in job.targets else command
+    head = [*heading(job), f"run, from this folder: {started_by}"]
+    return Piece(File(PATH, "llamafactory", document(head, sections, comments)), command, tuple(needs))
+
+
+def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:
+    if job.model is None:
+        comments["model_name_or_path"] = "set this: a checkpoint of the planned architecture"
+        needs.append(f"{PATH}: model_name_or_path, a checkpoint of the planned architecture")
+    words = table("llamafactory")
+    fields: dict[str, Value] = {
+        "model_name_or_path": job.model or _MODEL,
+        "flash_attn": words["attention"][job.training.attention],
+    }
+    if job.training.stage == "pretrain":
+        fields["train_from_scratch"] = False
+        comments["train_from_scratch"] = "true starts from random weights instead of the checkpoint"
+    return fields
+
+
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:
+    """Data fields. With `packing: true` DataArguments.__post_init__ takes one token off `cutoff_len`, which the packing
+    of SFT adds back as padding (data/processor/supervised.py), so a row has seq_len tokens. Pretraining packs by
+    default and to exactly `cutoff_len`, but only when `packing` is left out."""
+    stage = job.training.stage
+    fields: dict[str, Value] = {"dataset": _DATASET, "cutoff_len": job.seq_len}
+    content = table("llamafactory")["data"][stage]
+    comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"
+    needs.append(f"{PATH}: dataset, the name of your data in data/dataset_info.json ({content})")
+    template = template_of(job.model)
+    if template:
+        fields["template"] = template
+    elif stage != "pretrain":
+        needs.append(f"{PATH}: template, the chat format of this model (without it the tokenizer's own is used)")
+    if stage == "sft":
+        fields["packing"] = job.training.packing
+    elif stage == "pretrain":
+        if job.training.packing:
+            comments["cutoff_len"] = "pretraining packs to this length by default"
+        else:
+            fields["packing"] = False
+    else:
+        fields["packing"] = False
+        if job.training.packing:
+            comments["packing"] = "LlamaFactory packs only in pretraining and SFT; samples are padded here"
+    return fields | {"preprocessing_num_workers": 16, "dataloader_num_workers": 4}
+
+
+def _adapter(job: Job, needs: list[str]) -> dict[str, Value]:
+    """Rank, scale and targets. LlamaFactory's alpha is a whole number."""
+    lora = job.training.lora
+    if lora.alpha != int(lora.alpha):
+        whole = max(1, int(lora.alpha))
+        raise PlanError(
+            "workload.lora.alpha", f"LlamaFactory takes whole numbers, not {lora.alpha}", [whole, whole + 1]
+        )
+    return {"lora_rank": lora.rank, "lora_alpha": int(lora.alpha), "lora_target": _targets(job, needs)}
+
+
+def _targets(job: Job, needs: list[str]) -> str:
+    """The plan's adapter targets as module names: groups are looked up by family, other names go through as given."""
+    words = [word.strip() for word in job.training.lora.targets.split(",") if word.strip()]
+    if "all-linear" in words or "all" in words:
+        return "all"
+    names: list[str] = []
+    for word in words:
+        if word in ("attention", "mlp"):
+            layers = linear_layers_of(job.model)
+            if layers is None:
+                layers = {"attention": "q_proj,k_proj,v_proj,o_proj", "mlp": "gate_proj,up_proj,down_proj"}
+                needs.append(f"{PATH}: lora_target, check the module names against this model")
+            names += layers[word].split(",")
+        elif re.fullmatch(r"[A-Za-z0-9_.]+", word):
+            names.append(word)
+        else:
+            raise PlanError(
+                "workload.lora.targets", f"{word!r} is not a module name", ["all-linear", "attention", "mlp"]
+            )
+    if not names:
+        raise PlanError("workload.lora.targets", "names no module", ["all-linear", "attention", "mlp"])
+    return ",".join(dict.fromkeys(names))
+
+
+def _memory_and_speed(job: Job) -> dict[str, Value]:
+    """Checkpointing is LlamaFactory's default; use_unsloth_gc is its own variant that keeps the inputs of the layers in
+    host memory and needs no Unsloth. A fused loss left to `auto` is off, as in LlamaFactory."""
+    fields: dict[str, Value] = {
+        "disable_gradient_checkpointing": job.recompute == "none",
+        "enable_liger_kernel": job.training.fused_loss is True,
+    }
+    if job.offload == "activations":
+        fields["use_unsloth_gc"] = True
+    if job.training.compile:
+        fields["torch_compile"] = True
+    if "deepspeed" in job.targets:
+        fields["deepspeed"] = "deepspeed.json"
+    return fields
+
+
+def _command(job: Job, needs: list[str]) -> str:
+    """llamafactory-cli starts torchrun itself and takes the world from the environment (launcher.py). FORCE_TORCHRUN is
+    set even for one device: without it DeepSpeed is refused and all visible devices would be used."""
+    words = ["FORCE_TORCHRUN=1"]
+    if job.nodes > 1:
+        words += [
+            f"NNODES={job.nodes}",
+            "NODE_RANK=$NODE_RANK",
+            "MASTER_ADDR=$MASTER_ADDR",
+            f"MASTER_PORT={MASTER_PORT}",
+        ]
+        if "slurm" not in job.targets:
+            needs.append(
+                f"every node runs the command with its own NODE_RANK (0 to {job.nodes - 1}) and the first node's "
+                "address as MASTER_ADDR"
+            )
+    words.append(f"NPROC_PER_NODE={job.node_devices}")
+    return " ".join([*words, "llamafactory-cli", "train", PATH])

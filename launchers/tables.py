@@ -1,0 +1,15 @@
+"""The data files of this room, each read once, on first use. Their heads say what a row means and its source."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def table(name: str) -> Any:
+    """The content of launchers/data/<name>.yaml as plain data. Callers must not change it."""
+    import yaml
+
+    return yaml.safe_load(files("launchers").joinpath("data", f"{name}.yaml").read_text(encoding="utf-8"))

@@ -1,0 +1,154 @@
+"""Writing a rendered set into a folder: all files or none, and never outside the folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from estimator.errors import PlanError
+from launchers import File, Rendered
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file as it now lies on disk: its full path, the target it belongs to, and its length in bytes."""
+
+    path: str
+    target: str
+    bytes: int
+
+
+@dataclass
+class _Step:
+    """One file on its way: `staged` is the finished new content beside `final`, `backup` a copy of what it replaces."""
+
+    final: Path
+    staged: str
+    backup: str | None = None
+    done: bool = False
+
+
+def write(rendered: Rendered, folder: Path, overwrite: bool = False) -> list[Written]:
+    """Writes the files of `rendered` under `folder`, which is made when missing.
+
+    Everything is written beside its place first and moved there at the end; a failure puts back what was there. Files
+    that already hold the same content stay untouched. Raises PlanError when a path would leave the folder (absolute,
+    '..', through a symbolic link), when other content is there and `overwrite` is false, or when the folder cannot be
+    written.
+    """
+    root = Path(folder).expanduser()
+    try:
+        return _write(rendered.files, root, overwrite)
+    except OSError as error:
+        raise PlanError("folder", f"{root} cannot be written: {error.strerror or error}") from None
+
+
+def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written]:
+    contents = {file.path: file.text.encode() for file in files}
+    places = _places(files, root)
+    different = [file for file in files if _content(places[file.path]) != contents[file.path]]
+    taken = [file.path for file in different if os.path.lexists(places[file.path])]
+    if taken and not overwrite:
+        raise PlanError(
+            "folder", f"{root} already holds other content in {', '.join(taken)}; say overwrite to replace it"
+        )
+    made: list[Path] = []
+    steps: list[_Step] = []
+    try:
+        _make_folder(root, made)
+        for file in different:
+            _make_folder(places[file.path].parent, made)
+            steps.append(_stage(file, places[file.path], contents[file.path]))
+        for step in steps:
+            os.replace(step.staged, step.final)
+            step.done = True
+    except BaseException:
+        _undo(steps, made)
+        raise
+    for step in steps:
+        if step.backup:
+            with contextlib.suppress(OSError):
+                os.unlink(step.backup)
+    return [Written(str(places[file.path]), file.target, len(contents[file.path])) for file in files]
+
+
+def _places(files: tuple[File, ...], root: Path) -> dict[str, Path]:
+    """Where each file goes, after checking that this is inside `root` and that no two files share a place."""
+    places: dict[str, Path] = {}
+    for file in files:
+        path = PurePosixPath(file.path)
+        if not file.path or "\\" in file.path or "\0" in file.path or not path.parts or path.is_absolute():
+            raise PlanError("files", f"{file.path!r} is not a relative path")
+        if ".." in path.parts or ":" in path.parts[0]:
+            raise PlanError("files", f"{file.path!r} leads out of the folder")
+        place = root
+        for part in path.parts:
+            place = place / part
+            if place.is_symlink():
+                raise PlanError("files", f"{file.path!r} leads through a symbolic link")
+        if place in places.values():
+            raise PlanError("files", f"{file.path!r} is there twice")
+        if place.exists() and not place.is_file():
+            raise PlanError("files", f"{file.path!r} is there already and is not a file")
+        places[file.path] = place
+    return places
+
+
+def _content(place: Path) -> bytes | None:
+    """What lies at `place`; None when nothing readable does."""
+    try:
+        return place.read_bytes()
+    except OSError:
+        return None
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    """`folder` with its parents; those that were missing are appended to `made`, outermost first."""
+    missing: list[Path] = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        path.mkdir()
+        made.append(path)
+
+
+def _stage(file: File, final: Path, content: bytes) -> _Step:
+    """The new content, and a copy of the old, under names of their own beside `final`."""
+    tag = secrets.token_hex(6)
+    step = _Step(final, str(final.with_name(f".{final.name}.{tag}.new")))
+    try:
+        # Opened with the final mode, so that the user's umask applies; never through something that is already there.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(step.staged, flags, 0o777 if file.executable else 0o666), "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if final.exists():
+            step.backup = str(final.with_name(f".{final.name}.{tag}.old"))
+            shutil.copy2(final, step.backup)
+    except BaseException:
+        _undo([step], [])
+        raise
+    return step
+
+
+def _undo(steps: list[_Step], made: list[Path]) -> None:
+    """Puts back what was replaced and removes what was made, as far as the file system lets it."""
+    for step in steps:
+        with contextlib.suppress(OSError):
+            if step.done and step.backup:
+                os.replace(step.backup, step.final)
+            elif step.done:
+                step.final.unlink()
+        for leftover in (step.staged, step.backup):
+            if leftover:
+                with contextlib.suppress(OSError):
+                    os.unlink(leftover)
+    for folder in reversed(made):
+        with contextlib.suppress(OSError):
+            folder.rmdir()

@@ -1,0 +1,125 @@
+"""Writing a set: all or nothing, inside the folder, nothing lost and nothing left over."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from launch_plans import complete
+
+from estimator.errors import PlanError
+from launchers import File, Rendered, render
+from launchers.writing import write
+
+
+def rendered(*paths: str, text: str = "new\n") -> Rendered:
+    return Rendered(tuple(File(path, "test", text) for path in paths), "true", ())
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_real_set_is_written_and_written_again(tmp_path: Path):
+    files = render(complete(), ["slurm"])
+    folder = tmp_path / "runs" / "one"
+    for _ in range(2):
+        written = write(files, folder)
+        assert [(item.target, item.path, item.bytes) for item in written] == [
+            (file.target, str(folder / file.path), len(file.text.encode())) for file in files.files
+        ]
+    assert tree(folder) == {file.path: file.text for file in files.files}
+
+
+def test_other_content_is_kept_unless_told(tmp_path: Path):
+    (tmp_path / "a").write_text("mine")
+    (tmp_path / "b").write_text("mine too")
+    with pytest.raises(PlanError, match="a, b") as raised:
+        write(rendered("a", "b", "c"), tmp_path)
+    assert raised.value.field == "folder"
+    assert tree(tmp_path) == {"a": "mine", "b": "mine too"}
+    write(rendered("a", "b", "c"), tmp_path, overwrite=True)
+    assert tree(tmp_path) == {"a": "new\n", "b": "new\n", "c": "new\n"}
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/..", "", ".", "a\\..\\x", "c:/x", "a\0b", "//x"])
+def test_paths_that_leave_the_folder(path: str, tmp_path: Path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    with pytest.raises(PlanError, match=r"^files: "):
+        write(rendered("fine", path), inner, overwrite=True)
+    assert tree(tmp_path) == {}
+
+
+def test_symbolic_links_are_not_followed(tmp_path: Path):
+    outside, inner = tmp_path / "outside", tmp_path / "inner"
+    outside.mkdir()
+    inner.mkdir()
+    (outside / "secret").write_text("keep")
+    (inner / "folder").symlink_to(outside)
+    (inner / "file").symlink_to(outside / "secret")
+    (inner / "dangling").symlink_to(outside / "nothing")
+    for path in ("folder/secret", "file", "dangling"):
+        with pytest.raises(PlanError, match="symbolic link"):
+            write(rendered("fine", path), inner, overwrite=True)
+    assert tree(outside) == {"secret": "keep"}
+    assert not (inner / "fine").exists()
+
+
+def test_places_that_are_taken(tmp_path: Path):
+    (tmp_path / "sub").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "plain").write_text("x")
+    for path, problem in (("sub", "not a file"), ("pipe", "not a file"), ("plain/x", "cannot be written")):
+        with pytest.raises(PlanError, match=problem):
+            write(rendered("fine", path), tmp_path)
+    with pytest.raises(PlanError, match="twice"):
+        write(rendered("a", "./a"), tmp_path)
+    with pytest.raises(PlanError, match="cannot be written"):
+        write(rendered("a"), tmp_path / "plain")
+    assert tree(tmp_path) == {"plain": "x"}
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_failure_midway_puts_everything_back(failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "b").write_text("old")
+    calls = 0
+    real = os.replace
+
+    def replace(source, destination):
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise OSError(28, "No space left on device")
+        real(source, destination)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(PlanError, match="No space left"):
+        write(rendered("a", "b", "deep/er/c"), folder, overwrite=True)
+    assert tree(tmp_path) == {"set/b": "old"}
+    assert sorted(path.name for path in folder.iterdir()) == ["b"]
+
+
+def test_failure_while_staging_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fsync(_descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(KeyboardInterrupt):
+        write(rendered("x/y"), tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_modes_follow_the_umask(tmp_path: Path):
+    files = Rendered((File("run.sh", "test", "#!/bin/sh\n", executable=True), File("plain", "test", "x")), "true", ())
+    previous = os.umask(0o027)
+    try:
+        write(files, tmp_path)
+    finally:
+        os.umask(previous)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"run.sh": 0o750, "plain": 0o640}
