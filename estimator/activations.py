@@ -16,38 +16,47 @@ from estimator.stages import Floats
 
 # Elements of `activation_bytes` that one norm keeps, per element of its input. RMSNorm as shipped keeps its input in
 # fp32 (two elements), the normalised value and the output (LlamaRMSNorm); Gemma's keeps one half more for its fp32
-# product with 1 + w (Gemma2RMSNorm). A fused norm keeps input and output; LayerNorm is one kernel in PyTorch.
+# product with 1 + w (Gemma2RMSNorm), gpt-oss's a whole one for weight times fp32 value (GptOssRMSNorm). A fused norm
+# keeps input and output; LayerNorm is one kernel in PyTorch.
 _NORM_EAGER = 4.0
 _NORM_GEMMA_EAGER = 4.5
+_NORM_FP32_PRODUCT = 5.0
 _NORM_FUSED = 2.0
 
 
-def norm_elements(architecture: Architecture, eager: bool) -> float:
+def _norm(architecture: Architecture, eager: bool, kept_input: float) -> float:
+    """Elements kept per element of a norm's input; the output feeds a matmul, which keeps it as `kept_input`."""
     if architecture.norm == "layernorm" or not eager:
-        return _NORM_FUSED
+        return _NORM_FUSED - 1.0 + kept_input
+    if architecture.activation == "swigluoai":
+        return _NORM_FP32_PRODUCT
     return _NORM_GEMMA_EAGER if architecture.gemma_norm else _NORM_EAGER
 
 
-def saved_elements(architecture: Architecture, block: Block, eager: bool) -> tuple[float, float, float]:
+def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
     """Elements per token that one block saves: (whole on every tensor rank, split by tp, split by etp).
 
     Attention's fp32 statistics count as two elements per head. With sequence parallelism the first part is split too.
     """
-    hidden = architecture.hidden
-    per_norm = norm_elements(architecture, eager)
+    architecture, eager = job.architecture, job.framework.activation == "eager"
+    kept, hidden = job.input_elements, architecture.hidden
+    per_norm = _norm(architecture, eager, kept)
     norms = block.norms * per_norm
     if block.norms == 4 and not eager:
-        norms = 6.0  # A post-norm's output only feeds the residual sum, so it is not kept.
-    whole = norms * hidden
-    split = 0.0
-    expert = 0.0
+        # A post-norm's output only feeds the residual sum, so it is not kept.
+        norms = 2.0 * per_norm + 2.0
+    whole, split, expert = norms * hidden, 0.0, 0.0
     if block.mixer == "attention":
         q, kv, v = block.heads * block.head_dim, block.kv_heads * block.head_dim, block.kv_heads * block.v_head_dim
         out = block.heads * block.v_head_dim
         split += q + out + kv + v + 2 * block.heads
+        if kept < 1.0:
+            split += out * kept  # The output projection keeps its own 8-bit copy.
         if block.fused_qkv:
             # v is a view that keeps the whole projection alive, and the output is copied (Phi3Attention).
             split += q + kv + out
+        elif block.copied_output:
+            split += out
         if block.qk_norm:
             split += (q + kv) * (per_norm - 1.0)
     elif block.mixer == "mla":
@@ -63,28 +72,35 @@ def saved_elements(architecture: Architecture, block: Block, eager: bool) -> tup
         # Input, convolution output, gate, scan output and gated norm of the inner width (mamba_ssm's fused scan).
         split += block.ssm_inner * 6.0
     if block.feed == "dense":
-        split += _feed_elements(block.ffn_width, block.gated, eager, architecture.activation)
+        split += _feed(job, block.ffn_width, block.gated, eager)
     elif block.feed == "moe":
         width = block.top_k * block.expert_width
         # Experts run as grouped matmuls on permuted tokens: the copies going in and coming out are kept as well.
-        expert += 4.0 * width if block.gated else _feed_elements(width, False, eager, architecture.activation)
+        if not block.gated:
+            expert += _feed(job, width, False, eager)
+        elif architecture.activation == "swigluoai":
+            # Two clamped halves, the scaled gate, its sigmoid, their product, up + 1 and the result (GptOssExperts).
+            expert += 7.0 * width
+        else:
+            expert += (2.0 * job.gate_elements + 1.0 + kept) * width
         whole += 2.0 * block.top_k * hidden + 2.0 * block.experts
-        split += _feed_elements(block.shared_width, block.gated, eager, architecture.activation)
+        split += _feed(job, block.shared_width, block.gated, eager)
     return whole, split, expert
 
 
-def _feed_elements(width: float, gated: bool, eager: bool, activation: str) -> float:
+def _feed(job: Job, width: float, gated: bool, eager: bool) -> float:
     """Gated: gate, up, act(gate) and the product (the fused kernel recomputes act). Plain: before and after act."""
+    kept, gate = job.input_elements, job.gate_elements
     if gated:
-        return width * (4.0 if eager else 3.0)
+        return width * ((3.0 if eager else 2.0) * gate + kept)
     # NewGELUActivation keeps x, x / 2, tanh, 1 + tanh and the product.
-    tanh_by_hand = activation in ("gelu_new", "gelu_fast") and eager
-    return width * (5.0 if tanh_by_hand else 2.0)
+    by_hand = job.architecture.activation in ("gelu_new", "gelu_fast") and eager
+    return width * (4.0 if by_hand else 1.0) * gate + width * kept
 
 
 def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
-    whole, split, expert = saved_elements(job.architecture, block, job.framework.activation == "eager")
+    whole, split, expert = saved_elements(job, block)
     tokens = micro_batch_tokens(job, layouts)
     outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
     size = job.activation_bytes * tokens * (whole / outside + split / layouts.tp + expert / layouts.tp)

@@ -46,7 +46,8 @@ class Block:
     is the attention span in tokens where it is bounded. `norms` is how many norms of width hidden the block runs; norm
     weights and all other vectors are counted in `vector_parameters`. `expert_width` is the inner width of one routed
     expert, `shared_width` of all shared experts together. `state_size` and `conv_kernel` belong to the SSM mixers.
-    `fused_qkv` is true where one projection makes q, k and v.
+    `fused_qkv` is true where one projection makes q, k and v and v stays a view of it, `copied_output` where the output
+    of attention is copied before its projection (both in the Hugging Face modules).
     """
 
     mixer: Mixer
@@ -72,6 +73,7 @@ class Block:
     kv_lora_rank: int = 0
     rope_head_dim: int = 0
     fused_qkv: bool = False
+    copied_output: bool = False
 
     @cached_property
     def parameters(self) -> int:

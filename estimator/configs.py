@@ -259,6 +259,8 @@ def _block(fields: Fields, layer: _Layer) -> Block:
         vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _hyper_connections(fields, layer.norms),
         norms=layer.norms,
         gated=flag(fields, "mlp_gated", True),
+        fused_qkv=flag(fields, "fused_qkv"),
+        copied_output=flag(fields, "copied_output"),
         **mixed.facts,
         **feed_facts,
     )

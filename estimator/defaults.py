@@ -93,10 +93,16 @@ def choose_framework(plan: Plan, accelerator: Accelerator, count: int) -> tuple[
     layout = plan.layout
     split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
+    # Megatron shards optimizer states only, and plain training loops nothing at all.
+    sharded = (layout.zero_stage or 0) >= 2 or layout.offload == "params"
+    if split and sharded:
+        return "torchtitan", "it joins sharded weights with the other parallelism that is asked for"
     if split:
         return megatron, "tensor, pipeline, context or expert parallelism is asked for"
-    if plan.training.stage == "pretrain" and count > 1:
+    if plan.training.stage == "pretrain" and count > 1 and not sharded:
         return megatron, "pretraining at this scale usually runs on it"
     if count > 1:
         return "deepspeed", "the usual choice for fine-tuning on several devices"
+    if layout.zero_stage or layout.offload in ("optimizer", "params"):
+        return "deepspeed", "ZeRO or offloading to host memory is asked for"
     return "hf-trainer", "the usual choice on one device"

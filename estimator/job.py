@@ -103,6 +103,23 @@ class Job:
         return 4 if self.training.precision in ("fp32", "tf32") else 2
 
     @cached_property
+    def input_elements(self) -> float:
+        """Elements of `activation_bytes` that a matmul's kept input takes: half where it is kept in 8 bits."""
+        low = self.compute_bytes < 2 and self.framework.low_precision_saves != "none"
+        return 0.5 if low else 1.0
+
+    @cached_property
+    def gate_elements(self) -> float:
+        """The same for the kept input of the activation function."""
+        low = self.compute_bytes < 2 and self.framework.low_precision_saves == "all"
+        return 0.5 if low else 1.0
+
+    @cached_property
+    def frozen_bytes(self) -> float:
+        """Bytes per frozen weight of an adapter run: the compute dtype, or 8 bits where the framework holds them so."""
+        return 1.0 if self.compute_bytes < 2 and self.framework.low_precision_weights else self.activation_bytes
+
+    @cached_property
     def tokens_per_step(self) -> int:
         return self.global_batch * self.sequences_per_sample * self.seq_len
 

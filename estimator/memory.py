@@ -126,11 +126,12 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Fl
     frozen = total - trained_dense - trained_experts
     if job.quantised:
         blocks = frozen - _embedding_parameters(job, layouts, shape)
-        held_dense = blocks * _NF4_BYTES + _embedding_parameters(job, layouts, shape) * job.activation_bytes
+        rest = _embedding_parameters(job, layouts, shape) * framework.quantised_rest_bytes
+        held_dense = blocks * _NF4_BYTES + rest
         weights = np.where(layouts.zero_stage >= 3, held_dense / group, held_dense)
     elif job.uses_adapters or job.training.method == "freeze":
         # Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
-        weights = sharded(3, dense * job.activation_bytes, experts * job.activation_bytes)
+        weights = sharded(3, dense * job.frozen_bytes, experts * job.frozen_bytes)
     else:
         weights = sharded(3, dense * weight_bytes, experts * weight_bytes)
     weights = weights + sharded(3, adapters * _ADAPTER_BYTES, np.zeros(len(layouts)))

@@ -53,7 +53,7 @@ def group(job: Job, size: np.ndarray, stride: np.ndarray) -> Group:
 def all_gather(members: Group, total_bytes: Floats) -> Floats:
     """Seconds until each member holds `total_bytes`, of which it had its share. Reduce-scatter takes the same time."""
     moved = total_bytes * (members.size - 1) / members.size
-    return np.where(members.size > 1, moved / members.bandwidth + members.latency_s, 0.0)
+    return np.where(moved > 0, moved / members.bandwidth + members.latency_s, 0.0)
 
 
 def all_reduce(members: Group, total_bytes: Floats) -> Floats:
@@ -69,7 +69,7 @@ def all_to_all(members: Group, sent_bytes: Floats) -> Floats:
 def send(members: Group, message_bytes: Floats) -> Floats:
     """Seconds for one message between neighbours; nothing where the group has one member."""
     lanes = np.where(members.size > members.inside, members.bandwidth / members.inside, members.bandwidth)
-    return np.where(members.size > 1, message_bytes / lanes + members.latency_s, 0.0)
+    return np.where((members.size > 1) & (message_bytes > 0), message_bytes / lanes + members.latency_s, 0.0)
 
 
 @dataclass(frozen=True)

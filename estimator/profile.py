@@ -20,8 +20,11 @@ class Framework:
 
     `activation` names what operators save for backward: 'eager' (Hugging Face modules as shipped) or 'fused'
     (one-kernel norms and activations). `selective` says what selective recompute drops: the attention core, or all but
-    every other matmul output. `logit_bytes` is the peak per logit of an unfused loss, `block_kernels` the kernels of
-    one block's forward pass besides its matmuls and attention.
+    every other matmul output. `logit_bytes` is the peak per logit of an unfused loss, `low_precision_saves` says
+    whether 8-bit training keeps the inputs of its matmuls, or those of the activation function too, in 8 bits;
+    `low_precision_weights` whether frozen weights are then held in 8 bits. `quantised_rest_bytes` is what an adapter
+    run on 4-bit weights keeps of the weights that are not quantised (embedding, head, norms). `block_kernels` the
+    kernels of one block's forward pass besides its matmuls and attention.
     """
 
     name: str
@@ -49,6 +52,9 @@ class Framework:
     selective: Literal["attention", "ops", "none"]
     logit_bytes: float
     fused_loss: bool
+    low_precision_saves: Literal["none", "inputs", "all"]
+    low_precision_weights: bool
+    quantised_rest_bytes: float
     block_kernels: float
     source: str
 

@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from estimator.architecture import Architecture
 from estimator.errors import PlanError
 from estimator.job import Job
 from estimator.layouts import OFFLOAD, SCHEDULES, Layouts, recompute_code
@@ -21,12 +22,12 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
-def valid_tp(job: Job) -> list[int]:
-    """Tensor-parallel sizes that divide the attention heads and are compatible with the key/value heads.
+def valid_tp(architecture: Architecture) -> list[int]:
+    """Tensor-parallel sizes that divide the attention heads, and divide the key/value heads or are a multiple of them.
 
-    With more ranks than key/value heads each head is held by several ranks (Megatron-core, num_query_groups).
+    With more ranks than key/value heads each head is held by several ranks (Megatron-core, Attention.__init__ and the
+    check of num_query_groups in TransformerConfig; vLLM's attention layers ask the same).
     """
-    architecture = job.architecture
     if not architecture.heads:
         return divisors(architecture.hidden)
     kv = max(1, architecture.kv_heads)
@@ -37,34 +38,38 @@ def check_given(job: Job) -> None:
     """Raises PlanError for the first given layout field that cannot be, naming the values that can."""
     layout, architecture, count = job.plan.layout, job.architecture, job.machine.count
     name = architecture.id
-    if layout.tp and layout.tp not in valid_tp(job):
+    if layout.tp and layout.tp not in valid_tp(architecture):
         if architecture.heads and architecture.heads % layout.tp:
             what = f"does not divide the {architecture.heads} attention heads of {name}"
         else:
             what = f"does not go with the {architecture.kv_heads} key/value heads of {name}"
-        raise PlanError("layout.tp", f"tp={layout.tp} {what}", valid_tp(job))
+        raise PlanError("layout.tp", f"tp={layout.tp} {what}", valid_tp(architecture))
     for field, size in (("tp", layout.tp), ("pp", layout.pp), ("cp", layout.cp), ("ep", layout.ep)):
         if size and size > 1 and not getattr(job.framework, field):
             raise PlanError(
                 f"layout.{field}", f"{job.framework.name} has no {_LONG[field]}", ["1", "or another workload.framework"]
             )
+    if layout.schedule not in (None, "1f1b") and not job.framework.pp:
+        raise PlanError("layout.schedule", f"{job.framework.name} has no pipeline to schedule", ["1f1b"])
+    if layout.vpp and layout.vpp > 1 and (layout.pp == 1 or not job.framework.pp):
+        raise PlanError("layout.vpp", f"vpp={layout.vpp} needs pipeline stages to interleave, but pp is 1", [1])
     # Embedding and head may count as a pipeline layer each (Megatron-core, account_for_embedding_in_pipeline_split).
-    if layout.pp and layout.pp * (layout.vpp or 1) > architecture.layers + 2:
-        limit = (architecture.layers + 2) // (layout.vpp or 1)
-        raise PlanError(
-            "layout.pp",
-            f"pp={layout.pp} × vpp={layout.vpp or 1} is more than the {architecture.layers} layers of {name}",
-            [f"up to {limit}"],
-        )
-    if layout.ep and layout.ep > 1 and (not architecture.experts or architecture.experts % layout.ep):
-        if not architecture.experts:
-            raise PlanError("layout.ep", f"{name} has no experts", [1])
+    limit = min(architecture.layers, (architecture.layers + 2) // (layout.vpp or 1))
+    if layout.pp and layout.pp > limit:
+        times = f" × vpp={layout.vpp}" if layout.vpp else ""
+        problem = f"pp={layout.pp}{times} is more than the {architecture.layers} layers of {name}"
+        raise PlanError("layout.pp", problem, [f"up to {limit}"])
+    for field, size in (("ep", layout.ep), ("etp", layout.etp)):
+        if size and size > 1 and not architecture.experts:
+            raise PlanError(f"layout.{field}", f"{name} has no experts", [1])
+    if layout.ep and layout.ep > 1 and architecture.experts % layout.ep:
         raise PlanError(
             "layout.ep", f"ep={layout.ep} does not divide the {architecture.experts} experts of {name}",
             divisors(architecture.experts),
         )  # fmt: skip
     _check_product(job, count)
     _check_batch(job)
+    _check_shard_group(job, count)
     if layout.zero_stage is not None and layout.zero_stage not in job.framework.zero_stages:
         stages = job.framework.zero_stages
         raise PlanError("layout.zero_stage", f"{job.framework.name} has no ZeRO-{layout.zero_stage}", stages)
@@ -103,8 +108,26 @@ def _check_product(job: Job, count: int) -> None:
     elif product and count % product:
         last = [name for name, size in sizes.items() if size][-1]
         rest = product // sizes[last]
-        valid = divisors(count // rest) if count % rest == 0 else [f"cluster.count a multiple of {product}"]
+        fitting = [size for size in divisors(count // rest) if _possible(job, last, size)] if count % rest == 0 else []
+        valid = fitting or [f"cluster.count a multiple of {product}"]
         raise PlanError(f"layout.{last}", f"{said} does not divide the {count} devices", valid)
+
+
+def _possible(job: Job, name: str, size: int) -> bool:
+    """Whether the model alone allows this tensor or pipeline parallel size; other sizes depend on the devices alone."""
+    if name == "tp":
+        return size in valid_tp(job.architecture)
+    return name != "pp" or size <= job.architecture.layers
+
+
+def _check_shard_group(job: Job, count: int) -> None:
+    layout = job.plan.layout
+    if layout.shard_group is None:
+        return
+    sharing = count // ((layout.tp or 1) * (layout.pp or 1))
+    if sharing % layout.shard_group:
+        problem = f"{layout.shard_group} does not divide the {sharing} data-parallel devices"
+        raise PlanError("layout.shard_group", problem, divisors(sharing))
 
 
 def _check_batch(job: Job) -> None:
@@ -125,22 +148,32 @@ def candidates(job: Job) -> Layouts:
     """All valid layouts that agree with what the plan fixes. Raises PlanError when there is none."""
     check_given(job)
     columns: dict[str, list[np.ndarray]] = {field.name: [] for field in fields(Layouts)}
+    units = []
     for sizes in _sizes(job):
-        for name, values in _expand(job, sizes).items():
-            columns[name].append(values)
-    if not columns["tp"]:
-        raise PlanError(
-            "layout", f"no layout of {job.machine.count} devices keeps to all the given sizes",
-            ["leave tp, pp, cp, ep or dp open", "change cluster.count or workload.global_batch"],
-        )  # fmt: skip
-    return Layouts(**{name: np.concatenate(parts).astype(np.int64) for name, parts in columns.items()})
+        unit = sizes["dp"] * (job.training.micro_batch or 1)
+        units.append(unit)
+        if job.global_batch % unit == 0:
+            for name, values in _expand(job, sizes).items():
+                columns[name].append(values)
+    if sum(len(part) for part in columns["tp"]):
+        return Layouts(**{name: np.concatenate(parts).astype(np.int64) for name, parts in columns.items()})
+    batch = job.global_batch
+    if units and all(batch % unit for unit in units):
+        unit = min(units)
+        problem = f"{batch} sequences cannot be dealt evenly to the data-parallel ranks, {unit} at the least"
+        valid = [value for value in (batch // unit * unit, batch // unit * unit + unit) if value]
+        raise PlanError("workload.global_batch", problem, valid)
+    raise PlanError(
+        "layout", f"no layout of {job.machine.count} devices keeps to all the given sizes",
+        ["leave tp, pp, cp, ep or dp open", "change cluster.count or workload.global_batch"],
+    )  # fmt: skip
 
 
 def _sizes(job: Job) -> Iterator[dict[str, int]]:
     """The parallel sizes: products of tp, pp, cp and dp that give the device count, with ep and etp inside."""
     layout, framework, architecture, machine = job.plan.layout, job.framework, job.architecture, job.machine
     domain = max(machine.per_node, min(machine.accelerator.scaleup_domain, machine.count))
-    for tp in _choices(layout.tp, [t for t in valid_tp(job) if t <= domain] if framework.tp else [1]):
+    for tp in _choices(layout.tp, [t for t in valid_tp(architecture) if t <= domain] if framework.tp else [1]):
         for pp in _choices(
             layout.pp, divisors(machine.count // tp) if framework.pp and machine.count % tp == 0 else [1]
         ):
@@ -150,7 +183,7 @@ def _sizes(job: Job) -> Iterator[dict[str, int]]:
                 if machine.count % (tp * pp * cp):
                     continue
                 dp = machine.count // (tp * pp * cp)
-                if (layout.dp and layout.dp != dp) or job.global_batch % dp:
+                if layout.dp and layout.dp != dp:
                     continue
                 for ep, etp in _expert_sizes(job, tp, cp, dp):
                     yield {"tp": tp, "pp": pp, "cp": cp, "ep": ep, "etp": etp, "dp": dp}
@@ -169,8 +202,10 @@ def _context_sizes(job: Job) -> list[int]:
 
 def _expert_sizes(job: Job, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
     layout, experts = job.plan.layout, job.architecture.experts
-    if not experts or not job.framework.ep:
-        return [(1, tp)] if layout.ep in (None, 1) else []
+    if not experts:
+        return [(1, 1)]
+    if not job.framework.ep:
+        return [(1, tp)] if layout.etp in (None, tp) else []
     ranks = tp * cp * dp
     pairs = []
     for etp in _choices(layout.etp, sorted({1, tp})):
@@ -188,8 +223,6 @@ def _expand(job: Job, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     offload = OFFLOAD.index(layout.offload or "none")
     rows = []
     for size in micro:
-        if per_replica % size:
-            continue
         accumulate = per_replica // size
         for vpp in _virtual_stages(job, sizes["pp"], accumulate):
             for stage in stages:
@@ -218,20 +251,25 @@ def _virtual_stages(job: Job, pp: int, accumulate: int) -> list[int]:
     """Interleaving needs layers to deal out evenly and micro-batches in multiples of the stages (Megatron)."""
     layout = job.plan.layout
     if layout.vpp:
-        return [layout.vpp]
+        return [layout.vpp] if pp > 1 or layout.vpp == 1 else []
     if pp == 1 or layout.schedule not in (None, "interleaved") or accumulate % pp:
         return [1]
     per_stage = job.architecture.layers // pp if job.architecture.layers % pp == 0 else 1
-    return [vpp for vpp in divisors(per_stage) if vpp <= 8]
+    sizes = [vpp for vpp in divisors(per_stage) if vpp <= 8]
+    return sizes[1:] if layout.schedule == "interleaved" and len(sizes) > 1 else sizes
 
 
 def _shard_groups(job: Job, sizes: dict[str, int], stage: int) -> list[int]:
-    """Devices that share one copy: all data-parallel ranks, or (ZeRO-3) those of one node as hybrid sharding does."""
+    """Devices that share one copy: all data-parallel ranks, or those of one node as hybrid sharding does.
+
+    Hybrid sharding is tried only where ZeRO-3 is not asked for by name: that means sharding over all ranks.
+    """
+    layout = job.plan.layout
     everyone = sizes["dp"] * sizes["cp"]
-    if job.plan.layout.shard_group:
-        return [min(everyone, job.plan.layout.shard_group)]
+    if layout.shard_group:
+        return [layout.shard_group] if everyone % layout.shard_group == 0 else []
     inside = job.machine.per_node // sizes["tp"]
-    if stage == 3 and 1 < inside < everyone and everyone % inside == 0:
+    if stage == 3 and layout.zero_stage is None and 1 < inside < everyone and everyone % inside == 0:
         return [everyone, inside]
     return [everyone]
 
@@ -268,27 +306,27 @@ def neighbours(estimates: Estimates, best: int) -> list[tuple[int, str]]:
     """For each field, the best candidate that has another value there, and the rule that rejected it."""
     layouts, found = estimates.layouts, []
     have = estimates.job.machine.accelerator.usable_bytes
+    order = objective_order(estimates)
     for name in _NEIGHBOUR_FIELDS:
-        values = getattr(layouts, name)
+        values = getattr(layouts, name)[order]
         for value in np.unique(values):
-            if value == values[best]:
+            if value == getattr(layouts, name)[best]:
                 continue
-            same = np.flatnonzero(values == value)
-            fitting = same[estimates.fits[same]]
-            if len(fitting):
-                index = int(fitting[estimates.step.seconds[fitting].argmin()])
-                slower = estimates.step.seconds[index] / estimates.step.seconds[best] - 1.0
-                more = estimates.memory.total[index] - estimates.memory.total[best]
-                if slower > 0:
-                    rule = f"fits, but is {100 * slower:.1f} % slower"
-                else:
-                    rule = (
-                        f"as fast, but takes {more / 2**30:.1f} GiB more"
-                        if more > 0
-                        else "equal; the simpler layout wins"
-                    )
+            index = int(order[np.argmax(values == value)])
+            if estimates.fits[index]:
+                rule = _lost(estimates, index, best)
             else:
-                index = int(same[estimates.high_bytes[same].argmin()])
                 rule = f"does not fit: up to {estimates.high_bytes[index] / 2**30:.1f} GiB of {have / 2**30:.1f} GiB"
             found.append((index, rule))
     return found
+
+
+def _lost(estimates: Estimates, index: int, best: int) -> str:
+    """Why a candidate that fits comes after the best one."""
+    slower = estimates.step.seconds[index] / estimates.step.seconds[best] - 1.0
+    more = estimates.memory.total[index] - estimates.memory.total[best]
+    if estimates.job.plan.goal.objective != "memory" and slower > 0:
+        return f"fits, but is {100 * slower:.1f} % slower"
+    if more > 0:
+        return f"fits, but takes {more / 2**30:.1f} GiB more"
+    return "equal; the simpler layout wins"

@@ -104,7 +104,8 @@ def _chosen_usd(
             dated = f"price of {best.price_date}" if best.price_date else "undated price"
             why = f"the cheapest on-demand offer in the price book ({dated})"
             value = f"{best.provider} {best.instance}"
-            assumptions.append(Assumption(field="goal.provider", value=value, why=why))
+            field = "instance" if found.job.plan.goal.provider else "goal.provider"
+            assumptions.append(Assumption(field=field, value=value, why=why))
     if hourly is None:
         return None, None, None
     return hourly * run.hours, hourly * run.low_hours, hourly * run.high_hours

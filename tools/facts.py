@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from estimator.search import divisors
+from estimator.search import valid_tp
 from knowledge.hardware import find_accelerator
 from knowledge.models import find_architecture, models
 from knowledge.prices import prices
@@ -45,7 +45,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         vocab=architecture.vocab,
         context=architecture.context,
         kv_bytes_per_token=2 * architecture.kv_elements_per_token,
-        valid_tp=divisors(architecture.heads) if architecture.heads else [1],
+        valid_tp=valid_tp(architecture),
         weights_bytes_bf16=2 * architecture.parameters,
         license=facts.license if facts else None,
         source=facts.source if facts else None,

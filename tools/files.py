@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -41,7 +42,18 @@ def _rendered(request: RenderRequest) -> tuple[Planned, launchers.Rendered]:
         step_low_s=step.low_s,
         step_high_s=step.high_s,
     )
-    return found, launchers.render(found.plan, request.targets, prediction, found.job.architecture.id)
+    return found, launchers.render(found.plan, request.targets, prediction, _model_id(found))
+
+
+def _model_id(found: Planned) -> str | None:
+    """What loaders take: the catalogue's id, the folder of a model on disk, None for one given inline."""
+    model = found.job.plan.model
+    if not isinstance(model, str):
+        return None
+    path = os.path.expanduser(model)
+    if os.path.isfile(path):
+        return os.path.dirname(model) or "."
+    return model if os.path.isdir(path) else found.job.architecture.id
 
 
 @tool(title="Render launch files", read_only=True)
@@ -82,7 +94,13 @@ def _folder(given: str | None, found: Planned) -> Path:
     if given is None:
         name = found.job.plan.name or f"{found.job.architecture.id.split('/')[-1]}-{found.job.training.method}"
         given = f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-') or 'plan'}"
-    base = Path.cwd().resolve()
-    if not (base / given).resolve().is_relative_to(base):
-        raise PlanError("folder", f"{given!r} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
+    base, shown = Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
+    try:
+        if len(given) > 1000:
+            raise ValueError
+        inside = not given.startswith("~") and (base / given).resolve().is_relative_to(base)
+    except (OSError, ValueError):
+        raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
+    if not inside:
+        raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
     return Path(given)

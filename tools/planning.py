@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,10 @@ class Planned:
         if self.job.training.micro_batch is None:
             micro = int(self.estimates.layouts.micro_batch[self.index])
             found.append(Assumption(field="workload.micro_batch", value=micro, why=why))
+        goal = self.job.plan.goal
+        if "objective" not in goal.model_fields_set:
+            why = "layouts are ranked by speed unless another goal is named"
+            found.append(Assumption(field="goal.objective", value=goal.objective, why=why))
         return found
 
 
@@ -77,10 +82,10 @@ def _choose(job: Job, layouts: Layouts) -> Planned:
     return Planned(job, estimates, order, int(order[0]))
 
 
-def estimated(plan: Plan) -> Planned | None:
-    """As `planned`, but None where the plan has no valid layout; used to try variations of a valid plan."""
+def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
+    """As `planned` for the changed plan, but None where that cannot be; used to try variations of a valid plan."""
     try:
-        return planned(plan)
+        return planned(plan.patch(changes))
     except PlanError:
         return None
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import plan_error
+from estimator.plan import plan_error, refuse_bools
 
 # The modules that define tools, in the order in which faces list them.
 _MODULES = ("tools.facts", "tools.training", "tools.decisions", "tools.files")
@@ -40,6 +40,9 @@ class Tool:
 
     def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
         """The arguments as the tool's request. Raises PlanError naming the argument and what is wrong with it."""
+        if not isinstance(arguments, Mapping):
+            raise PlanError("arguments", f"must be a mapping of arguments, not {type(arguments).__name__}")
+        refuse_bools(self.request, arguments)
         try:
             return self.request.model_validate(dict(arguments))
         except ValidationError as error:

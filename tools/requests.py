@@ -40,7 +40,7 @@ FLAT_PATHS: dict[str, str] = {"model": "model", "name": "name"} | {flat: path fo
 class PlanArguments(BaseModel):
     """Base of the planning requests; `to_plan` gives the Plan that they describe."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     plan: dict[str, Any] | None = Field(None, description="A whole or partial Plan; flat arguments win over it.")
 
@@ -51,7 +51,7 @@ class PlanArguments(BaseModel):
             for flat, path in FLAT_PATHS.items()
             if flat in self.model_fields_set and (value := getattr(self, flat)) is not None
         }
-        data = merge(self.plan or {}, {})
+        data = merge({}, self.plan or {})
         for path, value in changes.items():
             data = merge(data, {path: value})
         if data.get("model") is None:

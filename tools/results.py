@@ -188,7 +188,7 @@ class ModelDescription(BaseModel):
     vocab: int
     context: int
     kv_bytes_per_token: int = Field(description="KV cache bytes per token at 16 bits.")
-    valid_tp: list[int] = Field(description="Tensor parallel sizes that divide the attention heads.")
+    valid_tp: list[int] = Field(description="Tensor parallel sizes that the attention and key/value heads allow.")
     weights_bytes_bf16: int
     license: str | None
     source: str | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from typing import Any
 
 from pydantic import Field
 
@@ -13,13 +15,13 @@ from tools.planning import (
     Planned,
     choice,
     complete,
-    estimated,
     evidence_of,
     memory_of,
     planned,
     run_of,
     throughput_of,
     time_of,
+    varied,
     warnings_of,
     why_chosen,
 )
@@ -102,19 +104,22 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
     )
 
 
-def _fits(plan: Plan) -> bool:
-    """Whether the plan has a valid layout that fits."""
-    found = estimated(plan)
+def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
+    """Whether the changed plan has a valid layout that fits."""
+    found = varied(plan, changes)
     return found is not None and bool(found.estimates.fits[found.index])
 
 
 def _largest_micro_batch(found: Planned) -> int | None:
-    """The most sequences per micro-batch that fit in the same layout; the global batch grows with them."""
-    base = found.plan
-    dp = int(found.estimates.layouts.dp[found.index])
+    """The most sequences per micro-batch that fit in the same layout; the global batch grows with them.
+
+    Micro-batches per step stay as they are, so that as many are in flight in a pipeline.
+    """
+    base, layouts, index = found.plan, found.estimates.layouts, found.index
+    rounds = int(layouts.dp[index] * layouts.grad_accum[index])
 
     def fits(size: int) -> bool:
-        return _fits(base.patch({"workload.micro_batch": size, "workload.global_batch": size * dp}))
+        return _fits(base, {"workload.micro_batch": size, "workload.global_batch": size * rounds})
 
     return _largest(fits, 1, 4096)
 
@@ -122,15 +127,15 @@ def _largest_micro_batch(found: Planned) -> int | None:
 def _largest_seq_len(found: Planned) -> int | None:
     """The longest sequence, in steps of 1,024 tokens (below that, powers of two), that fits in the same layout."""
     base = found.plan
-    unit = max(1024, 2 * int(found.estimates.layouts.cp[found.index]))
+    unit = math.lcm(1024, 2 * int(found.estimates.layouts.cp[found.index]))
 
     def fits(size: int) -> bool:
-        return _fits(base.patch({"workload.seq_len": size * unit}))
+        return _fits(base, {"workload.seq_len": size * unit})
 
     largest = _largest(fits, 1, 16384)
     if largest is not None:
         return largest * unit
-    return next((size for size in (512, 256, 128, 64) if _fits(base.patch({"workload.seq_len": size}))), None)
+    return next((size for size in (512, 256, 128, 64) if _fits(base, {"workload.seq_len": size})), None)
 
 
 def _largest(fits, low: int, limit: int) -> int | None:
@@ -155,7 +160,7 @@ def _remedies(found: Planned) -> list[Remedy]:
     step_s = float(found.estimates.step.seconds[found.index])
     tried = []
     for patch, what in _changes(found):
-        other = estimated(base.patch(patch))
+        other = varied(base, patch)
         if other is None:
             continue
         size = float(other.estimates.memory.total[other.index])
@@ -174,12 +179,12 @@ def _remedies(found: Planned) -> list[Remedy]:
     return sorted(tried, key=lambda remedy: (not remedy.fits, remedy.slowdown))
 
 
-def _changes(found: Planned) -> list[tuple[dict, str]]:
+def _changes(found: Planned) -> list[tuple[dict[str, Any], str]]:
     """The changes worth trying: patches over the complete plan, with what they do."""
     job, layouts, index = found.job, found.estimates.layouts, found.index
     training, framework = job.training, job.framework
     row = layouts.row(index)
-    changes: list[tuple[dict, str]] = []
+    changes: list[tuple[dict[str, Any], str]] = []
     for mode in ("selective", "full"):
         if row["recompute"] != mode and not (mode == "selective" and framework.selective == "none"):
             changes.append(({"layout.recompute": mode}, f"recompute activations ({mode})"))
@@ -208,11 +213,12 @@ def _changes(found: Planned) -> list[tuple[dict, str]]:
     if framework.tp:
         double = row["tp"] * 2
         free = {"layout.tp": double, "layout.dp": None, "layout.pp": row["pp"], "layout.shard_group": None}
-        changes.append((free | {"layout.ep": None, "layout.etp": None}, f"tensor parallelism over {double} devices"))
+        free |= {"layout.ep": None, "layout.etp": None} | ({"layout.sequence_parallel": None} if double == 2 else {})
+        changes.append((free, f"tensor parallelism over {double} devices"))
     count = job.machine.count
-    changes.append(
-        ({"cluster.count": count * 2, "layout.dp": None, "layout.shard_group": None,
-          "workload.global_batch": job.global_batch * 2},
-         f"{count * 2} devices instead of {count}")
-    )  # fmt: skip
+    more: dict[str, Any] = {"cluster.count": count * 2, "layout.dp": None, "layout.shard_group": None}
+    if "cluster.per_node" in {assumption.field for assumption in job.assumptions}:
+        more["cluster.per_node"] = None
+    more["workload.global_batch"] = job.global_batch * 2
+    changes.append((more, f"{count * 2} devices instead of {count}"))
     return changes
