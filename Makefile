@@ -2,12 +2,13 @@
 # make test   sets everything up and runs the tests
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
+# make screenshots  the README's picture, from the real app
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
 
-.PHONY: demo test lint bench format lock clean
+.PHONY: demo test lint bench screenshots format lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
@@ -24,6 +25,9 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/accuracy.py memory
 	$(BIN)/python benchmarks/accuracy.py training
+
+screenshots: $(VENV)/.ready
+	$(BIN)/python docs/screenshots.py
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .

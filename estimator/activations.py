@@ -94,7 +94,7 @@ def _feed(job: Job, width: float, gated: bool, eager: bool) -> float:
     if gated:
         return width * ((3.0 if eager else 2.0) * gate + kept)
     # NewGELUActivation keeps x, x / 2, tanh, 1 + tanh and the product.
-    by_hand = job.architecture.activation in ("gelu_new", "gelu_fast") and eager
+    by_hand = job.architecture.activation in ("gelu_new", "gelu_fast") and eager and job.framework.hf_modules
     return width * (4.0 if by_hand else 1.0) * gate + width * kept
 
 

@@ -17,8 +17,17 @@ _PRETRAIN_TOKENS = 4_194_304
 _SEQ_LEN = 4096
 
 
-def fill(plan: Plan, architecture: Architecture, accelerator: Accelerator, count: int) -> tuple[Plan, list[Assumption]]:
-    """The plan with a complete workload, and the assumptions made. `count` is the number of devices."""
+def fill(
+    plan: Plan,
+    architecture: Architecture,
+    accelerator: Accelerator,
+    count: int,
+    framework: tuple[str, str] | None = None,
+) -> tuple[Plan, list[Assumption]]:
+    """The plan with a complete workload, and the assumptions made.
+
+    `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why.
+    """
     training = plan.training
     given = training.model_fields_set
     assumed: list[Assumption] = []
@@ -29,7 +38,7 @@ def fill(plan: Plan, architecture: Architecture, accelerator: Accelerator, count
         assumed.append(Assumption(f"workload.{name}", value, why))
 
     if training.framework == "auto":
-        assume("framework", *choose_framework(plan, accelerator, count))
+        assume("framework", *(framework or framework_choices(plan, accelerator, count)[0]))
     seq_len = training.seq_len
     if seq_len is None:
         seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
@@ -80,8 +89,8 @@ def _precision(accelerator: Accelerator) -> tuple[str, str]:
     return "fp32", f"{accelerator.name} has no 16-bit matrix rate in the catalogue"
 
 
-def choose_framework(plan: Plan, accelerator: Accelerator, count: int) -> tuple[str, str]:
-    """A framework that runs on the device and can express what the plan fixes, and why."""
+def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str, str]]:
+    """Frameworks that run on the device and can express what the plan fixes, the usual one first, each with why."""
     by_vendor = {
         "Google": ("maxtext", "the usual framework on TPUs"),
         "AWS": ("neuronx", "the framework for Trainium and Inferentia"),
@@ -89,20 +98,17 @@ def choose_framework(plan: Plan, accelerator: Accelerator, count: int) -> tuple[
         "Intel": ("optimum-habana", "the usual framework on Gaudi"),
     }
     if accelerator.vendor in by_vendor and accelerator.family != "CPU":
-        return by_vendor[accelerator.vendor]
-    layout = plan.layout
+        return [by_vendor[accelerator.vendor]]
+    if count == 1:
+        return [("hf-trainer", "the usual choice on one device")]
+    layout, training = plan.layout, plan.training
     split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
-    # Megatron shards optimizer states only, and plain training loops nothing at all.
-    sharded = (layout.zero_stage or 0) >= 2 or layout.offload == "params"
-    if split and sharded:
-        return "torchtitan", "it joins sharded weights with the other parallelism that is asked for"
     if split:
-        return megatron, "tensor, pipeline, context or expert parallelism is asked for"
-    if plan.training.stage == "pretrain" and count > 1 and not sharded:
-        return megatron, "pretraining at this scale usually runs on it"
-    if count > 1:
-        return "deepspeed", "the usual choice for fine-tuning on several devices"
-    if layout.zero_stage or layout.offload in ("optimizer", "params"):
-        return "deepspeed", "ZeRO or offloading to host memory is asked for"
-    return "hf-trainer", "the usual choice on one device"
+        return [(megatron, "tensor, pipeline, context or expert parallelism is asked for")]
+    if training.stage == "pretrain":
+        return [(megatron, "pretraining on several devices usually runs on it")]
+    usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
+    if training.method in ("full", "lora", "dora") and layout.zero_stage in (None, 0, 1):
+        return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
+    return [usual]

@@ -136,17 +136,25 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Fl
         weights = sharded(3, dense * weight_bytes, experts * weight_bytes)
     weights = weights + sharded(3, adapters * _ADAPTER_BYTES, np.zeros(len(layouts)))
 
+    # FSDP that does not reshard after forward (stage 2) keeps all gathered weights, and while a pipeline accumulates
+    # micro-batches, unsharded gradients (torchtitan, parallelize_llama and its pipeline schedules).
+    unsharded = (layouts.zero_stage == 2) & (framework.live_units > 0) & (group > 1)
+    if framework.live_units > 0 and not job.quantised:
+        frozen_bytes = job.frozen_bytes if job.uses_adapters else weight_bytes
+        weights = np.where(unsharded, sharded(1, dense * frozen_bytes, experts * frozen_bytes), weights)
     if framework.live_parameters is None:
         gathered = np.minimum(framework.live_units * largest, total) * framework.compute_bytes
     else:
         gathered = np.minimum(framework.live_parameters, total) * framework.compute_bytes
     gathers = (layouts.zero_stage >= 3) & (group > 1)
-    buffers = np.where(gathers, gathered, 0.0)
+    buffers = np.where(gathers, gathered, 0.0) + np.where(unsharded, total * framework.compute_bytes, 0.0)
     if framework.cast_cache and not job.uses_adapters:
         buffers = buffers + np.where(gathers, 0.0, total * framework.compute_bytes)
 
     gradient_bytes = framework.gradient_bytes if optimizer.keeps_gradients else 0.0
     gradients = sharded(2, trained_dense * gradient_bytes, trained_experts * gradient_bytes)
+    accumulates = unsharded & (layouts.pp > 1) & (layouts.grad_accum > 1)
+    gradients = np.where(accumulates, (trained_dense + trained_experts) * gradient_bytes, gradients)
     gradients = gradients + sharded(2, adapters * _ADAPTER_BYTES, np.zeros(len(layouts)))
     trained = trained_dense + trained_experts + adapters
     reduces = _world(layouts) > layouts.pp * layouts.tp
@@ -157,7 +165,13 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Fl
     adapter_state = optimizer.state_elements * _ADAPTER_BYTES + optimizer.state_bytes
     states = states + sharded(1, adapters * adapter_state, np.zeros(len(layouts)))
     temporary = 0.0 if framework.fused_optimizer else optimizer.step_elements
-    step = (temporary * job.updated_bytes + framework.step_bytes) * sharded(1, trained_dense, trained_experts)
+    stepped = sharded(1, trained_dense, trained_experts)
+    step = temporary * job.updated_bytes * stepped
+    if framework.live_parameters is not None:
+        # Stage 3 steps through groups of parameters, so its fp32 copies are those of one group (sub_group_size).
+        group_size = np.minimum(stepped, framework.live_parameters)
+        stepped = np.where(layouts.zero_stage >= 3, group_size, stepped)
+    step = step + framework.step_bytes * stepped
     step = step + temporary * _ADAPTER_BYTES * sharded(1, adapters, np.zeros(len(layouts)))
 
     offloads_optimizer = np.isin(layouts.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))

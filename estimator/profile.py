@@ -19,7 +19,8 @@ class Framework:
     the optimizer step besides the optimizer's own, which a `fused_optimizer` does not need.
 
     `activation` names what operators save for backward: 'eager' (Hugging Face modules as shipped) or 'fused'
-    (one-kernel norms and activations). `selective` says what selective recompute drops: the attention core, or all but
+    (one-kernel norms and activations); `hf_modules` is true where the modules are Hugging Face's own, GELU by hand
+    included. `selective` says what selective recompute drops: the attention core, or all but
     every other matmul output. `logit_bytes` is the peak per logit of an unfused loss, `low_precision_saves` says
     whether 8-bit training keeps the inputs of its matmuls, or those of the activation function too, in 8 bits;
     `low_precision_weights` whether frozen weights are then held in 8 bits. `quantised_rest_bytes` is what an adapter
@@ -49,6 +50,7 @@ class Framework:
     bucket_bytes: float
     reduces_each_micro_batch: bool
     activation: Literal["eager", "fused"]
+    hf_modules: bool
     selective: Literal["attention", "ops", "none"]
     logit_bytes: float
     fused_loss: bool

@@ -11,8 +11,11 @@ from knowledge.hardware import find_accelerator, machine
 from knowledge.models import find_architecture
 
 
-def job(plan: Plan) -> Job:
-    """The Job of a training plan. Raises PlanError for an unknown or ambiguous name, or when something is missing."""
+def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
+    """The Job of a training plan, on the framework of `framework_choice` (name, why) where the plan leaves it open.
+
+    Raises PlanError for an unknown or ambiguous name, or when something is missing.
+    """
     training = plan.training
     if plan.cluster.accelerator is None:
         raise PlanError(
@@ -34,7 +37,7 @@ def job(plan: Plan) -> Job:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
-    filled, assumed = fill(plan, architecture, accelerator.value, count)
+    filled, assumed = fill(plan, architecture, accelerator.value, count, framework_choice)
     changes = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled = filled.patch({"cluster": changes})
     name = filled.training.framework

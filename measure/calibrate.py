@@ -12,7 +12,7 @@ from typing import Any
 
 import knowledge
 from knowledge.data_files import document
-from measure.fit import Run, Values, fit, memory_errors, residual, runs, spread_of
+from measure.fit import Miss, Run, Values, fit, memory_misses, residual, runs, spread_of
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
@@ -28,13 +28,13 @@ _LEAST_MEMORY_SPREAD = 0.05
 
 
 def calibrated(
-    old: Mapping[str, Any], values: Values, sample: list[Run], memory: dict[str, list[float]]
+    old: Mapping[str, Any], values: Values, sample: list[Run], memory: dict[str, list[Miss]]
 ) -> dict[str, Any]:
     """The new contents of the calibration file: `old` with fitted factors, spreads and run counts."""
-    errors: dict[str, list[float]] = defaultdict(list)
+    errors: dict[str, list[Miss]] = defaultdict(list)
     by_family: dict[str, list[Run]] = defaultdict(list)
     for run in sample:
-        errors[run.job.framework.name].append(residual(run, values))
+        errors[run.job.framework.name].append(Miss(residual(run, values), run.case.source))
         by_family[run.job.machine.accelerator.family].append(run)
     everything = [error for part in errors.values() for error in part]
     all_memory = [error for part in memory.values() for error in part]
@@ -61,7 +61,7 @@ def calibrated(
     return dict(old) | {"devices": devices, "frameworks": frameworks}
 
 
-def _spread(own: list[float], everything: list[float], least: float) -> float:
+def _spread(own: list[Miss], everything: list[Miss], least: float) -> float:
     """The 80 % half width of a framework's own errors, moved towards everybody's where it has few."""
     pooled = math.log1p(spread_of(everything))
     if not own:
@@ -80,7 +80,7 @@ def main() -> int:
 
     sample = runs()
     values = fit(sample)
-    new = calibrated(document("../calibration.yaml"), values, sample, memory_errors())
+    new = calibrated(document("../calibration.yaml"), values, sample, memory_misses())
     text = _HEADER + yaml.safe_dump(new, sort_keys=False, width=120, default_flow_style=None)
     partial = _FILE.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")

@@ -194,16 +194,29 @@ def _device_key(run: Run) -> tuple[str, str]:
     return ("device", run.job.machine.accelerator.family)
 
 
-def spread_of(errors: Iterable[float], share: float = 0.8) -> float:
-    """Half width, as a factor less one, of the interval that holds `share` of the errors (logs)."""
-    sizes = np.sort(np.abs(np.fromiter(errors, dtype=float)))
-    index = min(len(sizes) - 1, math.ceil(share * len(sizes)) - 1)
-    return float(np.expm1(sizes[index]))
+@dataclass(frozen=True)
+class Miss:
+    """How far an estimate is off: the log of estimated over measured, and the source of the measurement."""
+
+    error: float
+    source: str
 
 
-def memory_errors() -> dict[str, list[float]]:
-    """Log of estimated over measured peak memory by framework, each against the kind of peak that was read."""
-    errors: dict[str, list[float]] = defaultdict(list)
+def spread_of(misses: Iterable[Miss], share: float = 0.8) -> float:
+    """Half width, as a factor less one, of the interval that holds `share` of the misses; every source counts alike."""
+    ordered = sorted(misses, key=lambda miss: abs(miss.error))
+    rows = Counter(miss.source for miss in ordered)
+    held, wanted = 0.0, share * len(rows)
+    for miss in ordered:
+        held += 1.0 / rows[miss.source]
+        if held >= wanted - 1e-9:
+            return math.expm1(abs(miss.error))
+    raise ValueError("there is nothing to take a spread of")
+
+
+def memory_misses() -> dict[str, list[Miss]]:
+    """How far estimated peaks are off by framework, each against the kind of peak that was read."""
+    misses: dict[str, list[Miss]] = defaultdict(list)
     for case in memory_cases():
         if case.reason_unscored is not None or case.plan is None or not case.observed["peak_bytes"]:
             continue
@@ -213,8 +226,8 @@ def memory_errors() -> dict[str, list[float]]:
         except PlanError:
             continue
         size = comparable_bytes(job, estimates.layouts.take(order[:1]), case.observed["peak_kind"])
-        errors[job.framework.name].append(math.log(size / case.observed["peak_bytes"]))
-    return dict(errors)
+        misses[job.framework.name].append(Miss(math.log(size / case.observed["peak_bytes"]), case.source))
+    return dict(misses)
 
 
 def comparable_bytes(job: Job, layouts: Layouts, kind: str | None) -> float:

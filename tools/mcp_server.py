@@ -63,5 +63,6 @@ def server() -> FastMCP:
 
 def serve_stdio() -> None:
     """Serves over standard input and output until the client closes them; stdout carries nothing else."""
-    logging.getLogger().setLevel(logging.ERROR)
+    # A refused argument is an answer, not an incident: clients show what a server logs as if it had failed.
+    logging.disable(logging.ERROR)
     server().run(transport="stdio", show_banner=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from estimator.defaults import framework_choices
 from estimator.errors import PlanError
 from estimator.job import Job
 from estimator.layouts import Layouts
@@ -43,6 +44,17 @@ class Planned:
         return len(self.estimates.layouts) > 1
 
     @property
+    def fits(self) -> bool:
+        return bool(self.estimates.fits[self.index])
+
+    @property
+    def score(self) -> float:
+        """What the goal makes small: memory, or the time of a step."""
+        if self.job.plan.goal.objective == "memory":
+            return float(self.estimates.high_bytes[self.index])
+        return float(self.estimates.step.seconds[self.index])
+
+    @property
     def plan(self) -> Plan:
         """The complete plan, with the chosen layout and micro-batch."""
         row = self.estimates.layouts.row(self.index)
@@ -70,10 +82,24 @@ class Planned:
         return found
 
 
-def planned(plan: Plan) -> Planned:
-    """Estimates of `plan`: of its layout where it names one whole, else of all layouts that agree with it."""
-    found = look_up(plan)
-    return _choose(found, candidates(found))
+def planned(plan: Plan, *, every_framework: bool = False) -> Planned:
+    """Estimates of `plan`: of its layout where it names one whole, else of all layouts that agree with it.
+
+    Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
+    `every_framework`, whichever does best).
+    """
+    first = look_up(plan)
+    best = _choose(first, candidates(first))
+    if plan.training.framework != "auto":
+        return best
+    for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
+        if best.fits and not every_framework:
+            break
+        job = look_up(plan, choice)
+        other = _choose(job, candidates(job))
+        if other.fits and (not best.fits or other.score < best.score):
+            best = other
+    return best
 
 
 def _choose(job: Job, layouts: Layouts) -> Planned:

@@ -82,7 +82,7 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
     stage, recompute, micro-batch) for its goal, with alternatives, the Pareto front of speed against memory, and why
     each neighbour lost. Use it when the user asks how to parallelise or for the fastest setup."""
     started = time.perf_counter()
-    found = planned(request.to_plan())
+    found = planned(request.to_plan(), every_framework=True)
     estimates, order = found.estimates, found.order
     others = [int(index) for index in order[1:] if estimates.fits[index]][: request.top]
     return BestParallelism(
