@@ -1,0 +1,83 @@
+"""Nothing is written before the person has seen the exact files; an approval is good for those bytes only."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.screen import plain
+from agent.wire import Call
+from estimator.errors import PlanError
+from tools.registry import Tool
+
+# The tool that shows what a writing tool would write.
+_SHOWN_BY = {"write_configs": "render_configs"}
+_NOT_SHOWN = ("folder", "overwrite")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A call that is ready to be approved: arguments with the folder made explicit, and what it would write."""
+
+    call: Call
+    folder: str
+    files: tuple[tuple[str, str], ...]
+
+    @property
+    def digest(self) -> str:
+        content = [self.call.name, self.call.arguments, self.folder, self.files]
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+    @property
+    def preview(self) -> dict[str, Any]:
+        files = [{"path": plain(path), "bytes": len(text.encode())} for path, text in self.files]
+        return {"folder": plain(self.folder), "files": files}
+
+
+def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | None = None) -> Proposal:
+    """Renders what `call` would write below `root`, in folder `default` where the call names none.
+
+    Raises PlanError when it cannot be rendered or would leave `root`.
+    """
+    if call.name not in _SHOWN_BY:
+        return Proposal(call, "", ())
+    arguments = {key: value for key, value in call.arguments.items() if value is not None}
+    shown = {key: value for key, value in arguments.items() if key not in _NOT_SHOWN}
+    result = tools[_SHOWN_BY[call.name]](shown)
+    folder = _folder(arguments.get("folder") or default, result["plan"], root)
+    if isinstance(model := arguments.get("model"), str) and root != Path.cwd().resolve() and Path(model).exists():
+        # The call runs inside `root`, from where a relative path would lead elsewhere.
+        arguments["model"] = str(Path(model).resolve())
+    files = tuple((file["path"], file["text"]) for file in result["files"])
+    return Proposal(Call(call.id, call.name, {**arguments, "folder": folder}), folder, files)
+
+
+def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool], root: Path) -> dict[str, Any]:
+    """Runs an approved call; `approved` is the digest of what was shown. Raises PlanError when the files changed."""
+    if proposal.digest != approved:
+        raise PlanError("approval", "the files are no longer those that were approved; nothing was written")
+    root.mkdir(parents=True, exist_ok=True)
+    # The tool writes below the working folder only; for another root that folder is changed while it runs.
+    with contextlib.chdir(root) if root != Path.cwd().resolve() else contextlib.nullcontext():
+        return tools[proposal.call.name](proposal.call.arguments)
+
+
+def _folder(given: Any, plan: Mapping[str, Any], root: Path) -> str:
+    """The folder relative to `root`, inside it once links are followed."""
+    if given is None:
+        model = plan["model"] if isinstance(plan["model"], str) else "model"
+        name = plan.get("name") or f"{Path(model).name}-{plan['workload'].get('method', 'run')}"
+        given = "runs/" + (
+            "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".-") or "plan"
+        )
+    if not isinstance(given, str) or not given.strip() or "\0" in given:
+        raise PlanError("folder", f"{given!r} is not a folder name", ["runs/my-plan"])
+    target = (root / given).resolve()
+    if not target.is_relative_to(root):
+        raise PlanError("folder", f"{plain(given)!r} is outside {root}", ["a folder below it, e.g. runs/my-plan"])
+    return target.relative_to(root).as_posix()

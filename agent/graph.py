@@ -1,0 +1,295 @@
+"""The one graph of the agent, whichever model thinks.
+
+    hear -> think -> act (one task per call) ----> join -> think ... -> check -> done
+                  -> approve (interrupt) --------/
+
+`think` asks the model; calls of tools that only read go to `act` in parallel, those that write to `approve`, which
+stops the run until the person has answered. `join` puts all responses, in the order of their calls, into one content.
+`check` looks for figures without an origin: the model may rewrite once, then they are marked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from agent.approval import Proposal, carry_out, propose
+from agent.grounding import mark, ungrounded
+from agent.models import ModelFailed, ThinkingModel, Thought, Turn
+from agent.offline.patching import nested
+from agent.screen import plain_data
+from agent.wire import (
+    Call,
+    Content,
+    Outcome,
+    answered,
+    calls_of,
+    repair,
+    said,
+    storable,
+    text_of,
+    thought,
+    turn_outcomes,
+)
+from estimator.errors import PlanError
+from tools.registry import Tool
+
+RECURSION_LIMIT = 25
+# Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
+_MOST_ROUNDS = 7
+_TOO_LONG = (
+    "I stopped here because this took more tool calls than one answer should. What I have so far "
+    "stands above; ask me for the part that you still need."
+)
+_DECLINED = "declined by the user; nothing was written"
+
+
+class State(TypedDict):
+    """All plain JSON data. `heard` is the new utterance; `results` collects what the tools of this round gave."""
+
+    heard: str
+    messages: Annotated[list[Content], operator.add]
+    plan: dict[str, Any]
+    topic: dict[str, Any]
+    results: Annotated[list[dict[str, Any]], operator.add]
+    rounds: int
+    rewritten: bool
+    fallen: bool
+    asked: list[str]
+    origins: list[str]
+    answer: str
+    ungrounded: list[str]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a run of the graph works with.
+
+    `model` is None when only the offline planner is to think; files are written below `root`, in `folder` where a call
+    names none; `now` is the clock.
+    """
+
+    model: ThinkingModel | None
+    offline: ThinkingModel
+    tools: Mapping[str, Tool]
+    root: Path
+    folder: str | None
+    now: Callable[[], datetime]
+
+
+def build(around: Surroundings) -> Any:
+    """The compiled graph; a run gives it its checkpointer."""
+    from langgraph.config import get_stream_writer
+    from langgraph.graph.state import StateGraph
+    from langgraph.types import Overwrite, Send, interrupt
+
+    def hear(state: State) -> dict[str, Any]:
+        before = repair(state.get("messages", []))
+        return {
+            "messages": [*before, said(state["heard"])],
+            "results": Overwrite([]),
+            "rounds": 0,
+            "rewritten": False,
+            "fallen": False,
+            "asked": [],
+            "origins": [],
+            "answer": "",
+            "ungrounded": [],
+        }
+
+    async def think(state: State) -> dict[str, Any]:
+        write = get_stream_writer()
+        if state["rounds"] >= _MOST_ROUNDS:
+            write({"type": "text", "text": _TOO_LONG})
+            return {"messages": [thought("shardwise", _TOO_LONG)], "asked": []}
+        turn = Turn(state["messages"], state.get("plan", {}), state.get("topic", {}), around.tools, around.now())
+        model, fallen = around.model, state["fallen"]
+        final: Thought | None = None
+        if model is not None and not fallen:
+            try:
+                final = await _thinking(model, turn, write)
+            except ModelFailed as failure:
+                write({"type": "notice", "text": f"{failure} I go on with the offline planner."})
+                fallen = True
+        if final is None:
+            final = await _thinking(around.offline, turn, write)
+        if final.notice:
+            write({"type": "notice", "text": final.notice})
+        content = storable(final.content)
+        changes: dict[str, Any] = {
+            "messages": [content],
+            "rounds": state["rounds"] + 1,
+            "fallen": fallen,
+            "asked": final.asked,
+            "origins": final.origins,
+        }
+        plan = final.plan if final.plan is not None else _plan_of(calls_of(content), around.tools)
+        if plan is not None:
+            changes["plan"] = storable(plan)
+        if final.topic is not None:
+            changes["topic"] = storable(final.topic)
+        for call in calls_of(content):
+            write({"type": "tool_call", "id": call.id, "name": call.name, "arguments": plain_data(call.arguments)})
+        return changes
+
+    def route(state: State) -> Any:
+        calls = calls_of(state["messages"][-1])
+        if not calls:
+            return "check"
+        tasks = [(index, call) for index, call in enumerate(calls)]
+        writing = [[index, vars(call)] for index, call in tasks if _writes(call, around.tools)]
+        sends = [Send("act", {"index": i, "call": vars(call)}) for i, call in tasks if not _writes(call, around.tools)]
+        return [*sends, Send("approve", {"calls": writing})] if writing else sends
+
+    async def act(task: dict[str, Any]) -> dict[str, Any]:
+        write = get_stream_writer()
+        call = Call(**task["call"])
+        started = time.perf_counter()
+        response = await asyncio.to_thread(
+            _response, lambda: around.tools[call.name](call.arguments), call, around.tools
+        )
+        _report(write, call, response, time.perf_counter() - started)
+        return {"results": [{"index": task["index"], "call": task["call"], "response": response}]}
+
+    async def approve(task: dict[str, Any]) -> dict[str, Any]:
+        """Rendered afresh before the question and again after it: the answer counts only for the same bytes."""
+        write = get_stream_writer()
+        proposals: list[tuple[int, Proposal | None, dict[str, Any], Call]] = []
+        for index, fields in task["calls"]:
+            call = Call(**fields)
+            try:
+                proposals.append(
+                    (index, await asyncio.to_thread(propose, call, around.tools, around.root, around.folder), {}, call)
+                )
+            except PlanError as error:
+                proposals.append((index, None, {"error": str(error)}, call))
+        ready = [proposal for _, proposal, _, _ in proposals if proposal]
+        verdict: dict[str, Any] = {}
+        if ready:
+            asked = [
+                {"id": p.call.id, "name": p.call.name, "arguments": plain_data(p.call.arguments), "preview": p.preview}
+                | {"digest": p.digest}
+                for p in ready
+            ]
+            verdict = interrupt(storable({"calls": asked}))
+        digests = verdict.get("digests", {})
+        results: list[dict[str, Any]] = []
+        for index, proposal, response, call in proposals:
+            started = time.perf_counter()
+            if proposal is not None:
+                if verdict.get("approved"):
+                    run = _carrying_out(proposal, digests.get(call.id), around)
+                    response = await asyncio.to_thread(_response, run, proposal.call, around.tools)
+                else:
+                    response = {"error": _DECLINED}
+            _report(write, call, response, time.perf_counter() - started)
+            results.append({"index": index, "call": vars(call), "response": response})
+        return {"results": results}
+
+    def join(state: State) -> dict[str, Any]:
+        ordered = sorted(state["results"], key=lambda result: result["index"])
+        outcomes = [Outcome(Call(**result["call"]), result["response"]) for result in ordered]
+        return {"messages": [answered(outcomes)], "results": Overwrite([])}
+
+    def check(state: State) -> Any:
+        write = get_stream_writer()
+        messages = state["messages"]
+        text = text_of(messages[-1])
+        words = [text_of(content) for content in messages if content.get("by") == "person"] + state["origins"]
+        results = [outcome.response for outcome in turn_outcomes(messages)] + [{"plan": state.get("plan", {})}]
+        unfounded = ungrounded(text, results, words)
+        shown = list(dict.fromkeys(figure.text for figure in unfounded))
+        may_rewrite = around.model is not None and not state["fallen"] and state["rounds"] < _MOST_ROUNDS
+        if unfounded and may_rewrite and not state["rewritten"]:
+            write(
+                {
+                    "type": "notice",
+                    "text": f"The draft had figures that no tool gave ({', '.join(shown)}); it is rewritten.",
+                }
+            )
+            return {"messages": [said(_send_back(shown), by="check")], "rewritten": True}
+        if unfounded:
+            text = mark(text, unfounded)
+            last = {
+                **messages[-1],
+                "parts": [*(part for part in messages[-1]["parts"] if "text" not in part), {"text": text}],
+            }
+            return {"messages": Overwrite([*messages[:-1], last]), "answer": text, "ungrounded": shown}
+        return {"answer": text, "ungrounded": []}
+
+    graph = StateGraph(State)
+    graph.add_node("hear", hear)
+    graph.add_node("think", think)
+    graph.add_node("act", act)  # pyright: ignore[reportArgumentType]
+    graph.add_node("approve", approve)  # pyright: ignore[reportArgumentType]
+    graph.add_node("join", join)
+    graph.add_node("check", check)
+    graph.set_entry_point("hear")
+    graph.add_edge("hear", "think")
+    graph.add_conditional_edges("think", route, ["act", "approve", "check"])
+    graph.add_edge("act", "join")
+    graph.add_edge("approve", "join")
+    graph.add_edge("join", "think")
+    graph.add_conditional_edges(
+        "check", lambda state: "think" if state["messages"][-1].get("by") == "check" else "__end__"
+    )
+    return graph.compile()
+
+
+async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Any], None]) -> Thought:
+    """Runs a model to the end of its step, passing its text on as it comes."""
+    async for piece in model.think(turn):
+        if isinstance(piece, Thought):
+            return piece
+        write({"type": "text", "text": piece})
+    raise ModelFailed(f"The model {model.name} stopped without an answer.")
+
+
+def _writes(call: Call, tools: Mapping[str, Tool]) -> bool:
+    return call.name in tools and not tools[call.name].read_only
+
+
+def _plan_of(calls: list[Call], tools: Mapping[str, Tool]) -> dict[str, Any] | None:
+    """What a language model's calls say about the session's plan: the last one that takes a plan and names a model."""
+    for call in reversed(calls):
+        if call.name in tools and "plan" in tools[call.name].request.model_fields:
+            plan = nested(call.arguments)
+            if plan.get("model") is not None:
+                return plan
+    return None
+
+
+def _carrying_out(proposal: Proposal, approved: str | None, around: Surroundings) -> Callable[[], dict[str, Any]]:
+    return lambda: carry_out(proposal, approved, around.tools, around.root)
+
+
+def _response(run: Callable[[], dict[str, Any]], call: Call, tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """A tool's result, or its error as data: a mistake in the arguments is for the model and the person to settle."""
+    if call.name not in tools:
+        return {"error": f"tool: there is no tool {call.name!r}; valid: {', '.join(tools)}"}
+    try:
+        return storable(run())
+    except PlanError as error:
+        return {"error": str(error)}
+    except Exception as error:
+        return {"error": f"{call.name} failed ({type(error).__name__}: {error}); this is a defect of Shardwise"}
+
+
+def _report(write: Callable[[Any], None], call: Call, response: dict[str, Any], seconds: float) -> None:
+    event: dict[str, Any] = {"type": "tool_result", "id": call.id, "name": call.name, "seconds": round(seconds, 3)}
+    failed = Outcome(call, response).error
+    write(event | ({"error": plain_data(failed)} if failed else {"result": plain_data(response)}))
+
+
+def _send_back(figures: list[str]) -> str:
+    return (
+        f"These figures in your answer are in no tool result: {', '.join(figures)}. Write the "
+        "answer again with figures from tool "
+        "results only; call a tool if one is missing. Do not mention this message."
+    )

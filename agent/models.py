@@ -1,0 +1,57 @@
+"""What a thinking model is: something that reads the conversation and yields text, then one content with its calls.
+
+Gemini and the offline planner are both of this form, so one graph serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from agent.wire import Content
+from tools.registry import Tool
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a model sees when it is to think.
+
+    `plan` is what the user has given so far (a partial Plan); `topic` is the offline planner's own memory of the
+    conversation; `now` is the clock that "by Friday" counts from.
+    """
+
+    messages: list[Content]
+    plan: dict[str, Any]
+    topic: dict[str, Any]
+    tools: Mapping[str, Tool]
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Thought:
+    """The end of one step: the content to append. None for `plan` or `topic` leaves the session's as it is.
+
+    `origins` are texts that the answer's figures may come from besides tool results: what a look-up said.
+    """
+
+    content: Content
+    plan: dict[str, Any] | None = None
+    topic: dict[str, Any] | None = None
+    asked: list[str] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
+    notice: str | None = None
+
+
+class ThinkingModel(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
+        """Yields text as it comes and, last, one Thought. Raises ModelFailed when it cannot go on."""
+        ...
+
+
+class ModelFailed(Exception):
+    """A model cannot continue; the text is a sentence that tells the user what to do about it."""

@@ -1,0 +1,111 @@
+"""What names the planner can recognise, and the look-ups that decide what a name means.
+
+Spotting and deciding are apart: a name that merely looks like a model or an accelerator is spotted too, so that the
+look-up can say that it does not know it. Nothing here picks a substitute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A rentable machine by its name: what is in it."""
+
+    name: str
+    provider: str
+    accelerator: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Names to spot and look-ups. A look-up returns (id, what was assumed or None) and raises PlanError."""
+
+    model_names: tuple[str, ...]
+    accelerator_names: tuple[str, ...]
+    instances: tuple[Instance, ...]
+    providers: tuple[str, ...]
+    find_model: Callable[[str], tuple[str, str | None]]
+    find_accelerator: Callable[[str], tuple[str, str | None]]
+    per_node: Callable[[str], int]
+    models_of_size: Callable[[float], list[str]]
+
+    @cached_property
+    def model_words(self) -> dict[str, frozenset[str]]:
+        """The words that may follow each family's first word: {'llama': {'3.1', '8b', 'instruct', ...}}."""
+        words: dict[str, set[str]] = {}
+        for name in self.model_names:
+            head, *rest = name_words(name.rpartition("/")[2])
+            if len(head) > 1 and not head[0].isdigit():
+                words.setdefault(head, set()).update(rest)
+        return {head: frozenset(rest) for head, rest in words.items()}
+
+    @cached_property
+    def accelerator_tokens(self) -> frozenset[str]:
+        """Every name and id, folded to letters and digits."""
+        return frozenset(folded(name) for name in self.accelerator_names)
+
+    @cached_property
+    def card_numbers(self) -> frozenset[str]:
+        """Four-digit product numbers that people use bare: 4090, 3090."""
+        return frozenset(re.findall(r"(?:rtx|rx)-(\d{4})\b", " ".join(self.accelerator_names).lower()))
+
+
+def name_words(name: str) -> list[str]:
+    """A model name as comparable words: 'Llama-3.1-8B-Instruct' is llama, 3.1, 8b, instruct; 'qwen2.5' is qwen, 2.5."""
+    return re.findall(r"v\d+(?:\.\d+)*|\d+x\d+(?:\.\d+)?b|a?\d+(?:\.\d+)*[a-z]*|[a-z]+", name.lower())
+
+
+def folded(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+@cache
+def known() -> Catalogue:
+    """The catalogue of Shardwise's own tables."""
+    from knowledge.hardware import accelerators, find_accelerator
+    from knowledge.models import find_model, models
+    from knowledge.prices import prices
+
+    def model(name: str) -> tuple[str, str | None]:
+        found = find_model(name)
+        return found.value.id, found.said
+
+    def accelerator(name: str) -> tuple[str, str | None]:
+        found = find_accelerator(name)
+        return found.value.id, found.said
+
+    def of_size(parameters: float) -> list[str]:
+        near = [row for row in models() if row.parameters and abs(row.parameters / parameters - 1) < 0.1]
+        return [row.id for row in sorted(near, key=lambda row: (row.released or "", row.id), reverse=True)]
+
+    names: list[str] = []
+    for row in accelerators():
+        names += [row.id, row.name, *_aliases(row)]
+    devices = {folded(name) for name in names}
+    # "p5.48xlarge" and "BM.GPU.H100.8" name a machine; "HGX H100" and "L40S" in a price list are only devices.
+    rentable = [
+        p
+        for p in prices()
+        if re.fullmatch(r"\w+(?:[.-]\w+)+|\w+_\w+", p.instance) and folded(p.instance) not in devices
+    ]
+    return Catalogue(
+        model_names=tuple(name for row in models() for name in (row.id, *row.aliases)),
+        accelerator_names=tuple(names),
+        instances=tuple(Instance(p.instance, p.provider, p.accelerator, p.count) for p in rentable),
+        providers=tuple(dict.fromkeys(price.provider for price in prices())),
+        find_model=model,
+        find_accelerator=accelerator,
+        per_node=lambda id: find_accelerator(id).value.per_node,
+        models_of_size=of_size,
+    )
+
+
+def _aliases(row: Any) -> tuple[str, ...]:
+    return tuple(getattr(row, "aliases", ()))

@@ -1,0 +1,237 @@
+"""Counted hardware: '8x H100', 'two nodes of 8', 'p5.48xlarge x2', 'v5p-256', '16 GPUs', 'double the GPUs'."""
+
+from __future__ import annotations
+
+import re
+
+from agent.offline.catalogue import Catalogue, folded
+from agent.offline.names import accelerator_text
+from agent.offline.numbers import WHOLE, count
+from agent.offline.page import ACCELERATOR, INSTANCE, Page, Spotted
+from agent.offline.slots import Device, Question, Relative, Slot
+from estimator.errors import PlanError
+
+_A = f"{ACCELERATOR}+"
+_I = f"{INSTANCE}+"
+_GPU = r"(?:gpus?|accelerators?|devices?|cards?|chips?|tpus?|npus?|hpus?)\b"
+_NODE = r"(?:nodes?|hosts?|machines?|servers?|box(?:es)?|instances?)\b"
+_TIMES = r"\s*(?:x|\*|times)?\s*"
+_GLUED = r"\s*[x*]\s*"
+
+
+def _rule(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace("N_", f"({WHOLE})"), re.IGNORECASE)
+
+
+_TWO_NUMBERS = r"(?<![\w.$-])(\d+)\s*[x*]\s*(\d+)\s*(?:[x*]\s*)?"
+# Nodes times devices first, then devices, then bare nodes.
+_NODES_OF = (
+    _rule(rf"N_{_TIMES}{_NODE}\s*(?:of|x|\*|with|having|each with|,)\s*N_{_TIMES}(?:{_A}|{_GPU})?(?:\s*each)?"),
+    re.compile(rf"{_TWO_NUMBERS}(?:{_A}|{_GPU})", re.IGNORECASE),
+    # "two 8xH100 nodes"
+    _rule(rf"N_\s+(\d+)\s*[x*]\s*{_A}\s*{_NODE}"),
+)
+_OVER_NODES = _rule(rf"N_{_TIMES}(?:{_A}|{_GPU})\s*(?:\w+ )?(?:over|across|on|in)\s*N_\s*{_NODE}")
+_PER_NODE = _rule(
+    rf"N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|N_\s*(?:{_A}|{_GPU})\s*each\b"
+)
+_NODES = _rule(rf"N_\s*(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
+_DEVICES = (
+    _rule(rf"N_(?:{_GLUED}|\s*of\s*|\s+(?:x\s+)?|-)?{_A}"),
+    _rule(rf"{_A}\s*[x*]\s*(\d[\d,]*)"),
+    _rule(rf"{_A}\s*\(\s*x?\s*(\d[\d,]*)\s*x?\s*\)"),
+)
+_GPUS = (_rule(rf"N_{_TIMES}{_GPU}"), _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"))
+_MACHINES = (_rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?){_I}"), re.compile(rf"{_I}\s*[x*]\s*(\d+)", re.IGNORECASE))
+_ONE = re.compile(rf"\b(?:an?|single|one|my|this)\s+(?:single\s+)?{_A}", re.IGNORECASE)
+_DOUBLE = re.compile(
+    r"\b(?P<word>double|twice|halve|half|triple|quadruple)\b(?: as many| the number of|"
+    rf" of)?(?: the| my| our)?(?: {_GPU}| {_NODE}| {_A}|(?= it\b))",
+    re.IGNORECASE,
+)
+# Before a device that is to be replaced.
+_LEFT = re.compile(
+    r"\b(?:from|instead of|rather than|not|drop)\s+(?:on\s+)?(?:(?:the|my|our|\d+\s*x?)\s*)*$", re.IGNORECASE
+)
+_FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5, "half": 0.5}
+
+# Cloud TPU slice names: the number counts TensorCores up to v4 and for v5p (two a chip), chips for v5e and v6e.
+# Source: Google Cloud TPU documentation, "TPU v5p", "TPU v4", "TPU v5e" and "TPU v6e" configuration pages.
+_CORES_PER_CHIP = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2, "v5e": 1, "v6e": 1}
+_POD = re.compile(r"(?:tpus?[- ]?)?(v[2-6][ep]?)-(\d+)$", re.IGNORECASE)
+
+
+def read_hardware(
+    page: Page, catalogue: Catalogue, per_node: int | None
+) -> tuple[list[Slot | Relative], list[Question], list[Device]]:
+    """Slots for accelerator, count, nodes and provider; questions where a name has no one meaning.
+
+    `per_node` is the node size the session already has, for 'on 4 nodes'. The last list holds the accelerators
+    in the order in which they were named; one that is only named to be left ('from H100 to H200') is none.
+    """
+    slots: list[Slot | Relative] = []
+    questions: list[Question] = []
+    devices: dict[str, Device] = {}
+    counts = _counts(page)
+    for name in page.of("accelerator"):
+        if _LEFT.search(page.rest, 0, name.start):
+            continue
+        found = _accelerator(name, catalogue, slots, questions)
+        if found:
+            devices.setdefault(found, Device(found, counts.get(name.start)))
+    machine = _machines(page, slots)
+    if machine:
+        devices.setdefault(machine, Device(machine, None))
+    _count(page, slots, questions, catalogue, list(devices), None if devices else per_node)
+    return slots, questions, list(devices.values())
+
+
+def _counts(page: Page) -> dict[int, int]:
+    """The count beside each accelerator, by where its name starts."""
+    found: dict[int, int] = {}
+    for rule in _DEVICES:
+        for match in page.find(rule):
+            name = page.at(match.start() + match[0].index(ACCELERATOR))
+            if name and (number := count(match[1])):
+                found.setdefault(name.start, number)
+    return found
+
+
+def _accelerator(
+    name: Spotted, catalogue: Catalogue, slots: list[Slot | Relative], questions: list[Question]
+) -> str | None:
+    words = accelerator_text(name.text)
+    if pod := _POD.match(words):
+        words = f"tpu {pod[1]}"
+        cores = _CORES_PER_CHIP.get(pod[1].lower(), 1)
+        chips = max(int(pod[2]) // cores, 1)
+        note = f"{name.text} read as {chips} chips: its number counts TensorCores, two a chip" if cores == 2 else None
+        slots.append(Slot("cluster.count", chips, name.text, note))
+    try:
+        id, note = _look_up(words, catalogue)
+    except PlanError as error:
+        questions.append(Question("cluster.accelerator", str(error).removeprefix("cluster.accelerator: ")))
+        return None
+    slots.append(Slot("cluster.accelerator", id, name.text, note))
+    return id
+
+
+def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:
+    """The name as written where the catalogue has it ('L40S'), else without its plural s ('H100s')."""
+    plural = re.search(r"[\w)]s$", words) and folded(words) not in catalogue.accelerator_tokens
+    return catalogue.find_accelerator(words[:-1] if plural else words)
+
+
+def _machines(page: Page, slots: list[Slot | Relative]) -> str | None:
+    spotted = page.of("instance")
+    if not spotted:
+        return None
+    instance = spotted[0].value
+    machines, words = 1, spotted[0].text
+    for rule in _MACHINES:
+        for match in page.find(rule):
+            machines = count(match[1]) or 1
+            words = page.take(match.start(), match.end(), INSTANCE)
+            break
+    slots.append(Slot("cluster.accelerator", instance.accelerator, words))
+    slots.append(Slot("cluster.count", machines * instance.count, words))
+    slots.append(Slot("cluster.per_node", instance.count, words))
+    slots.append(Slot("goal.provider", instance.provider, words))
+    return instance.accelerator
+
+
+def _count(
+    page: Page,
+    slots: list[Slot | Relative],
+    questions: list[Question],
+    catalogue: Catalogue,
+    ids: list[str],
+    per_node: int | None,
+) -> None:
+    """The first way of counting that the text uses."""
+    if any(isinstance(slot, Slot) and slot.path == "cluster.count" for slot in slots):
+        return
+    for rule in _NODES_OF:
+        for match in page.find(rule):
+            nodes, each = count(match[1]), count(match[2])
+            if nodes and each:
+                words = _take(page, match)
+                slots += [Slot("cluster.count", nodes * each, words), Slot("cluster.per_node", each, words)]
+                return
+    for match in page.find(_OVER_NODES):
+        total, nodes = count(match[1]), count(match[2])
+        if total and nodes and total % nodes == 0:
+            words = _take(page, match)
+            slots += [Slot("cluster.count", total, words), Slot("cluster.per_node", total // nodes, words)]
+            return
+    for match in page.find(_PER_NODE):
+        per_node = count(next(group for group in match.groups() if group)) or per_node
+        slots.append(Slot("cluster.per_node", per_node, _take(page, match)))
+        break
+    box = next((name for name in page.of("accelerator") if name.value), None)
+    for match in page.find(_NODES):
+        number = count(match[1])
+        if number and number > 1 and re.search(r"(?:node|host|machine|server|box)$", match[0], re.IGNORECASE):
+            # "an 8 H100 node" is one node of 8.
+            words = _take(page, match)
+            slots += [Slot("cluster.count", number, words), Slot("cluster.per_node", number, words)]
+            return
+        _nodes(page, match, count(match[1]), slots, questions, catalogue, ids, per_node)
+        return
+    for rule in (*_DEVICES, *_GPUS):
+        for match in page.find(rule):
+            number = count(match[1])
+            if number is None:
+                continue
+            if box and ACCELERATOR in match[0]:
+                _nodes(page, match, number, slots, questions, catalogue, ids, per_node)
+                return
+            if number == 0:
+                questions.append(Question("cluster.count", "0 devices cannot run anything; how many are there?"))
+                _take(page, match)
+                return
+            slots.append(Slot("cluster.count", number, _take(page, match)))
+            return
+    for match in page.find(_DOUBLE):
+        slots.append(Relative("cluster.count", _FACTORS[match["word"].lower()], _take(page, match)))
+        return
+    for match in page.find(_ONE):
+        if box:
+            _nodes(page, match, 1, slots, questions, catalogue, ids, per_node)
+        else:
+            slots.append(Slot("cluster.count", 1, _take(page, match)))
+        return
+
+
+def _nodes(
+    page: Page,
+    match: re.Match[str],
+    nodes: int | None,
+    slots: list[Slot | Relative],
+    questions: list[Question],
+    catalogue: Catalogue,
+    ids: list[str],
+    per_node: int | None,
+) -> None:
+    """'4 nodes' without a size: the session's node size, else what is usual for the accelerator, said."""
+    words = _take(page, match)
+    if not nodes:
+        questions.append(Question("cluster.count", f"{words.strip()!r} leaves no device; how many are there?"))
+        return
+    note = None
+    if per_node is None and ids:
+        per_node = catalogue.per_node(ids[0])
+        note = f"{words.strip()!r} read with {per_node} devices per node, as is usual for {ids[0]}"
+    if per_node is None:
+        slots.append(Slot("nodes", nodes, words))
+        return
+    slots.append(Slot("cluster.count", nodes * per_node, words, note))
+    slots.append(Slot("cluster.per_node", per_node, words))
+
+
+def _take(page: Page, match: re.Match[str]) -> str:
+    """Blanks the match but keeps the marks of names, which other rules still need."""
+    for position in range(match.start(), match.end()):
+        if page.rest[position] not in (ACCELERATOR, INSTANCE):
+            page.take(position, position + 1)
+    return page.text[match.start() : match.end()]

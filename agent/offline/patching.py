@@ -1,0 +1,149 @@
+"""Lays what was said over the session's plan. The plan holds only what the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.reading import Reading
+from agent.offline.slots import Question, Relative, Slot
+from estimator.plan import merge
+from tools.requests import FLAT_PATHS
+
+# Readings that become a Plan field only together with others.
+_COMBINED = ("batch_tokens", "samples", "nodes", "recompute_block", "usd_per_device_hour")
+
+
+@dataclass
+class Patched:
+    """The new partial plan, what was assumed in reading it, what must be asked, and the path that changed last.
+
+    `nodes` is a number of nodes whose size is not known yet; `usd_per_device_hour` the user's own price, which no
+    Plan holds.
+    """
+
+    plan: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    recent: str | None = None
+    nodes: int | None = None
+    usd_per_device_hour: float | None = None
+
+
+def get(plan: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path of a partial plan, or None."""
+    value: Any = plan
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def flat(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A partial plan as the tools' flat arguments."""
+    found = {name: get(plan, path) for name, path in FLAT_PATHS.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def nested(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's arguments as a partial plan: the flat ones laid over `plan`."""
+    base = arguments.get("plan")
+    plan = merge(base if isinstance(base, Mapping) else {}, {})
+    for name, path in FLAT_PATHS.items():
+        if arguments.get(name) is not None:
+            plan = merge(plan, {path: arguments[name]})
+    return plan
+
+
+def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nodes: int | None = None) -> Patched:
+    """The plan after what was said. The first model and accelerator named win; alternatives are the planner's business.
+
+    `nodes` was said in an earlier turn, before the accelerator was known.
+    """
+    result = Patched(merge(plan, {}), questions=list(reading.questions))
+    # In 'H100 or H200?' neither replaces the device that the session already has.
+    kept = [path for path in ("model", "cluster.accelerator") if reading.compare and get(plan, path)]
+    slots = [slot for slot in reading.slots if isinstance(slot, Slot) and slot.path not in kept]
+    said = {slot.path for slot in slots}
+    _free_what_depends(result, {slot.path: slot.value for slot in slots}, reading)
+    given: set[str] = set()
+    for slot in slots:
+        if slot.path in _COMBINED or (slot.path in ("model", "cluster.accelerator") and slot.path in given):
+            continue
+        given.add(slot.path)
+        result.plan = merge(result.plan, {slot.path: slot.value})
+        result.recent = slot.path
+        if slot.note:
+            result.notes.append(slot.note)
+    for change in reading.slots:
+        if isinstance(change, Relative):
+            _scale(result, change)
+    for slot in slots:
+        if slot.path in _COMBINED:
+            _combine(result, slot, said, catalogue)
+    if nodes and not {"nodes", "cluster.count"} & said:
+        _nodes(result, nodes, f"{nodes} nodes", catalogue)
+    if get(result.plan, "workload.lora") and get(result.plan, "workload.method") in (None, "full"):
+        result.plan = merge(result.plan, {"workload.method": "lora"})
+    return result
+
+
+def _free_what_depends(result: Patched, said: Mapping[str, Any], reading: Reading) -> None:
+    """A new device comes with its own node size; a new number of devices with its own data parallel size."""
+    device = said.get("cluster.accelerator")
+    if device and device != get(result.plan, "cluster.accelerator"):
+        for path in ("cluster.per_node", "cluster.interconnect"):
+            if path not in said:
+                result.plan = merge(result.plan, {path: None})
+    counted = "cluster.count" in said or any(isinstance(slot, Relative) for slot in reading.slots)
+    if counted and "layout.dp" not in said and (dp := get(result.plan, "layout.dp")):
+        result.plan = merge(result.plan, {"layout.dp": None})
+        result.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")
+
+
+def _scale(result: Patched, change: Relative) -> None:
+    before = get(result.plan, change.path)
+    if not before:
+        result.questions.append(Question(change.path, f"{change.words!r} of how many?"))
+        return
+    value = max(int(before * change.factor), 1)
+    result.plan = merge(result.plan, {change.path: value})
+    result.recent = change.path
+
+
+def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) -> None:
+    seq_len = get(result.plan, "workload.seq_len")
+    match slot.path:
+        case "recompute_block":
+            result.plan = merge(result.plan, {"layout.recompute": f"block:{slot.value}"})
+        case "usd_per_device_hour":
+            result.usd_per_device_hour = slot.value
+            result.notes += [slot.note] if slot.note else []
+        case "nodes":
+            _nodes(result, slot.value, slot.words.strip(), catalogue)
+        case "batch_tokens" | "samples" if seq_len is None:
+            result.questions.append(
+                Question("workload.seq_len", f"how long are the sequences? ({slot.words} needs it)")
+            )
+        case "batch_tokens":
+            sequences = max(round(slot.value / seq_len), 1)
+            result.plan = merge(result.plan, {"workload.global_batch": sequences})
+            result.notes.append(f"{slot.words} read as a global batch of {sequences:,} sequences of {seq_len:,} tokens")
+        case "samples" if "workload.dataset_tokens" not in said:
+            tokens = float(slot.value * seq_len)
+            result.plan = merge(result.plan, {"workload.dataset_tokens": tokens})
+            result.notes.append(
+                f"{slot.words} counted as full sequences of {seq_len:,} tokens, {tokens:,.0f} tokens at most"
+            )
+
+
+def _nodes(result: Patched, nodes: int, words: str, catalogue: Catalogue) -> None:
+    device, each = get(result.plan, "cluster.accelerator"), get(result.plan, "cluster.per_node")
+    if device is None and each is None:
+        result.nodes = nodes
+        return
+    if each is None:
+        each = catalogue.per_node(str(device))
+        result.notes.append(f"{words!r} read with {each} devices per node, as is usual for {device}")
+    result.plan = merge(result.plan, {"cluster.count": nodes * each, "cluster.per_node": each})

@@ -1,0 +1,273 @@
+"""The offline planner as a thinking model: reads the words, calls the tools in the order that an answer needs, answers.
+
+It is deterministic and holds no state of its own: what it must remember between steps and turns is the session's
+`topic`, plain data: `intents` (of the last question), `recent` (Plan path that changed last), `plans` (earlier ones,
+for "go back"), `nodes` (a node count still without a node size), `fewest` (the answer to "how many devices?"),
+`usd_per_device_hour` (the user's own price) and `turn` (the reading that the current turn works on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from agent.models import Thought, Turn
+from agent.offline import answer, small_talk
+from agent.offline.catalogue import Catalogue, known
+from agent.offline.patching import flat, get, patched
+from agent.offline.reading import Reading, read
+from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
+from estimator.plan import merge
+
+NAME = "offline"
+_MOST_PLANS = 20
+# Sizes of cluster that "how many GPUs do I need?" is tried with.
+_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+# Fields of the complete plan that a chosen layout consists of; the calls that follow carry them.
+_LAYOUT = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
+_LAYOUT_WORKLOAD = ("framework", "seq_len", "micro_batch", "global_batch")
+_PLANNING = ("estimate_training", "best_parallelism", "check_fit", "estimate_cost", "render_configs", "write_configs")
+
+
+class OfflinePlanner:
+    """Needs no key and no network. `catalogue` is Shardwise's own unless a test gives another."""
+
+    name = NAME
+
+    def __init__(self, catalogue: Catalogue | None = None) -> None:
+        self._catalogue = catalogue
+
+    async def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
+        final = step(turn, self._catalogue or known())
+        if text := text_of(final.content):
+            # Paragraph by paragraph, as a model would stream it.
+            for number, paragraph in enumerate(text.split("\n\n")):
+                yield paragraph if number == 0 else f"\n\n{paragraph}"
+        yield final
+
+
+def step(turn: Turn, catalogue: Catalogue) -> Thought:
+    """One step: the calls that are still needed, or the answer."""
+    start = turn_start(turn.messages)
+    current = turn.topic.get("turn")
+    if current is None or current["start"] != start:
+        text = text_of(turn.messages[start])
+        reading = read(text, catalogue, turn.plan, turn.topic.get("recent"), turn.now)
+        begun = _begin(turn, start, reading, catalogue)
+        if isinstance(begun, Thought):
+            return begun
+        plan, topic = begun
+    else:
+        plan, topic = turn.plan, turn.topic
+    # Calls that a language model made before it failed were about its own reading of the question.
+    outcomes = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
+    calls = _next_calls(plan, topic["turn"], outcomes, turn.tools)
+    if calls:
+        numbered = [
+            Call(f"{NAME}-{start}-{len(outcomes) + index}", name, arguments)
+            for index, (name, arguments) in enumerate(calls)
+        ]
+        return Thought(thought(NAME, calls=numbered), plan, topic)
+    text, asked = answer.compose(plan, topic["turn"], outcomes)
+    if topic["turn"].get("size") and (fewest := _fewest(outcomes)):
+        topic = {**topic, "fewest": fewest}
+    return Thought(thought(NAME, text), plan, topic, asked, topic["turn"].get("notes", []))
+
+
+def _fewest(outcomes: list[Outcome]) -> int | None:
+    """The smallest of several counts that were tried with which the run fits."""
+    tried = [outcome for outcome in outcomes if outcome.call.name == "estimate_training" and not outcome.error]
+    fitting = [outcome.call.arguments["count"] for outcome in tried if outcome.response["memory"]["fits"]]
+    return min(fitting, default=None)
+
+
+def _begin(
+    turn: Turn, start: int, reading: Reading, catalogue: Catalogue
+) -> tuple[dict[str, Any], dict[str, Any]] | Thought:
+    """The plan and topic that this turn works on, or an answer that needs no tool."""
+    topic: dict[str, Any] = {key: value for key, value in turn.topic.items() if key != "turn"}
+    base = {} if reading.reset else turn.plan
+    plans = list(topic.get("plans", []))
+    if reading.reset:
+        topic = {"plans": plans}
+    if reading.back and plans:
+        base = plans[0] if reading.back in ("first", "original") else plans[-1]
+        plans = [] if reading.back in ("first", "original") else plans[:-1]
+        topic["plans"] = plans
+    if reading.serving and "estimate_inference" not in turn.tools:
+        return Thought(thought(NAME, small_talk.NO_SERVING), topic=topic)
+    if reading.facts and reading.questions:
+        questions = [str(question) for question in reading.questions]
+        text = small_talk.ask(questions, {}, [], reading.unread)
+        return Thought(thought(NAME, text), topic=topic, asked=questions, origins=questions)
+    if reading.facts:
+        ids = reading.models if reading.facts == "model" else [device.id for device in reading.accelerators]
+        name = "describe_model" if reading.facts == "model" else "describe_hardware"
+        argument = "model" if reading.facts == "model" else "accelerator"
+        topic["turn"] = {"start": start, "facts": [[name, {argument: id}] for id in ids], "unread": reading.unread}
+        return turn.plan, topic
+    if reading.reset and not reading.slots and not reading.questions:
+        return Thought(thought(NAME, small_talk.FRESH), {}, topic)
+    if reading.thanks and not reading.slots and not reading.questions:
+        return Thought(thought(NAME, small_talk.WELCOME), topic=topic)
+    if not reading.in_scope or (reading.help and not reading.slots and not reading.questions):
+        text = small_talk.HELP if reading.help else small_talk.OUT_OF_SCOPE
+        return Thought(thought(NAME, text), topic=topic, origins=[text])
+    change = patched(base, reading, catalogue, topic.pop("nodes", None))
+    plan = _pruned(change.plan)
+    if turn.plan and plan != turn.plan and not reading.back:
+        topic["plans"] = [*plans, turn.plan][-_MOST_PLANS:]
+    fewest = topic.pop("fewest", None)
+    if (
+        fewest
+        and not reading.size
+        and get(plan, "cluster.count") is None
+        and not (reading.models or reading.accelerators)
+    ):
+        plan = merge(plan, {"cluster.count": fewest})
+        change.notes.append(f"{fewest} devices taken, the fewest that fit")
+    intents = _intents(reading, topic, plan)
+    topic |= {"intents": intents, "recent": change.recent or topic.get("recent")}
+    if change.nodes:
+        topic["nodes"] = change.nodes
+    if reading.accelerators:
+        topic.pop("usd_per_device_hour", None)
+    if change.usd_per_device_hour:
+        topic["usd_per_device_hour"] = change.usd_per_device_hour
+    questions = [str(question) for question in change.questions]
+    questions += small_talk.missing(
+        plan, {question.field for question in change.questions}, bool(change.nodes) or reading.size
+    )
+    if questions:
+        text = small_talk.ask(questions, plan, change.notes, reading.unread)
+        return Thought(thought(NAME, text), plan, topic, questions, [*questions, *change.notes])
+    if framework := _file_framework(plan, intents, reading.targets):
+        change.notes.append(f"{framework} taken as the framework, since the files are for LlamaFactory with DeepSpeed")
+    topic["turn"] = {
+        "framework": framework,
+        "start": start,
+        "intents": intents,
+        "targets": reading.targets,
+        "notes": change.notes,
+        "unread": reading.unread,
+        "anyway": reading.anyway,
+        "variants": _variants(reading),
+        "size": reading.size,
+        "usd_per_device_hour": topic.get("usd_per_device_hour"),
+    }
+    return plan, topic
+
+
+def _file_framework(plan: Mapping[str, Any], intents: list[str], targets: list[str]) -> str | None:
+    """The framework to estimate for when files are asked for without naming any.
+
+    The default files are for LlamaFactory with DeepSpeed, which pretraining on several devices would otherwise not be
+    estimated with.
+    """
+    if not {"write", "render"} & set(intents) or set(targets) - {"slurm"} or get(plan, "workload.framework"):
+        return None
+    split = any((get(plan, f"layout.{name}") or 1) > 1 for name in ("tp", "pp", "cp", "ep"))
+    return (
+        "deepspeed"
+        if get(plan, "workload.stage") == "pretrain" and (get(plan, "cluster.count") or 1) > 1 and not split
+        else None
+    )
+
+
+def _pruned(plan: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in plan.items() if value != {}}
+
+
+def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+    """What was asked; in a follow-up that asks nothing, what was asked before, save for writing files again."""
+    if reading.intents:
+        return reading.intents
+    before = [name for name in topic.get("intents", []) if name not in ("write", "render")]
+    if before:
+        return before
+    return ["fit", "time", "cost"] if get(plan, "workload.dataset_tokens") else ["fit", "time"]
+
+
+def _variants(reading: Reading) -> list[dict[str, Any]]:
+    """The alternatives of 'H100 or H200?' as flat arguments, at most four; of 'how many GPUs?' the usual counts."""
+    if reading.size:
+        return [{"count": count} for count in _COUNTS]
+    if not reading.compare:
+        return []
+    if len(reading.accelerators) > 1:
+        return [
+            {"accelerator": device.id} | ({"count": device.count} if device.count else {})
+            for device in reading.accelerators[:4]
+        ]
+    return [{"model": id} for id in reading.models[:4]]
+
+
+def _next_calls(
+    plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome], tools: Mapping[str, Any]
+) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that can be made now. Whatever chooses the layout runs first and alone; the rest carry its choice."""
+    if "facts" in work:
+        return [] if outcomes else [(name, arguments) for name, arguments in work["facts"]]
+    arguments, intents = flat(plan), set(work["intents"])
+    if work["framework"]:
+        arguments["framework"] = work["framework"]
+    priced = "cost" in intents and bool(arguments.get("dataset_tokens"))
+    if variants := work["variants"]:
+        if outcomes:
+            return []
+        names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
+        return [(name, _varied(arguments, variant)) for variant in variants for name in names]
+    called = {outcome.call.name: outcome for outcome in outcomes}
+    first = "best_parallelism" if intents & {"layout", "why"} else "estimate_training"
+    if first not in called:
+        return [(first, arguments)]
+    if called[first].error:
+        return []
+    carried = _carry(arguments, called[first].response)
+    wanted = ["estimate_training"]
+    wanted += ["check_fit"] if "fit" in intents or _does_not_fit(called) else []
+    wanted += ["estimate_cost"] if priced else []
+    if open_calls := [name for name in wanted if name not in called]:
+        price = {"usd_per_device_hour": work["usd_per_device_hour"]} if work["usd_per_device_hour"] else {}
+        return [(name, carried | (price if name == "estimate_cost" else {})) for name in open_calls]
+    files = "write_configs" if "write" in intents else "render_configs" if "render" in intents else None
+    if files is None or files in called or files not in tools or called["estimate_training"].error:
+        return []
+    if _does_not_fit(called) and not work["anyway"]:
+        return []
+    targets = {"targets": work["targets"]} if work["targets"] else {}
+    return [(files, carried | targets)]
+
+
+def _varied(arguments: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan's arguments with one alternative in; what only belonged to the first device is left out."""
+    rest = {
+        key: value
+        for key, value in arguments.items()
+        if not {"accelerator", "count"} & set(variant) or key not in ("per_node", "dp")
+    }
+    return {**rest, **variant}
+
+
+def _does_not_fit(called: Mapping[str, Outcome]) -> bool:
+    outcome = called.get("estimate_training")
+    return bool(outcome and not outcome.error and not outcome.response["memory"]["fits"])
+
+
+def _carry(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's arguments with the layout that a tool chose, so that every later figure is about the same run."""
+    plan = merge(result.get("plan") or {}, {})
+    chosen: dict[str, Any] = {}
+    layout, workload = plan.get("layout") or {}, plan.get("workload") or {}
+    for name in (*_LAYOUT, "recompute", "offload"):
+        if layout.get(name) is not None:
+            chosen[name] = layout[name]
+    for name in _LAYOUT_WORKLOAD:
+        if workload.get(name) is not None:
+            chosen[name] = workload[name]
+    if arguments.get("framework") == "auto":
+        arguments = {name: value for name, value in arguments.items() if name != "framework"}
+    return {**arguments, **{name: value for name, value in chosen.items() if name not in arguments}}
+
+
+__all__ = ["NAME", "OfflinePlanner", "step"]

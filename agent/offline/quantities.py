@@ -1,0 +1,264 @@
+"""Numbers with a noun beside them: tokens, context, batches, parallel sizes, money, deadlines; then bare numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_length, count
+from agent.offline.page import Page
+from agent.offline.slots import Question, Relative, Slot
+
+_LENGTH = rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?[km]?)\b"
+_OF = r"\s*(?:\(?s?\)?)?\s*(?:of|=|:|is|to|at)?\s*(?:about |up to )?"
+_SEQUENCE = (
+    r"(?:context(?:[- ](?:length|window|size)s?)?|ctx(?:[_ -]?len(?:gth)?)?|"
+    r"seq(?:uence)?s?(?:[_ -]?len(?:gth)?s?)?|window|cutoff[_ -]?len|"
+    r"max[_ -]?(?:seq[_ -]?)?len(?:gth)?|block[_ -]?size)(?![- ]parallel)"
+)
+_PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[- _]?|local )"
+
+
+def _rule(pattern: str) -> re.Pattern[str]:
+    expanded = pattern.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
+    return re.compile(expanded.replace("Q_", _SEQUENCE).replace("F_", f"({NUMBER})"), re.IGNORECASE)
+
+
+# (rule, Plan path or reading, how the number is read). The first rules take the numbers that later ones would misread.
+_RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
+    (_rule(r"(?:global[- _]?)?batch(?:[- _]size)?\s*(?:of|=|:|is)?\s*A_[- ]?tokens?\b"), "batch_tokens", amount),
+    (_rule(r"A_[- ]?tokens?\s*(?:per|/|a|global)\s*(?:batch|step|optimizer step)\b(?: size)?"), "batch_tokens", amount),
+    (_rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
+    (_rule(rf"Q_{_OF}L_(?:[- ]?tokens?)?"), "workload.seq_len", context_length),
+    (_rule(r"L_(?:[- ]?tokens?)?[- ]*(?:long |max )?Q_"), "workload.seq_len", context_length),
+    (_rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|sample|example|seq)\b"), "workload.seq_len", context_length),
+    (
+        _rule(
+            r"(?:(?<=sequences)|(?<=samples)|(?<=examples)|(?<=documents)|(?<=pairs)|(?<=prompts)|(?<=rows))"
+            r" (?:of|up to) L_(?:[- ]?tokens?)?"
+        ),
+        "workload.seq_len",
+        context_length,
+    ),
+    (
+        _rule(r"A_(?:[- ]?training)?[- ](?:tokens?|tok)\b(?!\s*(?:/|per\b))(?: (?:of )?data(?:set)?)?"),
+        "workload.dataset_tokens",
+        amount,
+    ),
+    (_rule(r"(?:dataset[_ ]tokens|tokens)\s*[=:]\s*A_"), "workload.dataset_tokens", amount),
+    (
+        _rule(r"A_\s+(?:\w+ )?(?:samples?|examples?|rows?|conversations?|documents?|pairs?|prompts?)\b"),
+        "samples",
+        amount,
+    ),
+    (_rule(r"F_\s*epochs?\b"), "workload.epochs", amount),
+    (_rule(r"epochs?\s*[=:]\s*F_"), "workload.epochs", amount),
+    (
+        _rule(rf"{_PER_DEVICE}batch(?:[- _]size)?{_OF}N_|\bmbs{_OF}N_|\bmicro_batch{_OF}N_"),
+        "workload.micro_batch",
+        count,
+    ),
+    (
+        _rule(r"batch(?:[- _]size)?\s*(?:of\s*)?N_\s*(?:per|/|a|each)\s*(?:device|gpu|card|rank)\b"),
+        "workload.micro_batch",
+        count,
+    ),
+    (_rule(r"N_\s*(?:sequences?|samples?)\s*(?:per|/)\s*(?:device|gpu)\b"), "workload.micro_batch", count),
+    (
+        _rule(
+            r"\b(?:global[- _]?batch(?:[- _]size)?|gbs|effective batch(?: size)?|total batch(?: size)?|"
+            rf"batch[- _]size|batch){_OF}N_"
+        ),
+        "workload.global_batch",
+        count,
+    ),
+    (_rule(r"N_\s+(?:sequences?|samples?) (?:per|a|/) (?:batch|step)\b"), "workload.global_batch", count),
+    (_rule(rf"\b(?:v-?pp|vpp|virtual (?:pipeline )?stages?){_OF}N_"), "layout.vpp", count),
+    (_rule(r"N_\s+pipeline stages?"), "layout.pp", count),
+    (_rule(r"\b(?:shard[_ ]group|hsdp)(?: (?:of|size))?\s*[=:]?\s*N_"), "layout.shard_group", count),
+    (
+        re.compile(
+            r"\b(?:deepspeed )?zero(?:[- _]?stage)?\s*[-_=:]?\s*([0-3])\b|\bstage[- ]?([0-3])\b|"
+            r"\bz([1-3])\b",
+            re.IGNORECASE,
+        ),
+        "layout.zero_stage",
+        count,
+    ),
+    (re.compile(r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", re.IGNORECASE), "recompute_block", count),
+    (_rule(rf"\b(?:lora[- _])?rank{_OF}N_|\br\s*=\s*N_"), "workload.lora.rank", count),
+    (_rule(rf"\b(?:lora[- _])?alpha{_OF}N_"), "workload.lora.alpha", count),
+)
+
+# Sizes by their short names: glued (TP8, pp4), with a sign (DP=16) or with words (tp size of 8); then by long names.
+_SHORT = re.compile(
+    r"(?<![A-Za-z0-9])(tp|pp|vpp|cp|etp|ep|dp|gbs|mbs)(?:[- _](?:size|degree))?"
+    r"\s*(?:of|=|:|is|to|at)?\s*[-_]?(\d{1,7})(?![\w.])",
+    re.IGNORECASE,
+)
+_LONG = _rule(
+    rf"\b(tensor|pipeline|context|expert[- _]tensor|expert|data)[- _]parallel\w*(?:[- _](?:size|degree))?{_OF}[-_]?N_"
+)
+_WAY = _rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
+_LONG_NAMES = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
+_SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch"}
+
+_MONEY = (
+    re.compile(
+        r"(?<!\w)\$\s?(\d[\d,_]*(?:\.\d+)?\s?(?:k|m|thousand|million)?)\b(?!\s*(?:/|per\b|"
+        r"an?\b)\s*(?:gpu|card|chip|device|h(?:ou)?r?\b|hour))",
+        re.IGNORECASE,
+    ),
+    _rule(r"A_ ?(?:dollars?|usd|bucks)\b(?!\s*(?:/|per\b|an? )\s*(?:gpu|h))"),
+    _rule(r"\bbudget(?: of| is|:|=)?\s*(?:about |at most )?\$?A_"),
+    _rule(
+        r"\b(?:below|under|less than|at most|max(?:imum)?|up to|cheaper than)\s+A_(?![\w.]|"
+        r"\s*(?:[a-z\ue000-\ue003%]))"
+    ),
+)
+_RATE = re.compile(
+    r"\$\s?(\d+(?:\.\d+)?)\s*(?:/|per|an?)\s*(?:(?:gpu|card|chip|"
+    r"device)[- /]?)?h(?:(?:ou)?r)?s?\b(?:\s?(?:/|per|a)\s?(?:gpu|card|chip|device)\b)?",
+    re.IGNORECASE,
+)
+_HOURS = {
+    "minute": 1 / 60,
+    "min": 1 / 60,
+    "hour": 1.0,
+    "hr": 1.0,
+    "h": 1.0,
+    "day": 24.0,
+    "d": 24.0,
+    "week": 168.0,
+    "month": 720.0,
+}
+_WITHIN = _rule(
+    r"\b(?:in|within|under|less than|at most|deadline(?: of| is|:)?|by|before|"
+    r"max(?:imum)?)\s+(?:under |less than |at most )?(?:F_|(?:an?))\s*(minute|min|hour|hr|h|day|"
+    r"d|week|month)s?\b"
+)
+
+_NETWORK = re.compile(
+    r"(?<![\w.])(?:(\d+)\s*x\s*)?(\d+)\s?(gb?it/?s?|gbps|gb/s|gbe|gb|g|tb?it/?s?|"
+    r"tbps)[- ]?(ethernet|infiniband|ib|roce(?:v2)?|efa|network\w*)?\b",
+    re.IGNORECASE,
+)
+_KINDS = {"ethernet": "ethernet", "infiniband": "ib", "ib": "ib", "roce": "roce", "rocev2": "roce", "efa": "efa"}
+_NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(efa)[- ]?v([2-4])\b", re.IGNORECASE)
+
+
+def read_numbers(page: Page) -> tuple[list[Slot], list[Question]]:
+    """Every number with a noun. Paths such as batch_tokens, samples and recompute_block become Plan fields later."""
+    slots: list[Slot] = []
+    questions: list[Question] = []
+    _network(page, slots)
+    for match in page.find(_SHORT):
+        path = _SHORT_PATHS.get(match[1].lower(), f"layout.{match[1].lower()}")
+        slots.append(Slot(path, int(match[2]), page.take(match.start(), match.end())))
+    for rule, kind, number in ((_LONG, 1, 2), (_WAY, 2, 1)):
+        for match in page.find(rule):
+            name = match[kind].lower()
+            path = "layout." + ("etp" if name.endswith("tensor") and name != "tensor" else _LONG_NAMES[name])
+            slots.append(Slot(path, count(match[number]), page.take(match.start(), match.end())))
+    for rule, path, read in _RULES:
+        for match in page.find(rule):
+            value = read(next(group for group in match.groups() if group))
+            words = page.take(match.start(), match.end()).strip()
+            if value is None:
+                questions.append(Question(path, f"{words!r} gives no number that can be used; what should it be?"))
+            else:
+                slots.append(Slot(path, value, words))
+    return slots, questions
+
+
+def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -> list[Slot]:
+    """Budget, deadline and the user's own price; `deadline` reads dates ('by Friday') as hours from now."""
+    slots: list[Slot] = []
+    for match in page.find(_RATE):
+        words = page.take(match.start(), match.end())
+        slots.append(Slot("usd_per_device_hour", amount(match[1]), words, f"{words} taken as the price of one device"))
+    for rule in _MONEY:
+        for match in page.find(rule):
+            value = amount(match[1])
+            if value:
+                slots.append(Slot("goal.budget_usd", value, page.take(match.start(), match.end()).strip()))
+    for match in page.find(_WITHIN):
+        number = amount(match[1]) if match[1] else 1.0
+        if number:
+            hours = number * _HOURS[match[2].lower()]
+            slots.append(Slot("goal.deadline_h", hours, page.take(match.start(), match.end())))
+    if found := deadline(page.rest):
+        hours, words = found
+        start = page.rest.find(words)
+        page.take(start, start + len(words))
+        slots.append(Slot("goal.deadline_h", hours, words, f"{words!r} read as {hours:g} hours from now"))
+    return slots
+
+
+def _network(page: Page, slots: list[Slot]) -> None:
+    for match in page.find(_NETWORK_NAME):
+        name = f"efa-v{match[3]}" if match[2] else match[1].lower()
+        slots.append(Slot("cluster.interconnect", name, page.take(match.start(), match.end())))
+    for match in page.find(_NETWORK):
+        kind = _KINDS.get((match[4] or "").lower())
+        if kind is None:
+            continue
+        speed = int(match[2]) * (1000 if match[3].lower().startswith("t") else 1)
+        if match[3] == "GB/s":
+            speed *= 8
+        name = f"{kind}-{speed}" + (f"x{match[1]}" if match[1] else "")
+        slots.append(Slot("cluster.interconnect", name, page.take(match.start(), match.end())))
+
+
+_BARE = re.compile(
+    rf"(?:(?<!\S)-|{START})(\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?:\s?(k|m|b|t)(?![\w]))?(?![\w.%/]|-[a-z]|\s*[\ue000-\ue002])",
+    re.IGNORECASE,
+)
+# Nothing but the end of a clause stands behind a number that is all the follow-up says.
+_CLAUSE_END = re.compile(r"\s*(?:[?.!,;]|$|\b(?:then|now|instead|please)\b)", re.IGNORECASE)
+# What is told of a number that could not be placed: the words around it.
+_BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
+_AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
+
+
+def read_bare(page: Page, plan: Mapping[str, Any], recent: str | None) -> tuple[list[Slot | Relative], list[str]]:
+    """Numbers without a noun in a follow-up ('what about 16k', 'and on 8'): by form, else by what changed last.
+
+    Second: numbers that could not be placed, to be told to the user.
+    """
+    slots: list[Slot | Relative] = []
+    unread: list[str] = []
+    matches = list(page.find(_BARE))
+    for match in matches:
+        if page.text[match.start()] not in "-0123456789":
+            continue  # a spelled-out number ("which one") counts only with a noun
+        alone = len(matches) == 1 and bool(_CLAUSE_END.match(page.rest, match.end()))
+        slot = _bare_slot(match, page.rest[: match.start()].lower().rstrip(), bool(plan), alone, recent)
+        if slot:
+            slots.append(slot)
+        else:
+            before, after = _BEFORE.search(page.rest, 0, match.start()), _AFTER.match(page.rest, match.end())
+            unread.append((before[0] if before else "") + match[0].strip() + (after[0] if after else ""))
+        page.take(match.start(), match.end())
+    return slots, unread
+
+
+def _bare_slot(match: re.Match[str], before: str, has_plan: bool, alone: bool, recent: str | None) -> Slot | None:
+    """What a number without a noun means, or None. `alone`: it is the only one and ends its clause."""
+    words, suffix = match[0].strip(), (match[2] or "").lower()
+    length, whole = context_length(words), count(match[1])
+    if words.startswith("-"):
+        return None
+    if suffix in ("b", "t") and has_plan:
+        return Slot("workload.dataset_tokens", amount(words), words, f"{words} read as tokens of training data")
+    if suffix == "k" and length:
+        return Slot("workload.seq_len", length, words, f"{words} read as the sequence length, {length:,} tokens")
+    if not (has_plan and alone and whole):
+        return None
+    if not suffix and re.search(r"\b(?:on|with|to)$", before) and recent != "workload.seq_len":
+        return Slot("cluster.count", whole, words, f"{words} read as the number of accelerators")
+    if recent in ("cluster.count", "workload.seq_len", "workload.global_batch"):
+        value = length if recent == "workload.seq_len" else whole
+        return Slot(recent, value, words, f"{words} read as the {recent.rpartition('.')[2].replace('_', ' ')}")
+    return None

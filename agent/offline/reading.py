@@ -1,0 +1,231 @@
+"""One utterance as slots, intents and questions. The order of the passes is what makes the reading right.
+
+Names first and blanked ("8x7B" is no count of GPUs), then counted hardware, then numbers with a noun, then goals,
+then the field's words, then what numbers are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agent.offline import vocabulary
+from agent.offline.catalogue import Catalogue
+from agent.offline.dates import hours_until
+from agent.offline.hardware_words import read_hardware
+from agent.offline.names import spot
+from agent.offline.numbers import spelled_out
+from agent.offline.page import ACCELERATOR, MODEL, Page
+from agent.offline.quantities import read_bare, read_goal, read_numbers
+from agent.offline.slots import Device, Question, Relative, Slot
+from estimator.errors import PlanError
+
+_CUE = re.compile(
+    r"\b(?:what about|how about|what if|and (?:on|with|for|if)|same|instead|make it|use|using|"
+    r"change|switch|try|set|now|only|keep|drop|without|with)\b",
+    re.I,
+)
+_DOMAIN = re.compile(
+    r"\b(?:gpus?|accelerators?|llms?|models?|train\w*|tun(?:e|ing)\w*|fine-?\s?tun\w*|pre-?train\w*|tokens?|vram|layout|oom|shard\w*|cluster|nodes?|parallelism|checkpoint\w*|batch)\b",
+    re.I,
+)
+_ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
+_COMPARE = re.compile(r"\b(?:vs\.?|versus|or|compare[ds]?|against|side by side)\b", re.I)
+# A size without a noun, in a session that has a model: that model in another size ("what about 70B?").
+_BARE_SIZE = re.compile(r"(?<![\w.$-])\d+(?:\.\d+)?[bB]\b(?!\s*-?\s*(?:\w+ )?tok)")
+_THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one utterance says. `facts` is 'model' or 'hardware' for a question about a thing in a catalogue."""
+
+    slots: list[Slot | Relative] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    intents: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    accelerators: list[Device] = field(default_factory=list)
+    facts: str | None = None
+    compare: bool = False
+    size: bool = False
+    serving: bool = False
+    help: bool = False
+    thanks: bool = False
+    reset: bool = False
+    back: str | None = None
+    anyway: bool = False
+    in_scope: bool = True
+
+    def value(self, path: str) -> Any:
+        """The last value said for a Plan path, or None."""
+        return next((s.value for s in reversed(self.slots) if isinstance(s, Slot) and s.path == path), None)
+
+
+def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str | None, now: datetime) -> Reading:
+    """Reads `text` as said in a session whose partial plan is `plan`; `recent` is the Plan path that changed last."""
+    page = Page(text)
+    lowered = page.text.lower()
+    spot(page, catalogue)
+    named = page.rest.lower()
+    page.rest = spelled_out(page.rest)
+    slots: list[Slot | Relative] = []
+    questions: list[Question] = []
+    models = _models(page, catalogue, plan, slots, questions)
+    node = (plan.get("cluster") or {}).get("per_node")
+    hardware, unclear, accelerators = read_hardware(page, catalogue, node)
+    slots += hardware
+    questions += unclear
+    numbers, unclear = read_numbers(page)
+    slots += numbers
+    questions += unclear
+    slots += read_goal(page, lambda rest: hours_until(rest, now))
+    slots += _providers(page, catalogue)
+    slots += _words(page)
+    if _THREE_D.search(lowered) and not _said(slots, "workload.framework"):
+        why = "3D parallelism read as tensor, pipeline and data parallelism in Megatron-LM"
+        slots.append(Slot("workload.framework", "megatron-lm", "3D parallelism", why))
+    back = re.search(vocabulary.BACK, lowered)
+    bare, left = read_bare(page, plan, recent)
+    slots += bare
+    facts = _facts(named, page, plan, models, accelerators, slots)
+    intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, named)]
+    if "write" in intents and "render" in intents:
+        intents.remove("render")
+    serving = bool(re.search(vocabulary.SERVING, named)) and not re.search(vocabulary.TRAINING, named)
+    scope = bool(slots or questions or page.names or back or (plan and (intents or _CUE.search(lowered))))
+    return Reading(
+        slots=slots,
+        questions=questions,
+        intents=intents,
+        targets=[target for pattern, target in vocabulary.TARGETS if re.search(pattern, lowered)],
+        unread=[words.strip() for words in left],
+        models=models,
+        accelerators=accelerators,
+        facts=facts,
+        compare=len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named))),
+        size=bool(re.search(vocabulary.SIZE, named)) and "cluster.count" not in {slot.path for slot in slots},
+        serving=serving,
+        thanks=bool(re.search(vocabulary.THANKS, lowered.strip())),
+        help=bool(re.search(vocabulary.HELP, lowered)),
+        reset=bool(re.search(vocabulary.RESET, lowered)),
+        back=(back["which"] or "previous") if back else None,
+        anyway=bool(re.search(vocabulary.ANYWAY, lowered)),
+        in_scope=scope or bool(_DOMAIN.search(lowered)),
+    )
+
+
+def _said(slots: list[Slot | Relative], path: str) -> bool:
+    return any(slot.path == path for slot in slots)
+
+
+def _models(
+    page: Page, catalogue: Catalogue, plan: Mapping[str, Any], slots: list[Slot | Relative], questions: list[Question]
+) -> list[str]:
+    ids: list[str] = []
+    for name in page.of("path"):
+        slots.append(Slot("model", name.text, name.text))
+        ids.append(name.text)
+    for name in page.of("model"):
+        try:
+            id, note = catalogue.find_model(name.value or name.text)
+        except PlanError as error:
+            questions.append(Question("model", str(error).removeprefix("model: ")))
+            continue
+        if id not in ids:
+            ids.append(id)
+            slots.append(Slot("model", id, name.text, note))
+    if ids or questions:
+        return ids
+    for match in page.find(_BARE_SIZE):
+        if sibling := _sibling(plan.get("model"), match[0], catalogue):
+            words = page.take(match.start(), match.end())
+            slots.append(Slot("model", sibling, words, f"{words} read as {sibling}"))
+            return [sibling]
+    for name in page.of("size"):
+        if sibling := _sibling(plan.get("model"), name.text, catalogue):
+            slots.append(Slot("model", sibling, name.text, f"{name.text} read as {sibling}"))
+            return [sibling]
+        near = catalogue.models_of_size(name.value)[:5]
+        such = f", such as {', '.join(near)}" if near else ""
+        questions.append(Question("model", f"which {name.text} model is it{such}?"))
+        break
+    return ids
+
+
+def _sibling(model: Any, size: str, catalogue: Catalogue) -> str | None:
+    """The session's model in another size ('what about the 70B?' after Llama-3.1-8B), where the catalogue has it."""
+    if not isinstance(model, str):
+        return None
+    name = re.sub(r"\d+(?:\.\d+)?[bB]\b", re.sub(r"\s", "", size).upper(), model, count=1)
+    try:
+        return catalogue.find_model(name)[0]
+    except PlanError:
+        return None
+
+
+def _providers(page: Page, catalogue: Catalogue) -> list[Slot]:
+    rules = [*vocabulary.PROVIDERS]
+    for provider in catalogue.providers:
+        common = provider.lower() in ("lambda", "together", "vast", "owned")
+        before = vocabulary.PROVIDER_AFTER if common else ""
+        rules.append((rf"{before}\b{re.escape(provider.lower())}\b", provider))
+    slots: list[Slot] = []
+    for pattern, provider in rules:
+        for match in page.find(re.compile(pattern, re.IGNORECASE)):
+            if provider == "owned" or provider not in catalogue.providers:
+                continue
+            slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
+    return slots[:1]
+
+
+def _words(page: Page) -> list[Slot]:
+    """The first value that each path is given; phrases that mean the same path again are still blanked."""
+    slots: dict[str, Slot] = {}
+    for pattern, path, value in vocabulary.WORDS:
+        for match in page.find(re.compile(pattern, re.IGNORECASE)):
+            if not match[0]:
+                continue
+            words = page.take(match.start(), match.end()).strip()
+            slots.setdefault(path, Slot(path, value, words))
+    return list(slots.values())
+
+
+def _facts(
+    named: str,
+    page: Page,
+    plan: Mapping[str, Any],
+    models: list[str],
+    accelerators: list[Device],
+    slots: list[Slot | Relative],
+) -> str | None:
+    """Whether this asks about a model or a device rather than about a run."""
+    run = {
+        name
+        for name, pattern in vocabulary.INTENTS
+        if name in ("write", "render", "layout") and re.search(pattern, named)
+    }
+    if run or re.search(vocabulary.TRAINING, named):
+        return None
+    wanted = {slot.path for slot in slots} - {
+        "model",
+        "cluster.accelerator",
+        "cluster.count",
+        "goal.provider",
+        "workload.precision",
+    }
+    if wanted:
+        return None
+    if page.of("model", "path") and not page.of("accelerator", "instance"):
+        return "model" if re.search(vocabulary.MODEL_FACTS, named.replace(MODEL, " ")) else None
+    if (
+        page.of("accelerator")
+        and not page.of("model", "path")
+        and not (plan.get("model") and _ON_HARDWARE.search(named))
+    ):
+        return "hardware" if re.search(vocabulary.HARDWARE_FACTS, named) else None
+    return None

@@ -1,0 +1,352 @@
+"""The parts of an answer, each a list of Markdown blocks from one tool result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline import figures
+from agent.wire import Outcome
+
+Result = Mapping[str, Any]
+FILE_TOOLS = ("write_configs", "render_configs")
+_COMPONENTS = {
+    "weights": "weights", "gradients": "gradients", "optimizer": "optimizer states", "activations": "activations",
+    "logits": "logits and loss", "communication": "communication buffers", "allocator_slack": "allocator slack",
+}  # fmt: skip
+_SMALLEST_SHOWN_BYTES = 0.005 * figures.GIB
+_MOST_OFFERS = 5
+_LANGUAGES = {"yaml": "yaml", "yml": "yaml", "json": "json", "sbatch": "bash", "sh": "bash", "py": "python"}
+
+
+def verdict(first: Result, results: Mapping[str, Result], intents: set[str]) -> str:
+    """One or two sentences that answer the question."""
+    model, hardware = run_words(first["plan"])
+    estimate = results.get("estimate_training")
+    if estimate is None:
+        best = first["best"]
+        return f"**{best['summary']}** is the best layout I found for {model} on {hardware}."
+    memory, run = estimate["memory"], estimate["run"]
+    fits = memory["fits"]
+    best = results.get("best_parallelism")
+    if best and "layout" in intents and fits:
+        return (
+            f"**{best['best']['summary']}** is the best layout I found for {model} on {hardware}. It needs about "
+            f"{figures.gib(memory['per_device_bytes'])} of the "
+            f"{figures.gib(memory['capacity_bytes'])} that a device can allocate."
+        )
+    head = "**Yes, it fits.**" if fits else "**No, it does not fit.**"
+    if not intents & {"fit"} and fits:
+        head = "**It fits.**"
+    text = (
+        f"{head} {model[0].upper()}{model[1:]} on {hardware}: the fullest device needs about "
+        f"{figures.gib(memory['per_device_bytes'])} of the "
+    )
+    text += f"{figures.gib(memory['capacity_bytes'])} it can allocate."
+    if fits and run:
+        cost = results.get("estimate_cost")
+        text += f" The run takes about **{figures.hours(run['hours'])}**"
+        text += f" and costs about **{figures.usd(cost['usd'])}**." if cost and cost["usd"] is not None else "."
+    return text
+
+
+def run_words(plan: Result) -> tuple[str, str]:
+    """('full fine-tuning of Llama-3.1-8B', '8 x h100-sxm')."""
+    workload, cluster = plan["workload"], plan["cluster"]
+    model = plan["model"]
+    name = (
+        model.rpartition("/")[2]
+        if isinstance(model, str) and not model.endswith(".json")
+        else str(model)
+        if isinstance(model, str)
+        else "your model"
+    )
+    method, stage = workload.get("method") or "full", workload.get("stage") or "sft"
+    if stage == "pretrain":
+        kind = "pretraining" if method == "full" else f"continued pretraining with {_METHODS.get(method, method)}"
+    elif stage == "sft":
+        kind = "full fine-tuning" if method == "full" else f"{_METHODS.get(method, method)} fine-tuning"
+    else:
+        kind = f"{_STAGES.get(stage, stage)} training" + (
+            "" if method == "full" else f" with {_METHODS.get(method, method)}"
+        )
+    return f"{kind} of {name}", f"{cluster.get('count') or 1} x {cluster.get('accelerator')}"
+
+
+_METHODS = {"lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "pissa": "PiSSA", "freeze": "frozen-layer"}
+_STAGES = {
+    "dpo": "DPO",
+    "ppo": "PPO",
+    "grpo": "GRPO",
+    "kto": "KTO",
+    "orpo": "ORPO",
+    "simpo": "SimPO",
+    "ipo": "IPO",
+    "rm": "reward model",
+}
+
+
+def memory(estimate: Result) -> list[str]:
+    """Memory of the fullest device by component, largest first."""
+    found = estimate["memory"]
+    shown = [(name, size) for name, size in found["components"].items() if size >= _SMALLEST_SHOWN_BYTES]
+    rows = ["| Memory per device | |", "| --- | ---: |"]
+    rows += [f"| {component(name)} | {figures.gib(size)} |" for name, size in sorted(shown, key=lambda item: -item[1])]
+    rows.append(f"| **total** | **{figures.gib(found['per_device_bytes'])}** |")
+    peak = "in the optimizer step" if found["peak"] == "optimizer_step" else "in the backward pass"
+    span = figures.gib_range(found["low_bytes"], found["high_bytes"])
+    stages = f" of pipeline stage {found['fullest_stage']}" if len(found["stages"]) > 1 else ""
+    note = (
+        f"The peak{stages} comes {peak}; the interval is {span}, and the largest part is "
+        f"{component(found['decided_by'])}."
+    )
+    return ["\n".join(rows), note]
+
+
+def component(name: str) -> str:
+    return _COMPONENTS.get(name, name.replace("_", " "))
+
+
+def layout_words(plan: Result) -> str:
+    """'DP 8, ZeRO-3, full recompute, micro-batch 2, global batch 128' of a complete plan."""
+    layout, workload = plan["layout"], plan["workload"]
+    parts = [
+        f"{name.upper()} {layout[name]}"
+        for name in ("tp", "pp", "vpp", "cp", "ep", "etp")
+        if (layout.get(name) or 1) > 1
+    ]
+    parts.append(f"DP {layout.get('dp') or 1}")
+    if layout.get("zero_stage"):
+        parts.append(f"ZeRO-{layout['zero_stage']}")
+    if layout.get("sequence_parallel") and (layout.get("tp") or 1) > 1:
+        parts.append("sequence parallel")
+    if layout.get("shard_group"):
+        parts.append(f"shard groups of {layout['shard_group']}")
+    if layout.get("recompute"):
+        mode = layout["recompute"]
+        parts.append("no recompute" if mode == "none" else f"{mode} recompute")
+    if (layout.get("offload") or "none") != "none":
+        parts.append(f"{layout['offload']} offloaded to host memory")
+    if workload.get("micro_batch"):
+        parts.append(f"micro-batch {workload['micro_batch']}")
+    if workload.get("global_batch"):
+        parts.append(f"global batch {workload['global_batch']}")
+    return ", ".join(parts)
+
+
+def layout(estimate: Result) -> list[str]:
+    head = "**Layout** (chosen by search)" if estimate["layout_chosen"] else "**Layout** (as given)"
+    framework = estimate["plan"]["workload"].get("framework")
+    text = f"{head}, {framework}: {layout_words(estimate['plan'])}."
+    return [" ".join([text, *(estimate["why"] if estimate["layout_chosen"] else [])])]
+
+
+def layout_choice(results: Mapping[str, Result], intents: set[str]) -> list[str]:
+    """The best layout with its rivals, and why those lost."""
+    found = results.get("best_parallelism")
+    if not found:
+        return []
+    blocks = [f"**Best layout**, {found['best']['framework']}: {layout_words(found['plan'])}. {' '.join(found['why'])}"]
+    rivals = [found["best"], *found["alternatives"]][:4]
+    if len(rivals) > 1:
+        rows = ["| Layout | step | tokens/s | MFU | per device |", "| --- | ---: | ---: | ---: | ---: |"]
+        rows += [
+            f"| {row['summary']} | {figures.seconds(row['step_s'])} | {figures.rate(row['tokens_per_s'])} | "
+            f"{figures.percent(row['mfu'])} | {figures.gib(row['per_device_bytes'])} |"
+            for row in rivals
+        ]
+        blocks.append("\n".join(rows))
+    if rejected := found["rejected"]:
+        shown = rejected[:6] if "why" in intents else rejected[:3]
+        blocks.append("\n".join(["Not taken:", *(f"- {row['summary']}: {row['rule']}" for row in shown)]))
+    return blocks
+
+
+def speed(estimate: Result, intents: set[str]) -> list[str]:
+    time, rate = estimate["time"], estimate["throughput"]
+    text = (
+        f"**Speed**: a step takes {figures.seconds(time['step_s'])} "
+        f"({figures.seconds(time['low_s'])} to {figures.seconds(time['high_s'])}), "
+        f"that is {figures.rate(rate['tokens_per_s'])} tokens/s "
+        f"({figures.rate(rate['tokens_per_s_per_device'])} tokens/s per device), "
+        f"at {figures.percent(rate['mfu'])} MFU. What limits it: {estimate['bottleneck']}."
+    )
+    if run := estimate["run"]:
+        text += (
+            f" {figures.whole(run['tokens'])} tokens are {figures.whole(run['steps'])} steps: "
+            f"{figures.hours(run['hours'])} ({figures.hour_range(run['low_hours'], run['high_hours'])})."
+        )
+    blocks = [text]
+    if "why" in intents:
+        parts = sorted(time["components"].items(), key=lambda item: -item[1])
+        rows = [f"| {name.replace('_', ' ')} | {figures.seconds(value)} |" for name, value in parts if value >= 1e-4]
+        blocks.append("\n".join(["| Where the step goes | time |", "| --- | ---: |", *rows]))
+    return blocks
+
+
+def room(fit: Result) -> list[str]:
+    """How far the plan could grow, or what would make it fit."""
+    if fit["fits"]:
+        text = (
+            f"**Headroom**: {figures.gib(fit['headroom_bytes'])} remain even at the upper end of the memory interval."
+        )
+        more = []
+        workload = fit["plan"]["workload"]
+        if (fit["largest_micro_batch"] or 0) > (workload.get("micro_batch") or 0):
+            more.append(f"micro-batch {fit['largest_micro_batch']:,}")
+        if (fit["largest_seq_len"] or 0) > (workload.get("seq_len") or 0):
+            more.append(f"sequences of {fit['largest_seq_len']:,} tokens")
+        return [text + (f" The same layout would take {' or '.join(more)}." if more else "")]
+    short = f"**Short by {figures.gib(-fit['headroom_bytes'])}** at the upper end of the memory interval."
+    working = [remedy for remedy in fit["remedies"] if remedy["fits"]][:4]
+    if not working:
+        return [f"{short} No single change that I tried makes it fit; more or larger devices would."]
+    lines = [
+        f"- {remedy['what']}: {figures.gib(remedy['per_device_bytes'])} per device{_slower(remedy['slowdown'])}"
+        for remedy in working
+    ]
+    return [short, "\n".join(["What would make it fit:", *lines])]
+
+
+def _slower(slowdown: float) -> str:
+    change = slowdown - 1
+    if abs(change) < 0.005:
+        return ", as fast"
+    return f", {figures.percent(abs(change))} {'slower' if change > 0 else 'faster'}"
+
+
+def cost(found: Result, budget_usd: float | None, deadline_h: float | None) -> list[str]:
+    offers = [offer for offer in found["by_provider"] if offer["usd"] is not None]
+    if found["usd"] is None:
+        text = "**Cost**: I have no price for this hardware"
+        text += "." if not offers else " at the provider you named."
+    else:
+        text = f"**Cost**: about {figures.usd(found['usd'])}"
+        if found["low_usd"] is not None and found["high_usd"] is not None:
+            text += f" ({figures.usd(found['low_usd'])} to {figures.usd(found['high_usd'])})"
+        text += f" for {figures.hours(found['hours'])}, {figures.whole(found['device_hours'])} device-hours"
+        if found["usd_per_million_tokens"] is not None:
+            text += f", {figures.usd(found['usd_per_million_tokens'])} per million tokens"
+        text += "."
+    if found["within_budget"] is not None and budget_usd:
+        text += (
+            f" That is {'within' if found['within_budget'] else '**over**'} your budget of {figures.usd(budget_usd)}."
+        )
+    if found["within_deadline"] is not None and deadline_h:
+        text += (
+            f" It {'meets' if found['within_deadline'] else '**misses**'} your deadline of {figures.hours(deadline_h)}."
+        )
+    blocks = [text]
+    if offers:
+        rows = ["| Provider | Instance | run | per hour | price of |", "| --- | --- | ---: | ---: | --- |"]
+        for offer in offers[:_MOST_OFFERS]:
+            hourly = figures.usd(offer["usd_per_hour"]) if offer["usd_per_hour"] is not None else ""
+            rows.append(
+                f"| {offer['provider']} | {offer['instances']} x {offer['instance']} | "
+                f"{figures.usd(offer['usd'])} | {hourly} | "
+                f"{offer['price_date'] or 'undated'} |"
+            )
+        blocks.append("\n".join(rows))
+    if found["kwh"] is not None and found["co2_kg"] is not None:
+        blocks.append(f"Energy: about {figures.rate(found['kwh'])} kWh, {figures.rate(found['co2_kg'])} kg of CO2.")
+    return blocks
+
+
+def written(result: Result) -> list[str]:
+    lines = [f"- `{file['path']}` ({file['bytes']:,} bytes)" for file in result["files"]]
+    blocks = ["\n".join([f"**Files written** to `{result['folder']}`:", *lines]), _start(result)]
+    return [*blocks, *_fill_in(result)]
+
+
+def rendered(result: Result) -> list[str]:
+    blocks: list[str] = []
+    for file in result["files"]:
+        language = _LANGUAGES.get(file["path"].rpartition(".")[2], "")
+        fence = "````" if "```" in file["text"] else "```"
+        blocks.append(f"`{file['path']}`\n{fence}{language}\n{file['text'].rstrip()}\n{fence}")
+    return [*blocks, _start(result), *_fill_in(result), "Nothing is on disk yet; say *write the files* to save them."]
+
+
+def _start(result: Result) -> str:
+    return f"Start it with `{result['launch_command']}`."
+
+
+def _fill_in(result: Result) -> list[str]:
+    needs = result["needs_from_user"]
+    return ["\n".join(["You still have to fill in:", *(f"- {need}" for need in needs)])] if needs else []
+
+
+def warnings(results: Mapping[str, Result]) -> list[str]:
+    found = dict.fromkeys(text for result in results.values() for text in result.get("warnings", []))
+    return ["\n".join(["Beware:", *(f"- {text}" for text in found)])] if found else []
+
+
+def assumptions(results: list[Result], notes: list[str]) -> list[str]:
+    """What was not said: how words were read, then each default with its reason. The layout is told apart already.
+
+    The first result comes first because its values were chosen freely; later ones carry them as given.
+    """
+    lines = [f"- {note}" for note in notes]
+    seen: set[str] = set()
+    for result in results:
+        for item in result.get("assumptions", []):
+            if item["field"] in seen or (item["field"].startswith("layout.") and "search" in item["why"]):
+                continue
+            seen.add(item["field"])
+            name = item["field"].rpartition(".")[2].replace("_", " ")
+            lines.append(f"- {name}: {figures.plain(item['value'])} ({item['why']})")
+    return ["\n".join(["Assumed:", *lines])] if lines else []
+
+
+def comparison(variants: list[Mapping[str, Any]], outcomes: list[Outcome], notes: list[str]) -> list[str]:
+    """A row for each alternative; the fastest that fits is named first, of several counts the smallest that fits."""
+    rows = [
+        "| | fits | per device | step | tokens/s | MFU | run | cost |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    problems: list[str] = []
+    fitting: list[tuple[float, str, Result]] = []
+    results: list[Result] = []
+    for variant in variants:
+        name = _alternative(variant)
+        mine = {o.call.name: o for o in outcomes if variant.items() <= o.call.arguments.items()}
+        estimate, price = mine.get("estimate_training"), mine.get("estimate_cost")
+        if estimate is None or estimate.error:
+            problems.append(f"{name}: {estimate.error if estimate else 'was not estimated'}")
+            continue
+        found = estimate.response
+        results.append(found)
+        memory, run = found["memory"], found["run"]
+        usd = price.response["usd"] if price and not price.error else None
+        start = f"| {name} | {'yes' if memory['fits'] else 'no'} | {figures.gib(memory['per_device_bytes'])} |"
+        if not memory["fits"]:
+            rows.append(f"{start} | | | | |")
+            continue
+        fitting.append((found["throughput"]["tokens_per_s"], name, found))
+        rows.append(
+            f"{start} {figures.seconds(found['time']['step_s'])} | "
+            f"{figures.rate(found['throughput']['tokens_per_s'])} | {figures.percent(found['throughput']['mfu'])} | "
+            f"{figures.hours(run['hours']) if run else ''} | "
+            f"{figures.usd(usd) if usd is not None else ''} |"
+        )
+    if not fitting:
+        head, shown = "**None of these fits.**", results[:1]
+    elif set(variants[0]) == {"count"}:
+        shown = [fitting[0][2]]
+        head = f"**{fitting[0][1]}** are the fewest that fit, of the sizes tried."
+    else:
+        _, fastest, best = max(fitting, key=lambda row: row[0])
+        shown = [best]
+        head = f"**{fastest}** is the fastest of those that fit."
+    blocks = [head, "\n".join(rows)] if len(rows) > 2 else []
+    blocks += [f"I could not estimate {problem}" for problem in problems]
+    return [*blocks, *assumptions(shown, notes)]
+
+
+def _alternative(variant: Mapping[str, Any]) -> str:
+    """'h100-sxm', '4 x l40s', 'Qwen/Qwen2.5-7B' or '8 devices'."""
+    count = variant.get("count")
+    name = variant.get("accelerator") or variant.get("model")
+    if name:
+        return f"{count} x {name}" if count else str(name)
+    return "1 device" if count == 1 else f"{count} devices"

@@ -1,0 +1,93 @@
+"""Answers that need no tool: what is missing, what Shardwise is for, what it does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline.numbers import short
+from agent.offline.patching import get
+
+HELP = (
+    "I plan LLM training runs: tell me the model, the accelerators and what you want to do, "
+    "and I work out whether it fits, "
+    "how fast it runs, the best parallel layout and what it costs, and I write the launch files.\n\n"
+    "For example: *Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B "
+    "tokens? How long, what does it cost?*"
+)
+OUT_OF_SCOPE = (
+    "That is outside what I can help with: I plan the training and fine-tuning of language "
+    "models (memory, speed, layout, cost "
+    "and launch files). Name a model and the accelerators you have, and I will start from there."
+)
+NO_SERVING = (
+    "I cannot size serving yet: my estimates are for training and fine-tuning only, and I "
+    "would rather not guess latency or "
+    "throughput of an inference engine. Ask me about a training run of the model instead."
+)
+WELCOME = "All right. Change anything about the plan (devices, method, context, data) and I will work it out again."
+FRESH = "Done, I have set the earlier plan aside. What would you like to run, and on which accelerators?"
+
+
+def missing(plan: Mapping[str, Any], asked: set[str], has_nodes: bool) -> list[str]:
+    """Questions for the essentials that neither this turn nor an earlier one gave."""
+    questions: list[str] = []
+    if get(plan, "model") is None and "model" not in asked:
+        questions.append(
+            "model: which model is it? A catalogue name such as Llama-3.1-8B, or the path of a config.json"
+        )
+    if get(plan, "cluster.accelerator") is None and "cluster.accelerator" not in asked:
+        many = "" if get(plan, "cluster.count") or has_nodes else ", and how many of them"
+        questions.append(f"cluster.accelerator: which accelerator{many}?")
+    return questions
+
+
+def ask(questions: list[str], plan: Mapping[str, Any], notes: list[str], unread: list[str]) -> str:
+    """All open questions in one message, with what has been understood so far."""
+    texts = [question.partition(": ")[2] for question in questions]
+    understood = _understood(plan)
+    lines = []
+    if len(texts) == 1:
+        lines.append(f"One thing first: {texts[0]}")
+    else:
+        lines.append("Before I can work that out I need to know:")
+        lines.append("\n".join(f"- {text}" for text in texts))
+    if understood:
+        lines.append(f"So far I have: {understood}.")
+    if notes:
+        lines.append("\n".join(f"- {note}" for note in notes))
+    if unread:
+        lines.append(not_placed(unread))
+    return "\n\n".join(lines)
+
+
+def not_placed(unread: list[str]) -> str:
+    return f"I could not place {', '.join(repr(words) for words in unread)} and did not use it."
+
+
+def _understood(plan: Mapping[str, Any]) -> str:
+    parts: list[str] = []
+    if model := get(plan, "model"):
+        parts.append(str(model) if isinstance(model, str) else "your model config")
+    device, count = get(plan, "cluster.accelerator"), get(plan, "cluster.count")
+    if device or count:
+        parts.append(
+            " ".join(
+                filter(None, (f"{count} x" if count and device else f"{count} devices" if count else "", device or ""))
+            )
+        )
+    for path, label in (
+        ("workload.method", "{}"),
+        ("workload.stage", "{}"),
+        ("workload.framework", "{}"),
+        ("workload.precision", "{}"),
+    ):
+        if value := get(plan, path):
+            parts.append(label.format(value))
+    if seq_len := get(plan, "workload.seq_len"):
+        parts.append(f"sequences of {seq_len:,} tokens")
+    if tokens := get(plan, "workload.dataset_tokens"):
+        parts.append(f"{short(tokens)} tokens")
+    if budget := get(plan, "goal.budget_usd"):
+        parts.append(f"a budget of ${budget:,.0f}")
+    return ", ".join(parts)

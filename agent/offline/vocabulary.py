@@ -1,0 +1,275 @@
+"""The field's words and what they mean in a Plan. Order matters: longer and more particular phrases stand first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# (regular expression, Plan path, value); matched on what is left of the text, ignoring case.
+WORDS: tuple[tuple[str, str, Any], ...] = (
+    # method
+    (r"\b(?:without|no|drop(?: the)?|not) (?:q?-?lora|adapters?)\b", "workload.method", "full"),
+    (r"\bq-?lora\b|\b4-?bit lora\b", "workload.method", "qlora"),
+    (r"\b4-?bit\b(?![- ]adam)", "workload.method", "qlora"),
+    (r"\bdora\b", "workload.method", "dora"),
+    (r"\bpissa\b", "workload.method", "pissa"),
+    (r"\blora\b|\bpeft\b|\badapters?\b", "workload.method", "lora"),
+    (
+        r"\bfreeze[- ]tun\w+|\bfrozen layers\b|\bfreeze\b(?: (?:the )?(?:lower |first |"
+        r"most )?layers)?",
+        "workload.method",
+        "freeze",
+    ),
+    (
+        r"\bfull(?:y)?[- ]?(?:parameter|weights?|param)?[- ]?(?=fine-?\s?tun|finetun|sft\b|"
+        r"training\b)",
+        "workload.method",
+        "full",
+    ),
+    (
+        r"\bfull[- ](?:ft|parameter|finetune|fine-?tune)\b|\ball (?:the )?(?:weights|parameters)\b",
+        "workload.method",
+        "full",
+    ),
+    # stage
+    (r"\bcontinued? pre-?train\w*|\bpre-?train\w*|\bfrom scratch\b", "workload.stage", "pretrain"),
+    (r"\breward model\w*", "workload.stage", "rm"),
+    (r"\bgrpo\b", "workload.stage", "grpo"),
+    (r"\bsimpo\b", "workload.stage", "simpo"),
+    (r"\borpo\b", "workload.stage", "orpo"),
+    (r"\bdpo\b", "workload.stage", "dpo"),
+    (r"\bppo\b|\brlhf\b", "workload.stage", "ppo"),
+    (r"\bkto\b", "workload.stage", "kto"),
+    (r"\bipo\b", "workload.stage", "ipo"),
+    (r"\bsft\b|\binstruction[- ]tun\w+|\bfine-?\s?tun\w*|\bsupervised\b", "workload.stage", "sft"),
+    # precision
+    (r"\bmxfp8\b", "workload.precision", "mxfp8"),
+    (r"\bnvfp4\b|\bfp4\b", "workload.precision", "nvfp4"),
+    (r"\bfp8\b|\bfloat8\b", "workload.precision", "fp8"),
+    (r"\bbf16\b|\bbfloat16\b|\bmixed[- ]precision\b", "workload.precision", "bf16"),
+    (r"\bfp16\b|\bfloat16\b|\bhalf[- ]precision\b", "workload.precision", "fp16"),
+    (r"\btf32\b", "workload.precision", "tf32"),
+    (r"\bfp32\b|\bfloat32\b|\bfull[- ]precision\b|\bsingle[- ]precision\b", "workload.precision", "fp32"),
+    # optimizer
+    (r"\bpaged[-_ ]adamw?(?:[-_ ]8-?bit)?\b", "workload.optimizer", "paged_adamw_8bit"),
+    (r"\b(?:adamw?[-_ ]?8-?bit|8-?bit[- ]adamw?)\b", "workload.optimizer", "adamw_8bit"),
+    (r"\badam[-_ ]mini\b", "workload.optimizer", "adam_mini"),
+    (r"\badamw?\b", "workload.optimizer", "adamw"),
+    (r"\badafactor\b", "workload.optimizer", "adafactor"),
+    (r"\bgalore\b", "workload.optimizer", "galore"),
+    (r"\bapollo\b", "workload.optimizer", "apollo"),
+    (r"\bmuon\b", "workload.optimizer", "muon"),
+    (r"\blomo\b", "workload.optimizer", "lomo"),
+    (r"\blion\b", "workload.optimizer", "lion"),
+    (r"\bsgd\b", "workload.optimizer", "sgd"),
+    # how it is computed
+    (r"\b(?:flash[- ]?attention|fa|flash)[- ]?3\b", "workload.attention", "flash3"),
+    (r"\bflash[- ]?attention(?:[- ]?2)?\b|\bflash[- ]?attn\b|\bfa2\b", "workload.attention", "flash"),
+    (r"\beager(?: attention)?\b|\b(?:without|no) flash\w*(?:[- ]attention)?", "workload.attention", "eager"),
+    (r"\bsdpa\b", "workload.attention", "sdpa"),
+    (r"\b(?:no|without) packing\b|\bunpacked\b", "workload.packing", False),
+    (r"\b(?:with )?packing\b|\bpacked\b", "workload.packing", True),
+    (r"\b(?:no|without) (?:torch\.?)?compile\b", "workload.compile", False),
+    (r"\btorch\.compile\b|\bcompiled\b|\bwith compile\b", "workload.compile", True),
+    (r"\bliger\b|\b(?:fused|chunked) (?:cross[- ]entropy|loss|ce)\b", "workload.fused_loss", True),
+    # framework; LlamaFactory hands sharding to DeepSpeed in the files that are written for it
+    (r"\bhf[- ]trainer\b|\bhugging ?face trainer\b|\btransformers trainer\b", "workload.framework", "hf-trainer"),
+    (r"\bfsdp[- ]?2\b", "workload.framework", "fsdp2"),
+    (r"\bfsdp[- ]?1\b", "workload.framework", "fsdp1"),
+    (r"\bfsdp\b|\bfully sharded data parallel\w*", "workload.framework", "fsdp2"),
+    (r"\bddp\b", "workload.framework", "ddp"),
+    (r"\bmegatron[- ]deepspeed\b", "workload.framework", "megatron-deepspeed"),
+    (r"\bmegatron[- ]bridge\b", "workload.framework", "megatron-bridge"),
+    (r"\bmegatron(?:[- ]lm|[- ]core)?\b", "workload.framework", "megatron-lm"),
+    (r"\bmlperf[- ]nemo\b", "workload.framework", "mlperf-nemo"),
+    (r"\bnemo[- ]automodel\b", "workload.framework", "nemo-automodel"),
+    (r"\bnemo\b", "workload.framework", "nemo"),
+    (r"\bprimus\b", "workload.framework", "primus"),
+    (r"\btorchtitan\b", "workload.framework", "torchtitan"),
+    (r"\btorchtune\b", "workload.framework", "torchtune"),
+    (r"\bllm[- ]foundry\b", "workload.framework", "llm-foundry"),
+    (r"\blitgpt\b", "workload.framework", "litgpt"),
+    (r"\bnanotron\b", "workload.framework", "nanotron"),
+    (r"\baxolotl\b", "workload.framework", "axolotl"),
+    (r"\bms-?swift\b", "workload.framework", "ms-swift"),
+    (r"\bunsloth\b", "workload.framework", "unsloth"),
+    (r"\blevanter\b", "workload.framework", "levanter"),
+    (r"\bmaxtext\b", "workload.framework", "maxtext"),
+    (r"\bneuronx\b", "workload.framework", "neuronx"),
+    (r"\boptimum[- ]habana\b", "workload.framework", "optimum-habana"),
+    (r"\bmlx\b", "workload.framework", "mlx"),
+    (r"\bllama[-_ ]?factory\b", "workload.framework", "deepspeed"),
+    (r"\bdeep-?speed\b", "workload.framework", "deepspeed"),
+    # layout
+    (
+        r"\b(?:without|no|drop(?: the)?) (?:cpu |optimizer |activation |"
+        r"param(?:eter)? )?off-?load(?:ing)?\b",
+        "layout.offload",
+        "none",
+    ),
+    (
+        r"\b(?:activations?|act) off-?load\w*|\boff-?load\w* (?:of )?(?:the )?activations?\b",
+        "layout.offload",
+        "activations",
+    ),
+    (r"\bparam(?:eter)?s? off-?load\w*|\boff-?load\w* (?:of )?(?:the )?param(?:eter)?s?\b", "layout.offload", "params"),
+    (
+        r"\boptimizer(?: state)? off-?load\w*|\boff-?load\w* (?:of )?(?:the )?optimizer\b|"
+        r"\b(?:cpu[- ])?off-?load(?:ing)?\b",
+        "layout.offload",
+        "optimizer",
+    ),
+    (
+        r"\bselective (?:recompute|recomputation|(?:activation |gradient )?checkpointing)\b",
+        "layout.recompute",
+        "selective",
+    ),
+    (
+        r"\b(?:no|without) (?:recompute|recomputation|(?:activation |gradient )?checkpointing)\b",
+        "layout.recompute",
+        "none",
+    ),
+    (
+        r"\b(?:full )?(?:recompute|recomputation|(?:activation|gradient) (?:check-?pointing|"
+        r"recomputation))\b",
+        "layout.recompute",
+        "full",
+    ),
+    (r"\b(?:no|without) sequence parallel\w*", "layout.sequence_parallel", False),
+    (r"\bsequence parallel\w*", "layout.sequence_parallel", True),
+    (r"\bfull[- ]shard(?:ing|ed)?\b", "layout.zero_stage", 3),
+    (r"\b(?:no|without) zero\b", "layout.zero_stage", 0),
+    (r"\binterleaved(?: 1f1b| schedule)?\b", "layout.schedule", "interleaved"),
+    (r"\bzero[- ]bubble\b", "layout.schedule", "zero-bubble"),
+    (r"\bdualpipe\b", "layout.schedule", "dualpipe"),
+    (r"\bgpipe\b", "layout.schedule", "gpipe"),
+    (r"\b1f1b\b", "layout.schedule", "1f1b"),
+    # goal
+    (
+        r"\bcheapest\b|\b(?:lowest|least|minimi[sz]e(?: the)?) cost\b|"
+        r"\bas cheap(?:ly)? as possible\b",
+        "goal.objective",
+        "cost",
+    ),
+    (
+        r"\bfastest\b|\b(?:highest|max(?:imum)?|best) throughput\b|\bas fast as possible\b",
+        "goal.objective",
+        "throughput",
+    ),
+    (r"\b(?:least|lowest|minimi[sz]e(?: the)?) memory\b", "goal.objective", "memory"),
+)
+
+# Launch targets by the words that ask for them.
+TARGETS: tuple[tuple[str, str], ...] = (
+    (r"\bllama[-_ ]?factory\b", "llamafactory"),
+    (r"\bdeep-?speed\b", "deepspeed"),
+    (r"\bslurm\b|\bsbatch\b", "slurm"),
+    (r"\bkubernetes\b|\bk8s\b", "kubernetes"),
+    (r"\btorchtitan\b", "torchtitan"),
+    (r"\bmegatron\b", "megatron-lm"),
+    (r"\bnemo\b", "nemo"),
+    (r"\baxolotl\b", "axolotl"),
+    (r"\baccelerate\b", "accelerate"),
+    (r"\btorchx\b", "torchx"),
+    (r"\bskypilot\b", "skypilot"),
+    (r"\bray\b", "ray"),
+    (r"\bdocker\b|\bdockerfile\b", "docker"),
+)
+
+# Ways to name a provider other than its own name; the rest come from the price book.
+PROVIDERS: tuple[tuple[str, str], ...] = (
+    (r"\bamazon(?: web services)?\b", "AWS"),
+    (r"\bgoogle cloud\b", "GCP"),
+    (r"\bmicrosoft(?: azure)?\b", "Azure"),
+    (r"\boracle(?: cloud)?\b", "OCI"),
+    (r"\blambda(?: ?labs| cloud)\b", "Lambda"),
+    (r"\btogether(?:\.ai| ai)\b", "Together"),
+    (r"\bvast\.ai\b", "Vast"),
+)
+# Providers whose name is a common word: only after one of these do they mean the company.
+PROVIDER_AFTER = r"(?:\b(?:on|at|from|via|with|using|rent(?:ed)?(?: from)?|prices? (?:of|at|from)) )"
+
+# Intents, each by the words that show it.
+INTENTS: tuple[tuple[str, str], ...] = (
+    (
+        "write",
+        r"\b(?:write|save|create|put|export|store)\b(?:(?!\?).)*?\b(?:files?|configs?|"
+        r"configurations?|scripts?|yamls?|jsons?|them|it|launch\w*|disk|folder|sbatch|slurm|"
+        r"llama-?factory|deepspeed)\b",
+    ),
+    (
+        "render",
+        r"\b(?:give|show|generate|make|print|render|produce|need|want|get|"
+        r"prepare)\b(?:(?!\?).)*?\b(?:files?|configs?|configurations?|scripts?|yamls?|jsons?|"
+        r"launch (?:command|script)s?|sbatch)\b",
+    ),
+    (
+        "layout",
+        r"\b(?:best|optimal|ideal|right|good|recommended|which|what) (?:\w+ ){0,2}(?:layout|"
+        r"parallelism|parallelisation|parallelization|split|sharding|strategy|"
+        r"parallel\w* (?:strategy|config\w*)|config\w* of parallelism)\b|\bhow (?:should|do|can|"
+        r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|lay)\b|\b[234]d[- ]parallel\w*|"
+        r"\bsuggest (?:\w+ ){0,2}(?:layout|parallelism|split)|\bparallelism\b",
+    ),
+    ("why", r"\bwhy\b|\bexplain\b|\bbottleneck\b|\bhow come\b|\bwhat limits\b"),
+    (
+        "fit",
+        r"\bcan (?:i|we|it|this|that)\b|\bfits?\b|\boom\b|\bout of (?:gpu )?memory\b|\bmemory\b|"
+        r"\bvram\b|\bpossible\b|\bfeasible\b|\benough\b|\b(?:does|will|would) (?:it|this|"
+        r"that) (?:run|work)\b|\bheadroom\b|\b(?:largest|longest|max(?:imum)?|biggest) (?:context|seq\w*|batch|micro)",
+    ),
+    (
+        "time",
+        r"\bhow (?:long|fast|quick(?:ly)?)\b|\bhow many (?:hours|days|weeks)\b|\btime\b|"
+        r"\bduration\b|\bthroughput\b|\btok(?:en)?s?(?:/| per )s(?:ec(?:ond)?)?\b|\bmfu\b|\bspeed\b|"
+        r"\beta\b|\b(?:done|finish\w*|ready) (?:in|by|within)\b|\bestimate\b|\bstep time\b|"
+        r"\bhow much time\b",
+    ),
+    (
+        "cost",
+        r"\bcosts?\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
+        r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\$",
+    ),
+)
+
+# Questions about a thing in a catalogue, not about a run.
+MODEL_FACTS = (
+    r"\bhow many (?:\w+ )?(?:param\w*|layers?|heads?|experts?)\b|\bparam(?:eter)?s? count\b|"
+    r"\bdescribe\b|\btell me about\b|\bwhat is\b|\bwhat's\b|"
+    r"\barchitecture of\b|\bkv[- ](?:heads?|cache)\b|\bhidden size\b|\blicen[cs]e\b|"
+    r"\bvalid tp\b|\bhow (?:big|large) is\b|\bdetails\b|"
+    r"\bcontext (?:length|window|size) (?:of|does)\b|\bspecs?\b|\bvocab\w*|\binfo\b"
+)
+HARDWARE_FACTS = (
+    r"\bspecs?\b|\bspecifications?\b|\bbandwidth\b|\bt?flops\b|\btdp\b|\bnvlink\b|\bdescribe\b|"
+    r"\btell me about\b|\bwhat is\b|\bwhat's\b|\bdetails\b|"
+    r"\bhow much (?:memory|vram|hbm)\b|\bhow fast is\b|\bprices? (?:of|for)\b|\binfo\b|"
+    r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper hour\b"
+)
+TRAINING = (
+    r"\btrain\w*|\btun\w+|\bfine-?\s?tun\w*|\bpre-?train\w*|\bsft\b|\blora\b|\bqlora\b|\bepochs?\b|"
+    r"\bdpo\b|\bgrpo\b|\bbatch\b"
+)
+SERVING = (
+    r"\bserv(?:e|ing|er for)\b|\binference\b|\bvllm\b|\bsglang\b|\btrt-?llm\b|\btensorrt\b|"
+    r"\bllama\.cpp\b|\bttft\b|\btpot\b|\bqps\b|"
+    r"\b(?:requests?|req)(?:/| per )s\w*|\bconcurren\w+|\bdeploy\w*|\blatency\b|\bchatbot\b|\busers\b"
+)
+# "How many H100s do I need": the size of the cluster is the question.
+SIZE = (
+    r"\b(?:how many|what number of|minimum number of|fewest|least) "
+    r"(?:[\ue001]+|gpus?|accelerators?|cards?|devices?|chips?|tpus?)"
+)
+THANKS = (
+    r"^\W*(?:ok(?:ay)?|no|nope|yes|yep|thanks?(?: you)?|thx|great|perfect|cool|nice|got it|bye|"
+    r"goodbye)\b[\s\w,]{0,24}[.!]*$"
+)
+HELP = (
+    r"^\W*(?:hi|hello|hey|help|good (?:morning|evening|afternoon)|what can you do|who are you|"
+    r"how does this work|how do i use)\b"
+)
+RESET = r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?"
+BACK = (
+    r"\b(?:go back|undo|back to (?:the )?(?:previous|last|first|original|one before)\w*|"
+    r"revert)\b(?:(?: to)? (?:the )?(?P<which>first|original)\w*)?"
+)
+ANYWAY = r"\b(?:anyway|anyhow|regardless|nevertheless|even so)\b"

@@ -1,0 +1,114 @@
+"""The conversation as plain JSON objects in Gemini's wire form.
+
+A content is `{"role": "user" | "model", "parts": [...], "by": ...}`; a part holds `text`, a `functionCall` or a
+`functionResponse`, and may carry a `thoughtSignature`. `by` says who wrote a content (person, check, tools, or the name
+of a thinking model); it is ours and is not sent. Plain objects need no SDK to read and survive upgrades of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Content = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One function call of a model's content."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A call and what the tool answered: `response` is its result, or `{"error": text}`."""
+
+    call: Call
+    response: dict[str, Any]
+
+    @property
+    def error(self) -> str | None:
+        error = self.response.get("error")
+        return error if isinstance(error, str) and len(self.response) == 1 else None
+
+
+def said(text: str, by: str = "person") -> Content:
+    return {"role": "user", "parts": [{"text": text}], "by": by}
+
+
+def thought(by: str, text: str = "", calls: Iterable[Call] = ()) -> Content:
+    """A model's content: its text, then its calls."""
+    parts: list[dict[str, Any]] = [{"text": text}] if text else []
+    for call in calls:
+        parts.append({"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}})
+    return {"role": "model", "parts": parts, "by": by}
+
+
+def answered(outcomes: Iterable[Outcome]) -> Content:
+    """All responses of one step in ONE content, in the order of their calls, as the wire format demands."""
+    parts = [
+        {"functionResponse": {"id": outcome.call.id, "name": outcome.call.name, "response": outcome.response}}
+        for outcome in outcomes
+    ]
+    return {"role": "user", "parts": parts, "by": "tools"}
+
+
+def text_of(content: Content) -> str:
+    return "".join(part["text"] for part in content["parts"] if "text" in part and not part.get("thought"))
+
+
+def calls_of(content: Content) -> list[Call]:
+    calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
+    return [Call(call.get("id", ""), call["name"], dict(call.get("args") or {})) for call in calls]
+
+
+def turn_start(messages: Sequence[Content]) -> int:
+    """Index of what the person said last; -1 when they have said nothing."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].get("by") == "person":
+            return index
+    return -1
+
+
+def turn_outcomes(messages: Sequence[Content]) -> list[Outcome]:
+    """What the tools answered since the person spoke, in order."""
+    calls: dict[str, Call] = {}
+    outcomes: list[Outcome] = []
+    for content in messages[max(turn_start(messages), 0) :]:
+        for call in calls_of(content):
+            calls[call.id] = call
+        for part in content["parts"]:
+            response = part.get("functionResponse")
+            if response and response["id"] in calls:
+                outcomes.append(Outcome(calls[response["id"]], response["response"]))
+    return outcomes
+
+
+def repair(messages: Sequence[Content]) -> list[Content]:
+    """What to append so that no call stays open: a run that was cancelled leaves its last calls unanswered."""
+    if not messages or messages[-1]["role"] != "model":
+        return []
+    open_calls = calls_of(messages[-1])
+    if not open_calls:
+        return []
+    return [answered(Outcome(call, {"error": "cancelled before it ran"}) for call in open_calls)]
+
+
+def storable(value: Any) -> Any:
+    """JSON-like data that a checkpoint can hold: an int of 2**63 or more becomes a float."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) >= 2**63:
+        try:
+            return float(value)
+        except OverflowError:
+            return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    return value

@@ -1,0 +1,55 @@
+"""What several test modules use: running a session to its end, and a model that says what the test wrote down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.models import Thought, Turn
+from agent.session import Session
+from agent.wire import Call, thought
+
+DEMO = (
+    "Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? "
+    "Write the LlamaFactory, DeepSpeed and Slurm files."
+)
+
+
+async def collect(events: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event async for event in events]
+
+
+def say(session: Session, text: str) -> list[dict[str, Any]]:
+    return asyncio.run(collect(session.send(text)))
+
+
+def answer_approval(session: Session, approved: bool) -> list[dict[str, Any]]:
+    return asyncio.run(collect(session.resume(approved)))
+
+
+def of(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["type"] == kind]
+
+
+@dataclass
+class Scripted:
+    """A thinking model: each step is a text or a list of (tool, arguments); it records the turns that it saw."""
+
+    steps: list[str | list[tuple[str, dict[str, Any]]] | Callable[[Turn], Thought]]
+    name: str = "gemini-scripted"
+    seen: list[Turn] = field(default_factory=list)
+
+    async def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
+        step = self.steps[min(len(self.seen), len(self.steps) - 1)]
+        self.seen.append(turn)
+        if callable(step):
+            yield step(turn)
+        elif isinstance(step, str):
+            yield step
+            yield Thought(thought(self.name, step))
+        else:
+            base = len(self.seen)
+            calls = [Call(f"c{base}-{number}", name, arguments) for number, (name, arguments) in enumerate(step)]
+            yield Thought(thought(self.name, calls=calls))

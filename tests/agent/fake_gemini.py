@@ -1,0 +1,104 @@
+"""A server on this machine that speaks Gemini's streaming wire format and answers from a script."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Chunk = dict[str, Any] | str
+
+
+@dataclass
+class Reply:
+    """One response: an HTTP error with a body, or chunks of a stream (a str goes out as it is). `cut` breaks it off."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    status: int = 200
+    body: dict[str, Any] | None = None
+    cut: bool = False
+
+
+@dataclass
+class FakeGemini:
+    url: str
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+
+def chunk(*parts: dict[str, Any], finish: str | None = None) -> Chunk:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if finish:
+        candidate["finishReason"] = finish
+    return {"candidates": [candidate], "usageMetadata": {"totalTokenCount": 3}, "modelVersion": "fake"}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"text": words}
+
+
+def call(name: str, arguments: dict[str, Any], id: str | None = None, signature: str | None = None) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": name, "args": arguments} | ({"id": id} if id else {})
+    return {"functionCall": function} | ({"thoughtSignature": signature} if signature else {})
+
+
+def says(words: str) -> Reply:
+    return Reply([chunk(text(words), finish="STOP")])
+
+
+def error(status: int, message: str = "no", details: list[Any] | None = None, name: str = "ERROR") -> Reply:
+    return Reply(
+        status=status, body={"error": {"code": status, "message": message, "status": name, "details": details or []}}
+    )
+
+
+@contextmanager
+def serving() -> Iterator[FakeGemini]:
+    """The server, until the block ends. The last reply is given again when the script is used up."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            fake.requests.append(json.loads(body))
+            fake.paths.append(self.path)
+            reply = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
+            self.send_response(reply.status)
+            if reply.body is not None:
+                data = json.dumps(reply.body).encode()
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+                return
+            data = b"".join(_line(item) for item in reply.chunks)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Content-Length", str(len(data) + (1000 if reply.cut else 0)))
+            self.end_headers()
+            self.wfile.write(data)
+            self.wfile.flush()
+            if reply.cut:
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    fake = FakeGemini(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _line(item: Chunk) -> bytes:
+    return (item if isinstance(item, str) else f"data: {json.dumps(item)}\r\n\r\n").encode()

@@ -1,0 +1,122 @@
+"""A figure without an origin is found; one with an origin, however it is printed, is not accused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.grounding import figures_in, mark, ungrounded
+
+GIB = 2**30
+RESULT: dict[str, Any] = {
+    "plan": {
+        "model": "meta-llama/Llama-3.1-8B",
+        "workload": {"seq_len": 4096, "global_batch": 128, "micro_batch": 2},
+        "cluster": {"accelerator": "h100-sxm", "count": 8, "per_node": 8},
+        "layout": {"dp": 8, "zero_stage": 3},
+    },
+    "memory": {
+        "per_device_bytes": 61.24 * GIB,
+        "low_bytes": 58 * GIB,
+        "high_bytes": 66.3 * GIB,
+        "capacity_bytes": 79.6 * GIB,
+        "components": {"weights": 15.0 * GIB, "activations": 24.5 * GIB},
+    },
+    "time": {"step_s": 5.573, "components": {"compute": 5.0, "communication": 0.573}},
+    "throughput": {"tokens_per_s": 94_103.2, "mfu": 0.4137},
+    "run": {"hours": 30.2, "steps": 1908, "tokens": 1e9},
+    "usd": 635.5,
+    "hours": 30.2,
+    "device_hours": 241.6,
+    "why": ["40 layouts were estimated; the next is 3.3 % slower"],
+    "by_provider": [{"instance": "p5.48xlarge", "price_date": "2026-07-20", "usd": 700.25}],
+}
+WORDS = ["fine-tune Llama-3.1-8B on 8 H100s with 16k context and 1B tokens for $500"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It needs 61.2 GiB of 79.6 GiB.",
+        "about 65.8 GB",
+        "58.0–66.3 GiB",
+        "58 to 66.3 GiB",
+        "18.4 GiB are free",
+        "activations are 40 % of it",
+        "a step takes 5.57 s, or 5,573 ms",
+        "94,103 tokens/s, some 94 thousand tokens/s",
+        "that is 8.13 billion tokens a day",
+        "41 % MFU and 41.4 %",
+        "30.2 hours, 1.3 days",
+        "1,908 steps over 1B tokens",
+        "$636, your budget is $500",
+        "$21.04 per hour, $2.63 per device-hour",
+        "242 device-hours",
+        "16,384 tokens of context (16k)",
+        "ZeRO-3 on 8 H100s, DP 8, bf16",
+        "40 layouts, 3.3 % slower",
+        "524,288 tokens per step in 8 accumulation steps",
+        "1. Llama-3.1-8B\n2. p5.48xlarge at the price of 2026-07-20",
+        "3D parallelism of `h100-sxm`",
+        "no figure at all",
+    ],
+)
+def test_grounded(text: str) -> None:
+    assert ungrounded(text, [RESULT], WORDS) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("It needs 61.3 GiB.", ["61.3 GiB"]),
+        ("It needs 61.2 GB.", ["61.2 GB"]),
+        ("about 72 GiB", ["72 GiB"]),
+        ("5.6 minutes", ["5.6 minutes"]),
+        ("a step takes 5.58 s", ["5.58 s"]),
+        ("95,000 tokens/s", ["95,000 tokens/s"]),
+        ("45 % MFU", ["45 %"]),
+        ("$650 in all", ["$650"]),
+        ("on 48 GPUs", ["48"]),
+        ("2.5x faster", ["2.5"]),
+        ("30.2 days", ["30.2 days"]),
+        ("it has 70B parameters", ["70B"]),
+        ("61.2 GiB and 99 GiB", ["99 GiB"]),
+    ],
+)
+def test_ungrounded(text: str, figures: list[str]) -> None:
+    assert [figure.text for figure in ungrounded(text, [RESULT], WORDS)] == figures
+
+
+def test_two_results_ground_their_ratio_and_difference() -> None:
+    faster = {"throughput": {"tokens_per_s": 188_206.4}, "usd": 500.0}
+    assert ungrounded("2.0x the speed and $136 less", [RESULT, faster], []) == []
+
+
+def test_marking_keeps_the_text() -> None:
+    text = "It needs 99 GiB and 61.2 GiB."
+    assert mark(text, ungrounded(text, [RESULT], [])) == "It needs 99 GiB (unverified) and 61.2 GiB."
+
+
+@settings(max_examples=200)
+@given(st.floats(0.1, 1e4), st.integers(0, 3))
+def test_every_rounding_of_a_leaf_is_grounded(value: float, digits: int) -> None:
+    printed = f"{value:.{digits}f}"
+    if float(printed):
+        assert ungrounded(f"{printed} GiB", [{"per_device_bytes": value * GIB}], []) == []
+        assert ungrounded(f"{printed} s", [{"step_s": value}], []) == []
+
+
+@settings(max_examples=200)
+@given(st.floats(1, 1e3), st.floats(1.06, 3))
+def test_a_wrong_figure_is_never_grounded(value: float, factor: float) -> None:
+    assert len(ungrounded(f"{value * factor:.3f} GiB", [{"per_device_bytes": value * GIB}], [])) == 1
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=200))
+def test_any_text_can_be_searched(text: str) -> None:
+    for figure in figures_in(text):
+        assert text[figure.start : figure.end].strip() == figure.text

@@ -1,0 +1,406 @@
+"""What an utterance is read as: slots, intents, questions. The catalogue is the real one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.offline.catalogue import known
+from agent.offline.reading import Reading, read
+from agent.offline.slots import Relative, Slot
+
+WEDNESDAY_NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
+MODEL, DEVICE, COUNT, NODE = "model", "cluster.accelerator", "cluster.count", "cluster.per_node"
+SEQ, TOKENS, METHOD, STAGE = "workload.seq_len", "workload.dataset_tokens", "workload.method", "workload.stage"
+FRAMEWORK = "workload.framework"
+
+
+def reading(text: str, plan: dict[str, Any] | None = None, recent: str | None = None) -> Reading:
+    return read(text, known(), plan or {}, recent, WEDNESDAY_NOON)
+
+
+def slots(found: Reading) -> dict[str, Any]:
+    return {slot.path: slot.value for slot in found.slots if isinstance(slot, Slot)}
+
+
+FIRST_WORDS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens?",
+        {
+            MODEL: "meta-llama/Llama-3.1-8B",
+            DEVICE: "h100-sxm",
+            COUNT: 8,
+            SEQ: 4096,
+            TOKENS: 1e9,
+            METHOD: "full",
+            STAGE: "sft",
+        },
+    ),
+    ("Train Mixtral 8x7B on 16 H100s", {MODEL: "mistralai/Mixtral-8x7B-v0.1", DEVICE: "h100-sxm", COUNT: 16}),
+    (
+        "pretrain llama 3 8b on two nodes of 8 A100-80GB",
+        {MODEL: "meta-llama/Meta-Llama-3-8B", DEVICE: "a100-sxm-80gb", COUNT: 16, NODE: 8, STAGE: "pretrain"},
+    ),
+    (
+        "qlora llama 2 70b on a single 4090",
+        {MODEL: "meta-llama/Llama-2-70b-hf", DEVICE: "rtx-4090", COUNT: 1, METHOD: "qlora"},
+    ),
+    ("2x8 H100, qwen2.5-7b, 8k context", {MODEL: "Qwen/Qwen2.5-7B", DEVICE: "h100-sxm", COUNT: 16, NODE: 8, SEQ: 8192}),
+    ("8x H100, gemma-2-9b", {MODEL: "google/gemma-2-9b", DEVICE: "h100-sxm", COUNT: 8}),
+    ("gemma-2-9b on 2 nodes x 8 H200", {MODEL: "google/gemma-2-9b", DEVICE: "h200-sxm", COUNT: 16, NODE: 8}),
+    (
+        "p5.48xlarge x2 for Llama-3.1-70B",
+        {MODEL: "meta-llama/Llama-3.1-70B", DEVICE: "h100-sxm", COUNT: 16, NODE: 8, "goal.provider": "AWS"},
+    ),
+    (
+        "Llama-3.1-70B on 4x p4de.24xlarge under $2,000",
+        {
+            MODEL: "meta-llama/Llama-3.1-70B",
+            DEVICE: "a100-sxm-80gb",
+            COUNT: 32,
+            NODE: 8,
+            "goal.provider": "AWS",
+            "goal.budget_usd": 2000,
+        },
+    ),
+    (
+        "pretrain Llama-3.1-70B, 1.5T tokens on 512 H200, tp 8 pp 4, gbs 1024, 64k window",
+        {
+            MODEL: "meta-llama/Llama-3.1-70B",
+            DEVICE: "h200-sxm",
+            COUNT: 512,
+            TOKENS: 1.5e12,
+            "layout.tp": 8,
+            "layout.pp": 4,
+            "workload.global_batch": 1024,
+            SEQ: 65536,
+            STAGE: "pretrain",
+        },
+    ),
+    (
+        "mistral 7b on v5p-256 maxtext",
+        {MODEL: "mistralai/Mistral-7B-v0.1", DEVICE: "tpu-v5p", COUNT: 128, FRAMEWORK: "maxtext"},
+    ),
+    ("gemma-2-9b on tpu v5e", {MODEL: "google/gemma-2-9b", DEVICE: "tpu-v5e"}),
+    ("fine-tune lama 3.1 8b on 8xh100", {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "h100-sxm", COUNT: 8, STAGE: "sft"}),
+    (
+        "deepseek v3 on 2048 H800 with fp8, ep 64 pp 16",
+        {
+            MODEL: "deepseek-ai/DeepSeek-V3",
+            DEVICE: "h800-sxm",
+            COUNT: 2048,
+            "layout.ep": 64,
+            "layout.pp": 16,
+            "workload.precision": "fp8",
+        },
+    ),
+    (
+        "train gpt-oss 20b on 4 nodes with 8 MI300X each, zero-3, full recompute",
+        {
+            MODEL: "openai/gpt-oss-20b",
+            DEVICE: "mi300x",
+            COUNT: 32,
+            NODE: 8,
+            "layout.zero_stage": 3,
+            "layout.recompute": "full",
+        },
+    ),
+    ("llama-3.1-8b 16xH100", {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "h100-sxm", COUNT: 16}),
+    (
+        "H100 x8 llama-3.1-8b half a trillion tokens",
+        {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "h100-sxm", COUNT: 8, TOKENS: 5e11},
+    ),
+    ("phi 3 mini on a 40GB A100", {MODEL: "microsoft/Phi-3-mini-4k-instruct", DEVICE: "a100-sxm-40gb", COUNT: 1}),
+    (
+        "llama3.1 8b, 8 NVIDIA H100 80GB HBM3, 300M tokens, seq len 8192",
+        {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "h100-sxm", COUNT: 8, TOKENS: 3e8, SEQ: 8192},
+    ),
+    ("GRPO on Qwen3-8B with 8 L40S", {MODEL: "Qwen/Qwen3-8B", DEVICE: "l40s", COUNT: 8, STAGE: "grpo"}),
+    (
+        "gpt-3 175b on 1024 a100-80gb megatron tp=8 pp=16 sequence parallel",
+        {
+            MODEL: "paper/GPT-3-175B",
+            DEVICE: "a100-sxm-80gb",
+            COUNT: 1024,
+            "layout.tp": 8,
+            "layout.pp": 16,
+            "layout.sequence_parallel": True,
+            FRAMEWORK: "megatron-lm",
+        },
+    ),
+    ("nemotron 4 15b on 2 DGX H100s", {MODEL: "nvidia/Nemotron-4-15B", DEVICE: "h100-sxm", COUNT: 16, NODE: 8}),
+    (
+        "qwen3 30b a3b lora on 4 A6000 48GB",
+        {MODEL: "Qwen/Qwen3-30B-A3B", DEVICE: "rtx-a6000", COUNT: 4, METHOD: "lora"},
+    ),
+    ("fine-tune qwen2.5-7b on 8 H1OO", {MODEL: "Qwen/Qwen2.5-7B", DEVICE: "h100-sxm", COUNT: 8, STAGE: "sft"}),
+    (
+        "train Phi-4 for 3 epochs over 100k examples with max length 2048 using 4x L40S",
+        {MODEL: "microsoft/phi-4", DEVICE: "l40s", COUNT: 4, SEQ: 2048, "samples": 1e5, "workload.epochs": 3},
+    ),
+    (
+        "train llama-3.1-8b with 64k sequence length on 16 H100 with cp 8",
+        {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "h100-sxm", COUNT: 16, SEQ: 65536, "layout.cp": 8},
+    ),
+    ("train llama-3.1-8b on M3 Max", {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "apple-m3-max"}),
+    (
+        "llama-3.1-8b on trn1.32xlarge x4",
+        {MODEL: "meta-llama/Llama-3.1-8B", DEVICE: "trainium1", COUNT: 64, NODE: 16, "goal.provider": "AWS"},
+    ),
+    (
+        "mixtral 8x22b ep=8 on 8 nodes x 8 H100 with 400G infiniband",
+        {
+            MODEL: "mistralai/Mixtral-8x22B-v0.1",
+            DEVICE: "h100-sxm",
+            COUNT: 64,
+            NODE: 8,
+            "layout.ep": 8,
+            "cluster.interconnect": "ib-400",
+        },
+    ),
+    (
+        "seq_len=4096 gbs=256 mbs=2 tp=2 llama-3.1-8b h100 x16",
+        {
+            MODEL: "meta-llama/Llama-3.1-8B",
+            DEVICE: "h100-sxm",
+            COUNT: 16,
+            SEQ: 4096,
+            "workload.global_batch": 256,
+            "workload.micro_batch": 2,
+            "layout.tp": 2,
+        },
+    ),
+    (
+        "train on 3 million samples of 512 tokens, 8 h100, qwen2.5-0.5b",
+        {MODEL: "Qwen/Qwen2.5-0.5B", DEVICE: "h100-sxm", COUNT: 8, SEQ: 512, "samples": 3e6},
+    ),
+    (
+        "llama-3.1-8b 8xh100 within 24 hours under $2.5k",
+        {
+            MODEL: "meta-llama/Llama-3.1-8B",
+            DEVICE: "h100-sxm",
+            COUNT: 8,
+            "goal.budget_usd": 2500,
+            "goal.deadline_h": 24,
+        },
+    ),
+    (
+        "Llama 3.1 405B on 1,024 H100s, 15T tokens, $1.89/hr per gpu",
+        {
+            MODEL: "meta-llama/Llama-3.1-405B",
+            DEVICE: "h100-sxm",
+            COUNT: 1024,
+            TOKENS: 1.5e13,
+            "usd_per_device_hour": 1.89,
+        },
+    ),
+    (
+        "LoRA r=64 alpha 128 for Qwen2.5-7B on 2x 3090, 2 epochs",
+        {
+            MODEL: "Qwen/Qwen2.5-7B",
+            DEVICE: "rtx-3090",
+            COUNT: 2,
+            METHOD: "lora",
+            "workload.lora.rank": 64,
+            "workload.lora.alpha": 128,
+            "workload.epochs": 2,
+        },
+    ),
+    (
+        "train SmolLM2-1.7B on 4 RTX 4090s with torchtitan",
+        {MODEL: "HuggingFaceTB/SmolLM2-1.7B", DEVICE: "rtx-4090", COUNT: 4, FRAMEWORK: "torchtitan"},
+    ),
+    (
+        "unsloth qlora Mistral-7B-v0.3 on t4",
+        {MODEL: "mistralai/Mistral-7B-v0.3", DEVICE: "t4", METHOD: "qlora", FRAMEWORK: "unsloth"},
+    ),
+    ("train ./my/config.json on 8 h100", {MODEL: "./my/config.json", DEVICE: "h100-sxm", COUNT: 8}),
+    (
+        "meta-llama/Llama-3.3-70B-Instruct with DoRA on 1 node of 8 H200s, global batch of 4M tokens at 8k",
+        {
+            MODEL: "meta-llama/Llama-3.3-70B-Instruct",
+            DEVICE: "h200-sxm",
+            COUNT: 8,
+            NODE: 8,
+            METHOD: "dora",
+            "batch_tokens": 4e6,
+        },
+    ),
+    (
+        "full fine tune of llama 3.1 8b, 8 gpus a100 80gb, twenty million tokens",
+        {COUNT: 8, DEVICE: "a100-sxm-80gb", TOKENS: 2e7, METHOD: "full"},
+    ),
+    ("3D parallelism for Llama-3.1-70B on 64 H100", {FRAMEWORK: "megatron-lm", COUNT: 64}),
+    (
+        "fine tune Falcon-40b on 8 V100-32GB fp16",
+        {MODEL: "tiiuae/falcon-40b", DEVICE: "v100-sxm-32gb", COUNT: 8, "workload.precision": "fp16"},
+    ),
+    (
+        "cheapest way to fine-tune llama 3.1 8b with 1B tokens on AWS",
+        {TOKENS: 1e9, "goal.provider": "AWS", "goal.objective": "cost"},
+    ),
+    ("4 A100s (80GB), qwen2.5-14b at 8k", {MODEL: "Qwen/Qwen2.5-14B", DEVICE: "a100-sxm-80gb", COUNT: 4, SEQ: 8192}),
+    ("Mixtral-8x22B LoRA on an 8xA100-80GB node", {MODEL: "mistralai/Mixtral-8x22B-v0.1", COUNT: 8}),
+    ("gemma-2-9b on two 8xH100 nodes", {MODEL: "google/gemma-2-9b", COUNT: 16, NODE: 8}),
+    ("DPO llama-3.1-8b on 8xH100, 50k pairs of 2k tokens", {STAGE: "dpo", "samples": 5e4, SEQ: 2048, COUNT: 8}),
+]
+
+FOLLOW_UPS: list[tuple[str, dict[str, Any]]] = [
+    ("what about 32 GPUs", {COUNT: 32}),
+    ("on H200", {DEVICE: "h200-sxm"}),
+    ("with LoRA", {METHOD: "lora"}),
+    ("16k context", {SEQ: 16384}),
+    ("what about 16k?", {SEQ: 16384}),
+    ("and on 16?", {COUNT: 16}),
+    ("without offload", {"layout.offload": "none"}),
+    ("drop the lora", {METHOD: "full"}),
+    ("with 4-bit", {METHOD: "qlora"}),
+    ("what if I use AdamW 8-bit?", {"workload.optimizer": "adamw_8bit"}),
+    ("same on 2 nodes of 8 B200 with fp8", {DEVICE: "b200-sxm", COUNT: 16, NODE: 8, "workload.precision": "fp8"}),
+    ("cheaper than $500?", {"goal.budget_usd": 500}),
+    ("by Friday", {"goal.deadline_h": 60}),
+    ("within 2 days", {"goal.deadline_h": 48}),
+    ("what does it cost with 3 epochs?", {"workload.epochs": 3}),
+    ("what about the 70B?", {MODEL: "meta-llama/Llama-3.1-70B"}),
+    ("what about 70B?", {MODEL: "meta-llama/Llama-3.1-70B"}),
+    ("with 70B tokens", {TOKENS: 7e10}),
+    ("and 20B?", {TOKENS: 2e10}),
+    ("tensor parallel size of 4 and 2-way pipeline parallelism", {"layout.tp": 4, "layout.pp": 2}),
+    ("DP=16, expert-tensor-parallel 2, vpp 3", {"layout.dp": 16, "layout.etp": 2, "layout.vpp": 3}),
+    ("on eight GPUs for two epochs", {COUNT: 8, "workload.epochs": 2}),
+    ("which one is better, a dozen GPUs?", {COUNT: 12}),
+    ("use zero stage 2 with cpu offload", {"layout.zero_stage": 2, "layout.offload": "optimizer"}),
+    ("100Gb ethernet", {"cluster.interconnect": "ethernet-100"}),
+    ("use 8x400Gb/s infiniband", {"cluster.interconnect": "ib-400x8"}),
+    ("batch size 256, micro batch 2", {"workload.global_batch": 256, "workload.micro_batch": 2}),
+    ("fsdp instead", {FRAMEWORK: "fsdp2"}),
+    ("1e9 tokens", {TOKENS: 1e9}),
+    ("seq len 2k, 10B tokens, rank 32", {SEQ: 2048, TOKENS: 1e10, "workload.lora.rank": 32}),
+    ("try tp 2", {"layout.tp": 2}),
+    ("no recompute", {"layout.recompute": "none"}),
+    ("run on gcp", {"goal.provider": "GCP"}),
+    ("on lambda labs", {"goal.provider": "Lambda"}),
+    ("on one GPU", {COUNT: 1}),
+    ("100k context", {SEQ: 100_000}),
+    ("1M context", {SEQ: 1_048_576}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FIRST_WORDS, ids=[text[:40] for text, _ in FIRST_WORDS])
+def test_first_words_give_these_slots_and_no_number_is_lost(text: str, expected: dict[str, Any]) -> None:
+    found = reading(text)
+    given = slots(found)
+    assert {path: given.get(path) for path in expected} == expected
+    assert found.questions == []
+    assert found.unread == []
+
+
+@pytest.mark.parametrize(("text", "expected"), FOLLOW_UPS, ids=[text for text, _ in FOLLOW_UPS])
+def test_follow_ups_change_only_what_they_name(text: str, expected: dict[str, Any]) -> None:
+    found = reading(text, PLAN)
+    assert slots(found) == expected
+    assert found.in_scope
+    assert found.unread == []
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("Will Llama-9-8B fit on 8 H100?", "model", "Llama-9-8B"),
+        ("fine-tune llama-3.1-8b on 8 H900", "cluster.accelerator", "H900"),
+        ("train Foo-13B on 8 H100", "model", "Foo-13B"),
+        ("train llama 70b on 16 H100", "model", "ambiguous"),
+        ("can a 70b llama be trained on 8 H100?", "model", "llama 70b"),
+        ("Llama-3.1-8B on 8xA100", "cluster.accelerator", "ambiguous"),
+        ("train a 7B model on 8 H100", "model", "which 7B model"),
+        ("8x7B is not 8 GPUs", "model", "8x7B"),
+        ("llama-3.1-8b on 0 H100", "cluster.count", "0 devices"),
+    ],
+)
+def test_what_is_unknown_or_unclear_becomes_a_question_never_a_substitute(text: str, field: str, words: str) -> None:
+    found = reading(text)
+    questions = {question.field: question.text for question in found.questions}
+    assert words in questions[field]
+    assert field not in slots(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "intents"),
+    [
+        ("does it fit?", ["fit"]),
+        ("how long will it take and what does it cost?", ["time", "cost"]),
+        ("what's the best layout?", ["layout"]),
+        ("how should I split it?", ["layout"]),
+        ("why?", ["why"]),
+        ("explain the bottleneck", ["why"]),
+        ("write the files", ["write"]),
+        ("save it to disk", ["write"]),
+        ("show me the slurm script", ["render"]),
+        ("give me the configs and write them", ["write"]),
+    ],
+)
+def test_intents(text: str, intents: list[str]) -> None:
+    assert reading(text, PLAN).intents == intents
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["What is the weather in Paris?", "Write me a poem", "who won the world cup?", "tell me a joke", "what time is it"],
+)
+def test_what_is_not_our_business_is_out_of_scope(text: str) -> None:
+    assert not reading(text).in_scope
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("How many parameters does Mixtral 8x7B have?", "model"),
+        ("Tell me about DeepSeek-V3", "model"),
+        ("What is the memory bandwidth of an H200?", "hardware"),
+        ("how much does an H100 cost per hour?", "hardware"),
+        ("what does it cost on H200?", None),
+        ("train Mixtral 8x7B on 8 H100", None),
+    ],
+)
+def test_questions_about_a_thing(text: str, facts: str | None) -> None:
+    assert reading(text, PLAN).facts == facts
+
+
+def test_doubling_is_relative() -> None:
+    assert reading("double the GPUs", PLAN).slots == [Relative("cluster.count", 2.0, "double the GPUs")]
+    assert reading("half the nodes", PLAN).slots == [Relative("cluster.count", 0.5, "half the nodes")]
+
+
+def test_a_number_that_fits_nowhere_is_told() -> None:
+    assert reading("llama-3.1-8b on 8 H100 and 37").unread == ["and 37"]
+    assert reading("use gradient accumulation of 8 with gpt2 on 2 H100").unread == ["gradient accumulation of 8 with"]
+    assert reading("is 40 GB enough?", PLAN, "cluster.count").unread == ["is 40 GB"]
+    assert reading("llama-3.1-8b on 8 H100, -5 epochs").unread == ["-5 epochs"]
+
+
+def test_a_bare_number_means_what_was_changed_last() -> None:
+    assert slots(reading("and 64?", PLAN, "cluster.count")) == {COUNT: 64}
+    assert slots(reading("and 8192?", PLAN, SEQ)) == {SEQ: 8192}
+    assert slots(reading("and 64?", {}, None)) == {}
+
+
+def test_serving_is_seen_but_training_about_serving_is_not() -> None:
+    assert reading("serve llama 3.1 8b with vllm at 100 req/s").serving
+    assert not reading("fine-tune llama 3.1 8b for inference on 8 H100").serving
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=120))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    reading(text, PLAN, "cluster.count")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 100_000), st.sampled_from(["{} H100s", "{}x H100", "{} x H100", "H100 x{}", "{} H100 GPUs"]))
+def test_counts_are_read_in_every_form(count: int, form: str) -> None:
+    assert slots(reading(f"llama-3.1-8b on {form.format(count)}"))[COUNT] == count
