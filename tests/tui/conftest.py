@@ -1,0 +1,70 @@
+"""Stands in for the session and the tools: the faces are tested on what they show and ask, not on figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fake_session import ANSWER, PLAN, WRITTEN, FakeSession
+from pydantic import BaseModel, ConfigDict, Field
+
+import tools.registry
+from estimator.errors import PlanError
+from tools.registry import Tool
+
+SESSIONS = [
+    {"id": "old", "title": "An older one", "created": "2026-01-01T10:00:00", "last_used": "2026-01-02T10:00:00"},
+    {"id": "new", "title": "The \x1b[31mlatest", "created": "2026-01-01T11:00:00", "last_used": "2026-02-01T11:00:00"},
+]
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """agent.session, replaced by one whose sessions follow a script; `opened` and `asked` tell how it was used."""
+    fake: Any = ModuleType("agent.session")
+    fake.opened, fake.asked = [], []
+
+    def open_session(session_id: str | None = None, model: str = "auto", **given: Any) -> FakeSession:
+        if session_id == "missing":
+            raise PlanError("session", "there is no conversation 'missing'", ["new", "old"])
+        fake.opened.append(FakeSession(session_id, model, **given))
+        return fake.opened[-1]
+
+    def ask(text: str, *, approve: bool, **given: Any) -> dict[str, Any]:
+        fake.asked.append({"text": text, "approve": approve} | given)
+        files = WRITTEN if approve else []
+        return {"session": "s-123", "tool_calls": [], "plan": PLAN, "answer": ANSWER, "files": files, "ungrounded": []}
+
+    fake.open_session, fake.ask, fake.list_sessions = open_session, ask, lambda: list(SESSIONS)
+    monkeypatch.setitem(sys.modules, "agent.session", fake)
+    return fake
+
+
+class _Ratio(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    above: float
+    below: float = Field(1.0, description="What to divide by.")
+
+
+class _Quotient(BaseModel):
+    value: float
+    note: str = "µs\x9b31m"
+
+
+def _divide(request: _Ratio) -> _Quotient:
+    if request.below == 0:
+        raise PlanError("below", "must not be zero", [1, 2])
+    if request.below < 0:
+        raise RuntimeError("a bug")
+    return _Quotient(value=request.above / request.below)
+
+
+@pytest.fixture
+def divide(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Ratio], _Quotient]:
+    """One tool in the registry: it works, refuses zero, and has a bug below zero."""
+    entry = Tool("divide", "Divide", "Divides.", True, _Ratio, _Quotient, _divide)
+    monkeypatch.setattr(tools.registry, "registry", lambda: {"divide": entry})
+    return _divide

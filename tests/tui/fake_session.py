@@ -1,0 +1,108 @@
+"""A session as agent.session gives it, with a fixed script: what the faces show must not depend on any estimate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+GIB = 2**30
+PLAN: dict[str, Any] = {
+    "name": None,
+    "model": "meta-llama/Llama-3.1-8B",
+    "workload": {
+        "kind": "training", "framework": "deepspeed", "stage": "sft", "method": "full", "precision": "bf16",
+        "optimizer": "adamw", "seq_len": 4096, "micro_batch": 2, "global_batch": 128, "dataset_tokens": 1e9,
+        "epochs": 1.0,
+    },
+    "cluster": {"accelerator": "h100-sxm", "count": 8, "per_node": 8, "interconnect": "auto"},
+    "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3, "recompute": "selective", "offload": "none"},
+    "goal": {"objective": "throughput"},
+}  # fmt: skip
+COMPONENTS = {
+    "weights": 15.0 * GIB, "gradients": 15.0 * GIB, "optimizer": 12.0 * GIB, "activations": 14.5 * GIB,
+    "logits": 4.0 * GIB, "buffers": 1.5 * GIB, "context": 1.0 * GIB, "slack": 2.0 * GIB,
+}  # fmt: skip
+ESTIMATE: dict[str, Any] = {
+    "plan": PLAN,
+    "memory": {
+        "per_device_bytes": sum(COMPONENTS.values()), "low_bytes": 60 * GIB, "high_bytes": 70 * GIB,
+        "capacity_bytes": 79.6 * GIB, "fits": True, "components": COMPONENTS,
+    },
+    "time": {"step_s": 12.34, "low_s": 11.0, "high_s": 13.5, "components": {}},
+    "throughput": {
+        "tokens_per_s": 42500.0, "tokens_per_s_per_device": 5312.5, "samples_per_s": 10.4,
+        "model_tflops_per_device": 412.0, "mfu": 0.4166, "hfu": 0.45,
+    },
+    "run": {"tokens": 1e9, "steps": 1907, "hours": 6.54, "low_hours": 5.9, "high_hours": 7.2},
+    "bottleneck": "compute",
+}  # fmt: skip
+COST = {"plan": PLAN, "hours": 6.54, "low_hours": 5.9, "high_hours": 7.2, "usd": 130.8, "low_usd": 118, "high_usd": 144}
+ANSWER = """**Yes, it fits.** Each H100 needs 65.0 GiB of 79.6 GiB.
+
+| component | GiB |
+|---|---|
+| weights | 15.0 |
+| optimizer | 12.0 |
+
+The run takes 6.54 h and costs $131.
+"""
+FILES = [{"path": "train.yaml", "bytes": 1234}, {"path": "ds.json", "bytes": 567}, {"path": "job.slurm", "bytes": 890}]
+WRITTEN = [{"path": f"runs/llama/{file['path']}", "bytes": file["bytes"]} for file in FILES]
+
+
+class FakeSession:
+    """Answers any question; one with the word "write" asks for approval first, one with "hang" never ends."""
+
+    def __init__(self, session_id: str | None = None, model: str = "auto", **given: Any) -> None:
+        self.id = session_id or "s-123"
+        self.model = model
+        self.given = given
+        self.sent: list[str] = []
+        self.resumed: list[bool] = []
+        self.stopped = False
+
+    async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
+        self.sent.append(text)
+        if "hang" in text:
+            yield {"type": "text", "text": "Thinking about it"}
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self.stopped = True
+        if "explode" in text:
+            raise KeyError("boom")
+        arguments = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "plan": {"layout": {"tp": 1}}}
+        yield {"type": "tool_call", "id": "c1", "name": "estimate_training", "arguments": arguments}
+        yield {"type": "tool_call", "id": "c2", "name": "estimate_cost", "arguments": {"count": 8}}
+        yield {"type": "tool_result", "id": "c1", "name": "estimate_training", "result": ESTIMATE, "seconds": 0.12}
+        yield {"type": "tool_result", "id": "c2", "name": "estimate_cost", "result": COST, "seconds": 0.03}
+        if "nasty" in text:
+            yield {"type": "tool_call", "id": "c3", "name": "check_fit", "arguments": {"model": "[red]\x1b[31mx\x07"}}
+            yield {
+                "type": "tool_result",
+                "id": "c3",
+                "name": "check_fit",
+                "error": "model: \x1b]0;t\x07no",
+                "seconds": 0,
+            }
+        if "write" in text:
+            preview = {"folder": "runs/llama", "files": FILES}
+            call = {"name": "write_configs", "arguments": {"folder": "runs/llama"}, "preview": preview}
+            yield {"type": "approval", "id": "a1", "calls": [call]}
+            return
+        async for event in self._answer([]):
+            yield event
+
+    async def resume(self, approved: bool) -> AsyncIterator[dict[str, Any]]:
+        self.resumed.append(approved)
+        async for event in self._answer(WRITTEN if approved else []):
+            yield event
+
+    async def _answer(self, files: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        for start in range(0, len(ANSWER), 20):
+            yield {"type": "text", "text": ANSWER[start : start + 20]}
+        yield {
+            "type": "done", "answer": ANSWER, "plan": PLAN, "asked": [], "files": files, "ungrounded": [],
+            "session": self.id,
+        }  # fmt: skip

@@ -1,0 +1,287 @@
+"""The app, driven as a person would: keys in, widgets out, over a session that follows a script."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from fake_session import ANSWER, FakeSession
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from estimator.errors import PlanError
+from tui.app import ShardwiseApp
+from tui.widgets.approval import ApprovalCard
+from tui.widgets.conversation import Conversation
+from tui.widgets.memory_bar import MemoryBar
+from tui.widgets.messages import Answer, Notice, Question
+from tui.widgets.plan_pane import PlanPane
+from tui.widgets.prompt import Prompt
+from tui.widgets.tool_card import ToolCard
+from tui.widgets.welcome import EXAMPLES, Welcome
+
+WIDE, SMALL = (110, 36), (80, 24)
+
+
+@asynccontextmanager
+async def opened(size: tuple[int, int] = WIDE) -> AsyncIterator[tuple[ShardwiseApp, Pilot[None], list[FakeSession]]]:
+    sessions: list[FakeSession] = []
+
+    def opener(*args: Any, **given: Any) -> FakeSession:
+        sessions.append(FakeSession(*args, **given))
+        return sessions[-1]
+
+    app = ShardwiseApp(opener=opener, model="offline", output="out")
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot, sessions
+
+
+async def ask(app: ShardwiseApp, pilot: Pilot[None], text: str) -> None:
+    app.query_one(Prompt).text = text
+    await pilot.press("enter")
+    await settled(app, pilot)
+
+
+async def settled(app: ShardwiseApp, pilot: Pilot[None]) -> None:
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def notices(app: ShardwiseApp) -> list[str]:
+    return [str(notice.content) for notice in app.query(Notice)]
+
+
+async def test_a_conversation() -> None:
+    async with opened() as (app, pilot, sessions):
+        await ask(app, pilot, "Does it fit?")
+        assert not app.query(Welcome)
+        assert str(app.query_one(Question).content) == "Does it fit?"
+        assert app.query_one(Answer).source_text == ANSWER
+        assert [card.tool for card in app.query(ToolCard)] == ["estimate_training", "estimate_cost"]
+        assert "120 ms" in str(app.query(ToolCard).first().title)
+        assert "s-123" in str(app.query_one("#title", Static).content)
+        assert app.query_one(Prompt).text == ""
+        assert (sessions[0].model, sessions[0].given["output"]) == ("offline", "out")
+        await pilot.press("ctrl+o")
+        assert app.clipboard == ANSWER.strip()
+
+        # The pane: the verdict, a bar in proportion, and a mark where memory ends once the plan needs more.
+        assert str(app.query_one("#fit", Static).content).startswith("FITS  65.0 GiB of 79.6 GiB")
+        bar = app.query_one(MemoryBar)
+        first = bar.render().plain.splitlines()[0]
+        assert len(first) == bar.content_size.width
+        assert first.count("█") == round(65 / 79.6 * len(first))
+        bar.memory = {"per_device_bytes": 100, "capacity_bytes": 50, "components": {"weights": 100}}
+        await pilot.pause()
+        first = bar.render().plain.splitlines()[0]
+        assert first.index("┃") == pytest.approx(len(first) / 2, abs=1)
+
+        # Up brings back what was asked, down goes on.
+        prompt = app.query_one(Prompt)
+        await pilot.press("up")
+        assert prompt.text == "Does it fit?"
+        await pilot.press("up", "down")
+        assert prompt.text == ""
+
+        # A new conversation starts empty, with a session of its own.
+        await pilot.press("ctrl+n")
+        await pilot.pause()
+        assert app.query(Welcome)
+        assert not app.query(Answer)
+        assert app.query_one(PlanPane).overview.plan is None
+        assert app.session_id is None
+        await ask(app, pilot, "Again")
+        assert len(sessions) == 2
+
+
+@pytest.mark.parametrize(("key", "approved"), [("y", True), ("n", False)])
+async def test_nothing_is_written_without_a_yes(key: str, approved: bool) -> None:
+    async with opened() as (app, pilot, sessions):
+        await ask(app, pilot, "write it")
+        card = app.query_one(ApprovalCard)
+        assert app.focused is card
+        shown = "\n".join(str(line.content) for line in card.query(Static))
+        for text in ("Write 3 files?", "runs/llama", "train.yaml  1,234 bytes", "job.slurm  890 bytes"):
+            assert text in shown
+        assert sessions[0].resumed == []
+        await pilot.press(key)
+        await settled(app, pilot)
+        assert sessions[0].resumed == [approved]
+        assert app.query_one(Answer).source_text == ANSWER
+        assert any("runs/llama/ds.json" in text for text in notices(app)) is approved
+        assert app.focused is app.query_one(Prompt)
+
+
+async def test_an_approval_is_answered_once_and_before_anything_else() -> None:
+    async with opened() as (app, pilot, sessions):
+        await ask(app, pilot, "write it")
+        app.query_one(Prompt).focus()
+        await ask(app, pilot, "something else")
+        assert sessions[0].sent == ["write it"]
+        assert app.query_one(Prompt).text == "something else"
+        assert app.focused is app.query_one(ApprovalCard)
+        await pilot.press("y", "y", "n")
+        await settled(app, pilot)
+        assert sessions[0].resumed == [True]
+
+
+async def test_escape_stops_a_running_answer() -> None:
+    async with opened() as (app, pilot, sessions):
+        app.query_one(Prompt).text = "hang"
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+        app.query_one(Prompt).text = "next"
+        await pilot.press("enter")
+        assert sessions[0].sent == ["hang"]
+        assert app.query_one(Prompt).text == "next"
+        await pilot.press("escape")
+        await pilot.pause(0.1)
+        assert notices(app) == ["Stopped."]
+        assert sessions[0].stopped
+        assert app.session_id == "s-123"
+        assert app.query_one(Answer).source_text == "Thinking about it"
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert sessions[0].sent == ["hang", "next"]
+
+
+async def test_a_session_that_cannot_be_opened_is_told_in_its_own_words() -> None:
+    def opener(*_: Any, **__: Any) -> Any:
+        raise PlanError("session", "there is no conversation 'x'")
+
+    app = ShardwiseApp(session_id="x", opener=opener)
+    async with app.run_test(size=SMALL) as pilot:
+        await ask(app, pilot, "hello")
+        assert notices(app) == ["session: there is no conversation 'x'"]
+
+
+async def test_shown_text_cannot_control_the_terminal_and_failures_are_told() -> None:
+    async with opened(SMALL) as (app, pilot, _):
+        await ask(app, pilot, "nasty \x1b[31m[b]words\x07")
+        assert str(app.query_one(Question).content) == "nasty [b]words"
+        card = app.query(ToolCard).last()
+        assert "[red]x" in str(card.title)
+        assert "failed: model: no" in str(card.title)
+        assert "\x1b" not in str(card.title) + str(card.detail.content)
+        await ask(app, pilot, "explode")
+        assert notices(app) == ["This should not have happened: KeyError: 'boom'"]
+
+
+async def test_a_pasted_text_of_many_lines_waits_for_enter() -> None:
+    from textual.events import Paste
+
+    async with opened(SMALL) as (app, pilot, sessions):
+        prompt = app.query_one(Prompt)
+        app.post_message(Paste("one\ntwo\nthree\n"))
+        await pilot.pause()
+        assert prompt.text == "one\ntwo\nthree\n"
+        assert prompt.size.height == 4
+        assert not sessions
+        prompt.text = "  \n "
+        await pilot.press("enter")
+        assert not sessions
+        prompt.text = "one\ntwo\nthree\n"
+        prompt.move_cursor(prompt.document.end)
+        await pilot.press("ctrl+j", "x")
+        assert prompt.text == "one\ntwo\nthree\n\nx"
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert sessions[0].sent == ["one\ntwo\nthree\n\nx"]
+
+
+async def test_an_example_can_be_asked_by_keyboard() -> None:
+    async with opened(SMALL) as (app, pilot, sessions):
+        await pilot.press("tab", "down", "enter")
+        await settled(app, pilot)
+        assert sessions[0].sent == [EXAMPLES[1]]
+
+
+async def test_typing_goes_to_the_input_wherever_the_focus_is() -> None:
+    async with opened(SMALL) as (app, pilot, sessions):
+        await pilot.press("tab", *"8 H100s")
+        assert app.focused is app.query_one(Prompt)
+        assert app.query_one(Prompt).text == "8 H100s"
+        await pilot.press("enter", *"more")
+        await settled(app, pilot)
+        assert sessions[0].sent == ["8 H100s"]
+        assert app.query_one(Prompt).text == "more"
+
+
+async def test_the_pane_gives_way_on_a_narrow_screen() -> None:
+    async with opened(SMALL) as (app, pilot, _):
+        pane, conversation = app.query_one(PlanPane), app.query_one(Conversation)
+        assert (pane.display, conversation.display) == (False, True)
+        await pilot.press("f2")
+        assert (pane.display, conversation.display) == (True, False)
+        await pilot.press("f2")
+        assert (pane.display, conversation.display) == (False, True)
+        await pilot.resize_terminal(*WIDE)
+        await pilot.pause()
+        assert (pane.display, conversation.display) == (True, True)
+        await pilot.press("f2")
+        assert (pane.display, conversation.display) == (False, True)
+
+
+async def test_an_approval_is_in_sight_even_from_the_plan() -> None:
+    async with opened(SMALL) as (app, pilot, sessions):
+        await pilot.press("f2")
+        await ask(app, pilot, "write it")
+        assert app.query_one(Conversation).display
+        assert app.focused is app.query_one(ApprovalCard)
+        await pilot.press("escape")
+        await settled(app, pilot)
+        assert sessions[0].resumed == [False]
+
+
+async def test_the_checked_answer_replaces_a_streamed_one() -> None:
+    class Checked(FakeSession):
+        async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
+            yield {"type": "text", "text": "It takes 99 GiB."}
+            done = {"plan": {}, "asked": [], "files": [], "ungrounded": ["99"], "session": self.id}
+            yield {"type": "done", "answer": "It takes 65 GiB.", **done}
+
+    app = ShardwiseApp(opener=Checked)
+    async with app.run_test(size=SMALL) as pilot:
+        await ask(app, pilot, "x")
+        assert app.query_one(Answer).source_text == "It takes 65 GiB."
+        assert notices(app) == ["No tool result backs these numbers: 99"]
+
+
+async def test_a_long_answer_is_shown_from_its_start() -> None:
+    class Long(FakeSession):
+        async def _answer(self, files: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+            async for event in super()._answer(files):
+                if event["type"] == "text":
+                    yield event
+            text = "".join(f"\n\nParagraph {i}." for i in range(15))
+            yield {"type": "text", "text": text}
+            done = {"plan": {}, "asked": [], "files": [], "ungrounded": [], "session": self.id}
+            yield {"type": "done", "answer": ANSWER + text, **done}
+
+    app = ShardwiseApp(opener=Long)
+    async with app.run_test(size=SMALL) as pilot:
+        await ask(app, pilot, "one")
+        await pilot.pause(0.1)
+        conversation, answer = app.query_one(Conversation), app.query_one(Answer)
+        assert answer.region.y == conversation.region.y + answer.styles.margin.top
+        assert answer.region.height > conversation.size.height
+        start = conversation.scroll_y
+        await pilot.press("pagedown")
+        await pilot.pause(0.5)
+        assert conversation.scroll_y > start
+        await pilot.press("pageup")
+        await pilot.pause(0.5)
+        assert conversation.scroll_y == start
+
+
+async def test_quitting_stops_the_answer() -> None:
+    async with opened() as (app, pilot, sessions):
+        app.query_one(Prompt).text = "hang"
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        await pilot.press("ctrl+q")
+    assert sessions[0].stopped
+    assert app.return_code == 0

@@ -1,0 +1,163 @@
+"""What the faces are made of: cleaning, units, tables, JSON, and the overview that tool results are folded into."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from typing import Any
+
+import pytest
+from fake_session import COST, ESTIMATE, GIB, PLAN
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui import units
+from tui.clean import arguments_line, clean, one_line
+from tui.jsonout import to_json
+from tui.overview import FIGURE_LABELS, Overview, fold, plan_lines
+from tui.table import table
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_cleaned_text_holds_no_control_character(text: str) -> None:
+    shown = clean(text)
+    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t"]
+    assert clean(shown) == shown
+    shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07safe", "safe"),
+        ("a\r\nb", "a\nb"),
+        ("evil\u202egnp.exe", "evilgnp.exe"),
+        ("\x9b31mx", "31mx"),
+        ("tab\tnew\nline", "tab\tnew\nline"),
+    ],
+)
+def test_control_sequences_go_whole(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+def test_one_line_is_cut_to_its_width() -> None:
+    assert one_line("a\n b   c") == "a b c"
+    assert one_line("abcdef", 4) == "abc…"
+
+
+def test_arguments_are_short() -> None:
+    arguments = {"model": "m", "count": 8, "lr": 1e-5, "packing": True, "plan": {"a": 1}, "targets": ["x", "y"]}
+    assert arguments_line(arguments) == "model=m count=8 lr=1e-05 packing=true plan={…} targets=x,y"
+    assert arguments_line({"list": [{"a": 1}, {}], "none": {}}) == "list=[2] none={}"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (units.memory(65 * GIB), "65.0 GiB"),
+        (units.memory(1.5 * GIB), "1.5 GiB"),
+        (units.memory(300 * 2**20), "300 MiB"),
+        (units.duration(0.0853), "85 ms"),
+        (units.duration(12.34), "12.3 s"),
+        (units.duration(1800), "30.0 min"),
+        (units.duration(6.54 * 3600), "6.54 h"),
+        (units.duration(12 * 86400), "12.0 days"),
+        (units.count(8.03e9), "8.03B"),
+        (units.count(1e9), "1B"),
+        (units.count(512), "512"),
+        (units.usd(1234.4), "$1,234"),
+        (units.usd(12.345), "$12.35"),
+        (units.percent(0.4166), "41.7 %"),
+        (units.size(1), "1 byte"),
+        (units.size(1234), "1,234 bytes"),
+    ],
+)
+def test_units(written: str, expected: str) -> None:
+    assert written == expected
+
+
+@given(st.floats(min_value=0, max_value=1e12))
+def test_durations_read_back_to_what_they_say(seconds: float) -> None:
+    number, unit = units.duration(seconds).replace(",", "").split()
+    size = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}[unit]
+    assert float(number) * size == pytest.approx(seconds, rel=0.006, abs=5e-4)
+
+
+def test_tables_align() -> None:
+    text = table(("NAME", "SIZE"), [("a", "1"), ("long\x1b[1mer", "200")], right=("SIZE",))
+    assert text.splitlines() == ["NAME    SIZE", "a          1", "longer   200"]
+    assert table(("NAME",), []) == "NAME"
+
+
+@given(json_values, st.booleans())
+def test_json_is_always_valid_and_harmless(value: Any, ascii_only: bool) -> None:
+    def finite(item: Any) -> Any:
+        match item:
+            case float():
+                return item if math.isfinite(item) else None
+            case dict():
+                return {key: finite(inner) for key, inner in item.items()}
+            case list():
+                return [finite(inner) for inner in item]
+        return item
+
+    text = to_json(value, ascii_only=ascii_only)
+    assert json.loads(text) == finite(value)
+    assert not [c for c in text if unicodedata.category(c) == "Cc"]
+    assert text.isascii() or not ascii_only
+
+
+class TestOverview:
+    def test_results_for_one_plan_add_up(self) -> None:
+        overview = fold(fold(Overview(), ESTIMATE), COST)
+        assert overview.fits is True
+        assert overview.figures["step"] == "12.3 s (11.0 s – 13.5 s)"
+        assert overview.figures["cost"] == "$131 ($118 – $144)"
+        assert overview.figures["run"] == "6.54 h (5.90 h – 7.20 h)"
+        assert overview.bottleneck == "compute"
+        assert set(overview.figures) <= set(FIGURE_LABELS)
+
+    def test_another_plan_drops_what_belonged_to_the_first(self) -> None:
+        other = PLAN | {"cluster": PLAN["cluster"] | {"count": 16}}
+        overview = fold(fold(Overview(), ESTIMATE), COST | {"plan": other})
+        assert overview.memory is None
+        assert set(overview.figures) == {"run", "cost"}
+        assert overview.plan == other
+
+    def test_name_and_goal_change_no_figure(self) -> None:
+        renamed = PLAN | {"name": "x", "goal": {"objective": "cost"}}
+        assert fold(fold(Overview(), ESTIMATE), {"plan": renamed}).memory is not None
+
+    def test_a_result_without_a_plan_changes_nothing(self) -> None:
+        before = fold(Overview(), ESTIMATE)
+        assert fold(before, {"id": "h100-sxm", "hours": 3}) is before
+
+    def test_missing_figures_are_left_out(self) -> None:
+        overview = fold(Overview(), COST | {"usd": None})
+        assert "cost" not in overview.figures
+        assert overview.fits is None
+
+    def test_the_plan_reads_in_a_few_lines(self) -> None:
+        lines = dict(plan_lines(PLAN))
+        assert lines["cluster"] == "8 × h100-sxm"
+        assert lines["layout"] == "tp1 pp1 dp8 ZeRO-3 recompute selective"
+        assert lines["training"] == "sft full bf16 adamw deepspeed"
+        assert lines["data"] == "1B tokens × 1"
+
+    def test_a_serving_plan_reads_too(self) -> None:
+        workload = {"kind": "inference", "engine": "vllm", "weight_dtype": "fp8", "input_len": 1024, "output_len": 256}
+        lines = dict(plan_lines({"model": "m", "workload": workload}))
+        assert lines["serving"] == "vllm fp8"
+        assert lines["requests"] == "input_len=1024 output_len=256"
+
+    @given(st.dictionaries(st.sampled_from(["plan", "memory", "time", "run", "usd", "hours", "best"]), json_values))
+    def test_no_result_breaks_it(self, result: dict[str, Any]) -> None:
+        fold(fold(Overview(), ESTIMATE), result)

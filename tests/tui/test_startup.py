@@ -1,0 +1,71 @@
+"""Each command starts fast because it imports only what it uses. Measured in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"pydantic", "numpy", "yaml", "langgraph", "google.genai", "fastmcp", "mcp", "textual", "rich", "asyncio"}
+
+
+def run(code: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONWARNINGS": "ignore"}
+    return subprocess.run([sys.executable, "-c", code], input=stdin, capture_output=True, text=True, env=env)
+
+
+def modules_after(*words: str) -> set[str]:
+    """Top-level and dotted names of all modules that are loaded once the command has run."""
+    process = run(
+        f"import sys; from tui.cli import main; code = main({list(words)!r}); "
+        "print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    assert process.returncode == 0, process.stderr
+    return set(process.stderr.split())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["ask", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    assert not modules_after(*words) & HEAVY
+
+
+def test_help_is_quick() -> None:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run("from tui.cli import main; main(['--help'])")
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.6
+
+
+@pytest.mark.parametrize("words", [["call"], ["models", "llama", "--json"], ["hardware", "--json"]])
+def test_listing_needs_no_agent_and_no_screen(words: list[str]) -> None:
+    assert not modules_after(*words) & {"langgraph", "langchain_core", "google.genai", "fastmcp", "textual", "rich"}
+
+
+def test_a_call_needs_no_agent_and_no_screen() -> None:
+    arguments = '{"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "seq_len": 4096}'
+    loaded = modules_after("call", "estimate_training", arguments)
+    assert "numpy" in loaded
+    assert not loaded & {"langgraph", "langchain_core", "google.genai", "fastmcp", "textual", "rich"}
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    """The pipe is closed before the first line is written: nothing on standard error, no traceback at exit."""
+    read, write = os.pipe()
+    os.close(read)
+    code = "import sys; from tui.cli import main; sys.exit(main(['--help']))"
+    process = subprocess.run([sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_output_is_valid_json_in_any_locale() -> None:
+    code = "import sys; from tui.jsonout import write_json; write_json({'unit': 'µs', 'arrow': '→'})"
+    env = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert process.stdout == '{\n  "unit": "\\u00b5s",\n  "arrow": "\\u2192"\n}\n'

@@ -1,0 +1,164 @@
+"""`shardwise ask`: one question, one answer.
+
+The answer and the list of files written go to standard output; the tools called, notices, the question for approval
+and the session go to standard error, so that a pipe or a file gets the answer alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+from estimator.errors import PlanError
+from tui import units
+from tui.clean import arguments_line, clean, one_line
+from tui.commands.sessions import chosen
+from tui.jsonout import write_json
+
+Event = dict[str, Any]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    question = _question(arguments.question)
+    now = _time(arguments.now)
+    session_id = chosen(arguments)
+    if arguments.json:
+        from agent.session import ask
+
+        given = {"session_id": session_id, "model": arguments.model, "now": now, "output": arguments.output}
+        write_json(ask(question, approve=arguments.yes, **given))
+        return 0
+    from agent.session import open_session
+
+    session = open_session(session_id, arguments.model, now=now, output=arguments.output)
+    # One loop for the whole turn, entered anew after the approval: while the person thinks, Ctrl-C must work as usual.
+    with asyncio.Runner() as runner:
+        turn = _Turn()
+        runner.run(turn.follow(session.send(question)))
+        while turn.approval is not None:
+            approved = _approved(turn.approval, arguments.yes)
+            runner.run(turn.follow(session.resume(approved)))
+    turn.finish()
+    return 0
+
+
+class _Turn:
+    """Shows the events of a turn as they come, and keeps the last approval asked for."""
+
+    def __init__(self) -> None:
+        self.approval: Event | None = None
+        self.calls: dict[str, Event] = {}
+        self.streamed: list[str] = []
+        self.done: Event | None = None
+        self.printer = None
+        if sys.stdout.isatty():
+            from tui.markdown import BlockPrinter
+
+            self.printer = BlockPrinter()
+
+    async def follow(self, events: AsyncIterator[Event]) -> None:
+        self.approval = None
+        async for event in events:
+            match event["type"]:
+                case "text":
+                    self.streamed.append(event["text"])
+                    if self.printer:
+                        self.printer.feed(event["text"])
+                case "tool_call":
+                    self.calls[event["id"]] = event
+                case "tool_result":
+                    self._flush()
+                    say(_tool_line(self.calls.get(event["id"], {}), event))
+                case "notice":
+                    self._flush()
+                    say(one_line(event["text"]))
+                case "approval":
+                    self._flush()
+                    self.approval = event
+                case "done":
+                    self.done = event
+
+    def _flush(self) -> None:
+        if self.printer:
+            self.printer.finish()
+
+    def finish(self) -> None:
+        """The answer where it was not streamed, the files written, and how to go on."""
+        self._flush()
+        if self.done is None:
+            raise RuntimeError("the turn ended without an answer")
+        answer, streamed = clean(self.done["answer"]).strip(), clean("".join(self.streamed)).strip()
+        if not self.printer:
+            print(answer)
+        elif not streamed.endswith(answer):
+            # The check of the numbers changed the text after it was shown.
+            say("The checked answer:")
+            self.printer.feed(answer)
+            self.printer.finish()
+        if self.done["files"]:
+            print("\nWritten:" + "".join(f"\n- {one_line(_path(file))}" for file in self.done["files"]))
+        if self.done["ungrounded"]:
+            found = ", ".join(one_line(number) for number in self.done["ungrounded"])
+            say(f"No tool result backs these numbers: {found}")
+        session = self.done["session"]
+        say(f'Session {session}. To go on: shardwise ask --session {session} "…"')
+
+
+def _tool_line(call: Event, result: Event) -> str:
+    """One line a tool: its name, short arguments and time, or why it failed."""
+    width = shutil.get_terminal_size((100, 24)).columns
+    seconds = units.duration(result["seconds"]) if result.get("seconds") is not None else ""
+    if result.get("error") is not None:
+        return f"✗ {one_line(result['name'])}: {one_line(result['error'])}"
+    name = one_line(result["name"])
+    room = max(width - len(name) - len(seconds) - 6, 20)
+    return f"✓ {name}  {arguments_line(call.get('arguments', {}), room)}  {seconds}"
+
+
+def _approved(approval: Event, yes: bool) -> bool:
+    """Shows exactly what would be written and asks. Without a person to ask, only --yes approves."""
+    for call in approval["calls"]:
+        preview = call["preview"]
+        say(f"{one_line(call['name'])} would write to {one_line(preview['folder'])}:")
+        for file in preview["files"]:
+            say(f"  {one_line(file['path'])}  {units.size(file['bytes'])}")
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        say("Nothing was written: nobody here can approve. To write these files, ask again with --yes.")
+        return False
+    sys.stderr.write("Write them? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _path(file: Any) -> str:
+    return file["path"] if isinstance(file, dict) else str(file)
+
+
+def _question(words: list[str]) -> str:
+    text = clean(sys.stdin.read() if words == ["-"] else " ".join(words)).strip()
+    if not text:
+        raise PlanError("question", "is empty", ['shardwise ask "Does Llama-3.1-8B fit on one H100?"'])
+    return text
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise PlanError("--now", f"{text!r} is not an ISO time", ["2026-01-05T09:00", "2026-01-05"]) from None
+
+
+def say(text: str) -> None:
+    """A line on standard error, dimmed where that is possible."""
+    dim = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    print(f"\x1b[2m{text}\x1b[0m" if dim else text, file=sys.stderr, flush=True)

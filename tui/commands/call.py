@@ -1,0 +1,121 @@
+"""`shardwise call`: the typed tools for scripts. JSON in, JSON out; what cannot be done is a line on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from estimator.errors import PlanError
+from tui.jsonout import to_json, write_json
+
+_EXAMPLE = '{"model": "meta-llama/Llama-3.1-8B"}'
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.jsonl is not None:
+        if arguments.name is not None or arguments.schema:
+            raise PlanError("--jsonl", "takes the tools' names from the file; give it alone")
+        return _call_lines(arguments.jsonl)
+    if arguments.name is None:
+        if arguments.schema:
+            raise PlanError("--schema", "needs a tool's name", ["shardwise call NAME --schema"])
+        return _list_tools()
+    if arguments.schema:
+        from tools.registry import find
+
+        write_json(find(arguments.name).request.model_json_schema())
+        return 0
+    from tools import call
+
+    text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
+    write_json(call(arguments.name, {} if text is None else _parse(text)))
+    return 0
+
+
+def _list_tools() -> int:
+    from tools.registry import registry
+
+    described = {
+        name: {"title": tool.title, "description": tool.description, "read_only": tool.read_only}
+        for name, tool in registry().items()
+    }
+    if not sys.stdout.isatty():
+        write_json([{"name": name} | entry for name, entry in described.items()])
+        return 0
+    width = max(map(len, described), default=0)
+    for name, entry in described.items():
+        print(f"{name:<{width}}  {entry['title']}")
+    print("\nshardwise call NAME --schema shows a tool's arguments.")
+    return 0
+
+
+def _call_lines(path: str) -> int:
+    """Every line is answered, in order and at once. 2 when any of them failed, 1 when one met a bug of ours."""
+    code = 0
+    with _opened(path) as lines:
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                answer = _call_line(line)
+            except PlanError as error:
+                code = code or 2
+                answer = {"error": str(error)}
+            except Exception as error:
+                code = 1
+                answer = {"error": f"internal error: {type(error).__name__}: {error}"}
+            sys.stdout.write(to_json(answer, ascii_only=True) + "\n")
+            sys.stdout.flush()
+    return code
+
+
+def _call_line(line: str) -> dict[str, Any]:
+    from tools import call
+
+    entry = _parse(line, "line")
+    unknown = [key for key in entry if key not in ("name", "tool", "arguments")]
+    if unknown:
+        raise PlanError(unknown[0], "there is no such key in a line", ["name", "tool", "arguments"])
+    name, given = entry.get("name", entry.get("tool")), entry.get("arguments", {})
+    if not isinstance(name, str):
+        raise PlanError("name", "is required: the tool to call")
+    if not isinstance(given, dict):
+        raise PlanError("arguments", "must be a JSON object", [_EXAMPLE])
+    return call(name, given)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Iterable[str]]:
+    """The lines of a file, or of standard input for '-'; PlanError when it cannot be opened."""
+    if path == "-":
+        yield sys.stdin
+        return
+    try:
+        file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 (closed below, whoever reads it)
+    except OSError as error:
+        raise PlanError("--jsonl", f"cannot read {path}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def _parse(text: str, what: str = "arguments") -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise PlanError(what, f"is not valid JSON ({error.msg} at {where})", [_EXAMPLE]) from None
+    except PlanError:
+        raise
+    except (RecursionError, ValueError) as error:  # nested too deeply, or an integer of thousands of digits
+        raise PlanError(what, f"is not usable JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise PlanError(what, "must be a JSON object", [_EXAMPLE])
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise PlanError("arguments", f"{name} is not a JSON number")

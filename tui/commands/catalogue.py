@@ -1,0 +1,102 @@
+"""`shardwise models` and `shardwise hardware`: what the catalogue knows, as tables or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from estimator.errors import PlanError, nearest
+from tui import units
+from tui.clean import one_line
+from tui.jsonout import write_json
+from tui.table import table
+
+
+def run(arguments: argparse.Namespace) -> int:
+    rows, words, show = _CATALOGUES[arguments.catalogue]()
+    found = [row for row in rows if _matches(arguments.query, words(row))]
+    if not found:
+        query = " ".join(arguments.query)
+        near = nearest(query, [row.id for row in rows])
+        raise PlanError(arguments.catalogue, f"nothing in the catalogue has {query!r} in its name", near)
+    if arguments.json:
+        write_json([_plain(row) for row in found])
+        return 0
+    print(show(found))
+    print(f"{len(found)} of {len(rows)}", file=sys.stderr)
+    return 0
+
+
+def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
+    from knowledge.models import models
+
+    def show(rows: list[Any]) -> str:
+        headers = ("ID", "FAMILY", "PARAMETERS", "ACTIVE", "CONTEXT", "LICENSE", "RELEASED")
+        lines = [
+            (
+                row.id,
+                row.family,
+                _count(row.parameters or row.published_parameters),
+                _count(row.active_parameters or row.published_active_parameters),
+                str(row.context or "–"),
+                row.license or "–",
+                row.released or "–",
+            )
+            for row in rows
+        ]
+        return table(headers, lines, right=("PARAMETERS", "ACTIVE", "CONTEXT"))
+
+    return models(), lambda row: (row.id, row.family, *row.aliases), show
+
+
+def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
+    from knowledge.hardware import accelerators, aliases
+
+    def show(rows: list[Any]) -> str:
+        headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK", "LINK GB/S")
+        lines = [
+            (
+                row.id,
+                one_line(row.name, 44),
+                units.memory(row.usable_bytes),
+                _scaled(row.peak_flops.get("bf16"), 1e12),
+                _scaled(row.memory_bandwidth, 1e9),
+                row.scaleup_link or "–",
+                _scaled(row.scaleup_bandwidth, 1e9),
+            )
+            for row in rows
+        ]
+        return table(headers, lines, right=("USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK GB/S"))
+
+    return accelerators(), lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)), show
+
+
+_CATALOGUES = {"models": _models, "hardware": _hardware}
+
+
+def _matches(query: list[str], words: Iterable[str]) -> bool:
+    """Every word of the query is in the names, whatever the case and the punctuation ('llama3.1' finds Llama-3.1)."""
+    names = [_folded(word) for word in words]
+    return all(any(_folded(word) in name for name in names) for word in query)
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    """A row as plain data, without the fields that only the estimator reads."""
+    names = [field.name for field in dataclasses.fields(row) if field.repr]
+    return {name: list(value) if isinstance(value := getattr(row, name), tuple) else value for name in names}
+
+
+def _count(number: float | None) -> str:
+    return units.count(number) if number else "–"
+
+
+def _scaled(value: float | None, unit: float) -> str:
+    return f"{value / unit:,.0f}" if value else "–"

@@ -1,0 +1,21 @@
+"""`shardwise` and `shardwise chat`: the app, when there is a terminal to show it in."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print('shardwise: the app needs a terminal; without one: shardwise ask "…"', file=sys.stderr)
+        return 2
+    from tui.app import ShardwiseApp
+    from tui.commands.sessions import chosen
+
+    session = chosen(arguments) if arguments.latest else arguments.session
+    app = ShardwiseApp(session_id=session, model=arguments.model, output=arguments.output)
+    app.run()
+    if app.session_id is not None:
+        print(f"Session {app.session_id}. To go on: shardwise chat --session {app.session_id}")
+    return app.return_code or 0

@@ -1,0 +1,155 @@
+"""What is always in sight beside the conversation: the plan and the figures that tool results brought for it.
+
+Pure data: a tool result is folded into an `Overview`; nothing is computed, only picked and, by the widgets, formatted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui import units
+from tui.clean import one_line
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """`figures` maps a label to its formatted value; `memory` is a tool's memory result as it came."""
+
+    plan: Data | None = None
+    memory: Data | None = None
+    headroom_bytes: float | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
+    bottleneck: str | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        return None if self.memory is None else self.memory.get("fits")
+
+
+def _hours(hours: float) -> str:
+    return units.duration(hours * 3600)
+
+
+# Label, where the value lies in a result, how it is written, and where the ends of its interval lie.
+_FIGURES: tuple[tuple[str, str, Callable[[float], str], tuple[str, str] | None], ...] = (
+    ("step", "time.step_s", units.duration, ("time.low_s", "time.high_s")),
+    ("step", "best.step_s", units.duration, None),
+    ("tokens/s", "throughput.tokens_per_s", units.count, None),
+    ("tokens/s", "best.tokens_per_s", units.count, None),
+    ("per device", "throughput.tokens_per_s_per_device", units.count, None),
+    ("TFLOP/s", "throughput.model_tflops_per_device", lambda value: f"{value:.0f}", None),
+    ("MFU", "throughput.mfu", units.percent, None),
+    ("MFU", "best.mfu", units.percent, None),
+    ("first token", "latency.ttft_s", units.duration, None),
+    ("per token", "latency.tpot_s", units.duration, None),
+    ("output tok/s", "throughput.output_tokens_per_s", units.count, None),
+    ("requests/s", "throughput.requests_per_s", lambda value: f"{value:.2f}", None),
+    ("run", "run.hours", _hours, ("run.low_hours", "run.high_hours")),
+    ("run", "hours", _hours, ("low_hours", "high_hours")),
+    ("cost", "usd", units.usd, ("low_usd", "high_usd")),
+    ("per 1M tokens", "usd_per_million_tokens", units.usd, None),
+    ("energy", "kwh", lambda value: f"{value:,.0f} kWh", None),
+    ("CO2", "co2_kg", lambda value: f"{value:,.0f} kg", None),
+)
+FIGURE_LABELS = tuple(dict.fromkeys(label for label, *_ in _FIGURES))
+
+
+def fold(overview: Overview, result: Data) -> Overview:
+    """The overview after one more tool result. Figures of another plan go; a result without a plan changes nothing."""
+    plan = result.get("plan")
+    if not isinstance(plan, Mapping):
+        return overview
+    if overview.plan is None or _subject(plan) != _subject(overview.plan):
+        overview = Overview()
+    memory = result.get("memory")
+    return replace(
+        overview,
+        plan=plan,
+        memory=memory if isinstance(memory, Mapping) else overview.memory,
+        headroom_bytes=_number(_at(result, "headroom_bytes"), overview.headroom_bytes),
+        figures={**overview.figures, **_figures(result)},
+        bottleneck=result.get("bottleneck") or overview.bottleneck,
+    )
+
+
+def plan_lines(plan: Data) -> list[tuple[str, str]]:
+    """The plan in a few labelled lines."""
+    workload, cluster = plan.get("workload") or {}, plan.get("cluster") or {}
+    layout, goal = plan.get("layout") or {}, plan.get("goal") or {}
+    model = plan.get("model")
+    lines = [("model", one_line(model) if isinstance(model, str) else "given as a configuration")]
+    if workload.get("kind") == "inference":
+        lines.append(("serving", _words(workload, "engine", "weight_dtype", "scenario")))
+        lines.append(("requests", _named(workload, "input_len", "output_len", "concurrency", "request_rate")))
+    else:
+        lines.append(("training", _words(workload, "stage", "method", "precision", "optimizer", "framework")))
+        lines.append(("batch", _named(workload, "seq_len", "micro_batch", "global_batch")))
+        if workload.get("dataset_tokens"):
+            lines.append(("data", f"{units.count(workload['dataset_tokens'])} tokens × {workload.get('epochs', 1):g}"))
+    if cluster.get("accelerator"):
+        lines.append(("cluster", one_line(f"{cluster.get('count') or '?'} × {cluster['accelerator']}")))
+    lines.append(("layout", _layout(layout)))
+    lines.append(("goal", _named(goal, "objective", "deadline_h", "budget_usd", "provider")))
+    return [(label, text) for label, text in lines if text]
+
+
+def _layout(layout: Data) -> str:
+    sizes = [f"{name}{layout[name]}" for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "dp") if _matters(layout, name)]
+    rest = [f"ZeRO-{layout['zero_stage']}"] if layout.get("zero_stage") else []
+    if layout.get("recompute") not in (None, "none"):
+        rest.append(f"recompute {layout['recompute']}")
+    if layout.get("offload") not in (None, "none"):
+        rest.append(f"offload {layout['offload']}")
+    return one_line(" ".join(sizes + rest))
+
+
+def _matters(layout: Data, name: str) -> bool:
+    """Sizes of one say nothing, but for those that everybody looks for first."""
+    value = layout.get(name)
+    return value is not None and (value != 1 or name in ("tp", "pp", "dp"))
+
+
+def _words(section: Data, *names: str) -> str:
+    return one_line(" ".join(str(section[name]) for name in names if section.get(name) not in (None, "auto")))
+
+
+def _named(section: Data, *names: str) -> str:
+    return one_line(" ".join(f"{name}={_plain(section[name])}" for name in names if section.get(name) is not None))
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _figures(result: Data) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for label, path, write, ends in _FIGURES:
+        value = _at(result, path)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        low, high = (_at(result, end) for end in ends) if ends else (None, None)
+        found[label] = write(value)
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            found[label] += f" ({write(low)} – {write(high)})"
+    return found
+
+
+def _subject(plan: Data) -> tuple[Any, ...]:
+    """What the figures depend on; the name and the goal change none of them."""
+    return tuple(plan.get(section) for section in ("model", "workload", "cluster", "layout"))
+
+
+def _at(data: Any, path: str) -> Any:
+    for key in path.split("."):
+        if not isinstance(data, Mapping):
+            return None
+        data = data.get(key)
+    return data
+
+
+def _number(value: Any, otherwise: float | None) -> float | None:
+    return value if isinstance(value, int | float) else otherwise

@@ -1,0 +1,1 @@
+"""The app's widgets, one a file; how they look is in app.tcss."""

@@ -1,0 +1,37 @@
+"""Labelled values, one under the other; a value too long for the width goes on under itself."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import ClassVar
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.widget import Widget
+
+
+class Rows(Widget):
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--label"}
+
+    rows: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
+
+    def render(self) -> Content:
+        style = self.get_visual_style("rows--label", partial=True)
+        lines = self._lines(self.content_size.width)
+        return Content("\n").join(Content.assemble((label, style), value) for label, value in lines)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._lines(width))
+
+    def _lines(self, width: int) -> list[tuple[str, str]]:
+        indent = max((len(label) for label, _ in self.rows), default=0) + 1
+        return [
+            ((label if first else "").ljust(indent), text)
+            for label, value in self.rows
+            for first, text in _firsts(textwrap.wrap(value, max(width - indent, 8)) or [""])
+        ]
+
+
+def _firsts(lines: list[str]) -> list[tuple[bool, str]]:
+    return [(i == 0, line) for i, line in enumerate(lines)]
