@@ -14,7 +14,7 @@ from estimator.activations import micro_batch_tokens
 from estimator.architecture import Block
 from estimator.job import Job
 from estimator.layouts import RECOMPUTE, Layouts
-from estimator.stages import Floats, lora_targets, shard
+from estimator.stages import Floats, lora_targets, shard, sum_of
 
 # Backward of attention runs five matmuls where forward runs two (Dao 2023, FlashAttention-2, section 3.1).
 _ATTENTION_BACKWARD = 2.5
@@ -206,7 +206,7 @@ def _dequantise(job: Job, block: Block, layouts: Layouts) -> Floats:
     """NF4 weights are unpacked to 16 bits before each use: half a byte read, two written, two read again."""
     if not job.quantised:
         return np.zeros(len(layouts))
-    parameters = np.sum([matrix.parameters / shard(matrix, layouts) for matrix in block.matrices], axis=0)
+    parameters = sum_of(matrix.parameters / shard(matrix, layouts) for matrix in block.matrices)
     return memory_time(job, (0.5 + 2.0 + 2.0) * parameters, 2.0 * len(block.matrices))
 
 

@@ -99,16 +99,22 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
     }
     if accelerator.vendor in by_vendor and accelerator.family != "CPU":
         return [by_vendor[accelerator.vendor]]
+    layout, training = plan.layout, plan.training
+    if count == 1 and (layout.zero_stage or layout.offload in ("optimizer", "params")):
+        return [("deepspeed", "ZeRO or offloading to host memory is asked for")]
     if count == 1:
         return [("hf-trainer", "the usual choice on one device")]
-    layout, training = plan.layout, plan.training
+    # Megatron shards optimizer states and no more.
+    sharded = (layout.zero_stage or 0) >= 2 or layout.offload == "params"
     split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
+    if split and sharded:
+        return [("torchtitan", "it joins sharded weights with the other parallelism that is asked for")]
     if split:
         return [(megatron, "tensor, pipeline, context or expert parallelism is asked for")]
-    if training.stage == "pretrain":
+    if training.stage == "pretrain" and not sharded:
         return [(megatron, "pretraining on several devices usually runs on it")]
     usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
-    if training.method in ("full", "lora", "dora") and layout.zero_stage in (None, 0, 1):
+    if training.method in ("full", "lora", "dora") and not sharded:
         return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
     return [usual]

@@ -19,6 +19,7 @@ from estimator.stages import (
     adapter_parameters,
     block_parameters,
     stage_shape,
+    sum_of,
 )
 
 COMPONENTS = (
@@ -100,7 +101,7 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
         "framework_and_context": context,
         "allocator_slack": job.calibration.slack * np.where(at_step, states["step"], passes),
     }
-    return Memory(components, np.sum(list(components.values()), axis=0), at_step)
+    return Memory(components, sum_of(components.values()), at_step)
 
 
 def _world(layouts: Layouts) -> np.ndarray:

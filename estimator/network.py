@@ -46,7 +46,9 @@ def group(job: Job, size: np.ndarray, stride: np.ndarray) -> Group:
     scaleout = share * inside
     crosses = size > inside
     bandwidth = np.where(crosses, np.minimum(np.where(inside > 1, scaleup, np.inf), scaleout), scaleup)
-    hops = np.where(crosses, np.log2(np.maximum(2.0, size / inside)) * machine.network.latency_s, 0.0)
+    # A tree over the domains is as deep as their number needs binary digits.
+    _, depth = np.frexp(np.maximum(1.0, size / inside - 1.0))
+    hops = np.where(crosses, depth * machine.network.latency_s, 0.0)
     return Group(size, inside, bandwidth, hops + device.scaleup_latency_s)
 
 

@@ -74,16 +74,16 @@ class Training(Part):
         default_factory=lambda: Lora.model_validate({}), description="Adapter settings of lora, qlora, dora and pissa."
     )
     precision: Precision = Field("bf16", description="Compute precision of the matmuls.")
-    optimizer: Optimizer = "adamw"
+    optimizer: Optimizer = Field("adamw", description="Optimizer of the trained weights.")
     seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
     packing: bool = Field(True, description="Short samples are packed to full sequences.")
     micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
     global_batch: int | None = Field(None, ge=1, le=100_000_000, description="Sequences per optimizer step.")
-    attention: Literal["flash", "eager", "sdpa", "flash3"] = "flash"
+    attention: Literal["flash", "eager", "sdpa", "flash3"] = Field("flash", description="Attention kernel.")
     fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
-    compile: bool = False
+    compile: bool = Field(False, description="torch.compile (XLA always compiles).")
     dataset_tokens: Amount | None = Field(None, gt=0, le=1e18, description="Tokens in the data set, e.g. 1B.")
-    epochs: float = Field(1, gt=0, le=1e6)
+    epochs: float = Field(1, gt=0, le=1e6, description="Passes over the data set.")
 
 
 class Inference(Part):
@@ -112,7 +112,9 @@ class Layout(Part):
     sequence_parallel: bool | None = Field(None, description="Megatron sequence parallelism within the tp group.")
     pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size.")
     vpp: int | None = Field(None, ge=1, le=256, description="Virtual pipeline stages per device (interleaving).")
-    schedule: Literal["1f1b", "interleaved", "zero-bubble", "gpipe", "dualpipe"] | None = None
+    schedule: Literal["1f1b", "interleaved", "zero-bubble", "gpipe", "dualpipe"] | None = Field(
+        None, description="Order of forward and backward passes in the pipeline."
+    )
     cp: int | None = Field(None, ge=1, le=4096, description="Context parallel size.")
     ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size.")
     etp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size inside experts.")

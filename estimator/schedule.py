@@ -11,7 +11,7 @@ from estimator.compute import BlockTime, block_mode_share, block_time, head_time
 from estimator.job import Job
 from estimator.layouts import SCHEDULES, Layouts
 from estimator.network import Group, Groups, all_gather, all_reduce, all_to_all, place, send
-from estimator.stages import Floats, adapter_parameters, block_parameters, stage_shape
+from estimator.stages import Floats, adapter_parameters, block_parameters, stage_shape, sum_of
 
 COMPONENTS = (
     "forward",
@@ -32,9 +32,6 @@ COMPONENTS = (
 # ZB-H1); DualPipe halves what interleaving leaves (DeepSeek-V3 report, table 2).
 _ZERO_BUBBLE_LEFT = 1.0 / 3
 _DUALPIPE_LEFT = 0.5
-
-# The power of the smooth maximum of device and host time.
-_HOST_SHARPNESS = 4.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     components["data_parallel"] = _data_parallel(job, layouts, groups, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, _trained_share(job, layouts))
     components["host"] = components["host"] + job.calibration.framework.step_host_s
-    seconds = np.sum([components[name] for name in COMPONENTS], axis=0)
+    seconds = sum_of(components[name] for name in COMPONENTS)
     nodes = max(1, job.machine.nodes)
     slack = job.calibration.framework.straggler * np.log2(nodes)
     components["stragglers"] = seconds * slack
@@ -82,7 +79,7 @@ _MICRO = ("forward", "backward", "recompute", "extra_models", "tensor_parallel",
 
 
 def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
-    return np.sum([stage[name] for name in (*_MICRO, "host")], axis=0)
+    return sum_of(stage[name] for name in (*_MICRO, "host"))
 
 
 def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], stage: np.ndarray) -> dict[str, Floats]:
@@ -121,9 +118,11 @@ def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], 
 def _wait(device: Floats, host: Floats) -> Floats:
     """How long a device waits for a host that needs `host` seconds to launch work of `device` seconds.
 
-    The larger of the two decides; where they are close, both do, as some layers wait and others do not.
+    The larger of the two decides; where they are close, both do, as some layers wait and others do not (the fourth root
+    of the sum of fourth powers, by square roots, which round alike for one entry and for many).
     """
-    return device * ((1.0 + (host / device) ** _HOST_SHARPNESS) ** (1.0 / _HOST_SHARPNESS) - 1.0)
+    square = (host / device) * (host / device)
+    return device * (np.sqrt(np.sqrt(1.0 + square * square)) - 1.0)
 
 
 def _extra_models(job: Job, stage: dict[str, Floats]) -> Floats:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ class StageShape:
 
     @property
     def layer_count(self) -> Floats:
-        return np.sum(self.layers, axis=0)
+        return sum_of(self.layers)
 
 
 def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> StageShape:
@@ -44,6 +46,11 @@ def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> St
         has_embedding=(stage == 0).astype(np.float64),
         has_head=(stage == layouts.pp - 1).astype(np.float64),
     )
+
+
+def sum_of(parts: Iterable[Floats]) -> Floats:
+    """The sum of arrays, term by term: np.sum groups the terms of a single entry otherwise than those of many."""
+    return reduce(np.add, parts)
 
 
 def shard(matrix: Matrix, layouts: Layouts) -> Floats:

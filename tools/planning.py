@@ -95,8 +95,11 @@ def planned(plan: Plan, *, every_framework: bool = False) -> Planned:
     for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
         if best.fits and not every_framework:
             break
-        job = look_up(plan, choice)
-        other = _choose(job, candidates(job))
+        try:
+            job = look_up(plan, choice)
+            other = _choose(job, candidates(job))
+        except PlanError:
+            continue
         if other.fits and (not best.fits or other.score < best.score):
             best = other
     return best

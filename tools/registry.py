@@ -74,10 +74,11 @@ def tool(*, title: str, read_only: bool) -> Callable[[Callable[[Request], Respon
 
 
 def registry() -> dict[str, Tool]:
-    """All tools by name, in a fixed order."""
+    """All tools by name: module by module as listed above, and as defined within each."""
     for module in _MODULES:
         importlib.import_module(module)
-    return _tools
+    places = {module: place for place, module in enumerate(_MODULES)}
+    return dict(sorted(_tools.items(), key=lambda item: places.get(item[1].function.__module__, len(places))))
 
 
 def find(name: str) -> Tool:
