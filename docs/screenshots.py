@@ -7,9 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-QUESTION = (
-    "Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost?"
-)
+QUESTION = "Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost?"
 SIZE = (150, 46)
 PICTURE = Path(__file__).parent / "app.svg"
 

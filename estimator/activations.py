@@ -34,7 +34,9 @@ def _norm(architecture: Architecture, eager: bool, kept_input: float) -> float:
 
 
 def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
-    """Elements per token that one block saves: (whole on every tensor rank, split by tp, split by etp).
+    """Elements per token that one block saves: (whole on every tensor rank, split by tp, of the routed experts).
+
+    Experts' part is split by tp as well, whatever etp is: fewer ranks share a token's experts, or more share its width.
 
     Attention's fp32 statistics count as two elements per head. With sequence parallelism the first part is split too.
     """

@@ -100,7 +100,8 @@ def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], 
         repeated = 1.0 + np.where(time.recompute > 0.5 * time.forward, 0.5, 0.0)
         out["tensor_parallel"] = out["tensor_parallel"] + count * comm["tensor"] * repeated * (1.0 - hidden)
         out["expert_parallel"] = out["expert_parallel"] + count * comm["expert"] * repeated * (1.0 - hidden)
-        ring = np.maximum(0.0, comm["context"] - time.attention_forward - time.attention_backward)
+        attention = (time.attention_forward + time.attention_backward) * factors.compute
+        ring = np.maximum(0.0, comm["context"] - attention)
         out["context_parallel"] = out["context_parallel"] + count * ring
         host = factors.host_s * (3.0 + np.where(time.recompute > 0, 1.0, 0.0))
         out["host"] = out["host"] + count * _wait(compute * factors.compute, host)
@@ -243,9 +244,10 @@ def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime]) -> tuple[Floats, 
     """
     _, _, head = head_time(job, layouts)
     forward, again = np.zeros(len(layouts)), np.zeros(len(layouts))
-    for kind in job.architecture.pattern:
-        forward = forward + blocks[kind].forward_flop
-        again = again + blocks[kind].recompute_flop
+    for kind, block in enumerate(blocks):
+        count = job.architecture.pattern.count(kind)
+        forward = forward + count * block.forward_flop
+        again = again + count * block.recompute_flop
     passes = 2.0 if job.uses_adapters else 1.0 + 2.0 * job.trained_layer_share
     per_micro = (forward + head) / layouts.pp
     m = layouts.grad_accum

@@ -76,6 +76,10 @@ def check_given(job: Job) -> None:
     if layout.offload and layout.offload != "none" and layout.offload not in job.framework.offloads:
         valid = ["none", *job.framework.offloads]
         raise PlanError("layout.offload", f"{job.framework.name} cannot offload {layout.offload}", valid)
+    if layout.recompute == "selective" and job.framework.selective == "none":
+        raise PlanError(
+            "layout.recompute", f"{job.framework.name} has no selective recompute", ["none", "full", "block:N"]
+        )
     if layout.cp and layout.cp > 1 and job.seq_len % (2 * layout.cp):
         # Causal load balance gives every rank two chunks (Megatron-core, get_batch_on_this_cp_rank).
         valid = [cp for cp in divisors(count) if job.seq_len % (2 * cp) == 0 or cp == 1]

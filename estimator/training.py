@@ -124,6 +124,11 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
     domain = max(job.machine.per_node, min(accelerator.scaleup_domain, job.machine.count))
     if layouts.tp[index] > domain:
         found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
+    if job.machine.count % job.machine.per_node:
+        found.append(
+            f"{job.machine.count} devices do not fill {job.machine.nodes} nodes of {job.machine.per_node}: "
+            "the last node is partly used"
+        )
     if job.seq_len > job.architecture.context > 0:
         found.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
     if job.peak_flops and training.precision in ("fp8", "mxfp8", "nvfp4"):

@@ -187,13 +187,19 @@ def evidence_of(planned: Planned) -> list[Evidence]:
     return [
         Evidence(
             figure="time",
-            basis=f"{device.family} devices: {device.source}; {framework.framework}: {framework.source}",
-            runs=device.runs + framework.runs,
+            basis=f"factors of {device.family} devices ({device.source})",
+            runs=device.runs,
+            spread=calibration.time_spread,
+        ),
+        Evidence(
+            figure="time",
+            basis=f"factors of {framework.framework} ({framework.source})",
+            runs=framework.runs,
             spread=calibration.time_spread,
         ),
         Evidence(
             figure="memory",
-            basis=f"{framework.framework}: {framework.source}",
+            basis=f"spread of {framework.framework} ({framework.source})",
             runs=framework.memory_runs,
             spread=calibration.memory_spread,
         ),

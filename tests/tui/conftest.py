@@ -24,6 +24,7 @@ SESSIONS = [
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """agent.session, replaced by one whose sessions follow a script; `opened` and `asked` tell how it was used."""
+    monkeypatch.setenv("COLUMNS", "120")
     fake: Any = ModuleType("agent.session")
     fake.opened, fake.asked = [], []
 

@@ -1,0 +1,157 @@
+"""How fast Shardwise answers: one estimate, a search over thousands of devices, and layouts per second as they grow.
+
+    python benchmarks/speed.py [--quick] [--profile] [--json]
+
+Times are the best of several runs of this process on one core (NumPy's threads play no part: there are no large matrix
+products). --profile adds the functions in which a large batch spends its time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import io
+import json
+import pstats
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from estimator.job import Job
+from estimator.plan import Plan
+from estimator.search import candidates, objective_order
+from estimator.training import estimate
+from knowledge.jobs import job as look_up
+from tools import call
+
+ONE = {
+    "model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed",
+    "zero_stage": 3, "micro_batch": 1, "recompute": "none", "offload": "none",
+}  # fmt: skip
+SEARCHES: dict[str, dict[str, Any]] = {
+    "Llama-3.1-405B on 16384 H100": {
+        "model": "meta-llama/Llama-3.1-405B",
+        "workload": {"framework": "megatron-lm", "stage": "pretrain", "seq_len": 8192, "global_batch": 2048},
+        "cluster": {"accelerator": "h100-sxm", "count": 16384},
+    },
+    "DeepSeek-V3 on 2048 H100": {
+        "model": "deepseek-ai/DeepSeek-V3",
+        "workload": {"framework": "megatron-lm", "stage": "pretrain", "seq_len": 4096, "global_batch": 15360},
+        "cluster": {"accelerator": "h100-sxm", "count": 2048},
+    },
+}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+
+
+def best_s(function: Callable[[], object], runs: int) -> float:
+    """Seconds of the fastest of `runs` calls."""
+    times = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def command_s(*words: str, runs: int = 5) -> float:
+    """Wall time of a command in a process of its own, the interpreter's start included."""
+    code = f"from tui.cli import main; raise SystemExit(main({list(words)!r}))"
+    return best_s(lambda: subprocess.run([sys.executable, "-c", code], capture_output=True, check=True), runs)
+
+
+def peak_rss_mib() -> float:
+    """The most memory this process ever held (Linux counts in KiB, macOS in bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def answers() -> dict[str, float]:
+    """Seconds of single answers: in this process once it is warm, and as commands."""
+    call("estimate_training", ONE)
+    return {
+        "estimate_training, warm": best_s(lambda: call("estimate_training", ONE), 20),
+        "check_fit, warm": best_s(lambda: call("check_fit", ONE), 5),
+        "shardwise --help": command_s("--help"),
+        "shardwise call estimate_training": command_s("call", "estimate_training", json.dumps(ONE), runs=3),
+    }
+
+
+def search_rows() -> list[dict[str, Any]]:
+    """One row a search: enumeration, estimate and ordering apart, and layouts per second in all."""
+    rows = []
+    for name, plan in SEARCHES.items():
+        job = look_up(Plan.parse(plan))
+        layouts = candidates(job)
+        estimates = estimate(job, layouts)
+        parts = {
+            "enumerate_s": best_s(lambda job=job: candidates(job), 3),
+            "estimate_s": best_s(lambda job=job, layouts=layouts: estimate(job, layouts), 3),
+            "order_s": best_s(lambda estimates=estimates: objective_order(estimates), 3),
+        }
+        total = sum(parts.values())
+        rows.append({"search": name, "layouts": len(layouts), **parts, "layouts_per_s": len(layouts) / total})
+    return rows
+
+
+def scaling_rows(job: Job, sizes: tuple[int, ...]) -> list[dict[str, float]]:
+    """Layouts per second of batches of growing size: the candidates of `job`, repeated."""
+    layouts = candidates(job)
+    rows = []
+    for size in sizes:
+        batch = layouts.take(np.resize(np.arange(len(layouts)), size))
+        seconds = best_s(lambda batch=batch: estimate(job, batch), 3 if size < 1_000_000 else 1)
+        rows.append(
+            {"layouts": size, "seconds": seconds, "layouts_per_s": size / seconds, "peak_rss_mib": peak_rss_mib()}
+        )
+    return rows
+
+
+def profile(job: Job, size: int) -> str:
+    """The functions that one large batch spends most of its time in."""
+    layouts = candidates(job)
+    batch = layouts.take(np.resize(np.arange(len(layouts)), size))
+    profiler = cProfile.Profile()
+    profiler.runcall(estimate, job, batch)
+    text = io.StringIO()
+    pstats.Stats(profiler, stream=text).sort_stats("tottime").print_stats(12)
+    return text.getvalue()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="How fast Shardwise answers.")
+    parser.add_argument("--quick", action="store_true", help="batches of at most 10,000 layouts")
+    parser.add_argument("--profile", action="store_true", help="where a batch of 100,000 layouts spends its time")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    chosen = parser.parse_args(arguments)
+    sizes = tuple(size for size in SIZES if size <= 10_000 or not chosen.quick)
+    single = answers()
+    searches = search_rows()
+    dense, experts = (look_up(Plan.parse(plan)) for plan in SEARCHES.values())
+    scaling = {"dense": scaling_rows(dense, sizes), "mixture of experts": scaling_rows(experts, sizes)}
+    if chosen.json:
+        print(json.dumps({"seconds": single, "searches": searches, "scaling": scaling}, indent=2))
+        return 0
+    for name, seconds in single.items():
+        print(f"{name:<36}{1000 * seconds:10.1f} ms")
+    print(f"\n{'search':<32}{'layouts':>9}{'enumerate':>12}{'estimate':>12}{'order':>12}{'layouts/s':>12}")
+    for row in searches:
+        parts = "".join(f"{1000 * row[key]:9.1f} ms" for key in ("enumerate_s", "estimate_s", "order_s"))
+        print(f"{row['search']:<32}{row['layouts']:>9,}{parts}{row['layouts_per_s']:>12,.0f}")
+    for name, rows in scaling.items():
+        print(f"\n{name:<32}{'layouts':>9}{'seconds':>12}{'layouts/s':>12}{'peak MiB':>12}")
+        for row in rows:
+            print(f"{'':<32}{row['layouts']:>9,}{row['seconds']:>12.3f}", end="")
+            print(f"{row['layouts_per_s']:>12,.0f}{row['peak_rss_mib']:>12,.0f}")
+    if chosen.profile:
+        for name, job in (("dense", dense), ("mixture of experts", experts)):
+            print(f"\n{name}\n{profile(job, 100_000)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+"""Step time: better hardware never slows a step, less work never takes longer, and the parts are the whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from estimator_jobs import MODELS, estimate_of, make_job, open_job, with_accelerator, with_layout, with_network
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.job import Job
+from estimator.layouts import RECOMPUTE, SCHEDULES
+from estimator.schedule import COMPONENTS, step_time
+from estimator.search import candidates
+from estimator.training import Estimates, bottleneck, estimate, warnings
+
+SHAPES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("megatron-lm", {}),
+    ("megatron-lm", {"model": "deepseek-ai/DeepSeek-V3"}),
+    ("megatron-lm", {"workload_seq_len": 32768}),
+    ("torchtitan", {"model": "mistralai/Mixtral-8x7B-v0.1"}),
+    ("deepspeed", {"workload_method": "qlora"}),
+    ("fsdp2", {"model": "Qwen/Qwen2.5-7B", "workload_stage": "dpo"}),
+    ("maxtext", {"workload_seq_len": 32768, "cluster_accelerator": "tpu-v5p"}),
+    ("pytorch", {"cluster_accelerator": "a100-pcie-80gb"}),
+)
+JOBS = [open_job(workload_framework=name, workload_global_batch=64, **more) for name, more in SHAPES]
+LAYOUTS = [candidates(job) for job in JOBS]
+ALLOWED = 1 + 1e-9
+
+
+def seconds(which: int, job: Job) -> np.ndarray:
+    return step_time(job, LAYOUTS[which]).seconds
+
+
+@pytest.mark.parametrize("which", range(len(JOBS)))
+def test_components_sum_to_the_step_and_are_finite(which: int) -> None:
+    step = step_time(JOBS[which], LAYOUTS[which])
+    assert set(step.components) == set(COMPONENTS)
+    for name, values in step.components.items():
+        assert np.isfinite(values).all(), name
+        assert (values >= 0).all(), name
+    np.testing.assert_allclose(sum(step.components.values()), step.seconds, rtol=1e-9)
+    assert (step.seconds > 0).all()
+    assert (step.hardware_flop >= step.model_flop).all()
+    assert (step.model_flop > 0).all()
+
+
+@pytest.mark.parametrize("which", range(len(JOBS)))
+def test_nothing_runs_faster_than_the_peak(which: int) -> None:
+    found = estimate(JOBS[which], LAYOUTS[which])
+    assert (found.hfu < 1).all()
+    assert (found.mfu <= found.hfu).all()
+
+
+@given(st.integers(0, len(JOBS) - 1), st.floats(1.0, 16.0))
+def test_a_faster_network_never_slows_a_step(which: int, times: float) -> None:
+    job = JOBS[which]
+    network = job.machine.network
+    better = with_network(
+        job, bandwidth_per_node=network.bandwidth_per_node * times, latency_s=network.latency_s / times
+    )
+    assert (seconds(which, better) <= seconds(which, job) * ALLOWED).all()
+
+
+@given(st.integers(0, len(JOBS) - 1), st.floats(1.0, 16.0))
+def test_a_faster_link_never_slows_a_step(which: int, times: float) -> None:
+    job = JOBS[which]
+    device = job.machine.accelerator
+    better = with_accelerator(
+        job, scaleup_bandwidth=device.scaleup_bandwidth * times, peer_bandwidth=device.peer_bandwidth * times
+    )
+    assert (seconds(which, better) <= seconds(which, job) * ALLOWED).all()
+
+
+@given(st.integers(0, len(JOBS) - 1), st.floats(1.0, 16.0))
+def test_more_memory_bandwidth_never_slows_a_step(which: int, times: float) -> None:
+    job = JOBS[which]
+    better = with_accelerator(job, memory_bandwidth=job.machine.accelerator.memory_bandwidth * times)
+    assert (seconds(which, better) <= seconds(which, job) * ALLOWED).all()
+
+
+@given(st.integers(0, len(JOBS) - 1), st.floats(1.0, 16.0))
+def test_a_higher_peak_never_slows_a_step(which: int, times: float) -> None:
+    job = JOBS[which]
+    peaks = {kind: rate * times for kind, rate in job.machine.accelerator.peak_flops.items()}
+    better = with_accelerator(job, peak_flops=peaks)
+    assert (seconds(which, better) <= seconds(which, job) * ALLOWED).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_adapters_are_faster_than_full_training(model: str) -> None:
+    device = {"cluster.count": 8, "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3}}
+    full, lora = (
+        estimate_of(device | {"model": model, "workload": {"framework": "deepspeed", "method": method}})
+        for method in ("full", "lora")
+    )
+    assert lora.step.seconds[0] < full.step.seconds[0]
+    assert lora.step.model_flop[0] < full.step.model_flop[0]
+
+
+@pytest.mark.parametrize("name", ["megatron-lm", "torchtitan", "deepspeed"])
+@pytest.mark.parametrize("model", MODELS)
+def test_recomputing_costs_time(name: str, model: str) -> None:
+    job = open_job(model=model, workload_framework=name, workload_global_batch=64)
+    one = with_layout(candidates(job).take(np.array([0])), tp=1, pp=1, cp=1, recompute_layers=0)
+    none, selective, full = (
+        step_time(job, with_layout(one, recompute=RECOMPUTE.index(mode))) for mode in ("none", "selective", "full")
+    )
+    assert none.seconds[0] <= selective.seconds[0] < full.seconds[0]
+    assert none.model_flop[0] == full.model_flop[0]
+    assert full.hardware_flop[0] > none.hardware_flop[0]
+    # Forward once more on top of forward and backward: a third, the head and the look-up aside.
+    assert 1.2 < full.hardware_flop[0] / none.hardware_flop[0] < 1.34
+
+
+def test_fewer_bits_are_faster_as_far_as_the_device_has_them() -> None:
+    layout = {"tp": 1, "pp": 1, "dp": 16}
+    kinds = ("fp32", "tf32", "bf16", "fp8")
+    times = [float(estimate_of({"layout": layout, "workload.precision": kind}).step.seconds[0]) for kind in kinds]
+    assert times[0] > times[1] > times[2] > times[3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "read", "kept", "rate"),
+    [
+        ("fp32", 4, 4, "fp32"),
+        ("tf32", 4, 4, "tf32"),
+        ("bf16", 2, 2, "bf16"),
+        ("fp8", 1, 2, "fp8"),
+        ("mxfp8", 1, 2, "fp8"),
+    ],
+)
+def test_a_precision_is_a_width_and_a_rate(kind: str, read: float, kept: int, rate: str) -> None:
+    job = make_job({"workload.precision": kind})
+    assert job.compute_bytes == read
+    assert job.activation_bytes == kept
+    assert job.peak_flops == job.machine.accelerator.peak_flops[rate]
+
+
+def test_block_recompute_costs_in_proportion_to_its_layers() -> None:
+    job = make_job({"layout.pp": 1, "layout.dp": 8})
+    one = candidates(job)
+    times = []
+    for layers in (0, 8, 16, 32):
+        mode = RECOMPUTE.index("block")
+        times.append(step_time(job, with_layout(one, recompute=mode, recompute_layers=layers)).seconds[0])
+    assert times == sorted(times)
+    assert times[2] - times[0] == pytest.approx(2 * (times[1] - times[0]), rel=0.05)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_model_flop_are_six_per_active_matmul_parameter_and_token(model: str) -> None:
+    """PaLM, appendix B: 6 N per token and the attention's; N without embedding look-ups."""
+    job = make_job({"model": model, "workload.seq_len": 128, "layout": {"tp": 1, "pp": 1, "dp": 16}})
+    found = estimate(job, candidates(job))
+    model_of = job.architecture
+    head = model_of.vocab * model_of.hidden
+    matmul = model_of.active_parameters - model_of.embedding_parameters - model_of.head_parameters
+    expected = 6 * (matmul - model_of.position_parameters + head) * job.tokens_per_step
+    assert found.step.model_flop[0] * 16 == pytest.approx(expected, rel=0.06)
+
+
+def test_twice_the_devices_take_half_the_flop_each() -> None:
+    few = estimate_of({"cluster.count": 16, "layout.dp": 4})
+    many = estimate_of({"cluster.count": 32, "layout.dp": 8})
+    assert many.step.model_flop[0] == pytest.approx(few.step.model_flop[0] / 2)
+    assert many.step.seconds[0] < few.step.seconds[0]
+
+
+def test_more_micro_batches_shrink_the_share_of_the_bubble() -> None:
+    shares = []
+    for batch in (16, 32, 64, 128):
+        step = estimate_of({"workload.global_batch": batch, "layout": {"tp": 1, "pp": 4, "dp": 4}}).step
+        shares.append(step.components["bubble"][0] / step.seconds[0])
+    assert shares == sorted(shares, reverse=True)
+    assert estimate_of({"layout": {"tp": 2, "pp": 1, "dp": 8}}).step.components["bubble"][0] == 0
+
+
+def test_the_bubble_of_1f1b_is_pp_minus_one_micro_batches() -> None:
+    def parts(batch: int) -> tuple[float, float]:
+        step = estimate_of({"layout": {"tp": 1, "pp": 4, "dp": 4}, "workload.global_batch": batch}).step
+        once = ("bubble", "data_parallel", "optimizer", "stragglers")
+        return float(step.components["bubble"][0]), float(
+            sum(v[0] for name, v in step.components.items() if name not in once)
+        )
+
+    (bubble, few), (same, many) = parts(64), parts(128)
+    one_micro_batch = (many - few) / 16
+    assert bubble == same == pytest.approx(3 * one_micro_batch)
+
+
+def test_interleaving_and_better_schedules_shrink_the_bubble() -> None:
+    job = make_job({"layout": {"tp": 1, "pp": 4, "dp": 4}})
+    one = candidates(job)
+
+    def bubble(schedule: str, vpp: int = 1) -> float:
+        layouts = with_layout(one, schedule=SCHEDULES.index(schedule), vpp=vpp)
+        return float(step_time(job, layouts).components["bubble"][0])
+
+    plain = bubble("1f1b")
+    assert bubble("gpipe") == plain
+    assert bubble("interleaved", 2) < plain
+    assert bubble("zero-bubble") < plain
+    assert bubble("dualpipe") < plain
+
+
+def test_a_pair_of_answers_is_two_sequences() -> None:
+    """DPO trains on a chosen and a rejected answer, and runs a frozen reference forward."""
+    base = {"layout": {"tp": 1, "pp": 1, "dp": 16, "zero_stage": 3}, "workload.framework": "deepspeed"}
+    sft, orpo, dpo = (estimate_of(base | {"workload.stage": stage}) for stage in ("sft", "orpo", "dpo"))
+    assert orpo.job.tokens_per_step == 2 * sft.job.tokens_per_step
+    assert sft.step.seconds[0] < orpo.step.seconds[0] < dpo.step.seconds[0]
+    assert sft.step.components["extra_models"][0] == 0 < dpo.step.components["extra_models"][0]
+
+
+def test_the_steps_of_a_run_cover_the_data() -> None:
+    job = make_job({"workload.dataset_tokens": "1B", "workload.epochs": 2})
+    assert job.steps is not None
+    assert job.steps * job.tokens_per_step >= 2e9 > (job.steps - 1) * job.tokens_per_step
+    assert make_job().steps is None
+
+
+def test_the_bottleneck_is_what_takes_most() -> None:
+    computing = estimate_of({"layout": {"tp": 1, "pp": 1, "dp": 16}})
+    assert bottleneck(computing.step, 0) == "compute"
+    slow = with_network(make_job({"layout": {"tp": 1, "pp": 1, "dp": 16}}), bandwidth_per_node=1e8)
+    waiting = estimate(slow, candidates(slow))
+    assert bottleneck(waiting.step, 0) == "data-parallel communication"
+
+
+def told(found: Estimates) -> str:
+    return "\n".join(warnings(found, 0))
+
+
+def test_warnings_say_what_to_know_before_trusting() -> None:
+    assert "does not fit safely" in told(estimate_of({"model": "meta-llama/Llama-3.1-70B"}))
+    assert "beyond the model's context of 1024" in told(estimate_of({"model": "gpt2", "workload.seq_len": 2048}))
+    assert "crosses the fast domain of 8 devices" in told(estimate_of({"layout": {"tp": 16, "pp": 1, "dp": 1}}))
+    a100 = {"cluster.accelerator": "a100-sxm-80gb", "workload.precision": "fp8"}
+    assert "has no fp8 matmuls" in told(estimate_of(a100))
+    grpo = {"workload.framework": "deepspeed", "workload.stage": "grpo", "layout": {"tp": 1, "pp": 1, "dp": 16}}
+    assert "generating samples" in told(estimate_of(grpo))
+    assert "no measured speed of nanotron" in told(estimate_of({"workload.framework": "nanotron"}))
+    v100 = {"cluster.accelerator": "v100-sxm-32gb", "workload.precision": "fp16"}
+    assert "no measured run on Volta" in told(estimate_of(v100))

@@ -1,0 +1,79 @@
+"""The wheel: everything that runs is in it, and the command works from it in another folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("agent", "estimator", "knowledge", "launchers", "measure", "tools", "tui")
+
+
+def run(*command: str | Path, cwd: Path, **env: str) -> str:
+    """What a command prints; its errors are shown when it fails."""
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=os.environ | env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=ROOT)
+    (built,) = folder.glob("shardwise-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel installed into a folder of its own; what it depends on stays where it is."""
+    target = tmp_path_factory.mktemp("installed")
+    command = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target, wheel)
+    run(*command, cwd=target)
+    return target
+
+
+def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert names == wanted
+    assert "knowledge/data/models.jsonl" in names
+    assert "knowledge/calibration.yaml" in names
+    assert "tui/app.tcss" in names
+
+
+def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        about = [name for name in archive.namelist() if ".dist-info/" in name]
+        texts = {name.rpartition("/")[2]: archive.read(name).decode() for name in about}
+    assert "shardwise = tui.cli:main" in texts["entry_points.txt"]
+    needed = [line for line in texts["METADATA"].splitlines() if line.startswith("Requires-Dist:")]
+    assert any("pydantic" in line for line in needed)
+    assert not any("pytest" in line and "extra ==" not in line for line in needed)
+    assert "Apache License" in texts["LICENSE"]
+
+
+def test_the_command_runs_from_the_wheel_in_another_folder(installed: Path, tmp_path: Path) -> None:
+    where = run(sys.executable, "-c", "import tools; print(tools.__file__)", cwd=tmp_path, PYTHONPATH=str(installed))
+    assert Path(where.strip()).is_relative_to(installed)
+    command = installed / "bin" / "shardwise"
+    said = run(sys.executable, command, "call", "describe_model", '{"model": "gpt2"}', cwd=tmp_path,
+               PYTHONPATH=str(installed))  # fmt: skip
+    assert json.loads(said)["parameters"] == 124_439_808
+    plan = json.dumps({"model": "gpt2", "accelerator": "h100-sxm", "folder": "runs/a"})
+    said = run(sys.executable, command, "call", "write_configs", plan, cwd=tmp_path, PYTHONPATH=str(installed))
+    for file in json.loads(said)["files"]:
+        assert (tmp_path / file["path"]).is_file()

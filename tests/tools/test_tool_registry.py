@@ -1,0 +1,101 @@
+"""The registry: what may be a tool, the order of the tools, and one error for an unknown name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from estimator.errors import PlanError
+from tools import call
+from tools.registry import find, registry, tool
+
+TOOLS = [
+    "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "estimate_cost",
+    "render_configs", "write_configs",
+]  # fmt: skip
+
+
+class Question(BaseModel):
+    word: str = "a"
+
+
+class Answer(BaseModel):
+    length: int
+
+
+def no_annotations(request):
+    """Documented."""
+    return Answer(length=len(request.word))
+
+
+def no_docstring(request: Question) -> Answer:
+    return Answer(length=len(request.word))
+
+
+def plain_result(request: Question) -> int:
+    """Documented."""
+    return len(request.word)
+
+
+def plain_argument(request: str) -> Answer:
+    """Documented."""
+    return Answer(length=len(request))
+
+
+def two_arguments(request: Question, again: Question) -> Answer:
+    """Documented."""
+    return Answer(length=len(request.word + again.word))
+
+
+def no_argument() -> Answer:
+    """Documented."""
+    return Answer(length=0)
+
+
+def estimate_training(request: Question) -> Answer:
+    """Documented."""
+    return Answer(length=len(request.word))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [no_annotations, no_docstring, plain_result, plain_argument, two_arguments, no_argument, estimate_training],
+)
+def test_what_cannot_be_a_tool_is_refused_where_it_is_defined(function: Callable[..., Any]) -> None:
+    before = set(registry())
+    with pytest.raises(TypeError, match=f"^tool {function.__name__}: "):
+        tool(title="A tool", read_only=True)(function)
+    assert set(registry()) == before
+
+
+def test_all_tools_are_there_in_a_fixed_order() -> None:
+    assert [name for name in registry() if name in TOOLS] == TOOLS
+    for name, entry in registry().items():
+        assert entry.name == name
+        assert entry.title
+        assert len(entry.description) > 40
+        assert "\n" not in entry.description
+        assert entry.read_only == (not name.startswith("write_"))
+        assert entry.request.model_json_schema()["additionalProperties"] is False, name
+        assert entry.response.model_json_schema(mode="serialization")["type"] == "object"
+
+
+def test_the_order_does_not_depend_on_who_imports_first() -> None:
+    code = "import tools.files, tools.decisions; from tools.registry import registry; print(*registry())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == list(registry())
+
+
+@pytest.mark.parametrize("name", ["estimate_trainig", "", "describe", "__class__"])
+def test_an_unknown_tool_lists_those_that_are(name: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        call(name, {})
+    assert caught.value.field == "tool"
+    assert set(TOOLS) <= set(caught.value.valid)
+    with pytest.raises(PlanError):
+        find(name)
