@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 
-class Assumption(BaseModel):
+class Result(BaseModel):
+    """Base of all results; the validator of each is built when it is first needed, as most runs need few."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Assumption(Result):
     field: str
     value: Any
     why: str
 
 
-class Evidence(BaseModel):
+class Evidence(Result):
     """What a figure rests on: the calibration factors used, where they were fitted, and how far off they are."""
 
     figure: str
@@ -22,14 +28,14 @@ class Evidence(BaseModel):
     spread: float = Field(description="Half width of the 80 % interval as a factor on the figure, e.g. 0.15.")
 
 
-class StageMemory(BaseModel):
+class StageMemory(Result):
     stage: int
     layers: int
     per_device_bytes: float
     components: dict[str, float]
 
 
-class MemoryEstimate(BaseModel):
+class MemoryEstimate(Result):
     per_device_bytes: float
     low_bytes: float
     high_bytes: float
@@ -42,14 +48,14 @@ class MemoryEstimate(BaseModel):
     peak: str = Field(description="When the peak is reached: forward_backward or optimizer_step.")
 
 
-class TimeEstimate(BaseModel):
+class TimeEstimate(Result):
     step_s: float
     low_s: float
     high_s: float
     components: dict[str, float]
 
 
-class Throughput(BaseModel):
+class Throughput(Result):
     tokens_per_s: float
     tokens_per_s_per_device: float
     samples_per_s: float
@@ -58,7 +64,7 @@ class Throughput(BaseModel):
     hfu: float
 
 
-class RunLength(BaseModel):
+class RunLength(Result):
     """The whole run, when the size of the data is known."""
 
     tokens: float
@@ -68,7 +74,7 @@ class RunLength(BaseModel):
     high_hours: float
 
 
-class LayoutChoice(BaseModel):
+class LayoutChoice(Result):
     framework: str
     layout: dict[str, Any]
     micro_batch: int
@@ -81,13 +87,13 @@ class LayoutChoice(BaseModel):
     summary: str
 
 
-class Rejected(BaseModel):
+class Rejected(Result):
     layout: dict[str, Any]
     rule: str
     summary: str
 
 
-class TrainingEstimate(BaseModel):
+class TrainingEstimate(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     memory: MemoryEstimate
@@ -101,7 +107,7 @@ class TrainingEstimate(BaseModel):
     evidence: list[Evidence]
 
 
-class Remedy(BaseModel):
+class Remedy(Result):
     patch: dict[str, Any]
     what: str
     per_device_bytes: float
@@ -109,7 +115,7 @@ class Remedy(BaseModel):
     slowdown: float = Field(description="Step time over the step time of the plan asked about; 1.1 is 10 % slower.")
 
 
-class FitCheck(BaseModel):
+class FitCheck(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     fits: bool
@@ -122,7 +128,7 @@ class FitCheck(BaseModel):
     evidence: list[Evidence]
 
 
-class BestParallelism(BaseModel):
+class BestParallelism(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     best: LayoutChoice
@@ -137,7 +143,7 @@ class BestParallelism(BaseModel):
     evidence: list[Evidence]
 
 
-class ProviderCost(BaseModel):
+class ProviderCost(Result):
     provider: str
     instance: str
     instances: int
@@ -149,7 +155,7 @@ class ProviderCost(BaseModel):
     source: str
 
 
-class CostEstimate(BaseModel):
+class CostEstimate(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     tokens: float
@@ -171,7 +177,7 @@ class CostEstimate(BaseModel):
     evidence: list[Evidence]
 
 
-class ModelDescription(BaseModel):
+class ModelDescription(Result):
     id: str
     family: str
     parameters: int
@@ -196,7 +202,7 @@ class ModelDescription(BaseModel):
     notes: list[str]
 
 
-class HardwareDescription(BaseModel):
+class HardwareDescription(Result):
     id: str
     name: str
     vendor: str
@@ -219,13 +225,13 @@ class HardwareDescription(BaseModel):
     notes: list[str]
 
 
-class RenderedFile(BaseModel):
+class RenderedFile(Result):
     path: str
     target: str
     text: str
 
 
-class RenderedConfigs(BaseModel):
+class RenderedConfigs(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     files: list[RenderedFile]
@@ -234,13 +240,13 @@ class RenderedConfigs(BaseModel):
     warnings: list[str]
 
 
-class WrittenFile(BaseModel):
+class WrittenFile(Result):
     path: str
     target: str
     bytes: int
 
 
-class WrittenConfigs(BaseModel):
+class WrittenConfigs(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     folder: str
