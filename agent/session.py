@@ -7,17 +7,16 @@ approval event the run waits, across processes if need be, for `resume`.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.imports import quick_imports
 from agent.screen import plain, plain_data
 from agent.store import check_exists, checkpoints, list_sessions, record_use
 from agent.wire import calls_of, turn_outcomes, turn_start
@@ -66,7 +65,7 @@ class Session:
     @cached_property
     def _graph(self) -> Any:
         """The compiled graph, without a checkpointer: that one is opened for each run."""
-        with _quick_imports():
+        with quick_imports():
             for name in _TRACING:
                 os.environ[name] = "false"
             from agent.graph import Surroundings, build
@@ -213,19 +212,6 @@ def _calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The tool calls of this turn in order."""
     turn = messages[max(turn_start(messages), 0) :]
     return [{"name": call.name, "arguments": call.arguments} for content in turn for call in calls_of(content)]
-
-
-@contextmanager
-def _quick_imports() -> Iterator[None]:
-    """Imports without the garbage collector, whose walks over the growing heap take a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-            gc.freeze()
 
 
 __all__ = ["Event", "ModelName", "Session", "ask", "list_sessions", "open_session"]

@@ -35,10 +35,12 @@ Opener = Callable[..., Any]
 
 def _load_opener() -> Opener:
     """agent.session.open_session, with all that its sessions import at their first turn already there."""
+    from agent.imports import quick_imports
     from agent.session import open_session
 
-    for name in ("langgraph.graph.state", "langgraph.checkpoint.sqlite.aio", "agent.offline.planner", "tools.registry"):
-        importlib.import_module(name)
+    with quick_imports():
+        for name in ("langgraph.checkpoint.sqlite.aio", "agent.offline.planner", "tools.registry"):
+            importlib.import_module(name)
     return open_session
 
 

@@ -1,0 +1,44 @@
+"""LangGraph is imported without what it does not use, and whoever wants the whole packages later still gets them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_langgraph_comes_without_its_http_client() -> None:
+    code = """
+import sys
+from agent.imports import quick_imports
+with quick_imports():
+    from langgraph.graph.state import StateGraph
+print([name for name in ("langgraph_sdk.client", "langsmith.types.run", "langsmith.types") if name in sys.modules])
+"""
+    assert run(code) == "[]"
+
+
+def test_the_whole_packages_can_be_imported_afterwards() -> None:
+    code = """
+from agent.imports import quick_imports
+with quick_imports():
+    pass
+import langgraph_sdk, langsmith.types
+print(callable(langgraph_sdk.get_client), langsmith.types.Run.__name__)
+"""
+    assert run(code) == "True Run"
+
+
+def test_a_langgraph_that_is_already_there_is_left_alone() -> None:
+    code = """
+import sys
+import langgraph.graph.state as before
+from agent.imports import quick_imports
+with quick_imports():
+    pass
+print(sys.modules["langgraph.graph.state"] is before, "langgraph_sdk.client" in sys.modules)
+"""
+    assert run(code) == "True True"
