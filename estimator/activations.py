@@ -63,12 +63,14 @@ def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
             split += (q + kv) * (per_norm - 1.0)
     elif block.mixer == "mla":
         q, out = block.heads * block.head_dim, block.heads * block.v_head_dim
+        hf = job.framework.hf_modules
         latent = block.kv_lora_rank + block.rope_head_dim
         q_latent = sum(m.outputs for m in block.matrices if m.name == "q_a_proj")
-        # q and k of every head, the up-projection's output (whose view v is), v and the output each with a contiguous
-        # copy, and the compressed latents with their norms (DeepseekV2Attention).
-        up = out + q - block.heads * block.rope_head_dim
-        split += 2 * q + up + 3 * out + 2 * block.heads
+        # q and k of every head, v and the output, and the compressed latents with their norms. Hugging Face's module
+        # also keeps the up-projection's output (whose view v is) and a copy of the output (DeepseekV2Attention).
+        split += 2 * q + 2 * out + 2 * block.heads
+        if hf:
+            split += out + q - block.heads * block.rope_head_dim + out
         whole += latent + block.kv_lora_rank * (per_norm - 1.0) + q_latent * per_norm
     elif block.mixer in ("mamba1", "mamba2", "linear_attention"):
         # Input, convolution output, gate, scan output and gated norm of the inner width (mamba_ssm's fused scan).
@@ -77,15 +79,19 @@ def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
         split += _feed(job, block.ffn_width, block.gated, eager)
     elif block.feed == "moe":
         width = block.top_k * block.expert_width
-        # Experts run as grouped matmuls on permuted tokens: the copies going in and coming out are kept as well.
-        if not block.gated:
-            expert += _feed(job, width, False, eager)
+        # Experts run as grouped matmuls on permuted tokens, whose copies are kept as well.
+        hf = job.framework.hf_modules
+        if not block.gated or not hf:
+            expert += _feed(job, width, block.gated, eager)
         elif architecture.activation == "swigluoai":
             # Two clamped halves, the scaled gate, its sigmoid, their product, up + 1 and the result (GptOssExperts).
             expert += 7.0 * width
         else:
             expert += (2.0 * job.gate_elements + 1.0 + kept) * width
-        whole += 2.0 * block.top_k * hidden + 2.0 * block.experts
+        # Megatron weighs the tokens inside the experts, so what comes out of them need not be kept
+        # (moe_permute_fusion).
+        copies = 2.0 if hf else kept
+        whole += copies * block.top_k * hidden + 2.0 * block.experts
         split += _feed(job, block.shared_width, block.gated, eager)
     return whole, split, expert
 

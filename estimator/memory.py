@@ -116,6 +116,13 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Fl
     trained_dense, trained_experts = _trained(job, layouts, shape, dense, experts)
     expert_copies = _world(layouts) / (layouts.pp * layouts.ep * layouts.etp)
     group = layouts.shard_group.astype(np.float64)
+    # A shard group of ZeRO-3 is a second copy of the weights, sharded within the group; all else stays sharded over
+    # everyone (ZeRO++, Wang et al. 2023, section 3.2). FSDP's hybrid sharding keeps everything within the group.
+    secondary = np.zeros(len(layouts))
+    if framework.live_parameters is not None:
+        everyone = (layouts.dp * layouts.cp).astype(np.float64)
+        secondary = np.where((layouts.zero_stage >= 3) & (group < everyone), framework.compute_bytes / group, 0.0)
+        group = everyone
     expert_group = np.maximum(1.0, np.minimum(group, expert_copies))
 
     def sharded(from_stage: int, dense_part: Floats, expert_part: Floats) -> Floats:
@@ -135,6 +142,7 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Fl
         weights = sharded(3, dense * job.frozen_bytes, experts * job.frozen_bytes)
     else:
         weights = sharded(3, dense * weight_bytes, experts * weight_bytes)
+    weights = weights + secondary * total
     weights = weights + sharded(3, adapters * _ADAPTER_BYTES, np.zeros(len(layouts)))
 
     # FSDP that does not reshard after forward (stage 2) keeps all gathered weights, and while a pipeline accumulates

@@ -142,6 +142,7 @@ class Calibration:
     time_measured: bool
     memory_measured: bool
     unmeasured_spread: float
+    pooled_memory_spread: float
 
     @property
     def time_spread(self) -> float:
@@ -154,5 +155,11 @@ class Calibration:
 
     @property
     def memory_spread(self) -> float:
-        """Half width of the 80 % interval of the memory; devices matter little here, frameworks much."""
-        return self.framework.memory_spread + self.unmeasured_spread * (not self.memory_measured)
+        """Half width of the 80 % interval of the memory; devices matter little here, frameworks much.
+
+        Kin stand in with a wider interval than their own, but none wider than the spread over all sources.
+        """
+        own = self.framework.memory_spread
+        if self.memory_measured:
+            return own
+        return max(own, min(own + self.unmeasured_spread, self.pooled_memory_spread))

@@ -77,4 +77,5 @@ def calibration(family: str, framework_name: str) -> Calibration:
         time_measured=own["runs"] > 0,
         memory_measured=own["memory_runs"] > 0,
         unmeasured_spread=fitted["unmeasured_spread"],
+        pooled_memory_spread=frameworks["default"]["memory_spread"],
     )

@@ -1,0 +1,69 @@
+"""What the README says is what the program shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from knowledge.hardware import accelerators
+from knowledge.models import models
+from measure.cases import memory_cases, training_cases
+from measure.scores import over_sources
+from tools import call
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def benchmark() -> ModuleType:
+    """benchmarks/accuracy.py, which is a program and not part of a package."""
+    spec = importlib.util.spec_from_file_location("accuracy", ROOT / "benchmarks" / "accuracy.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("label", "kind"), [("training speed", "training"), ("peak memory", "memory")])
+def test_the_accuracy_table_is_what_the_benchmark_prints(label: str, kind: str) -> None:
+    accuracy = benchmark()
+    cases, predict = {
+        "training": (training_cases, accuracy.predict_training),
+        "memory": (memory_cases, accuracy.predict_memory),
+    }[kind]
+    sources, mean = over_sources(accuracy.run(kind, cases(), predict).scores)
+    cells = [f"{label}, {sources} sources", f"{mean.runs}"]
+    cells += [f"{mean.mape:.1%}", f"{mean.median_error:.1%}", f"{mean.coverage:.0%}"]
+    assert f"| {' | '.join(cells)} |".replace("%", " %") in README
+
+
+def test_the_catalogues_are_as_large_as_it_says() -> None:
+    said = re.search(r"the catalogues: ([0-9]+) models, ([0-9]+) accelerators", README)
+    assert said
+    assert [int(number) for number in said.groups()] == [len(models()), len(accelerators())]
+
+
+def test_the_python_example_runs() -> None:
+    example = re.search(r"call\(\"estimate_training\", (\{.*\})\)", README)
+    assert example
+    assert call("estimate_training", eval(example[1]))["memory"]["fits"] in (True, False)
+
+
+def test_every_command_that_it_names_exists() -> None:
+    from tui.cli import parser
+
+    named = set(re.findall(r"`shardwise ([a-z]+)", README))
+    assert named
+    assert named <= {"ask", "call", "models", "hardware", "mcp", "sessions"}
+    text = parser().format_help()
+    assert all(name in text for name in named)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`?make ([a-z]+)", README)):
+        assert f"\n{target}:" in makefile
