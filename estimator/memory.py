@@ -11,16 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.activations import block_bytes, kept_bytes, micro_batch_tokens
-from estimator.job import FREEZE_LAYERS, Job
+from estimator.job import Job
 from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
-from estimator.stages import (
-    Floats,
-    StageShape,
-    adapter_parameters,
-    block_parameters,
-    stage_shape,
-    sum_of,
-)
+from estimator.stages import Floats, StageShape, stage_shape, sum_of
+from estimator.states import States, model_states, world_size
 
 COMPONENTS = (
     "weights",
@@ -34,11 +28,6 @@ COMPONENTS = (
     "framework_and_context",
     "allocator_slack",
 )
-# NF4: 4 bits and, per block of 64, an absolute maximum that double quantisation stores in 8 bits with one fp32 per 256
-# blocks (Dettmers et al. 2023, section 3).
-_NF4_BYTES = 0.5 + 1.0 / 64 + 4.0 / (64 * 256)
-# Adapters are kept in fp32 with fp32 gradients (PEFT, autocast_adapter_dtype).
-_ADAPTER_BYTES = 4.0
 
 
 @dataclass(frozen=True)
@@ -75,166 +64,33 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
 def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     """Memory of one pipeline stage (shape (n,)) of every candidate."""
     shape = stage_shape(job.architecture, layouts, stage)
-    states = _model_states(job, layouts, shape)
+    states = model_states(job, layouts, shape)
     activations = _activations(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
     extra = _extra_models(job, layouts, states, activations)
-    buffers = states["buffers"]
+    buffers = states.buffers
     context = np.full(len(layouts), job.calibration.context_bytes)
-    context = context + np.where(_world(layouts) > 1, job.calibration.collective_bytes, 0.0)
+    context = context + np.where(world_size(layouts) > 1, job.calibration.collective_bytes, 0.0)
 
-    resident = states["weights"] + states["gradients"] + states["optimizer"] + extra["resident"] + buffers
+    resident = states.weights + states.gradients + states.optimizer + extra["resident"] + buffers
     passes = activations + logits + extra["working"]
     forward_backward = resident + passes
-    step = resident + states["step"]
+    step = resident + states.step
     at_step = step > forward_backward
     zero = np.zeros(len(layouts))
     components = {
-        "weights": states["weights"],
-        "gradients": states["gradients"],
-        "optimizer": states["optimizer"],
+        "weights": states.weights,
+        "gradients": states.gradients,
+        "optimizer": states.optimizer,
         "activations": np.where(at_step, zero, activations),
         "logits_and_loss": np.where(at_step, zero, logits),
         "extra_models": extra["resident"] + np.where(at_step, zero, extra["working"]),
         "communication_buffers": buffers,
-        "step_temporaries": np.where(at_step, states["step"], zero),
+        "step_temporaries": np.where(at_step, states.step, zero),
         "framework_and_context": context,
-        "allocator_slack": job.calibration.slack * np.where(at_step, states["step"], passes),
+        "allocator_slack": job.calibration.slack * np.where(at_step, states.step, passes),
     }
     return Memory(components, sum_of(components.values()), at_step)
-
-
-def _world(layouts: Layouts) -> np.ndarray:
-    return layouts.tp * layouts.pp * layouts.cp * layouts.dp
-
-
-def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
-    """Weights, gradients, optimizer states and their buffers (ZeRO: Rajbhandari et al. 2020, section 5)."""
-    framework, optimizer = job.framework, job.optimizer
-    dense, experts, adapters, largest = _stage_parameters(job, layouts, shape)
-    total = dense + experts
-    trained_dense, trained_experts = _trained(job, layouts, shape, dense, experts)
-    expert_copies = _world(layouts) / (layouts.pp * layouts.ep * layouts.etp)
-    group = layouts.shard_group.astype(np.float64)
-    # A shard group of ZeRO-3 is a second copy of the weights, sharded within the group; all else stays sharded over
-    # everyone (ZeRO++, Wang et al. 2023, section 3.2). FSDP's hybrid sharding keeps everything within the group.
-    secondary = np.zeros(len(layouts))
-    if framework.live_parameters is not None:
-        everyone = (layouts.dp * layouts.cp).astype(np.float64)
-        secondary = np.where((layouts.zero_stage >= 3) & (group < everyone), framework.compute_bytes / group, 0.0)
-        group = everyone
-    expert_group = np.maximum(1.0, np.minimum(group, expert_copies))
-
-    def sharded(from_stage: int, dense_part: Floats, expert_part: Floats) -> Floats:
-        """What one device holds when sharding starts at ZeRO stage `from_stage`."""
-        on = layouts.zero_stage >= from_stage
-        return np.where(on, dense_part / group + expert_part / expert_group, dense_part + expert_part)
-
-    weight_bytes = framework.weight_bytes
-    frozen = total - trained_dense - trained_experts
-    if job.quantised:
-        blocks = frozen - _embedding_parameters(job, layouts, shape)
-        rest = _embedding_parameters(job, layouts, shape) * framework.quantised_rest_bytes
-        held_dense = blocks * _NF4_BYTES + rest
-        weights = np.where(layouts.zero_stage >= 3, held_dense / group, held_dense)
-    elif job.uses_adapters or job.training.method == "freeze":
-        # Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
-        weights = sharded(3, dense * job.frozen_bytes, experts * job.frozen_bytes)
-    else:
-        weights = sharded(3, dense * weight_bytes, experts * weight_bytes)
-    weights = weights + secondary * total
-    weights = weights + sharded(3, adapters * _ADAPTER_BYTES, np.zeros(len(layouts)))
-
-    # FSDP that does not reshard after forward (stage 2) keeps all gathered weights, and while a pipeline accumulates
-    # micro-batches, unsharded gradients (torchtitan, parallelize_llama and its pipeline schedules).
-    unsharded = (layouts.zero_stage == 2) & (framework.live_units > 0) & (group > 1)
-    if framework.live_units > 0 and not job.quantised:
-        frozen_bytes = job.frozen_bytes if job.uses_adapters else weight_bytes
-        weights = np.where(unsharded, sharded(1, dense * frozen_bytes, experts * frozen_bytes), weights)
-    if framework.live_parameters is None:
-        gathered = np.minimum(framework.live_units * largest, total) * framework.compute_bytes
-    else:
-        gathered = np.minimum(framework.live_parameters, total) * framework.compute_bytes
-    gathers = (layouts.zero_stage >= 3) & (group > 1)
-    buffers = np.where(gathers, gathered, 0.0) + np.where(unsharded, total * framework.compute_bytes, 0.0)
-    if framework.cast_cache and not job.uses_adapters:
-        buffers = buffers + np.where(gathers, 0.0, total * framework.compute_bytes)
-
-    gradient_bytes = framework.gradient_bytes if optimizer.keeps_gradients else 0.0
-    gradients = sharded(2, trained_dense * gradient_bytes, trained_experts * gradient_bytes)
-    accumulates = unsharded & (layouts.pp > 1) & (layouts.grad_accum > 1)
-    gradients = np.where(accumulates, (trained_dense + trained_experts) * gradient_bytes, gradients)
-    gradients = gradients + sharded(2, adapters * _ADAPTER_BYTES, np.zeros(len(layouts)))
-    trained = trained_dense + trained_experts + adapters
-    reduces = _world(layouts) > layouts.pp * layouts.tp
-    buffers = buffers + np.where(reduces, np.minimum(framework.bucket_bytes, trained * framework.reduce_bytes), 0.0)
-
-    state = optimizer.state_elements * job.updated_bytes + optimizer.state_bytes + framework.master_bytes
-    states = sharded(1, trained_dense * state, trained_experts * state)
-    adapter_state = optimizer.state_elements * _ADAPTER_BYTES + optimizer.state_bytes
-    states = states + sharded(1, adapters * adapter_state, np.zeros(len(layouts)))
-    temporary = 0.0 if framework.fused_optimizer else optimizer.step_elements
-    stepped = sharded(1, trained_dense, trained_experts)
-    step = temporary * job.updated_bytes * stepped
-    if framework.live_parameters is not None:
-        # Stage 3 steps through groups of parameters, so its fp32 copies are those of one group (sub_group_size).
-        group_size = np.minimum(stepped, framework.live_parameters)
-        stepped = np.where(layouts.zero_stage >= 3, group_size, stepped)
-    step = step + framework.step_bytes * stepped
-    step = step + temporary * _ADAPTER_BYTES * sharded(1, adapters, np.zeros(len(layouts)))
-
-    offloads_optimizer = np.isin(layouts.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))
-    states = np.where(offloads_optimizer, 0.0, states)
-    step = np.where(offloads_optimizer, 0.0, step)
-    weights = np.where((layouts.offload == OFFLOAD.index("params")) & (layouts.zero_stage >= 3), 0.0, weights)
-    return {
-        "weights": weights,
-        "gradients": gradients,
-        "optimizer": states,
-        "step": step,
-        "buffers": buffers,
-        "parameters": total,
-    }
-
-
-def _embedding_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
-    """Embedding, head, positions and the other parameters outside the blocks on one device of the stage.
-
-    A tied head on a stage of its own is a second copy (Megatron, shared_embedding_or_output_weight).
-    """
-    architecture = job.architecture
-    table = architecture.vocab * architecture.hidden / layouts.tp
-    head = architecture.head_parameters / layouts.tp
-    if architecture.tied:
-        head = head + np.where(layouts.pp > 1, table, 0.0)
-    first = table + architecture.position_parameters
-    return shape.has_embedding * first + shape.has_head * (head + architecture.extra_parameters)
-
-
-def _stage_parameters(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats, Floats, Floats]:
-    """Parameters on one device of the stage: (dense, routed experts, adapters, largest gathered unit)."""
-    dense = _embedding_parameters(job, layouts, shape)
-    largest = dense.copy()
-    experts = np.zeros(len(layouts))
-    adapters = np.zeros(len(layouts))
-    for kind, block in enumerate(job.architecture.blocks):
-        block_dense, block_experts = block_parameters(block, layouts)
-        dense = dense + shape.layers[kind] * block_dense
-        experts = experts + shape.layers[kind] * block_experts
-        adapters = adapters + shape.layers[kind] * adapter_parameters(job, block, layouts)
-        largest = np.maximum(largest, np.where(shape.layers[kind] > 0, block_dense + block_experts, 0.0))
-    return dense, experts, adapters, largest
-
-
-def _trained(job: Job, layouts: Layouts, shape: StageShape, dense: Floats, experts: Floats) -> tuple[Floats, Floats]:
-    """The part of the stage's own parameters that is trained (adapters apart)."""
-    if job.uses_adapters:
-        return np.zeros(len(layouts)), np.zeros(len(layouts))
-    if job.training.method == "freeze":
-        in_blocks = dense - _embedding_parameters(job, layouts, shape)
-        share = np.minimum(1.0, FREEZE_LAYERS / np.maximum(1.0, shape.layer_count)) * shape.has_head
-        return in_blocks * share, experts * share
-    return dense, experts
 
 
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
@@ -297,7 +153,7 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     return shape.has_head * (logits + hidden_bytes)
 
 
-def _extra_models(job: Job, layouts: Layouts, states: dict[str, Floats], activations: Floats) -> dict[str, Floats]:
+def _extra_models(job: Job, layouts: Layouts, states: States, activations: Floats) -> dict[str, Floats]:
     """Frozen reference (DPO, KTO, IPO, GRPO, PPO), and for PPO a frozen reward model and a trained critic (TRL).
 
     Frozen copies are held in the compute dtype and sharded as the weights are. The KV cache of generated samples (PPO,
@@ -306,11 +162,11 @@ def _extra_models(job: Job, layouts: Layouts, states: dict[str, Floats], activat
     zero = np.zeros(len(layouts))
     stage = job.training.stage
     share = np.where(layouts.zero_stage >= 3, layouts.shard_group, 1)
-    frozen = states["parameters"] * job.activation_bytes / share
+    frozen = states.parameters * job.activation_bytes / share
     resident = frozen if job.has_reference else zero
     working = zero
     if stage == "ppo":
-        critic = states["weights"] + states["gradients"] + states["optimizer"]
+        critic = states.weights + states.gradients + states.optimizer
         resident = resident + frozen + critic
         working = activations
     return {"resident": resident, "working": working}
