@@ -82,10 +82,6 @@ class Layouts:
         return ", ".join(parts)
 
 
-def concatenate(parts: list[Layouts]) -> Layouts:
-    return Layouts(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Layouts)})
-
-
 def recompute_code(name: str) -> tuple[int, int]:
     """'full' as (index into RECOMPUTE, 0); 'block:4' as (index of block, 4)."""
     match = re.fullmatch(r"block:([0-9]+)", name)

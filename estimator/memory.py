@@ -38,9 +38,6 @@ class Memory:
     total: Floats
     step_peak: np.ndarray
 
-    def take(self, index: np.ndarray) -> Memory:
-        return Memory({k: v[index] for k, v in self.components.items()}, self.total[index], self.step_peak[index])
-
 
 def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     """The fullest stage of every candidate, and which stage that is.

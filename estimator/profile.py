@@ -39,7 +39,6 @@ class Framework:
     step_bytes: float
     fused_optimizer: bool
     zero_stages: tuple[int, ...]
-    default_zero: int
     tp: bool
     pp: bool
     cp: bool
