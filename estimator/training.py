@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,10 @@ from estimator.layouts import Layouts
 from estimator.memory import Memory, device_memory, stage_memory
 from estimator.schedule import Step, step_time
 from estimator.stages import Floats, stage_shape
+
+# Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache.
+_PIECE = 16_384
+Entries = TypeVar("Entries", Memory, Step)
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,27 @@ class Estimates:
 
 
 def estimate(job: Job, layouts: Layouts) -> Estimates:
-    memory, stage = device_memory(job, layouts)
-    return Estimates(job, layouts, memory, stage, step_time(job, layouts))
+    """Estimates of all candidates, made in pieces that stay in the processor's cache; each entry is independent."""
+    starts = range(0, max(1, len(layouts)), _PIECE)
+    pieces = [layouts.take(np.arange(start, min(start + _PIECE, len(layouts)))) for start in starts]
+    memories, stages = zip(*(device_memory(job, piece) for piece in pieces), strict=True)
+    steps = [step_time(job, piece) for piece in pieces]
+    return Estimates(job, layouts, _joined(memories), np.concatenate(stages), _joined(steps))
+
+
+def _joined(parts: Sequence[Entries]) -> Entries:
+    """Dataclasses of arrays (or mappings of arrays) of shape (n,), laid end to end."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    joined: dict[str, Any] = {}
+    for field in fields(first):
+        values = [getattr(part, field.name) for part in parts]
+        if isinstance(values[0], dict):
+            joined[field.name] = {key: np.concatenate([value[key] for value in values]) for key in values[0]}
+        else:
+            joined[field.name] = np.concatenate(values)
+    return type(first)(**joined)
 
 
 def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:

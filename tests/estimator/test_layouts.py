@@ -86,3 +86,15 @@ def test_a_summary_is_short_and_leaves_out_what_is_not_used() -> None:
     assert split.summary(0) == (
         "TP 2, PP 4, VPP 2, DP 2, ZeRO-3, sharded over 1, block:2 recompute, optimizer offloaded, micro-batch 4"
     )
+
+
+def test_a_batch_of_many_pieces_is_the_same_as_its_pieces() -> None:
+    few = BATCHES[0]
+    count = len(few.layouts)
+    many = estimate(few.job, few.layouts.take(np.arange(40_000) % count))
+    picked = np.arange(40_000) % count
+    assert np.array_equal(many.step.seconds, few.step.seconds[picked])
+    assert np.array_equal(many.memory.total, few.memory.total[picked])
+    assert np.array_equal(many.fullest_stage, few.fullest_stage[picked])
+    for name, values in many.memory.components.items():
+        assert np.array_equal(values, few.memory.components[name][picked]), name
