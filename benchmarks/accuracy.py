@@ -14,13 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from estimator.errors import PlanError
-from estimator.training import Estimates
 from measure.cases import RAN_OUT, Case, Kind, memory_cases, training_cases
-from measure.fit import comparable_bytes
-from measure.scores import Prediction, Score, Summary, by_group, over_sources, summarise, worst
+from measure.scores import Prediction, Score, Summary, by_group, estimated, over_sources, summarise, worst
 
 Predict = Callable[[Case], Prediction]
 
@@ -48,7 +44,8 @@ class Report:
 
 def predict_training(case: Case) -> Prediction:
     """Tokens per second and device. Raises PlanError where the plan cannot be estimated."""
-    estimates, best = _estimate(case)
+    found = estimated(case)
+    estimates, best = found.all, found.best
     tokens = estimates.job.tokens_per_step / estimates.job.machine.count
     return Prediction(
         value=float(tokens / estimates.step.seconds[best]),
@@ -60,26 +57,10 @@ def predict_training(case: Case) -> Prediction:
 
 def predict_memory(case: Case) -> Prediction:
     """Peak bytes of the fullest device as the case's counter shows them. Raises PlanError as predict_training does."""
-    estimates, best = _estimate(case)
-    layout = estimates.layouts.take(np.array([best]))
-    peak = comparable_bytes(estimates.job, layout, case.observed["peak_kind"])
-    spread = 1.0 + estimates.job.calibration.memory_spread
-    return Prediction(
-        value=peak,
-        low=peak / spread,
-        high=peak * spread,
-        fits=bool(estimates.fits[best]),
-    )
-
-
-def _estimate(case: Case) -> tuple[Estimates, int]:
-    """All layouts that agree with the case's plan, estimated, and which of them the planner would take."""
-    from estimator.search import search
-    from knowledge.jobs import job
-
-    assert case.plan is not None
-    estimates, order = search(job(case.plan))
-    return estimates, int(order[0])
+    found = estimated(case)
+    peak = found.peak_bytes(case.observed["peak_kind"])
+    spread = 1.0 + found.all.job.calibration.memory_spread
+    return Prediction(value=peak, low=peak / spread, high=peak * spread, fits=bool(found.all.fits[found.best]))
 
 
 def run(kind: Kind, cases: Sequence[Case], predict: Predict) -> Report:

@@ -110,7 +110,7 @@ def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
     whole, split, expert = saved_elements(job, block)
     tokens = micro_batch_tokens(job, layouts)
-    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
+    outside = layouts.outside_split
     size = job.activation_bytes * tokens * (whole / outside + split / layouts.tp + expert / layouts.tp)
     if job.training.attention == "eager" and block.heads:
         size = size + _score_bytes(job, block, layouts, tokens)
@@ -125,24 +125,27 @@ def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Fl
     return tokens * span * block.heads / layouts.tp * (4.0 + job.activation_bytes)
 
 
-def kept_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
-    """Bytes that one block keeps until its backward pass under each candidate's recompute mode (block:N apart)."""
-    everything = block_bytes(job, block, layouts)
-    tokens = micro_batch_tokens(job, layouts)
-    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
-    boundary = job.activation_bytes * tokens * job.architecture.hidden / outside
-    selective = everything - _dropped_by_selective(job, block, layouts, everything, tokens)
+def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
+    """What of `everything` one block keeps until its backward pass under each candidate's recompute mode (block:N
+    apart)."""
+    selective = everything - _dropped_by_selective(job, block, layouts, everything)
     mode = layouts.recompute
-    kept = np.where(mode == RECOMPUTE.index("full"), boundary, everything)
+    kept = np.where(mode == RECOMPUTE.index("full"), boundary_bytes(job, layouts), everything)
     return np.where(mode == RECOMPUTE.index("selective"), selective, kept)
 
 
-def _dropped_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats, tokens: Floats) -> Floats:
+def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
+    """Bytes of the hidden states between two blocks, per device and micro-batch."""
+    return job.activation_bytes * micro_batch_tokens(job, layouts) * job.architecture.hidden / layouts.outside_split
+
+
+def _dropped_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
     """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps every other matmul output."""
     if job.framework.selective == "ops":
         return everything * 0.5
     if job.framework.selective == "none" or not block.heads:
         return np.zeros(len(layouts))
+    tokens = micro_batch_tokens(job, layouts)
     core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp
     if job.training.attention == "eager":
         core = core + _score_bytes(job, block, layouts, tokens)

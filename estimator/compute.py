@@ -74,12 +74,11 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     memory_forward = memory + adapter + quantised
     memory_backward = (_BACKWARD_KERNELS * (memory + adapter) + quantised) * job.trained_layer_share
 
-    again = _recomputed_share(layouts)
-    matmul_share = np.where(layouts.recompute == RECOMPUTE.index("selective"), 0.0, again)
-    if job.framework.selective == "ops":
-        # Keeping every other matmul output means that the others run again.
-        matmul_share = np.where(layouts.recompute == RECOMPUTE.index("selective"), 0.5, matmul_share)
-    core_share = np.where(layouts.recompute == RECOMPUTE.index("selective"), _selective_core(job), again)
+    again = (layouts.recompute == RECOMPUTE.index("full")).astype(np.float64)
+    selective = layouts.recompute == RECOMPUTE.index("selective")
+    # Keeping every other matmul output means that the others run again.
+    matmul_share = np.where(selective, 0.5 if job.framework.selective == "ops" else 0.0, again)
+    core_share = np.where(selective, 1.0 if job.framework.selective == "attention" else 0.0, again)
     recompute = matmul_share * (forward + memory_forward) + core_share * attention
     return BlockTime(
         matmul_forward=forward,
@@ -92,21 +91,6 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
         recompute=recompute,
         recompute_flop=matmul_share * flop + core_share * attention_flop,
     )
-
-
-def _selective_core(job: Job) -> float:
-    return 1.0 if job.framework.selective == "attention" else 0.0
-
-
-def _recomputed_share(layouts: Layouts) -> Floats:
-    """Part of a stage's layers whose forward pass runs again; block:N is N of the stage's layers."""
-    return (layouts.recompute == RECOMPUTE.index("full")).astype(np.float64)
-
-
-def block_mode_share(layouts: Layouts, layers: Floats) -> Floats:
-    """Part of the stage's `layers` that block:N recomputes."""
-    share = np.minimum(1.0, layouts.recompute_layers / np.maximum(1.0, layers))
-    return np.where(layouts.recompute == RECOMPUTE.index("block"), share, 0.0)
 
 
 def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Floats, Floats, Floats]:
@@ -136,7 +120,7 @@ def _attention(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tupl
     """(forward s, backward s, forward FLOP) of the attention core: causal, so half of the square; windows bound it."""
     if not block.heads or block.mixer not in ("attention", "mla"):
         return _scan(job, block, layouts, tokens)
-    device, accelerator = job.calibration.device, job.machine.accelerator
+    device = job.calibration.device
     seq = float(job.seq_len)
     span = seq / 2.0
     if block.window is not None and block.window < seq:
@@ -149,7 +133,7 @@ def _attention(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tupl
     if job.training.attention == "eager":
         # Scores go through memory: written, masked, normalised and read again, in fp32 and in 16 bits.
         traffic = tokens * seq * heads * (4.0 * 4 + 4.0 * job.activation_bytes)
-        moving = traffic / (accelerator.memory_bandwidth * device.memory)
+        moving = memory_time(job, traffic, 0.0)
         forward, backward = forward + moving, backward + 2.0 * moving
     return forward, backward * job.trained_layer_share, flop
 
@@ -173,8 +157,7 @@ def _memory_bound(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> F
     size = job.activation_bytes
     eager = job.framework.activation == "eager" and not job.training.compile
     passes = 8.0 if eager else 2.0
-    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
-    hidden = job.architecture.hidden
+    outside, hidden = layouts.outside_split, job.architecture.hidden
     traffic = tokens * hidden * size * (block.norms * passes + 2.0 * 3.0) / outside
     if block.heads:
         rotated = block.heads * block.head_dim + block.kv_heads * block.head_dim
@@ -210,8 +193,16 @@ def _dequantise(job: Job, block: Block, layouts: Layouts) -> Floats:
     return memory_time(job, (0.5 + 2.0 + 2.0) * parameters, 2.0 * len(block.matrices))
 
 
-def head_time(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
-    """(forward s, backward s, forward FLOP) of the output head and the loss on the last stage."""
+@dataclass(frozen=True)
+class HeadTime:
+    """Seconds of the output head and the loss per micro-batch, and the head's forward FLOP."""
+
+    forward: Floats
+    backward: Floats
+    flop: Floats
+
+
+def head_time(job: Job, layouts: Layouts) -> HeadTime:
     tokens = micro_batch_tokens(job, layouts)
     ones = np.ones(len(layouts))
     columns = job.architecture.vocab / layouts.tp
@@ -220,7 +211,7 @@ def head_time(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     loss = memory_time(job, tokens * columns * passes, 4.0)
     gradients = 1.0 if job.uses_adapters else 2.0
     flop = 2.0 * tokens * columns * job.architecture.hidden
-    return once + loss, gradients * once + loss, flop
+    return HeadTime(once + loss, gradients * once + loss, flop)
 
 
 def optimizer_time(job: Job, layouts: Layouts, trained: Floats) -> Floats:

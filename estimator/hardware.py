@@ -64,6 +64,11 @@ class Machine:
     def nodes(self) -> int:
         return -(-self.count // self.per_node)
 
+    @property
+    def fast_domain(self) -> int:
+        """Devices that reach each other without the network between nodes."""
+        return max(self.per_node, min(self.accelerator.scaleup_domain, self.count))
+
 
 @dataclass(frozen=True)
 class Price:

@@ -44,6 +44,11 @@ class Layouts:
     def __len__(self) -> int:
         return len(self.tp)
 
+    @property
+    def outside_split(self) -> Ints:
+        """Into how many parts activations outside tensor-parallel regions are cut: tp with sequence parallelism."""
+        return np.where(self.sequence_parallel > 0, self.tp, 1)
+
     def take(self, index: NDArray[Any]) -> Layouts:
         """The candidates that `index` (integers or a mask) selects."""
         return Layouts(**{field.name: getattr(self, field.name)[index] for field in fields(self)})

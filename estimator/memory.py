@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.activations import block_bytes, kept_bytes, micro_batch_tokens
+from estimator.activations import block_bytes, boundary_bytes, kept_bytes, micro_batch_tokens
 from estimator.job import Job
 from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
-from estimator.stages import Floats, StageShape, stage_shape, sum_of
+from estimator.stages import Floats, StageShape, recomputed_share, stage_shape, sum_of
 from estimator.states import States, model_states, world_size
 
 COMPONENTS = (
@@ -108,21 +108,15 @@ def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
 
 def _activations(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """Kept activations of the micro-batches in flight, and the working set of the block being recomputed."""
-    block_mode = layouts.recompute == RECOMPUTE.index("block")
     recomputes = np.isin(layouts.recompute, (RECOMPUTE.index("full"), RECOMPUTE.index("block")))
     selective = layouts.recompute == RECOMPUTE.index("selective")
     kept = np.zeros(len(layouts))
     working = np.zeros(len(layouts))
-    tokens = micro_batch_tokens(job, layouts)
-    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
-    boundary = job.activation_bytes * tokens * job.architecture.hidden / outside
-    recomputed_share = np.where(
-        block_mode, np.minimum(1.0, layouts.recompute_layers / np.maximum(1.0, shape.layer_count)), 0.0
-    )
+    boundary = boundary_bytes(job, layouts)
+    again = recomputed_share(layouts, shape)
     for kind, block in enumerate(job.architecture.blocks):
         everything = block_bytes(job, block, layouts)
-        per_layer = kept_bytes(job, block, layouts)
-        per_layer = per_layer * (1.0 - recomputed_share) + boundary * recomputed_share
+        per_layer = kept_bytes(job, block, layouts, everything) * (1.0 - again) + boundary * again
         kept = kept + shape.layers[kind] * per_layer
         present = shape.layers[kind] > 0
         working = np.maximum(working, np.where(present & (recomputes | selective), everything - per_layer, 0.0))

@@ -30,7 +30,7 @@ def group(job: Job, size: np.ndarray, stride: np.ndarray) -> Group:
     """The group of `size` devices whose neighbours are `stride` apart in rank order; arrays of shape (n,)."""
     machine, device = job.machine, job.calibration.device
     accelerator = machine.accelerator
-    domain = max(machine.per_node, min(accelerator.scaleup_domain, machine.count))
+    domain = machine.fast_domain
     if accelerator.topology in ("pcie", "none"):
         domain = machine.per_node
     size = size.astype(np.float64)

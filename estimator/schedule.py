@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.activations import micro_batch_tokens
-from estimator.compute import BlockTime, block_mode_share, block_time, head_time, memory_time, optimizer_time
+from estimator.activations import boundary_bytes, micro_batch_tokens
+from estimator.architecture import Block
+from estimator.compute import BlockTime, HeadTime, block_time, head_time, memory_time, optimizer_time
 from estimator.job import Job
 from estimator.layouts import SCHEDULES, Layouts
 from estimator.network import Group, Groups, all_gather, all_reduce, all_to_all, place, send
-from estimator.stages import Floats, adapter_parameters, block_parameters, stage_shape, sum_of
+from estimator.stages import Floats, recomputed_share, stage_parameters, stage_shape, sum_of
 
 COMPONENTS = (
     "forward",
@@ -48,9 +49,12 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     """The slowest stage's micro-batches, the bubble, and what of the communication is not hidden."""
     groups = place(job, layouts)
     blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
+    traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
+    head = head_time(job, layouts)
+    held = _held(job, layouts)
     last = layouts.pp - 1
     options = [np.zeros_like(last)] if int(last.max(initial=0)) == 0 else [np.zeros_like(last), last]
-    stages = [_stage(job, layouts, groups, blocks, stage) for stage in options]
+    stages = [_stage(job, layouts, blocks, traffic, head, stage) for stage in options]
     totals = np.stack([_micro_batch_seconds(stage) for stage in stages])
     slowest = totals.argmax(axis=0)
     column = np.arange(len(layouts))
@@ -64,14 +68,14 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     sends = _pipeline(job, layouts, groups)
     components["pipeline"] = m * sends
     components["bubble"] = _bubble(layouts) * (per_micro + sends)
-    components["data_parallel"] = _data_parallel(job, layouts, groups, micro, m)
-    components["optimizer"] = optimizer_time(job, layouts, _trained_share(job, layouts))
+    components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
+    components["optimizer"] = optimizer_time(job, layouts, _updated(job, layouts, held))
     components["host"] = components["host"] + job.calibration.framework.step_host_s
     seconds = sum_of(components[name] for name in COMPONENTS)
     nodes = max(1, job.machine.nodes)
     slack = job.calibration.framework.straggler * np.log2(nodes)
     components["stragglers"] = seconds * slack
-    model_flop, hardware_flop = _flop(job, layouts, blocks)
+    model_flop, hardware_flop = _flop(job, layouts, blocks, head)
     return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
 
 
@@ -82,19 +86,24 @@ def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
     return sum_of(stage[name] for name in (*_MICRO, "host"))
 
 
-def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], stage: np.ndarray) -> dict[str, Floats]:
+def _stage(
+    job: Job,
+    layouts: Layouts,
+    blocks: list[BlockTime],
+    traffic: list[dict[str, Floats]],
+    head: HeadTime,
+    stage: np.ndarray,
+) -> dict[str, Floats]:
     """Seconds of one micro-batch on one stage by component."""
     shape = stage_shape(job.architecture, layouts, stage)
     factors = job.calibration.framework
     zero = np.zeros(len(layouts))
     out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
-    share = block_mode_share(layouts, shape.layer_count)
-    for kind in range(len(blocks)):
-        count, time = shape.layers[kind], blocks[kind]
+    share = recomputed_share(layouts, shape)
+    for count, time, comm in zip(shape.layers, blocks, traffic, strict=True):
         out["forward"] = out["forward"] + count * time.forward
         out["backward"] = out["backward"] + count * time.backward
         out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
-        comm = _block_communication(job, layouts, groups, kind)
         compute = time.forward + time.backward + time.recompute
         hidden = factors.tensor_overlap
         repeated = 1.0 + np.where(time.recompute > 0.5 * time.forward, 0.5, 0.0)
@@ -105,9 +114,8 @@ def _stage(job: Job, layouts: Layouts, groups: Groups, blocks: list[BlockTime], 
         out["context_parallel"] = out["context_parallel"] + count * ring
         host = factors.host_s * (3.0 + np.where(time.recompute > 0, 1.0, 0.0))
         out["host"] = out["host"] + count * _wait(compute * factors.compute, host)
-    forward, backward, _ = head_time(job, layouts)
-    out["forward"] = out["forward"] + shape.has_head * forward
-    out["backward"] = out["backward"] + shape.has_head * backward
+    out["forward"] = out["forward"] + shape.has_head * head.forward
+    out["backward"] = out["backward"] + shape.has_head * head.backward
     hidden_bytes = micro_batch_tokens(job, layouts) * job.architecture.hidden * job.activation_bytes
     out["forward"] = out["forward"] + shape.has_embedding * memory_time(job, 2.0 * hidden_bytes, 1.0)
     out["extra_models"] = _extra_models(job, out)
@@ -137,14 +145,13 @@ def _extra_models(job: Job, stage: dict[str, Floats]) -> Floats:
     return np.zeros_like(forward)
 
 
-def _block_communication(job: Job, layouts: Layouts, groups: Groups, kind: int) -> dict[str, Floats]:
+def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Floats]:
     """Seconds of one block's forward and backward communication.
 
     Tensor: an all-reduce (or all-gather and reduce-scatter) after attention and after the MLP, each way (Shoeybi et al.
     2019, section 3). Expert: dispatch and combine, each way. Context: keys and values round the ring, twice as much
     back (Liu et al. 2023, Ring Attention).
     """
-    block = job.architecture.blocks[kind]
     tokens = micro_batch_tokens(job, layouts)
     row = tokens * job.architecture.hidden * job.activation_bytes
     sums = (block.mixer != "none") + (block.feed != "none")
@@ -161,9 +168,7 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, kind: int) 
 
 def _pipeline(job: Job, layouts: Layouts, groups: Groups) -> Floats:
     """Sends of one micro-batch that a stage waits for: forward and backward, once per virtual stage; half is hidden."""
-    outside = np.where(layouts.sequence_parallel > 0, layouts.tp, 1)
-    message = micro_batch_tokens(job, layouts) * job.architecture.hidden * job.activation_bytes / outside
-    return layouts.vpp * send(groups.pipeline, message)
+    return layouts.vpp * send(groups.pipeline, boundary_bytes(job, layouts))
 
 
 def _bubble(layouts: Layouts) -> Floats:
@@ -173,21 +178,20 @@ def _bubble(layouts: Layouts) -> Floats:
     return np.where(layouts.schedule == SCHEDULES.index("dualpipe"), waits * _DUALPIPE_LEFT, waits)
 
 
-def _held(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+_Held = tuple[Floats, Floats, Floats]
+
+
+def _held(job: Job, layouts: Layouts) -> _Held:
     """(dense, expert, adapter) parameters of one device on the first stage, the fullest in parameters."""
     shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
     dense = job.architecture.embedding_parameters / layouts.tp + np.zeros(len(layouts))
     dense = dense + np.where(layouts.pp == 1, job.architecture.head_parameters / layouts.tp, 0.0)
-    experts, adapters = np.zeros(len(layouts)), np.zeros(len(layouts))
-    for kind, block in enumerate(job.architecture.blocks):
-        block_dense, block_experts = block_parameters(block, layouts)
-        dense = dense + shape.layers[kind] * block_dense
-        experts = experts + shape.layers[kind] * block_experts
-        adapters = adapters + shape.layers[kind] * adapter_parameters(job, block, layouts)
-    return dense, experts, adapters
+    return stage_parameters(job, layouts, shape, dense)
 
 
-def _data_parallel(job: Job, layouts: Layouts, groups: Groups, micro: dict[str, Floats], m: Floats) -> Floats:
+def _data_parallel(
+    job: Job, layouts: Layouts, groups: Groups, held: _Held, micro: dict[str, Floats], m: Floats
+) -> Floats:
     """Gradient reduction and the gathering of what is sharded, less what compute hides.
 
     ZeRO-0 all-reduces once a step; ZeRO-1 and 2 reduce-scatter and gather the updated weights. ZeRO-3 gathers each
@@ -195,7 +199,7 @@ def _data_parallel(job: Job, layouts: Layouts, groups: Groups, micro: dict[str, 
     accumulate unsharded gradients. Replicas of a shard group all-reduce their shards once a step.
     """
     framework, factors = job.framework, job.calibration.framework
-    dense, experts, adapters = _held(job, layouts)
+    dense, experts, adapters = held
     trained_dense = adapters if job.uses_adapters else dense
     trained_experts = np.zeros(len(layouts)) if job.uses_adapters else experts
     reduce_bytes = framework.reduce_bytes
@@ -225,9 +229,9 @@ def _data_parallel(job: Job, layouts: Layouts, groups: Groups, micro: dict[str, 
     return np.where(sharded, exposed_every, exposed_once)
 
 
-def _trained_share(job: Job, layouts: Layouts) -> Floats:
+def _updated(job: Job, layouts: Layouts, held: _Held) -> Floats:
     """Parameters that one device's optimizer step updates."""
-    dense, experts, adapters = _held(job, layouts)
+    dense, experts, adapters = held
     if job.uses_adapters:
         return adapters / np.where(layouts.zero_stage >= 1, layouts.shard_group, 1)
     copies = np.maximum(1.0, layouts.tp * layouts.cp * layouts.dp / (layouts.ep * layouts.etp))
@@ -235,21 +239,20 @@ def _trained_share(job: Job, layouts: Layouts) -> Floats:
     return np.where(layouts.zero_stage >= 1, sharded, dense + experts)
 
 
-def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime]) -> tuple[Floats, Floats]:
+def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime], head: HeadTime) -> tuple[Floats, Floats]:
     """(model, hardware) FLOP of one step per device.
 
     Model FLOP follow PaLM's convention (Chowdhery et al. 2022, appendix B): forward once and backward twice, causal
     attention counted as the half that is needed, the head in, embedding look-ups and recompute out. Frozen weights
     need no weight gradient, so adapter runs count backward once.
     """
-    _, _, head = head_time(job, layouts)
     forward, again = np.zeros(len(layouts)), np.zeros(len(layouts))
     for kind, block in enumerate(blocks):
         count = job.architecture.pattern.count(kind)
         forward = forward + count * block.forward_flop
         again = again + count * block.recompute_flop
     passes = 2.0 if job.uses_adapters else 1.0 + 2.0 * job.trained_layer_share
-    per_micro = (forward + head) / layouts.pp
+    per_micro = (forward + head.flop) / layouts.pp
     m = layouts.grad_accum
     share = np.minimum(1.0, layouts.recompute_layers * layouts.pp / job.architecture.layers)
     again = again + np.where(layouts.recompute_layers > 0, share * forward, 0.0)

@@ -176,7 +176,7 @@ def candidates(job: Job) -> Layouts:
 def _sizes(job: Job) -> Iterator[dict[str, int]]:
     """The parallel sizes: products of tp, pp, cp and dp that give the device count, with ep and etp inside."""
     layout, framework, architecture, machine = job.plan.layout, job.framework, job.architecture, job.machine
-    domain = max(machine.per_node, min(machine.accelerator.scaleup_domain, machine.count))
+    domain = machine.fast_domain
     for tp in _choices(layout.tp, [t for t in valid_tp(architecture) if t <= domain] if framework.tp else [1]):
         for pp in _choices(
             layout.pp, divisors(machine.count // tp) if framework.pp and machine.count % tp == 0 else [1]

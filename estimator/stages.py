@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from estimator.architecture import Architecture, Block, Matrix
 from estimator.job import Job
-from estimator.layouts import Ints, Layouts
+from estimator.layouts import RECOMPUTE, Ints, Layouts
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +89,23 @@ def adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
         size = matrix.copies * (rank * (matrix.inputs + matrix.outputs) + magnitude * matrix.outputs)
         total += size / shard(matrix, layouts)
     return total
+
+
+def stage_parameters(job: Job, layouts: Layouts, shape: StageShape, outside: Floats) -> tuple[Floats, Floats, Floats]:
+    """(dense, routed experts, adapters) on one device of the stage, with `outside` parameters that are in no block."""
+    dense, experts, adapters = outside, np.zeros(len(layouts)), np.zeros(len(layouts))
+    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
+        block_dense, block_experts = block_parameters(block, layouts)
+        dense = dense + count * block_dense
+        experts = experts + count * block_experts
+        adapters = adapters + count * adapter_parameters(job, block, layouts)
+    return dense, experts, adapters
+
+
+def recomputed_share(layouts: Layouts, shape: StageShape) -> Floats:
+    """Part of the stage's layers that block:N recomputes; 0 for the other modes."""
+    share = np.minimum(1.0, layouts.recompute_layers / np.maximum(1.0, shape.layer_count))
+    return np.where(layouts.recompute == RECOMPUTE.index("block"), share, 0.0)
 
 
 def lora_targets(job: Job, block: Block) -> list[Matrix]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from estimator.job import FREEZE_LAYERS, Job
 from estimator.layouts import OFFLOAD, Layouts
-from estimator.stages import Floats, StageShape, adapter_parameters, block_parameters
+from estimator.stages import Floats, StageShape, block_parameters, stage_parameters, sum_of
 
 # NF4: 4 bits and, per block of 64, an absolute maximum that double quantisation stores in 8 bits with one fp32 per 256
 # blocks (Dettmers et al. 2023, section 3).
@@ -87,14 +87,10 @@ def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
 
 def _held(job: Job, layouts: Layouts, shape: StageShape) -> Held:
     outside = _outside_blocks(job, layouts, shape)
-    largest = outside.copy()
-    dense, experts, adapters = outside, np.zeros(len(layouts)), np.zeros(len(layouts))
-    for kind, block in enumerate(job.architecture.blocks):
-        block_dense, block_experts = block_parameters(block, layouts)
-        dense = dense + shape.layers[kind] * block_dense
-        experts = experts + shape.layers[kind] * block_experts
-        adapters = adapters + shape.layers[kind] * adapter_parameters(job, block, layouts)
-        largest = np.maximum(largest, np.where(shape.layers[kind] > 0, block_dense + block_experts, 0.0))
+    dense, experts, adapters = stage_parameters(job, layouts, shape, outside)
+    largest = outside
+    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
+        largest = np.maximum(largest, np.where(count > 0, sum_of(block_parameters(block, layouts)), 0.0))
     share = _trained_share(job, shape)
     group = (layouts.dp * layouts.cp if _second_copy(job) else layouts.shard_group).astype(np.float64)
     copies = world_size(layouts) / (layouts.pp * layouts.ep * layouts.etp)

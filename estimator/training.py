@@ -145,7 +145,7 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         found.append(f"no measured memory of {name} is behind this ({_stand_in(job)}): its interval is wider")
     if training.stage in ("ppo", "grpo"):
         found.append("the time and KV cache of generating samples are not in this estimate")
-    domain = max(job.machine.per_node, min(accelerator.scaleup_domain, job.machine.count))
+    domain = job.machine.fast_domain
     if layouts.tp[index] > domain:
         found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
     if job.machine.count % job.machine.per_node:

@@ -17,13 +17,11 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.job import Job
 from estimator.layouts import Layouts
-from estimator.memory import device_memory
 from estimator.profile import Calibration
 from estimator.schedule import step_time
-from estimator.search import search
 from knowledge.calibration import calibration
-from knowledge.jobs import job as look_up
 from measure.cases import Case, memory_cases, training_cases
+from measure.scores import estimated
 
 # Every n-th row of a source beyond this many: regular sweeps repeat themselves.
 _ROWS_PER_SOURCE = 120
@@ -99,17 +97,16 @@ def runs() -> list[Run]:
 
 
 def _run(case: Case) -> Run | None:
-    assert case.plan is not None
-    try:
-        job = look_up(case.plan)
-        estimates, order = search(job)
-    except PlanError:
-        return None
     tokens = case.observed["tokens_per_s_per_device"]
     if not tokens:
         return None
+    try:
+        found = estimated(case)
+    except PlanError:
+        return None
+    job = found.all.job
     measured = job.tokens_per_step / job.machine.count / tokens
-    return Run(case, job, estimates.layouts.take(order[:1]), measured, 1.0)
+    return Run(case, job, found.all.layouts.take(np.array([found.best])), measured, 1.0)
 
 
 Values = dict[tuple[str, str], dict[str, float]]
@@ -218,25 +215,13 @@ def memory_misses() -> dict[str, list[Miss]]:
     """How far estimated peaks are off by framework, each against the kind of peak that was read."""
     misses: dict[str, list[Miss]] = defaultdict(list)
     for case in memory_cases():
-        if case.reason_unscored is not None or case.plan is None or not case.observed["peak_bytes"]:
+        measured = case.observed["peak_bytes"]
+        if case.reason_unscored is not None or not measured:
             continue
         try:
-            job = look_up(case.plan)
-            estimates, order = search(job)
+            found = estimated(case)
         except PlanError:
             continue
-        size = comparable_bytes(job, estimates.layouts.take(order[:1]), case.observed["peak_kind"])
-        misses[job.framework.name].append(Miss(math.log(size / case.observed["peak_bytes"]), case.source))
+        error = math.log(found.peak_bytes(case.observed["peak_kind"]) / measured)
+        misses[found.all.job.framework.name].append(Miss(error, case.source))
     return dict(misses)
-
-
-def comparable_bytes(job: Job, layouts: Layouts, kind: str | None) -> float:
-    """The estimate as the counter `kind` would show it: 'allocated' and 'reserved' leave out the context, and
-    'allocated' the allocator's slack too."""
-    memory, _ = device_memory(job, layouts)
-    total = float(memory.total[0])
-    if kind in ("allocated", "reserved"):
-        total -= float(memory.components["framework_and_context"][0])
-    if kind == "allocated":
-        total -= float(memory.components["allocator_slack"][0])
-    return total

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from estimator.search import search
+from estimator.training import Estimates
+from knowledge.jobs import job
 from measure.cases import Case
 
 # A source with fewer rows says little by itself; such sources are summarised together.
@@ -22,6 +25,32 @@ class Prediction:
     low: float
     high: float
     fits: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the planner says of a case: all layouts that agree with its plan, and `best`, the one it would take."""
+
+    all: Estimates
+    best: int
+
+    def peak_bytes(self, kind: str | None) -> float:
+        """The peak as the counter `kind` would show it: 'allocated' and 'reserved' leave out the context, and
+        'allocated' the allocator's slack too."""
+        memory = self.all.memory
+        peak = float(memory.total[self.best])
+        if kind in ("allocated", "reserved"):
+            peak -= float(memory.components["framework_and_context"][self.best])
+        if kind == "allocated":
+            peak -= float(memory.components["allocator_slack"][self.best])
+        return peak
+
+
+def estimated(case: Case) -> Estimate:
+    """The planner's estimate of a case that has a plan. Raises PlanError where it has no answer."""
+    assert case.plan is not None
+    estimates, order = search(job(case.plan))
+    return Estimate(estimates, int(order[0]))
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         low_bytes=float(estimates.low_bytes[index]),
         high_bytes=float(estimates.high_bytes[index]),
         capacity_bytes=planned.job.machine.accelerator.usable_bytes,
-        fits=bool(estimates.fits[index]),
+        fits=planned.fits,
         components=components,
         stages=[StageMemory(**stage) for stage in stages_of(planned.job, one)],
         fullest_stage=int(estimates.fullest_stage[index]),

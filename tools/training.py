@@ -107,7 +107,7 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
     """Whether the changed plan has a valid layout that fits."""
     found = varied(plan, changes)
-    return found is not None and bool(found.estimates.fits[found.index])
+    return found is not None and found.fits
 
 
 def _largest_micro_batch(found: Planned) -> int | None:
@@ -172,7 +172,7 @@ def _remedies(found: Planned) -> list[Remedy]:
                 patch=patch,
                 what=what,
                 per_device_bytes=size,
-                fits=bool(other.estimates.fits[other.index]),
+                fits=other.fits,
                 slowdown=float(other.estimates.step.seconds[other.index]) / step_s / samples,
             )
         )
