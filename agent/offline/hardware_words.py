@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from agent.offline.catalogue import Catalogue, folded
 from agent.offline.names import accelerator_text
@@ -82,7 +83,7 @@ def read_hardware(
     machine = _machines(page, slots)
     if machine:
         devices.setdefault(machine, Device(machine, None))
-    _count(page, slots, questions, catalogue, list(devices), None if devices else per_node)
+    _count(_Counting(page, slots, questions, catalogue, list(devices), None if devices else per_node))
     return slots, questions, list(devices.values())
 
 
@@ -140,15 +141,21 @@ def _machines(page: Page, slots: list[Slot | Relative]) -> str | None:
     return instance.accelerator
 
 
-def _count(
-    page: Page,
-    slots: list[Slot | Relative],
-    questions: list[Question],
-    catalogue: Catalogue,
-    ids: list[str],
-    per_node: int | None,
-) -> None:
+@dataclass
+class _Counting:
+    """What is known while devices are counted: the accelerators named, and the node size once one is known."""
+
+    page: Page
+    slots: list[Slot | Relative]
+    questions: list[Question]
+    catalogue: Catalogue
+    ids: list[str]
+    per_node: int | None
+
+
+def _count(known: _Counting) -> None:
     """The first way of counting that the text uses."""
+    page, slots, questions = known.page, known.slots, known.questions
     if any(isinstance(slot, Slot) and slot.path == "cluster.count" for slot in slots):
         return
     for rule in _NODES_OF:
@@ -165,8 +172,8 @@ def _count(
             slots += [Slot("cluster.count", total, words), Slot("cluster.per_node", total // nodes, words)]
             return
     for match in page.find(_PER_NODE):
-        per_node = count(next(group for group in match.groups() if group)) or per_node
-        slots.append(Slot("cluster.per_node", per_node, _take(page, match)))
+        known.per_node = count(next(group for group in match.groups() if group)) or known.per_node
+        slots.append(Slot("cluster.per_node", known.per_node, _take(page, match)))
         break
     box = next((name for name in page.of("accelerator") if name.value), None)
     for match in page.find(_NODES):
@@ -176,7 +183,7 @@ def _count(
             words = _take(page, match)
             slots += [Slot("cluster.count", number, words), Slot("cluster.per_node", number, words)]
             return
-        _nodes(page, match, count(match[1]), slots, questions, catalogue, ids, per_node)
+        _nodes(known, match, count(match[1]))
         return
     for rule in (*_DEVICES, *_GPUS):
         for match in page.find(rule):
@@ -184,7 +191,7 @@ def _count(
             if number is None:
                 continue
             if box and ACCELERATOR in match[0]:
-                _nodes(page, match, number, slots, questions, catalogue, ids, per_node)
+                _nodes(known, match, number)
                 return
             if number == 0:
                 questions.append(Question("cluster.count", "0 devices cannot run anything; how many are there?"))
@@ -197,36 +204,27 @@ def _count(
         return
     for match in page.find(_ONE):
         if box:
-            _nodes(page, match, 1, slots, questions, catalogue, ids, per_node)
+            _nodes(known, match, 1)
         else:
             slots.append(Slot("cluster.count", 1, _take(page, match)))
         return
 
 
-def _nodes(
-    page: Page,
-    match: re.Match[str],
-    nodes: int | None,
-    slots: list[Slot | Relative],
-    questions: list[Question],
-    catalogue: Catalogue,
-    ids: list[str],
-    per_node: int | None,
-) -> None:
+def _nodes(known: _Counting, match: re.Match[str], nodes: int | None) -> None:
     """'4 nodes' without a size: the session's node size, else what is usual for the accelerator, said."""
-    words = _take(page, match)
+    words = _take(known.page, match)
     if not nodes:
-        questions.append(Question("cluster.count", f"{words.strip()!r} leaves no device; how many are there?"))
+        known.questions.append(Question("cluster.count", f"{words.strip()!r} leaves no device; how many are there?"))
         return
-    note = None
-    if per_node is None and ids:
-        per_node = catalogue.per_node(ids[0])
-        note = f"{words.strip()!r} read with {per_node} devices per node, as is usual for {ids[0]}"
+    per_node, note = known.per_node, None
+    if per_node is None and known.ids:
+        per_node = known.catalogue.per_node(known.ids[0])
+        note = f"{words.strip()!r} read with {per_node} devices per node, as is usual for {known.ids[0]}"
     if per_node is None:
-        slots.append(Slot("nodes", nodes, words))
+        known.slots.append(Slot("nodes", nodes, words))
         return
-    slots.append(Slot("cluster.count", nodes * per_node, words, note))
-    slots.append(Slot("cluster.per_node", per_node, words))
+    known.slots.append(Slot("cluster.count", nodes * per_node, words, note))
+    known.slots.append(Slot("cluster.per_node", per_node, words))
 
 
 def _take(page: Page, match: re.Match[str]) -> str:
