@@ -19,6 +19,7 @@ _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
 # LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py,
 # freeze_trainable_layers).
 FREEZE_LAYERS = 2
+GIB = 2.0**30
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Bytes of one element as the matmul reads it.
 _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
@@ -69,9 +70,34 @@ class Job:
         return self.training.method in _ADAPTER_METHODS
 
     @cached_property
+    def trains_blocks(self) -> bool:
+        """Whether the matrices of blocks (of those that are trained at all) get gradients themselves."""
+        return not self.uses_adapters
+
+    @cached_property
+    def reached_layers(self) -> tuple[int, ...]:
+        """Layers of each block kind that the backward pass reaches, counted from the end: all, or those of freeze."""
+        pattern = self.architecture.pattern
+        reached = pattern[-FREEZE_LAYERS:] if self.training.method == "freeze" else pattern
+        return tuple(reached.count(kind) for kind in range(len(self.architecture.blocks)))
+
+    @cached_property
     def trained_layer_share(self) -> float:
-        """Part of the layers that the backward pass reaches: all, except where only the last few are trained."""
-        return min(1.0, FREEZE_LAYERS / self.architecture.layers) if self.training.method == "freeze" else 1.0
+        """Part of the layers that the backward pass reaches."""
+        return sum(self.reached_layers) / self.architecture.layers
+
+    @cached_property
+    def stream_elements(self) -> float:
+        """Elements of `activation_bytes` per element of the residual stream: two where trained weights are fp32 and
+        only matmuls are cast down (torch.autocast), as norms then give fp32."""
+        wide = self.framework.cast_cache and self.training.method == "full" and self.activation_bytes < 4
+        return 2.0 if wide else 1.0
+
+    @cached_property
+    def keeps_norm_outputs(self) -> bool:
+        """Whether the outputs of norms are kept: for the gradients of the matmuls that read them, or by Transformer
+        Engine's fused norm and matmul in 8 bits in any case."""
+        return self.trains_blocks or self.gate_elements < 1.0
 
     @cached_property
     def quantised(self) -> bool:
@@ -116,8 +142,21 @@ class Job:
 
     @cached_property
     def frozen_bytes(self) -> float:
-        """Bytes per frozen weight of an adapter run: the compute dtype, or 8 bits where the framework holds them so."""
-        return 1.0 if self.compute_bytes < 2 and self.framework.low_precision_weights else self.activation_bytes
+        """Bytes per frozen weight: the compute dtype, unless all weights are asked for in full precision."""
+        return 4.0 if self.training.weights == "fp32" else self.activation_bytes
+
+    @cached_property
+    def usable_bytes(self) -> float:
+        """What a device can allocate, less what is to stay free; the user's own figures come first."""
+        given = self.plan.overrides
+        usable = self.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
+        return max(0.0, usable - (given.reserve_gib or 0.0) * GIB)
+
+    @cached_property
+    def overridden_bytes(self) -> dict[str, float]:
+        """Components of the memory that the user gives, by name."""
+        values = self.plan.overrides.model_dump(exclude_none=True, exclude={"usable_gib", "reserve_gib"})
+        return {name.removesuffix("_gib"): value * GIB for name, value in values.items()}
 
     @cached_property
     def tokens_per_step(self) -> int:

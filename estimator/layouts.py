@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 RECOMPUTE = ("none", "selective", "full", "block")
 OFFLOAD = ("none", "optimizer", "params", "activations")
-SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "gpipe", "dualpipe")
+SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe")
 
 
 @dataclass(frozen=True)

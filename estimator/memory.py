@@ -1,7 +1,9 @@
-"""Memory per device: a sum of named components for the fullest pipeline stage, at the worse of two peaks.
+"""Memory per device: a sum of named components for the fullest pipeline stage, at the worst moment of a step.
 
-The forward/backward peak holds activations and logits; the optimizer-step peak holds the step's temporaries instead.
-Every array has shape (n,), one entry a candidate layout.
+Five moments can be the worst. While the loss is made, all that was kept for backward stands beside the logits, and
+gradients do not exist yet unless an earlier micro-batch or a buffer holds them. When backward begins, everything kept
+stands beside what the last block needs; when it ends, the gradients are there and the activations are gone. The
+optimizer step has its own temporaries, and generation of samples its KV cache. Every array has shape (n,).
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.activations import block_bytes, boundary_bytes, kept_bytes, micro_batch_tokens
+from estimator.adapters import leaked_bytes, matrix_working_bytes, working_elements
+from estimator.extra_models import extra_models
 from estimator.job import Job
 from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
+from estimator.shards import reached, world_size
 from estimator.stages import Floats, StageShape, recomputed_share, stage_shape, sum_of
-from estimator.states import States, model_states, world_size
+from estimator.states import States, model_states
 
 COMPONENTS = (
     "weights",
@@ -28,66 +33,142 @@ COMPONENTS = (
     "framework_and_context",
     "allocator_slack",
 )
+MOMENTS = ("loss", "backward_start", "backward_end", "optimizer_step", "generation")
 
 
 @dataclass(frozen=True)
 class Memory:
-    """`components[name]` and `total` have shape (n,); `step_peak` is true where the optimizer step decides."""
+    """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
+
+    `most[name]` is what a component takes at its own worst moment. `cached` is the part of the slack that the allocator
+    gives back when memory runs short.
+    """
 
     components: dict[str, Floats]
+    most: dict[str, Floats]
     total: Floats
-    step_peak: np.ndarray
+    moment: np.ndarray
+    cached: Floats
 
 
 def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     """The fullest stage of every candidate, and which stage that is.
 
-    Layers are dealt evenly and fewer micro-batches are in flight on later stages, so the first, second and last stage
-    bound all others.
+    Fewer micro-batches are in flight on later stages, so among stages of the same layers the first is the fullest.
     """
-    last = layouts.pp - 1
-    options = [np.zeros_like(last)]
-    if int(last.max(initial=0)) > 0:
-        options += [np.minimum(1, last), last]
+    options = _stages(job, layouts)
     candidates = [stage_memory(job, layouts, stage) for stage in options]
     totals = np.stack([memory.total for memory in candidates])
     fullest = totals.argmax(axis=0)
     column = np.arange(len(layouts))
-    pick = {name: np.stack([memory.components[name] for memory in candidates])[fullest, column] for name in COMPONENTS}
-    step_peak = np.stack([memory.step_peak for memory in candidates])[fullest, column]
-    return Memory(pick, totals[fullest, column], step_peak), np.stack(options)[fullest, column]
+
+    def pick(values: list[Floats]) -> Floats:
+        return np.stack(values)[fullest, column]
+
+    components = {name: pick([memory.components[name] for memory in candidates]) for name in COMPONENTS}
+    most = {name: pick([memory.most[name] for memory in candidates]) for name in COMPONENTS}
+    moment = pick([memory.moment for memory in candidates])
+    cached = pick([memory.cached for memory in candidates])
+    return Memory(components, most, totals[fullest, column], moment, cached), np.stack(options)[fullest, column]
+
+
+def _stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
+    """Stages that can be the fullest, shape (n,) each: the first, second and last, and where the kind of layer changes
+    the first stage behind each change."""
+    last = layouts.pp - 1
+    options = [np.zeros_like(last)]
+    if int(last.max(initial=0)) == 0:
+        return options
+    options += [np.minimum(1, last), last]
+    pattern = job.architecture.pattern
+    if len(job.architecture.blocks) > 1:
+        changes = [at for at in range(1, len(pattern)) if pattern[at] not in pattern[:at]]
+        for at in changes:
+            behind = -(-at * layouts.pp // len(pattern))
+            options += [np.minimum(behind, last), np.minimum(behind + 1, last)]
+    return options
 
 
 def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     """Memory of one pipeline stage (shape (n,)) of every candidate."""
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
-    activations = _activations(job, layouts, shape)
+    kept, working = _activations(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
-    extra = _extra_models(job, layouts, states, activations)
-    buffers = states.buffers
-    context = np.full(len(layouts), job.calibration.context_bytes)
+    extra = extra_models(job, layouts, states, shape, kept)
+    context = np.full(len(layouts), job.framework.context_bytes or job.calibration.context_bytes)
     context = context + np.where(world_size(layouts) > 1, job.calibration.collective_bytes, 0.0)
-
-    resident = states.weights + states.gradients + states.optimizer + extra["resident"] + buffers
-    passes = activations + logits + extra["working"]
-    forward_backward = resident + passes
-    step = resident + states.step
-    at_step = step > forward_backward
     zero = np.zeros(len(layouts))
-    components = {
-        "weights": states.weights,
-        "gradients": states.gradients,
-        "optimizer": states.optimizer,
-        "activations": np.where(at_step, zero, activations),
-        "logits_and_loss": np.where(at_step, zero, logits),
-        "extra_models": extra["resident"] + np.where(at_step, zero, extra["working"]),
-        "communication_buffers": buffers,
-        "step_temporaries": np.where(at_step, states.step, zero),
-        "framework_and_context": context,
-        "allocator_slack": job.calibration.slack * np.where(at_step, states.step, passes),
-    }
-    return Memory(components, sum_of(components.values()), at_step)
+    # Freed gradients exist while the loss is made only when an earlier micro-batch left them.
+    standing = layouts.grad_accum > 1
+    early = states.gradients if job.framework.gradient_buffers else np.where(standing, states.gradients, zero)
+
+    def moment(
+        gradients: Floats, activations: Floats, loss: Floats, more: Floats, buffers: Floats, step: Floats
+    ) -> dict[str, Floats]:
+        return {
+            "gradients": gradients,
+            "activations": activations,
+            "logits_and_loss": loss,
+            "extra_models": extra.resident + more,
+            "communication_buffers": buffers,
+            "step_temporaries": step,
+        }
+
+    moments = [
+        moment(early, kept, logits, extra.working, states.head_buffers, zero),
+        moment(early, kept + working, zero, extra.working, states.buffers, zero),
+        moment(states.gradients, working, zero, zero, states.buffers, zero),
+        moment(states.gradients, zero, zero, zero, _resident_buffers(job, layouts, states), states.step),
+        moment(zero, zero, zero, extra.generation, zero, zero),
+    ]
+    slack = job.calibration.slack
+    for parts in moments:
+        loose = parts["activations"] + parts["step_temporaries"]
+        parts["allocator_slack"] = slack * loose + job.calibration.loss_slack * parts["logits_and_loss"]
+    always = {"weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context}
+    _override(job.overridden_bytes, always, moments)
+    totals = np.stack([sum_of(parts.values()) for parts in moments])
+    worst = totals.argmax(axis=0)
+    column = np.arange(len(layouts))
+    stacked = {name: np.stack([parts[name] for parts in moments]) for name in moments[0]}
+    components = always | {name: parts[worst, column] for name, parts in stacked.items()}
+    most = always | {name: parts.max(axis=0) for name, parts in stacked.items()}
+    components = {name: components[name] for name in COMPONENTS}
+    needed = sum_of(components.values())
+    cached = _cached(job, layouts, shape, needed, components["logits_and_loss"])
+    components["allocator_slack"] = components["allocator_slack"] + cached
+    return Memory(components, most, needed + cached, worst, cached)
+
+
+def _override(given: dict[str, float], always: dict[str, Floats], moments: list[dict[str, Floats]]) -> None:
+    """Puts the user's figures in place of what is estimated, at the moments where a component is at its largest."""
+    for name, value in given.items():
+        if name in always:
+            always[name] = np.full_like(always[name], value)
+            continue
+        most = np.max([parts[name] for parts in moments], axis=0)
+        for parts in moments:
+            parts[name] = np.where(parts[name] >= most, value, np.minimum(parts[name], value))
+
+
+def _resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
+    """Buffers that outlive the backward pass: all but what FSDP gathers."""
+    gathers = (layouts.zero_stage >= 3) & (job.framework.live_units > 0)
+    return np.where(gathers, 0.0, states.buffers)
+
+
+def _cached(job: Job, layouts: Layouts, shape: StageShape, needed: Floats, logits: Floats) -> Floats:
+    """What the allocator has cached of earlier, shorter micro-batches, as far as there is room for it.
+
+    Each new longest sequence needs larger blocks for its logits than any that are free, and the old ones stay cached
+    until memory runs short (torch.cuda caching allocator). Sequences of one length leave nothing behind.
+    """
+    if job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes:
+        return np.zeros(len(layouts))
+    high = needed * (1.0 + job.calibration.memory_spread)
+    room = np.maximum(0.0, job.usable_bytes - high)
+    return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.calibration.memory_spread))
 
 
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
@@ -95,34 +176,42 @@ def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
 
     1F1B: pp - stage. Interleaved: warm-up of 2 (pp - stage - 1) + (vpp - 1) pp chunks and the one at work, each 1/vpp
     of the layers (Narayanan et al. 2021, section 2.2; Megatron, forward_backward_pipelining_with_interleaving). GPipe:
-    all. DualPipe: pp + 1 (DeepSeek-V3 report, table 2).
+    all. V-half: half of (pp + 2) on every stage (Qi et al. 2024, table 1). DualPipe: pp + 1 (DeepSeek-V3 report, table
+    2), which pass through half of the device's layers each.
     """
     name = SCHEDULES.index
     plain = (layouts.pp - stage).astype(np.float64)
     chunks = 2.0 * (layouts.pp - stage - 1) + (layouts.vpp - 1) * layouts.pp + 1.0
     held = np.where(layouts.vpp > 1, chunks / layouts.vpp, plain)
-    held = np.where(layouts.schedule == name("dualpipe"), layouts.pp + 1.0, held)
+    held = np.where(layouts.schedule == name("v-half"), (layouts.pp + 2) // 2, held)
+    held = np.where(layouts.schedule == name("dualpipe"), (layouts.pp + 1.0) / 2.0, held)
     held = np.where(layouts.schedule == name("gpipe"), np.inf, held)
     return np.minimum(held, layouts.grad_accum)
 
 
-def _activations(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
-    """Kept activations of the micro-batches in flight, and the working set of the block being recomputed."""
+def _activations(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
+    """Kept activations of the micro-batches in flight, and what the block at work needs besides."""
     recomputes = np.isin(layouts.recompute, (RECOMPUTE.index("full"), RECOMPUTE.index("block")))
     selective = layouts.recompute == RECOMPUTE.index("selective")
     kept = np.zeros(len(layouts))
     working = np.zeros(len(layouts))
     boundary = boundary_bytes(job, layouts)
+    tokens = micro_batch_tokens(job, layouts)
     again = recomputed_share(layouts, shape)
+    reaches = reached(job, shape)
     for kind, block in enumerate(job.architecture.blocks):
         everything = block_bytes(job, block, layouts)
         per_layer = kept_bytes(job, block, layouts, everything) * (1.0 - again) + boundary * again
-        kept = kept + shape.layers[kind] * per_layer
-        present = shape.layers[kind] > 0
-        working = np.maximum(working, np.where(present & (recomputes | selective), everything - per_layer, 0.0))
-    kept = kept * in_flight(layouts, shape.stage) * job.trained_layer_share
+        kept = kept + reaches.layers[kind] * (per_layer + leaked_bytes(job, block, layouts))
+        present = reaches.layers[kind] > 0
+        casts = job.activation_bytes * tokens * working_elements(job, block) / layouts.tp
+        need = casts + matrix_working_bytes(job, block, layouts)
+        need = need + np.where(recomputes | selective, everything - per_layer, 0.0)
+        working = np.maximum(working, np.where(present, need, 0.0))
+    kept = kept * in_flight(layouts, shape.stage)
     kept = np.where(layouts.offload == OFFLOAD.index("activations"), 2.0 * boundary, kept)
-    return kept + working + shape.has_embedding * boundary
+    pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
+    return kept + (shape.has_embedding + pipelined) * boundary, working
 
 
 def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
@@ -131,33 +220,32 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     Unfused, `logit_bytes` per logit at the peak: 16-bit logits, fp32 log-softmax, and their gradients. Fused (Liger,
     cut cross-entropy) the logits exist one chunk at a time, and the gradient of the hidden states is kept.
     """
-    architecture = job.architecture
+    architecture, framework = job.architecture, job.framework
     tokens = micro_batch_tokens(job, layouts)
     hidden_bytes = 2.0 * job.activation_bytes * tokens * architecture.hidden
-    if job.fused_loss:
-        chunk = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
-        logits = job.framework.logit_bytes * chunk * architecture.vocab / layouts.tp
-    else:
-        logits = job.framework.logit_bytes * tokens * architecture.vocab / layouts.tp
-        if architecture.logit_softcap:
-            logits = logits + job.activation_bytes * tokens * architecture.vocab / layouts.tp
-    return shape.has_head * (logits + hidden_bytes)
+    per_logit = _logit_bytes(job, layouts, tokens)
+    columns = tokens
+    if job.fused_loss and framework.fused_logit_bytes is None:
+        # Liger's chunk of tokens makes a matrix of about the size of the hidden states.
+        columns = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
+    return shape.has_head * (per_logit * columns * architecture.vocab / layouts.tp + hidden_bytes)
 
 
-def _extra_models(job: Job, layouts: Layouts, states: States, activations: Floats) -> dict[str, Floats]:
-    """Frozen reference (DPO, KTO, IPO, GRPO, PPO), and for PPO a frozen reward model and a trained critic (TRL).
-
-    Frozen copies are held in the compute dtype and sharded as the weights are. The KV cache of generated samples (PPO,
-    GRPO) is not in here; `estimator.training` warns of it.
-    """
-    zero = np.zeros(len(layouts))
-    stage = job.training.stage
-    share = np.where(layouts.zero_stage >= 3, layouts.shard_group, 1)
-    frozen = states.parameters * job.activation_bytes / share
-    resident = frozen if job.has_reference else zero
-    working = zero
-    if stage == "ppo":
-        critic = states.weights + states.gradients + states.optimizer
-        resident = resident + frozen + critic
-        working = activations
-    return {"resident": resident, "working": working}
+def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
+    """The peak per logit."""
+    framework = job.framework
+    if job.fused_loss and framework.fused_logit_bytes is not None:
+        return np.full(len(layouts), framework.fused_logit_bytes)
+    frozen = job.uses_adapters and not job.training.lora.train_embeddings
+    size = (framework.adapter_logit_bytes if frozen else None) or framework.logit_bytes
+    if job.training.compile and framework.compiled_logit_bytes is not None:
+        size = framework.compiled_logit_bytes
+    per_logit = np.full(len(layouts), size)
+    if framework.parallel_logit_bytes is not None and size >= framework.logit_bytes:
+        per_logit = np.where(layouts.tp > 1, framework.parallel_logit_bytes, per_logit)
+    if framework.quantised_head and job.quantised:
+        # The head is unpacked twice, to fp16 and to bf16, while six bytes a logit are there (BitsandbytesPrecision).
+        per_logit = np.maximum(per_logit, 6.0 + 2.0 * job.activation_bytes * job.architecture.hidden / tokens)
+    if job.architecture.logit_softcap and not job.fused_loss:
+        per_logit = per_logit + job.activation_bytes
+    return per_logit

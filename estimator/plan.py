@@ -30,8 +30,8 @@ Stage = Literal["pretrain", "sft", "dpo", "ppo", "grpo", "kto", "orpo", "simpo",
 Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]
 Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4"]
 Optimizer = Literal[
-    "adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon", "adam_mini",
-    "lomo",
+    "adamw", "paged_adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon",
+    "adam_mini", "lomo",
 ]  # fmt: skip
 Objective = Literal["throughput", "cost", "time", "memory"]
 WeightDtype = Literal["bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4"]
@@ -62,6 +62,11 @@ class Lora(Part):
     rank: int = Field(16, ge=1, le=4096, description="Adapter rank.")
     alpha: float = Field(32, gt=0, description="Adapter scale numerator.")
     targets: str = Field("all-linear", description="all-linear, attention, mlp, or module names joined by commas.")
+    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout on the inputs of adapters.")
+    quantisation: Literal["nf4", "nf4-single", "gptq"] = Field(
+        "nf4", description="How qlora holds frozen weights: nf4 has its scales quantised too, nf4-single has not."
+    )
+    train_embeddings: bool = Field(False, description="Embedding and head are trained in full besides the adapters.")
 
 
 class Training(Part):
@@ -74,7 +79,17 @@ class Training(Part):
         default_factory=lambda: Lora.model_validate({}), description="Adapter settings of lora, qlora, dora and pissa."
     )
     precision: Precision = Field("bf16", description="Compute precision of the matmuls.")
+    weights: Literal["auto", "fp32", "bf16"] = Field(
+        "auto",
+        description="What weights are held in: as the framework does, in fp32, or all in 16 bits (no master copy).",
+    )
     optimizer: Optimizer = Field("adamw", description="Optimizer of the trained weights.")
+    rollout: Literal["trainer", "colocated", "separate"] = Field(
+        "trainer",
+        description="Where ppo and grpo generate samples: trainer, an engine on the same devices, or elsewhere.",
+    )
+    engine_share: float = Field(0.3, gt=0, le=1, description="Part of a device that a colocated engine takes.")
+    group_size: int = Field(8, ge=1, le=4096, description="Samples that grpo generates per prompt.")
     seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
     packing: bool = Field(True, description="Short samples are packed to full sequences.")
     micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
@@ -112,7 +127,7 @@ class Layout(Part):
     sequence_parallel: bool | None = Field(None, description="Megatron sequence parallelism within the tp group.")
     pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size.")
     vpp: int | None = Field(None, ge=1, le=256, description="Virtual pipeline stages per device (interleaving).")
-    schedule: Literal["1f1b", "interleaved", "zero-bubble", "gpipe", "dualpipe"] | None = Field(
+    schedule: Literal["1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe"] | None = Field(
         None, description="Order of forward and backward passes in the pipeline."
     )
     cp: int | None = Field(None, ge=1, le=4096, description="Context parallel size.")
@@ -132,6 +147,27 @@ class Layout(Part):
         raise ValueError(f"{value!r} is not a recompute mode; valid: none selective full block:N")
 
 
+def _gib(what: str) -> Any:
+    return Field(None, ge=0, le=1e6, description=what)
+
+
+class Overrides(Part):
+    """Figures that the user knows better, in GiB per device; each replaces what would be estimated."""
+
+    usable_gib: float | None = Field(None, gt=0, le=1e6, description="Memory that a device can allocate.")
+    reserve_gib: float | None = _gib("Memory that is to stay free.")
+    weights_gib: float | None = _gib("Weights.")
+    gradients_gib: float | None = _gib("Gradients.")
+    optimizer_gib: float | None = _gib("Optimizer states.")
+    activations_gib: float | None = _gib("Activations kept for the backward pass.")
+    logits_and_loss_gib: float | None = _gib("Logits and loss.")
+    extra_models_gib: float | None = _gib("Models beside the trained one, and generated samples.")
+    communication_buffers_gib: float | None = _gib("Gathered weights and communication buffers.")
+    step_temporaries_gib: float | None = _gib("Temporaries of the optimizer step.")
+    framework_and_context_gib: float | None = _gib("Framework and device context.")
+    allocator_slack_gib: float | None = _gib("What the allocator holds beyond what is used.")
+
+
 class Goal(Part):
     objective: Objective = Field("throughput", description="What the best layout is best at.")
     deadline_h: float | None = Field(None, gt=0, description="Hours until the run must be done.")
@@ -148,6 +184,7 @@ class Plan(Part):
     cluster: Cluster = Field(default_factory=lambda: Cluster.model_validate({}))
     layout: Layout = Field(default_factory=lambda: Layout.model_validate({}))
     goal: Goal = Field(default_factory=lambda: Goal.model_validate({}))
+    overrides: Overrides = Field(default_factory=lambda: Overrides.model_validate({}))
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:

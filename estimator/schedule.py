@@ -12,7 +12,8 @@ from estimator.compute import BlockTime, HeadTime, block_time, head_time, memory
 from estimator.job import Job
 from estimator.layouts import SCHEDULES, Layouts
 from estimator.network import Group, Groups, all_gather, all_reduce, all_to_all, place, send
-from estimator.stages import Floats, recomputed_share, stage_parameters, stage_shape, sum_of
+from estimator.shards import Held, held_parameters
+from estimator.stages import Floats, recomputed_share, stage_shape, sum_of
 
 COMPONENTS = (
     "forward",
@@ -29,10 +30,10 @@ COMPONENTS = (
     "host",
     "stragglers",
 )
-# Zero-bubble schedules fill the wait of a stage with weight gradients (Qi et al. 2023, table 1: a third is left for
-# ZB-H1); DualPipe halves what interleaving leaves (DeepSeek-V3 report, table 2).
-_ZERO_BUBBLE_LEFT = 1.0 / 3
-_DUALPIPE_LEFT = 0.5
+# Part of 1F1B's bubble that is left. Zero-bubble schedules fill the wait of a stage with weight gradients (Qi et al.
+# 2023, table 1: a third for ZB-H1); V-half leaves a half (Qi et al. 2024, table 1), DualPipe too (DeepSeek-V3 report,
+# table 2).
+_BUBBLE_LEFT = {"zero-bubble": 1.0 / 3, "v-half": 0.5, "dualpipe": 0.5}
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
     traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
     head = head_time(job, layouts)
-    held = _held(job, layouts)
+    held = held_parameters(job, layouts, stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp)))
     last = layouts.pp - 1
     options = [np.zeros_like(last)] if int(last.max(initial=0)) == 0 else [np.zeros_like(last), last]
     stages = [_stage(job, layouts, blocks, traffic, head, stage) for stage in options]
@@ -100,7 +101,8 @@ def _stage(
     zero = np.zeros(len(layouts))
     out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
     share = recomputed_share(layouts, shape)
-    for count, time, comm in zip(shape.layers, blocks, traffic, strict=True):
+    for layers, time, comm in zip(shape.layers, blocks, traffic, strict=True):
+        count = layers * shape.visited
         out["forward"] = out["forward"] + count * time.forward
         out["backward"] = out["backward"] + count * time.backward
         out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
@@ -114,8 +116,8 @@ def _stage(
         out["context_parallel"] = out["context_parallel"] + count * ring
         host = factors.host_s * (3.0 + np.where(time.recompute > 0, 1.0, 0.0))
         out["host"] = out["host"] + count * _wait(compute * factors.compute, host)
-    out["forward"] = out["forward"] + shape.has_head * head.forward
-    out["backward"] = out["backward"] + shape.has_head * head.backward
+    out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
+    out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
     hidden_bytes = micro_batch_tokens(job, layouts) * job.architecture.hidden * job.activation_bytes
     out["forward"] = out["forward"] + shape.has_embedding * memory_time(job, 2.0 * hidden_bytes, 1.0)
     out["extra_models"] = _extra_models(job, out)
@@ -174,23 +176,13 @@ def _pipeline(job: Job, layouts: Layouts, groups: Groups) -> Floats:
 def _bubble(layouts: Layouts) -> Floats:
     """Micro-batch times that the slowest stage waits (Narayanan et al. 2021, section 2.2)."""
     waits = (layouts.pp - 1) / layouts.vpp
-    waits = np.where(layouts.schedule == SCHEDULES.index("zero-bubble"), waits * _ZERO_BUBBLE_LEFT, waits)
-    return np.where(layouts.schedule == SCHEDULES.index("dualpipe"), waits * _DUALPIPE_LEFT, waits)
-
-
-_Held = tuple[Floats, Floats, Floats]
-
-
-def _held(job: Job, layouts: Layouts) -> _Held:
-    """(dense, expert, adapter) parameters of one device on the first stage, the fullest in parameters."""
-    shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
-    dense = job.architecture.embedding_parameters / layouts.tp + np.zeros(len(layouts))
-    dense = dense + np.where(layouts.pp == 1, job.architecture.head_parameters / layouts.tp, 0.0)
-    return stage_parameters(job, layouts, shape, dense)
+    for name, left in _BUBBLE_LEFT.items():
+        waits = np.where(layouts.schedule == SCHEDULES.index(name), waits * left, waits)
+    return waits
 
 
 def _data_parallel(
-    job: Job, layouts: Layouts, groups: Groups, held: _Held, micro: dict[str, Floats], m: Floats
+    job: Job, layouts: Layouts, groups: Groups, held: Held, micro: dict[str, Floats], m: Floats
 ) -> Floats:
     """Gradient reduction and the gathering of what is sharded, less what compute hides.
 
@@ -199,9 +191,7 @@ def _data_parallel(
     accumulate unsharded gradients. Replicas of a shard group all-reduce their shards once a step.
     """
     framework, factors = job.framework, job.calibration.framework
-    dense, experts, adapters = held
-    trained_dense = adapters if job.uses_adapters else dense
-    trained_experts = np.zeros(len(layouts)) if job.uses_adapters else experts
+    trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
     reduce_bytes = framework.reduce_bytes
 
     def both(dense_bytes: Floats, expert_bytes: Floats, dense_group: Group) -> Floats:
@@ -210,7 +200,7 @@ def _data_parallel(
     reduce_once = both(trained_dense * reduce_bytes, trained_experts * reduce_bytes, groups.data)
     weights_once = both(trained_dense * framework.compute_bytes, trained_experts * framework.compute_bytes, groups.data)
     sharded = layouts.zero_stage >= 3
-    gather = both(dense * framework.compute_bytes, experts * framework.compute_bytes, groups.shard)
+    gather = both(held.dense * framework.compute_bytes, held.experts * framework.compute_bytes, groups.shard)
     if job.quantised:
         gather = gather * 0.25
     shard_reduce = both(trained_dense * reduce_bytes, trained_experts * reduce_bytes, groups.shard)
@@ -229,14 +219,9 @@ def _data_parallel(
     return np.where(sharded, exposed_every, exposed_once)
 
 
-def _updated(job: Job, layouts: Layouts, held: _Held) -> Floats:
+def _updated(job: Job, layouts: Layouts, held: Held) -> Floats:
     """Parameters that one device's optimizer step updates."""
-    dense, experts, adapters = held
-    if job.uses_adapters:
-        return adapters / np.where(layouts.zero_stage >= 1, layouts.shard_group, 1)
-    copies = np.maximum(1.0, layouts.tp * layouts.cp * layouts.dp / (layouts.ep * layouts.etp))
-    sharded = dense / layouts.shard_group + experts / np.minimum(layouts.shard_group, copies)
-    return np.where(layouts.zero_stage >= 1, sharded, dense + experts)
+    return held.sharded(1, held.trained_dense + held.adapters, held.trained_experts)
 
 
 def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime], head: HeadTime) -> tuple[Floats, Floats]:

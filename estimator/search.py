@@ -309,7 +309,7 @@ _NEIGHBOUR_FIELDS = ("tp", "pp", "cp", "ep", "zero_stage", "recompute", "micro_b
 def neighbours(estimates: Estimates, best: int) -> list[tuple[int, str]]:
     """For each field, the best candidate that has another value there, and the rule that rejected it."""
     layouts, found = estimates.layouts, []
-    have = estimates.job.machine.accelerator.usable_bytes
+    have = estimates.job.usable_bytes
     order = objective_order(estimates)
     for name in _NEIGHBOUR_FIELDS:
         values = getattr(layouts, name)[order]

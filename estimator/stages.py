@@ -11,19 +11,23 @@ from numpy.typing import NDArray
 
 from estimator.architecture import Architecture, Block, Matrix
 from estimator.job import Job
-from estimator.layouts import RECOMPUTE, Ints, Layouts
+from estimator.layouts import RECOMPUTE, SCHEDULES, Ints, Layouts
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class StageShape:
-    """One pipeline stage of each candidate: arrays of shape (n,), `layers[k]` counts the layers of block kind k."""
+    """One pipeline stage of each candidate: arrays of shape (n,), `layers[k]` counts the layers of block kind k.
+
+    `visited` is the part of them that one micro-batch passes through: half under DualPipe, else all.
+    """
 
     stage: Ints
     layers: tuple[Floats, ...]
     has_embedding: Floats
     has_head: Floats
+    visited: Floats
 
     @property
     def layer_count(self) -> Floats:
@@ -31,21 +35,41 @@ class StageShape:
 
 
 def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> StageShape:
-    """Layers are dealt in order, as evenly as can be, the longer stages first."""
-    base, longer = architecture.layers // layouts.pp, architecture.layers % layouts.pp
-    start = stage * base + np.minimum(stage, longer)
-    stop = start + base + (stage < longer)
+    """Layers are dealt in order, as evenly as can be, the longer stages first.
+
+    Two schedules give a device a second part: V-half cuts the layers into 2 pp parts and deals them there and back, so
+    that the first device has both ends (Qi et al. 2024, section 3.3); DualPipe runs the pipeline from both ends at
+    once, with a second copy of the weights (DeepSeek-V3 report, section 3.2.1).
+    """
+    split = layouts.pp > 1
+    folded = split & (layouts.schedule == SCHEDULES.index("v-half"))
+    doubled = split & (layouts.schedule == SCHEDULES.index("dualpipe"))
+    parts = np.where(folded, 2 * layouts.pp, layouts.pp)
+    counts = _dealt(architecture, parts, stage)
+    if (folded | doubled).any():
+        second = _dealt(architecture, parts, parts - 1 - stage)
+        counts = [first + other * (folded | doubled) for first, other in zip(counts, second, strict=True)]
+    first, last = stage == 0, stage == layouts.pp - 1
+    return StageShape(
+        stage=stage,
+        layers=tuple(counts),
+        has_embedding=(first | (doubled & last)).astype(np.float64),
+        has_head=(np.where(folded, first, last) | (doubled & first)).astype(np.float64),
+        visited=np.where(doubled, 0.5, 1.0),
+    )
+
+
+def _dealt(architecture: Architecture, parts: Ints, part: Ints) -> list[Floats]:
+    """Layers of each block kind in one of `parts` parts."""
+    base, longer = architecture.layers // parts, architecture.layers % parts
+    start = part * base + np.minimum(part, longer)
+    stop = start + base + (part < longer)
     pattern = np.asarray(architecture.pattern)
     counts = []
     for kind in range(len(architecture.blocks)):
         before = np.concatenate([[0], np.cumsum(pattern == kind)])
         counts.append((before[stop] - before[start]).astype(np.float64))
-    return StageShape(
-        stage=stage,
-        layers=tuple(counts),
-        has_embedding=(stage == 0).astype(np.float64),
-        has_head=(stage == layouts.pp - 1).astype(np.float64),
-    )
+    return counts
 
 
 def sum_of(parts: Iterable[Floats]) -> Floats:

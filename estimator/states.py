@@ -11,107 +11,56 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.job import FREEZE_LAYERS, Job
+from estimator.architecture import Block
+from estimator.job import Job
 from estimator.layouts import OFFLOAD, Layouts
-from estimator.stages import Floats, StageShape, block_parameters, stage_parameters, sum_of
+from estimator.optimizers import optimizer_memory
+from estimator.shards import Held, has_second_copy, held_parameters, world_size
+from estimator.stages import Floats, StageShape, shard
 
-# NF4: 4 bits and, per block of 64, an absolute maximum that double quantisation stores in 8 bits with one fp32 per 256
-# blocks (Dettmers et al. 2023, section 3).
-_NF4_BYTES = 0.5 + 1.0 / 64 + 4.0 / (64 * 256)
-# Adapters are kept in fp32 with fp32 gradients (PEFT, autocast_adapter_dtype).
-_ADAPTER_BYTES = 4.0
-
-
-@dataclass(frozen=True)
-class Held:
-    """Parameters on one device of a stage before data-parallel sharding, and over how many devices each kind is
-    sharded.
-
-    `outside` is the part of `dense` that is not in blocks (embedding, head), `largest` the biggest unit FSDP gathers.
-    """
-
-    dense: Floats
-    experts: Floats
-    adapters: Floats
-    outside: Floats
-    trained_dense: Floats
-    trained_experts: Floats
-    largest: Floats
-    group: Floats
-    expert_group: Floats
-    zero_stage: np.ndarray
-
-    @property
-    def total(self) -> Floats:
-        return self.dense + self.experts
-
-    @property
-    def trained(self) -> Floats:
-        return self.trained_dense + self.trained_experts
-
-    def sharded(self, from_stage: int, dense: Floats, experts: Floats | float = 0.0) -> Floats:
-        """What one device holds of sizes that are sharded from ZeRO stage `from_stage` on."""
-        split = dense / self.group + experts / self.expert_group
-        return np.where(self.zero_stage >= from_stage, split, dense + experts)
+# Bytes per quantised parameter. NF4: 4 bits and, per block of 64, an fp32 absolute maximum, which double quantisation
+# stores in 8 bits with one fp32 per 256 blocks (Dettmers et al. 2023, section 3). GPTQ: 4 bits and, per group of 128, a
+# 16-bit scale and a 4-bit zero.
+_QUANTISED_BYTES = {
+    "nf4": 0.5 + 1.0 / 64 + 4.0 / (64 * 256),
+    "nf4-single": 0.5 + 4.0 / 64,
+    "gptq": 0.5 + 2.5 / 128,
+}
 
 
 @dataclass(frozen=True)
 class States:
+    """`head_buffers` is what stands beside the states while the loss is made, `buffers` while blocks run backward.
+
+    `step` are the optimizer step's temporaries, `parameters` counts those of the stage's own model.
+    """
+
     weights: Floats
     gradients: Floats
     optimizer: Floats
     buffers: Floats
+    head_buffers: Floats
     step: Floats
     parameters: Floats
 
 
-def world_size(layouts: Layouts) -> np.ndarray:
-    return layouts.tp * layouts.pp * layouts.cp * layouts.dp
-
-
 def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     """The states of one pipeline stage of every candidate."""
-    held = _held(job, layouts, shape)
-    optimizer, step = _optimizer(job, layouts, held)
+    held = held_parameters(job, layouts, shape)
+    optimizer, step = optimizer_memory(job, layouts, shape, held)
     weights = _weights(job, layouts, held)
     offloaded = (layouts.offload == OFFLOAD.index("params")) & (layouts.zero_stage >= 3)
+    shared = _casts_and_buckets(job, layouts, held) + _dummy_gradients(job, layouts, shape)
+    at_head, backward = _gathered(job, layouts, held)
     return States(
         weights=np.where(offloaded, 0.0, weights),
         gradients=_gradients(job, layouts, held),
         optimizer=optimizer,
-        buffers=_buffers(job, layouts, held),
+        buffers=shared + backward + _second_gradients(job, layouts, held),
+        head_buffers=shared + at_head + _head_gradient(job, layouts, shape),
         step=step,
         parameters=held.total,
     )
-
-
-def _held(job: Job, layouts: Layouts, shape: StageShape) -> Held:
-    outside = _outside_blocks(job, layouts, shape)
-    dense, experts, adapters = stage_parameters(job, layouts, shape, outside)
-    largest = outside
-    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
-        largest = np.maximum(largest, np.where(count > 0, sum_of(block_parameters(block, layouts)), 0.0))
-    share = _trained_share(job, shape)
-    group = (layouts.dp * layouts.cp if _second_copy(job) else layouts.shard_group).astype(np.float64)
-    copies = world_size(layouts) / (layouts.pp * layouts.ep * layouts.etp)
-    return Held(
-        dense=dense,
-        experts=experts,
-        adapters=adapters,
-        outside=outside,
-        trained_dense=(dense - outside) * share if job.training.method == "freeze" else dense * share,
-        trained_experts=experts * share,
-        largest=largest,
-        group=group,
-        expert_group=np.maximum(1.0, np.minimum(group, copies)),
-        zero_stage=layouts.zero_stage,
-    )
-
-
-def _second_copy(job: Job) -> bool:
-    """Whether a shard group holds a second copy of the weights while all else stays sharded over everyone, as ZeRO++
-    has it (Wang et al. 2023, section 3.2). FSDP's hybrid sharding keeps everything within the group."""
-    return job.framework.live_parameters is not None
 
 
 def _keeps_gathered(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
@@ -119,85 +68,148 @@ def _keeps_gathered(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
     return (layouts.zero_stage == 2) & (job.framework.live_units > 0) & (held.group > 1)
 
 
-def _outside_blocks(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
-    """Embedding, head, positions and the other parameters outside the blocks on one device of the stage.
-
-    A tied head on a stage of its own is a second copy (Megatron, shared_embedding_or_output_weight).
-    """
-    architecture = job.architecture
-    table = architecture.vocab * architecture.hidden / layouts.tp
-    head = architecture.head_parameters / layouts.tp
-    if architecture.tied:
-        head = head + np.where(layouts.pp > 1, table, 0.0)
-    first = table + architecture.position_parameters
-    return shape.has_embedding * first + shape.has_head * (head + architecture.extra_parameters)
-
-
-def _trained_share(job: Job, shape: StageShape) -> Floats | float:
-    """The part of the stage's own parameters that is trained (adapters apart); freeze trains the last layers only."""
-    if job.uses_adapters:
-        return 0.0
-    if job.training.method == "freeze":
-        return np.minimum(1.0, FREEZE_LAYERS / np.maximum(1.0, shape.layer_count)) * shape.has_head
-    return 1.0
-
-
 def _weights(job: Job, layouts: Layouts, held: Held) -> Floats:
     framework = job.framework
+    inside = held.dense - held.outside
     if job.quantised:
-        blocks = (held.total - held.outside) * _NF4_BYTES
-        weights = held.sharded(3, blocks + held.outside * framework.quantised_rest_bytes)
+        # What is not quantised (embedding, norms and mostly the head) stays in 16 bits.
+        packed = _QUANTISED_BYTES[job.training.lora.quantisation]
+        head = packed if framework.quantised_head else job.activation_bytes
+        outside = (held.outside - held.head) * job.activation_bytes + held.head * head
+        dense, experts = inside * packed + outside, held.experts * packed
     else:
-        # Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
-        frozen = job.uses_adapters or job.training.method == "freeze"
-        size = job.frozen_bytes if frozen else framework.weight_bytes
-        full, split = (held.sharded(stage, held.dense * size, held.experts * size) for stage in (3, 2))
-        weights = np.where(_keeps_gathered(job, layouts, held), split, full)
-    if _second_copy(job):
-        in_group = (layouts.zero_stage >= 3) & (layouts.shard_group < held.group)
-        weights = weights + np.where(in_group, held.total * framework.compute_bytes / layouts.shard_group, 0.0)
-    return weights + held.sharded(3, held.adapters * _ADAPTER_BYTES)
+        size, outside = _weight_bytes(job)
+        dense, experts = inside * size + held.outside * outside, held.experts * size
+    full, split = (held.sharded(stage, dense, experts) for stage in (3, 2))
+    weights = np.where(_keeps_gathered(job, layouts, held), split, full)
+    if has_second_copy(job):
+        # A second copy within the shard group, of the weights as they are held.
+        in_group = (layouts.zero_stage >= 3) & (layouts.shard_group < held.group) & (layouts.shard_group > 1)
+        weights = weights + np.where(in_group, (dense + experts) / layouts.shard_group, 0.0)
+    copies = held.copied * framework.compute_bytes
+    return weights + held.sharded(3, held.adapters * framework.adapter_bytes + copies)
+
+
+def _weight_bytes(job: Job) -> tuple[float, float]:
+    """Per parameter of the blocks, and of embedding and head, which stay wide where blocks are held in 8 bits.
+
+    Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
+    """
+    frozen = job.uses_adapters or job.training.method == "freeze"
+    size = job.frozen_bytes if frozen else job.framework.weight_bytes
+    if job.compute_bytes >= job.activation_bytes:
+        return size, size
+    # Frozen weights are transposed when they are needed, trained ones keep their transposed copy.
+    one_copy = frozen or job.machine.accelerator.family in job.framework.one_copy_families
+    transposed = 1.0 if one_copy else 2.0
+    low = job.compute_bytes * transposed
+    if job.framework.low_precision_weights:
+        return low, size
+    return size + low * job.framework.low_precision_copies, size
 
 
 def _gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
-    size = job.framework.gradient_bytes if job.optimizer.keeps_gradients else 0.0
-    gradients = held.sharded(2, held.trained_dense * size, held.trained_experts * size)
-    # While a pipeline accumulates micro-batches, gathered weights have unsharded gradients (torchtitan's schedules).
-    accumulates = _keeps_gathered(job, layouts, held) & (layouts.pp > 1) & (layouts.grad_accum > 1)
-    gradients = np.where(accumulates, held.trained * size, gradients)
-    return gradients + held.sharded(2, held.adapters * _ADAPTER_BYTES)
-
-
-def _buffers(job: Job, layouts: Layouts, held: Held) -> Floats:
-    """Gathered units, cast copies, and the buckets of gradient reduction."""
+    """What a device keeps of gradients from one micro-batch to the next."""
     framework = job.framework
-    live = framework.live_parameters
-    units = framework.live_units * held.largest if live is None else np.full(len(layouts), live)
-    gathers = (layouts.zero_stage >= 3) & (held.group > 1)
-    gathered = np.where(gathers, np.minimum(units, held.total), 0.0)
-    gathered = np.where(_keeps_gathered(job, layouts, held), held.total, gathered)
-    if framework.cast_cache and not job.uses_adapters:
-        gathered = np.where(gathers, gathered, held.total)
-    buckets = np.minimum(framework.bucket_bytes, (held.trained + held.adapters) * framework.reduce_bytes)
-    reduces = world_size(layouts) > layouts.pp * layouts.tp
-    return gathered * framework.compute_bytes + np.where(reduces, buckets, 0.0)
-
-
-def _optimizer(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
-    """(states with the master copy, temporaries of one step)."""
-    framework, optimizer = job.framework, job.optimizer
-    size = optimizer.state_elements * job.updated_bytes + optimizer.state_bytes + framework.master_bytes
-    states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)
-    adapter_size = optimizer.state_elements * _ADAPTER_BYTES + optimizer.state_bytes
-    states = states + held.sharded(1, held.adapters * adapter_size)
-
-    temporary = 0.0 if framework.fused_optimizer else optimizer.step_elements
-    stepped = held.sharded(1, held.trained_dense, held.trained_experts)
-    step = temporary * (job.updated_bytes * stepped + _ADAPTER_BYTES * held.sharded(1, held.adapters))
+    size = framework.gradient_bytes if job.optimizer.keeps_gradients else 0.0
+    accumulates = layouts.grad_accum > 1
+    gradients = held.sharded(2, held.trained_dense * size, held.trained_experts * size)
+    adapters = held.sharded(2, held.adapters * framework.adapter_bytes)
+    if framework.live_units and not framework.reduces_each_micro_batch:
+        # Gradients stay whole while they accumulate, those of frozen weights in the same flat parameter too (FSDP1,
+        # no_sync and use_orig_params).
+        whole = (held.total - held.outside if job.uses_adapters else held.trained) * framework.compute_bytes
+        unsharded = accumulates & (layouts.zero_stage >= 2) & (held.group > 1)
+        gradients = np.where(unsharded, whole, gradients)
+    # While a pipeline accumulates micro-batches, gathered weights have unsharded gradients besides the sharded ones
+    # (torchtitan's schedules).
+    whole = accumulates & _keeps_gathered(job, layouts, held) & (layouts.pp > 1)
+    gradients = gradients + np.where(whole, held.trained * size, 0.0)
+    # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
+    away = layouts.offload == OFFLOAD.index("params")
     if framework.live_parameters is not None:
-        # Stage 3 steps through groups of parameters, so its fp32 copies are those of one group (sub_group_size).
-        stepped = np.where(layouts.zero_stage >= 3, np.minimum(stepped, framework.live_parameters), stepped)
-    step = step + framework.step_bytes * stepped
+        away = away | (layouts.offload == OFFLOAD.index("optimizer"))
+    return np.where(away & (layouts.zero_stage >= 2), 0.0, gradients + adapters)
 
-    offloaded = np.isin(layouts.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))
-    return np.where(offloaded, 0.0, states), np.where(offloaded, 0.0, step)
+
+def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
+    """Gathered weights (while the loss is made, while blocks run backward), and gradients on their way to be reduced.
+
+    DeepSpeed bounds them by its live parameters; FSDP has a unit at work and the next one, and its root all the time.
+    """
+    framework = job.framework
+    size, reduce_bytes = framework.compute_bytes, framework.reduce_bytes
+    gathers = (layouts.zero_stage >= 3) & ((held.group > 1) | (layouts.offload == OFFLOAD.index("params")))
+    if framework.live_parameters is not None:
+        live = np.where(gathers, np.minimum(framework.live_parameters, held.total), 0.0) * size
+        return live, live
+    if not framework.live_units:
+        return np.zeros(len(layouts)), np.zeros(len(layouts))
+    trains = not job.uses_adapters
+    unit, root = held.unit, held.outside
+    if framework.splits_root:
+        root = np.maximum(held.outside - held.head, held.head)
+    packed = _QUANTISED_BYTES[job.training.lora.quantisation] if job.quantised else size
+    most = held.total * size
+    at_head = root * (size + reduce_bytes * trains) + framework.live_units * unit * packed
+    copies = max(framework.gathered_copies - (not trains), 1.0)
+    backward = unit * (copies * packed + framework.reduced_copies * reduce_bytes * trains)
+    backward = backward + root * (max(copies - 1.0, 1.0) * size + framework.reduced_copies * reduce_bytes * trains)
+    kept = _keeps_gathered(job, layouts, held)
+    reduced = np.where(kept, held.unit * reduce_bytes * trains, 0.0)
+    both = []
+    for part in (at_head, backward):
+        part = np.where(gathers, np.minimum(part, (1.0 + framework.reduced_copies) * most), 0.0)
+        both.append(np.where(kept, most + reduced, part))
+    return both[0], both[1]
+
+
+def _casts_and_buckets(job: Job, layouts: Layouts, held: Held) -> Floats:
+    """Cast copies of all weights that autocast keeps, and the buckets of gradient reduction."""
+    framework = job.framework
+    trained = held.trained + held.adapters
+    buckets = np.minimum(framework.bucket_bytes, trained * framework.reduce_bytes)
+    reduces = world_size(layouts) > layouts.pp * layouts.tp
+    # Autocast caches the casts of weights that get a gradient; a frozen matmul keeps its own for the backward pass.
+    cast = held.trained * framework.compute_bytes if framework.cast_cache else np.zeros(len(layouts))
+    if job.uses_adapters and job.frozen_bytes > job.activation_bytes:
+        cast = cast + (held.total - held.outside) * framework.compute_bytes
+    return cast + np.where(reduces, buckets, 0.0)
+
+
+def _second_gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
+    """Averaged gradients that stay while those of the next micro-batch are made (DeepSpeed, stage_1_and_2.py)."""
+    if job.framework.live_parameters is None:
+        return np.zeros(len(layouts))
+    second = (layouts.zero_stage == 2) & (layouts.grad_accum > 1)
+    return (
+        np.where(second, held.sharded(2, held.trained_dense, held.trained_experts), 0.0) * job.framework.gradient_bytes
+    )
+
+
+def _dummy_gradients(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
+    """One 16-bit tensor for each weight shape (Transformer Engine, get_dummy_wgrad)."""
+    total = np.zeros(len(layouts))
+    if not job.framework.dummy_gradients or job.uses_adapters:
+        return total
+    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
+        total = np.maximum(total, np.where(count > 0, _distinct(block, layouts), 0.0))
+    return total * job.framework.compute_bytes
+
+
+def _distinct(block: Block, layouts: Layouts) -> Floats:
+    """Parameters of a block's matrices with only one of the routed experts."""
+    total = np.zeros(len(layouts))
+    for matrix in block.matrices:
+        if matrix.role == "expert":
+            total = total + matrix.inputs * matrix.outputs / layouts.etp
+        else:
+            total = total + matrix.parameters / shard(matrix, layouts)
+    return total
+
+
+def _head_gradient(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
+    """The same for the head while the loss is made (Megatron, ColumnParallelLinear)."""
+    trains = job.framework.dummy_gradients and job.training.method == "full"
+    table = job.architecture.embedding_parameters / layouts.tp * job.framework.compute_bytes
+    return shape.has_head * table if trains else np.zeros(len(layouts))

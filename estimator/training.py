@@ -40,7 +40,7 @@ class Estimates:
     @property
     def fits(self) -> np.ndarray:
         """The upper end of the interval is within what the device can allocate."""
-        return self.high_bytes <= self.job.machine.accelerator.usable_bytes
+        return self.high_bytes <= self.job.usable_bytes
 
     @property
     def low_s(self) -> Floats:
@@ -134,7 +134,7 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
     found = []
     accelerator, training = job.machine.accelerator, job.training
     if not estimates.fits[index]:
-        need, have = estimates.high_bytes[index] / 2**30, accelerator.usable_bytes / 2**30
+        need, have = estimates.high_bytes[index] / 2**30, job.usable_bytes / 2**30
         found.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
     calibration, name = job.calibration, job.framework.name
     if not calibration.device_measured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -21,18 +22,31 @@ def _fitted() -> dict[str, Any]:
 
 
 @cache
-def framework(name: str) -> Framework:
-    """The profile of a framework, with what it does not say taken from its kin."""
+def framework(name: str, version: str | None = None) -> Framework:
+    """The profile of a framework, with what it does not say taken from its kin.
+
+    `version` is the framework's own; without one, or with one that is no number, it is the newest.
+    """
     rows = _profiles()["frameworks"]
     if name not in rows:
         raise PlanError("workload.framework", f"there is no profile of {name!r}", nearest(name, rows))
     line = _lineage(name)
-    merged: dict[str, Any] = {}
+    merged: dict[str, Any] = dict(_profiles()["usual"])
     for ancestor in reversed(line):
-        merged |= rows[ancestor]
+        merged |= {key: value for key, value in rows[ancestor].items() if key != "before"}
+    for change in rows[name].get("before", ()):
+        if _older(version, change["version"]):
+            merged |= {key: value for key, value in change.items() if key != "version"}
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
     values |= {"name": name, "kin": line[1] if len(line) > 1 else name}
     return Framework(**values)
+
+
+def _older(version: str | None, than: str) -> bool:
+    """Whether a version such as 0.1.2 comes before another; only leading numbers count."""
+    numbers = [re.findall(r"[0-9]+", text) for text in (re.match(r"[0-9.]*", version or "")[0], than)]  # type: ignore[index]
+    given, limit = ([int(number) for number in part] for part in numbers)
+    return bool(given) and given < limit
 
 
 def _lineage(name: str) -> list[str]:
@@ -44,11 +58,25 @@ def _lineage(name: str) -> list[str]:
     return line
 
 
+_BLANK: dict[str, Any] = {
+    "state_elements": 0.0,
+    "state_bytes": 0.0,
+    "matrix_elements": None,
+    "side_bytes": 0.0,
+    "rank": 0.0,
+    "longer_elements": 0.0,
+    "shorter_elements": 0.0,
+    "step_elements": 0.0,
+    "largest_elements": 0.0,
+    "casts": False,
+    "keeps_gradients": True,
+}
+
+
 @cache
 def optimizer(name: str) -> OptimizerFacts:
     row = _profiles()["optimizers"][name]
-    blank = {"state_elements": 0.0, "state_bytes": 0.0, "step_elements": 0.0, "keeps_gradients": True}
-    return OptimizerFacts(**(blank | row | {"name": name}))
+    return OptimizerFacts(**(_BLANK | row | {"name": name}))
 
 
 @cache
@@ -73,6 +101,8 @@ def calibration(family: str, framework_name: str) -> Calibration:
         context_bytes=memory["context_bytes"],
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
+        loss_slack=memory["loss_slack"],
+        varying_lengths=memory["varying_lengths"],
         device_measured=device["runs"] > 0,
         time_measured=own["runs"] > 0,
         memory_measured=own["memory_runs"] > 0,

@@ -6,6 +6,7 @@ from estimator.defaults import fill
 from estimator.errors import PlanError
 from estimator.job import Assumption, Job
 from estimator.plan import Plan
+from estimator.profile import holding
 from knowledge.calibration import calibration, framework, optimizer
 from knowledge.hardware import find_accelerator, machine
 from knowledge.models import find_architecture
@@ -45,7 +46,7 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         plan=filled,
         architecture=architecture,
         machine=cluster,
-        framework=framework(name),
+        framework=holding(framework(name, training.software_version), training.weights),
         optimizer=optimizer(training.optimizer),
         calibration=calibration(accelerator.value.family, name),
         assumptions=(*assumptions, *assumed),

@@ -16,7 +16,7 @@ Kind = Literal["training", "memory"]
 RAN_OUT = "ran out of memory: there is no peak to score, only whether it fits"
 
 _FOLDER = Path(knowledge.__file__).parent / "measurements"
-_WORKLOAD_TEXT = ("framework", "software_version", "stage", "method", "precision", "optimizer", "attention")
+_WORKLOAD_TEXT = ("framework", "software_version", "stage", "method", "precision", "weights", "optimizer", "attention")
 _WORKLOAD_COUNTS = ("seq_len", "micro_batch", "global_batch")
 _WORKLOAD_FLAGS = ("compile", "packing", "fused_loss")
 _LAYOUT_COUNTS = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
@@ -112,8 +112,11 @@ def plan_data(row: Mapping[str, str], architectures: Mapping[str, dict[str, Any]
     workload |= {key: int(row[key]) for key in _WORKLOAD_COUNTS if key in row}
     workload |= {key: row[key] == "true" for key in _WORKLOAD_FLAGS if key in row}
     lora: dict[str, Any] = {"rank": int(row["lora_rank"])} if "lora_rank" in row else {}
-    if "lora_targets" in row:
-        lora["targets"] = row["lora_targets"]
+    lora |= {key: row[f"lora_{key}"] for key in ("targets", "quantisation") if f"lora_{key}" in row}
+    if "lora_dropout" in row:
+        lora["dropout"] = float(row["lora_dropout"])
+    if "lora_embeddings" in row:
+        lora["train_embeddings"] = row["lora_embeddings"] == "true"
     if lora:
         workload["lora"] = lora
     cluster: dict[str, Any] = {"accelerator": row["accelerator"]} if "accelerator" in row else {}
