@@ -72,7 +72,11 @@ def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
         yield Origin("rate", value)
         yield Origin("count", value)
         yield Origin("count", value * _DAY_S)
-    elif key.endswith("_bytes") or "bytes" in key.split("_") or ("components" in path and "memory" in path):
+    elif (
+        key.endswith("_bytes")
+        or "bytes" in key.split("_")
+        or ("memory" in path and {"components", "own_peaks", "phases"} & set(path))
+    ):
         yield Origin("bytes", value)
     elif ("components" in path and "time" in path) or key.endswith("_s") or key == "seconds":
         yield Origin("seconds", value)

@@ -1,26 +1,49 @@
-"""How close the estimates are to measured runs, as calibrated (in-sample: calibration was fitted on these runs).
+"""How close the estimates are to measured runs.
 
-    python benchmarks/accuracy.py training|memory [--by source|framework|method|accelerator] [--json | --markdown]
+    python benchmarks/accuracy.py training|memory [--by source|framework|method|accelerator|all] [--json | --markdown]
+    python benchmarks/accuracy.py memory --hold-out rows|source|none
+    python benchmarks/accuracy.py memory --write README.md
 
-Training compares tokens per second and device, memory the peak bytes of the fullest device.
+Training compares tokens per second and device, as calibrated (in-sample: calibration was fitted on these runs). Memory
+compares the peak bytes of the fullest device; every row is estimated with what was fitted without it, a tenth of the
+rows at a time, or without its whole source. `--write` puts the memory table into a file, between its two markers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from estimator.errors import PlanError
-from measure.cases import RAN_OUT, Case, Kind, memory_cases, training_cases
-from measure.scores import Prediction, Score, Summary, by_group, estimated, over_sources, summarise, worst
+from measure.cases import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
+from measure.held_out import HoldOut, predictions
+from measure.scores import (
+    POOLED,
+    SMALLEST_SOURCE,
+    Prediction,
+    Score,
+    Summary,
+    by_group,
+    estimated,
+    over_sources,
+    summarise,
+    worst,
+)
 
 Predict = Callable[[Case], Prediction]
 
-BASIS = "as calibrated (in-sample)"
+BASES = {
+    "none": "as calibrated (in-sample)",
+    "rows": "each row left out of the fit (ten folds)",
+    "source": "each source left out of the fit",
+}
+_MARKERS = ("<!-- memory table -->", "<!-- end of memory table -->")
 GROUPS: dict[str, Callable[[Case], str]] = {
     "source": lambda case: case.source,
     "framework": lambda case: case.plan.training.framework if case.plan else "",
@@ -32,7 +55,10 @@ _COLUMNS = ("runs", "MAPE", "median", "bias", "in 10 %", "in 20 %", "covered")
 
 @dataclass(frozen=True)
 class Report:
-    """What one benchmark found. `refused` are scored cases that the estimator has no answer for, with its words."""
+    """What one benchmark found. `refused` are scored cases that the estimator has no answer for, with its words.
+
+    `ran` counts runs that ran, measured peak or not, and `ran_refused` those of them that are estimated not to fit.
+    """
 
     kind: Kind
     scores: list[Score]
@@ -40,6 +66,9 @@ class Report:
     unscored: list[Case]
     ran_out: int
     ran_out_seen: int
+    basis: str = BASES["none"]
+    ran: int = 0
+    ran_refused: int = 0
 
 
 def predict_training(case: Case) -> Prediction:
@@ -58,9 +87,9 @@ def predict_training(case: Case) -> Prediction:
 def predict_memory(case: Case) -> Prediction:
     """Peak bytes of the fullest device as the case's counter shows them. Raises PlanError as predict_training does."""
     found = estimated(case)
-    peak = found.peak_bytes(case.observed["peak_kind"])
-    spread = 1.0 + found.all.job.calibration.memory_spread
-    return Prediction(value=peak, low=peak / spread, high=peak * spread, fits=bool(found.all.fits[found.best]))
+    peak, job = found.peak_bytes(case.observed["peak_kind"]), found.all.job
+    low, high = peak / (1.0 + job.memory_below), peak * (1.0 + job.memory_above)
+    return Prediction(value=peak, low=low, high=high, fits=bool(found.all.fits[found.best]))
 
 
 def run(kind: Kind, cases: Sequence[Case], predict: Predict) -> Report:
@@ -88,19 +117,93 @@ def run(kind: Kind, cases: Sequence[Case], predict: Predict) -> Report:
     return Report(kind, scores, refused, unscored, ran_out, seen)
 
 
+def run_memory(hold_out: str) -> Report:
+    """The memory benchmark with estimates that `hold_out` says."""
+    cases = memory_cases()
+    ran = [case for case in training_cases() if case.reason_unscored is None]
+    if hold_out == "none":
+        found: dict[str, Prediction] = {}
+        of_ran = {}
+        for part, results in ((cases, found), (ran, of_ran)):
+            for case in part:
+                if case.plan is not None:
+                    try:
+                        results[case.id] = predict_memory(case)
+                    except PlanError:
+                        continue
+    else:
+        scored = [case for case in cases if case.reason_unscored in (None, RAN_OUT)]
+        chosen: HoldOut = "source" if hold_out == "source" else "rows"
+        found, of_ran = predictions(scored, ran, chosen)
+
+    def predict(case: Case) -> Prediction:
+        if case.id not in found:
+            raise PlanError("plan", "has no estimate")
+        return found[case.id]
+
+    report = run("memory", cases, predict)
+    verdicts = [prediction.fits for prediction in of_ran.values()]
+    verdicts += [score.prediction.fits for score in report.scores]
+    return replace(report, basis=BASES[hold_out], ran=len(verdicts), ran_refused=verdicts.count(False))
+
+
+def memory_table() -> str:
+    """The table of the README: each source with rows left out, and its median error when it is left out whole."""
+    report = run_memory("rows")
+    rows, source = report.scores, run_memory("source").scores
+    known = limits()
+    counts = Counter(score.case.source for score in rows)
+
+    def group(case: Case) -> str:
+        return case.source if counts[case.source] >= SMALLEST_SOURCE or case.source in known else POOLED
+
+    apart = by_group(source, group)
+    sources, mean = over_sources(rows)
+    _, mean_apart = over_sources(source)
+    lines = ["| peak memory of | runs | mean error | median | bias | in 10 % | covered | median, source unseen |"]
+    lines.append("| --- |" + " ---: |" * 7)
+    parts = [(f"**mean of {sources} sources**", mean, mean_apart)]
+    parts += [(name, part, apart[name]) for name, part in by_group(rows, group).items()]
+    for name, part, other in parts:
+        note = f" ({known[name]})" if name in known else ""
+        shares = [f"{value:.1%}" for value in (part.mape, part.median_error)]
+        shares += [f"{part.bias:+.1%}", f"{part.within_10:.0%}", f"{part.coverage:.0%}", f"{other.median_error:.1%}"]
+        lines.append(" | ".join([f"| {name}{note}", str(part.runs), *shares]).replace("%", " %") + " |")
+    refused = f"{report.ran_refused / report.ran:.1%}".replace("%", " %")
+    lines += [
+        "",
+        f"Of {report.ran} runs that ran, {refused} are estimated not to fit; of {report.ran_out} that ran out of",
+    ]
+    lines[-1] += f" memory, {report.ran_out_seen}."
+    return "\n".join(lines)
+
+
+def write_table(path: Path) -> None:
+    """Puts the memory table between the two markers of a file. Raises ValueError where they are missing."""
+    text = path.read_text(encoding="utf-8")
+    start, end = (re.escape(marker) for marker in _MARKERS)
+    if not re.search(f"{start}.*{end}", text, re.DOTALL):
+        raise ValueError(f"{path} has no lines {_MARKERS[0]} and {_MARKERS[1]}")
+    table = f"{_MARKERS[0]}\n{memory_table()}\n{_MARKERS[1]}"
+    partial = path.with_suffix(".partial")
+    partial.write_text(re.sub(f"{start}.*{end}", lambda _: table, text, flags=re.DOTALL), encoding="utf-8")
+    partial.replace(path)
+
+
 def as_json(report: Report, by: str) -> str:
     sources, mean = over_sources(report.scores) if report.scores else (0, None)
     result = {
         "benchmark": report.kind,
-        "basis": BASIS,
+        "basis": report.basis,
         "overall": asdict(summarise(report.scores)) if report.scores else None,
         "mean_over_sources": asdict(mean) | {"sources": sources} if mean else None,
-        f"by_{by}": {name: asdict(group) for name, group in by_group(report.scores, GROUPS[by]).items()},
+        **{f"by_{name}": _as_dicts(by_group(report.scores, GROUPS[name])) for name in _groups(by)},
         "worst": [
             {"id": s.case.id, "observed": s.observed, "predicted": s.prediction.value, "error": s.error}
             for s in worst(report.scores)
         ],
         "ran_out_of_memory": {"runs": report.ran_out, "predicted_not_to_fit": report.ran_out_seen},
+        "ran": {"runs": report.ran, "predicted_not_to_fit": report.ran_refused},
         "refused": [{"id": case.id, "reason": reason} for case, reason in report.refused],
         "unscored": [
             {"id": case.id, "source": case.source, "reason": case.reason_unscored} for case in report.unscored
@@ -109,14 +212,25 @@ def as_json(report: Report, by: str) -> str:
     return json.dumps(result, indent=1)
 
 
+def _groups(by: str) -> list[str]:
+    return list(GROUPS) if by == "all" else [by]
+
+
+def _as_dicts(groups: dict[str, Summary]) -> dict[str, dict[str, float]]:
+    return {name: asdict(group) for name, group in groups.items()}
+
+
 def as_text(report: Report, by: str, markdown: bool) -> str:
     heading, item = ("## ", "- ") if markdown else ("", "  ")
-    lines = [f"{heading}Accuracy of {report.kind} estimates, {BASIS}", ""]
+    lines = [f"{heading}Accuracy of {report.kind} estimates, {report.basis}", ""]
     if report.scores:
         sources, mean = over_sources(report.scores)
         rows = [("all runs", summarise(report.scores)), (f"mean of {sources} sources", mean)]
-        rows += by_group(report.scores, GROUPS[by]).items()
-        lines += _table(by, rows, markdown)
+        for name in _groups(by):
+            rows += by_group(report.scores, GROUPS[name]).items()
+            lines += [*_table(name, rows, markdown), ""]
+            rows = []
+        lines.pop()
         unit, scale = ("tokens/s/device", 1.0) if report.kind == "training" else ("GiB", 2.0**30)
         lines += ["", f"{heading}Furthest off ({unit}: measured, estimated)", ""]
         lines += [
@@ -127,6 +241,9 @@ def as_text(report: Report, by: str, markdown: bool) -> str:
         lines.append("Nothing was scored.")
     if report.ran_out:
         lines += ["", f"Ran out of memory: {report.ran_out}, of which {report.ran_out_seen} are estimated not to fit."]
+    if report.ran:
+        share = report.ran_refused / report.ran
+        lines += ["", f"Ran: {report.ran}, of which {report.ran_refused} ({share:.1%}) are estimated not to fit."]
     if report.refused:
         lines += ["", f"{heading}No estimate for {len(report.refused)} cases that count", ""]
         lines += [f"{item}{case.id}: {reason}" for case, reason in report.refused]
@@ -159,15 +276,25 @@ def _table(by: str, rows: Sequence[tuple[str, Summary]], markdown: bool) -> list
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("kind", choices=["training", "memory"])
-    parser.add_argument("--by", choices=sorted(GROUPS), default="source")
+    parser.add_argument("--by", choices=[*sorted(GROUPS), "all"], default="source")
+    parser.add_argument("--hold-out", choices=sorted(BASES), default="rows", help="memory only (default: rows)")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON object")
     output.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    output.add_argument("--write", type=Path, metavar="FILE", help="put the memory table into FILE")
     chosen = parser.parse_args(arguments)
+    if chosen.write:
+        if chosen.kind != "memory":
+            parser.error("--write is for memory")
+        try:
+            write_table(chosen.write)
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
+        return 0
     if chosen.kind == "training":
         report = run("training", training_cases(), predict_training)
     else:
-        report = run("memory", memory_cases(), predict_memory)
+        report = run_memory(chosen.hold_out)
     print(as_json(report, chosen.by) if chosen.json else as_text(report, chosen.by, chosen.markdown))
     return 0
 

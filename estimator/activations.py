@@ -43,6 +43,14 @@ def _norm(job: Job) -> float:
     return (_NORM_GEMMA_EAGER if architecture.gemma_norm else _NORM_EAGER) + wide
 
 
+def final_norm_elements(job: Job) -> float:
+    """Elements per token and hidden channel that the norm before the head keeps, with the input of a trained head
+    or the gradient of it that a fused loss keeps."""
+    eager_gemma = job.architecture.gemma_norm and job.framework.activation == "eager" and job.trains_blocks
+    own = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
+    return own + (1.0 if job.training.method == "full" or job.fused_loss else 0.0)
+
+
 def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
     """Elements per token that one block saves: (whole on every tensor rank, split by tp, of the routed experts).
 
@@ -150,6 +158,10 @@ def _experts(job: Job, block: Block) -> tuple[float, float, float]:
 
 def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
+    return layouts.once("saved", (job, block), lambda: _block_bytes(job, block, layouts))
+
+
+def _block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     whole, split, expert = saved_elements(job, block)
     tokens = micro_batch_tokens(job, layouts)
     outside = layouts.outside_split
@@ -178,8 +190,12 @@ def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> 
 
 def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
     """Bytes of the hidden states between two blocks, per device and micro-batch."""
-    size = job.activation_bytes * job.stream_elements
-    return size * micro_batch_tokens(job, layouts) * job.architecture.hidden / layouts.outside_split
+
+    def bytes_of_one() -> Floats:
+        size = job.activation_bytes * job.stream_elements
+        return size * micro_batch_tokens(job, layouts) * job.architecture.hidden / layouts.outside_split
+
+    return layouts.once("boundary", (job,), bytes_of_one)
 
 
 def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
@@ -212,5 +228,8 @@ def _kept_outputs(job: Job, block: Block, layouts: Layouts, everything: Floats) 
 
 def micro_batch_tokens(job: Job, layouts: Layouts) -> Floats:
     """Tokens of one micro-batch that one context-parallel rank holds; shape (n,)."""
-    sequences = layouts.micro_batch * job.sequences_per_sample
-    return sequences * (job.seq_len / layouts.cp)
+
+    def tokens() -> Floats:
+        return layouts.micro_batch * job.sequences_per_sample * (job.seq_len / layouts.cp)
+
+    return layouts.once("tokens", (job,), tokens)

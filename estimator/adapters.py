@@ -80,7 +80,8 @@ def leaked_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     bitsandbytes before 0.43.3 (MatMul4Bit.forward, ctx.tensors), once for each distinct input, and once more for an
     older graph that is still referred to.
     """
-    copies = job.framework.quantised_inputs if job.quantised else 0.0
+    leaks = job.quantised and job.training.lora.quantisation != "gptq"
+    copies = job.framework.quantised_inputs if leaks else 0.0
     if not copies:
         return np.zeros(len(layouts))
     total, seen = 0.0, set[tuple[str, int]]()

@@ -11,11 +11,9 @@ import numpy as np
 
 from estimator.job import Job
 from estimator.memory import Memory
-from estimator.node import HALF_BYTES, HostFacts, Node, loaded_bytes, whole_model
-from estimator.stages import Floats, block_parameters, sum_of
+from estimator.node import HALF_BYTES, HostFacts, Node, adapter_bytes, loaded_bytes, whole_model
+from estimator.stages import Floats
 
-# Components of the device that are free again when a checkpoint is saved.
-_GONE_AT_SAVE = ("activations", "logits_and_loss", "step_temporaries")
 _FP32_BYTES = 4.0
 
 
@@ -32,7 +30,7 @@ def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0) -> Checkpoi
     states, held = whole_model(job)
     optimizer = float(states.optimizer[0])
     if job.uses_adapters:
-        written = float(held.adapters[0]) * job.framework.adapter_bytes
+        written = float(adapter_bytes(job, held)[0])
         written += float(held.total[0]) * HALF_BYTES * facts.merges_adapters
         return CheckpointSize(written, written + optimizer)
     weights = loaded_bytes(job) * float(states.parameters[0])
@@ -40,9 +38,8 @@ def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0) -> Checkpoi
 
 
 def device_bytes_at_save(memory: Memory, device_at_save: Floats) -> Floats:
-    """Bytes on the device while a checkpoint is saved: activations are gone, gathered weights have come."""
-    stays = sum_of(value for name, value in memory.components.items() if name not in _GONE_AT_SAVE)
-    return stays + device_at_save
+    """Bytes on the device while a checkpoint is saved: what stands between steps, and gathered weights."""
+    return memory.standing + device_at_save
 
 
 def saved(node: Node, asynchronous: bool) -> tuple[dict[str, Floats], Floats]:
@@ -94,7 +91,7 @@ def _staged(node: Node, mode: np.ndarray) -> Floats:
     changes them.
     """
     job, states = node.job, node.states
-    weights = node.held.adapters * job.framework.adapter_bytes if job.uses_adapters else states.weights
+    weights = adapter_bytes(job, node.held) if job.uses_adapters else states.weights
     everything = (weights + states.optimizer) * node.ranks
     written = node.adapters if job.uses_adapters else loaded_bytes(job) * node.whole.parameters
     optimizer = np.where(node.optimizer_offloaded, 0.0, node.whole.optimizer)
@@ -118,10 +115,7 @@ def _gathered_unit(node: Node) -> Floats:
     DeepSpeed the parameters of one module (zero.GatheredParameters); FSDP2 one tensor (DTensor.full_tensor)."""
     architecture, facts, layouts = node.job.architecture, node.facts, node.layouts
     if facts.gathered_unit == "unit":
-        blocks = np.zeros(len(layouts))
-        for count, block in zip(node.shape.layers, architecture.blocks, strict=True):
-            blocks = np.maximum(blocks, np.where(count > 0, sum_of(block_parameters(block, layouts)), 0.0))
-        return _element_bytes(node) * (node.held.outside + blocks)
+        return _element_bytes(node) * (node.held.outside + node.held.unit)
     largest = float(architecture.embedding_parameters)
     for block in architecture.blocks:
         # The experts of a layer are one module of two tensors: gate and up, and down.

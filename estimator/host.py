@@ -164,9 +164,7 @@ def _offloaded_activations(node: Node) -> Floats:
     there = layouts.offload == OFFLOAD.index("activations")
     if not there.any():
         return np.zeros(len(layouts))
-    # With the optimizer offloaded its step has no temporaries, so that the components are those of the passes.
-    kept = replace(layouts, offload=np.full_like(layouts.offload, OFFLOAD.index("optimizer")))
-    before, after = (
-        stage_memory(node.job, each, node.shape.stage).components["activations"] for each in (kept, layouts)
-    )
+    # Each at its own worst moment, as the peak of the whole may be at another one (the optimizer step, say).
+    resident = replace(layouts, offload=np.zeros_like(layouts.offload))
+    before, after = (stage_memory(node.job, each, node.shape.stage).most["activations"] for each in (resident, layouts))
     return np.where(there, np.maximum(0.0, before - after) * node.ranks, 0.0)

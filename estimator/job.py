@@ -20,6 +20,8 @@ _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
 # freeze_trainable_layers).
 FREEZE_LAYERS = 2
 GIB = 2.0**30
+# What the interval of the memory widens by, on each side, for each thing that was never measured.
+UNMEASURED_MEMORY = 0.04
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Bytes of one element as the matmul reads it.
 _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
@@ -151,6 +153,30 @@ class Job:
         given = self.plan.overrides
         usable = self.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
         return max(0.0, usable - (given.reserve_gib or 0.0) * GIB)
+
+    @cached_property
+    def unmeasured_memory(self) -> tuple[str, ...]:
+        """What the plan asks for and no measured peak covers."""
+        training, seen = self.training, self.calibration.measured_kinds
+        asked = {name: str(getattr(training, name)) for name in ("method", "stage", "precision", "optimizer")}
+        asked["accelerator family"] = self.machine.accelerator.family
+        found = [f"{name} {value}" for name, value in asked.items() if value not in seen[name]]
+        if not self.calibration.memory_measured:
+            found.append(f"framework {self.framework.name}")
+        return tuple(found)
+
+    @cached_property
+    def memory_below(self) -> float:
+        """How far the peak can be below its estimate, as a fraction: the lower half of the 80 % interval."""
+        return self.calibration.framework.memory_below + self._widening
+
+    @cached_property
+    def memory_above(self) -> float:
+        return self.calibration.framework.memory_above + self._widening
+
+    @property
+    def _widening(self) -> float:
+        return UNMEASURED_MEMORY * len(self.unmeasured_memory)
 
     @cached_property
     def overridden_bytes(self) -> dict[str, float]:

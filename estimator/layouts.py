@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 RECOMPUTE = ("none", "selective", "full", "block")
 OFFLOAD = ("none", "optimizer", "params", "activations")
 SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe")
@@ -48,6 +51,20 @@ class Layouts:
     def outside_split(self) -> Ints:
         """Into how many parts activations outside tensor-parallel regions are cut: tp with sequence parallelism."""
         return np.where(self.sequence_parallel > 0, self.tp, 1)
+
+    @cached_property
+    def _made(self) -> dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]]:
+        return {}
+
+    def once(self, name: str, owners: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What `make` computes of these candidates for `owners` (a job, a block): computed once, the same arrays after.
+
+        Owners are told apart by identity and kept, so that no other object can get theirs.
+        """
+        key = (name, *map(id, owners))
+        if key not in self._made:
+            self._made[key] = (owners, make())
+        return self._made[key][1]
 
     def take(self, index: NDArray[Any]) -> Layouts:
         """The candidates that `index` (integers or a mask) selects."""

@@ -12,8 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.activations import block_bytes, boundary_bytes, kept_bytes, micro_batch_tokens
+from estimator.activations import (
+    block_bytes,
+    boundary_bytes,
+    final_norm_elements,
+    kept_bytes,
+    micro_batch_tokens,
+)
 from estimator.adapters import leaked_bytes, matrix_working_bytes, working_elements
+from estimator.architecture import Block
 from estimator.extra_models import extra_models
 from estimator.job import Job
 from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
@@ -40,12 +47,13 @@ MOMENTS = ("loss", "backward_start", "backward_end", "optimizer_step", "generati
 class Memory:
     """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
 
-    `most[name]` is what a component takes at its own worst moment. `cached` is the part of the slack that the allocator
-    gives back when memory runs short.
+    `most[name]` is what a component takes at its own worst moment, `standing` is there from step to step. `cached` is
+    the part of the slack that the allocator gives back when memory runs short.
     """
 
     components: dict[str, Floats]
     most: dict[str, Floats]
+    standing: Floats
     total: Floats
     moment: np.ndarray
     cached: Floats
@@ -69,7 +77,10 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     most = {name: pick([memory.most[name] for memory in candidates]) for name in COMPONENTS}
     moment = pick([memory.moment for memory in candidates])
     cached = pick([memory.cached for memory in candidates])
-    return Memory(components, most, totals[fullest, column], moment, cached), np.stack(options)[fullest, column]
+    standing = pick([memory.standing for memory in candidates])
+    return Memory(components, most, standing, totals[fullest, column], moment, cached), np.stack(options)[
+        fullest, column
+    ]
 
 
 def _stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
@@ -127,25 +138,40 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
         loose = parts["activations"] + parts["step_temporaries"]
         parts["allocator_slack"] = slack * loose + job.calibration.loss_slack * parts["logits_and_loss"]
     always = {"weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context}
-    _override(job.overridden_bytes, always, moments)
+    given = {name: np.full(len(layouts), value) for name, value in job.overridden_bytes.items()}
+    if "logits_and_loss" in given:
+        given["logits_and_loss"] = given["logits_and_loss"] * shape.has_head
+    _override(given, always, moments)
     totals = np.stack([sum_of(parts.values()) for parts in moments])
     worst = totals.argmax(axis=0)
-    column = np.arange(len(layouts))
-    stacked = {name: np.stack([parts[name] for parts in moments]) for name in moments[0]}
-    components = always | {name: parts[worst, column] for name, parts in stacked.items()}
-    most = always | {name: parts.max(axis=0) for name, parts in stacked.items()}
+    at = [worst == index for index in range(len(moments))]
+    components = always | {name: _picked([parts[name] for parts in moments], at) for name in moments[0]}
+    most = always | {name: np.max([parts[name] for parts in moments], axis=0) for name in moments[0]}
     components = {name: components[name] for name in COMPONENTS}
     needed = sum_of(components.values())
     cached = _cached(job, layouts, shape, needed, components["logits_and_loss"])
     components["allocator_slack"] = components["allocator_slack"] + cached
-    return Memory(components, most, needed + cached, worst, cached)
+    between = [moments[3]["extra_models"], moments[3]["communication_buffers"]]
+    if job.framework.gradient_buffers:
+        between.append(moments[3]["gradients"])
+    standing = sum_of([*always.values(), *between])
+    return Memory(components, most, standing, needed + cached, worst, cached)
 
 
-def _override(given: dict[str, float], always: dict[str, Floats], moments: list[dict[str, Floats]]) -> None:
+def _picked(values: list[Floats], at: list[np.ndarray]) -> Floats:
+    """For each candidate the value whose mask is true."""
+    picked = values[0]
+    for value, here in zip(values[1:], at[1:], strict=True):
+        if value is not picked and here.any():
+            picked = np.where(here, value, picked)
+    return picked
+
+
+def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list[dict[str, Floats]]) -> None:
     """Puts the user's figures in place of what is estimated, at the moments where a component is at its largest."""
     for name, value in given.items():
         if name in always:
-            always[name] = np.full_like(always[name], value)
+            always[name] = value
             continue
         most = np.max([parts[name] for parts in moments], axis=0)
         for parts in moments:
@@ -166,9 +192,9 @@ def _cached(job: Job, layouts: Layouts, shape: StageShape, needed: Floats, logit
     """
     if job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes:
         return np.zeros(len(layouts))
-    high = needed * (1.0 + job.calibration.memory_spread)
+    high = needed * (1.0 + job.memory_above)
     room = np.maximum(0.0, job.usable_bytes - high)
-    return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.calibration.memory_spread))
+    return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.memory_above))
 
 
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
@@ -193,25 +219,36 @@ def _activations(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats,
     """Kept activations of the micro-batches in flight, and what the block at work needs besides."""
     recomputes = np.isin(layouts.recompute, (RECOMPUTE.index("full"), RECOMPUTE.index("block")))
     selective = layouts.recompute == RECOMPUTE.index("selective")
-    kept = np.zeros(len(layouts))
+    kept, largest = np.zeros(len(layouts)), np.zeros(len(layouts))
     working = np.zeros(len(layouts))
     boundary = boundary_bytes(job, layouts)
-    tokens = micro_batch_tokens(job, layouts)
     again = recomputed_share(layouts, shape)
     reaches = reached(job, shape)
     for kind, block in enumerate(job.architecture.blocks):
-        everything = block_bytes(job, block, layouts)
-        per_layer = kept_bytes(job, block, layouts, everything) * (1.0 - again) + boundary * again
+        everything, kept_of_one, temporary = _of_block(job, block, layouts)
+        per_layer = kept_of_one * (1.0 - again) + boundary * again
         kept = kept + reaches.layers[kind] * (per_layer + leaked_bytes(job, block, layouts))
         present = reaches.layers[kind] > 0
-        casts = job.activation_bytes * tokens * working_elements(job, block) / layouts.tp
-        need = casts + matrix_working_bytes(job, block, layouts)
-        need = need + np.where(recomputes | selective, everything - per_layer, 0.0)
+        largest = np.maximum(largest, np.where(present, per_layer, 0.0))
+        need = temporary + np.where(recomputes | selective, everything - per_layer, 0.0)
         working = np.maximum(working, np.where(present, need, 0.0))
     kept = kept * in_flight(layouts, shape.stage)
-    kept = np.where(layouts.offload == OFFLOAD.index("activations"), 2.0 * boundary, kept)
+    # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
+    kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
     pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
-    return kept + (shape.has_embedding + pipelined) * boundary, working
+    return kept + pipelined * boundary, working
+
+
+def _of_block(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+    """Of one block: everything it saves, what of that it keeps, and temporaries while its gradients are made."""
+
+    def make() -> tuple[Floats, Floats, Floats]:
+        everything = block_bytes(job, block, layouts)
+        casts = job.activation_bytes * micro_batch_tokens(job, layouts) * working_elements(job, block) / layouts.tp
+        temporary = casts + matrix_working_bytes(job, block, layouts)
+        return everything, kept_bytes(job, block, layouts, everything), temporary
+
+    return layouts.once("block", (job, block), make)
 
 
 def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
@@ -222,7 +259,7 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """
     architecture, framework = job.architecture, job.framework
     tokens = micro_batch_tokens(job, layouts)
-    hidden_bytes = 2.0 * job.activation_bytes * tokens * architecture.hidden
+    hidden_bytes = final_norm_elements(job) * job.activation_bytes * tokens * architecture.hidden
     per_logit = _logit_bytes(job, layouts, tokens)
     columns = tokens
     if job.fused_loss and framework.fused_logit_bytes is None:

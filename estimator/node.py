@@ -80,7 +80,7 @@ class HostFacts:
 class Node:
     """One node whose devices all belong to one stage: `ranks` devices, each with `states` when nothing is offloaded.
 
-    `whole` are the states of the undivided model, `adapters` the bytes of all its adapters.
+    `whole` are the states of the undivided model, `adapters` the bytes of all its adapters (`adapter_bytes`).
     """
 
     job: Job
@@ -130,7 +130,7 @@ def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints) -> Node:
         held=held_parameters(job, layouts, shape),
         states=model_states(job, resident, shape),
         whole=whole,
-        adapters=float(parameters.adapters[0]) * job.framework.adapter_bytes,
+        adapters=float(adapter_bytes(job, parameters)[0]),
         ranks=min(job.machine.per_node, job.machine.count),
     )
 
@@ -142,6 +142,11 @@ def whole_model(job: Job) -> tuple[States, Held]:
     one = Layouts(**{name: np.full(1, 0 if name in off else 1, dtype=np.int64) for name in names})
     shape = stage_shape(job.architecture, one, np.zeros(1, dtype=np.int64))
     return model_states(job, one, shape), held_parameters(job, one, shape)
+
+
+def adapter_bytes(job: Job, held: Held) -> Floats:
+    """Adapters before any sharding, with the embedding and head that are trained as copies beside them."""
+    return held.adapters * job.framework.adapter_bytes + held.copied * job.framework.weight_bytes
 
 
 def loaded_bytes(job: Job) -> float:
@@ -161,7 +166,7 @@ def rounding_of_weights(node: Node) -> Floats:
     if not node.weights_offloaded.any():
         return np.zeros(len(node.layouts))
     held = node.held
-    own = node.states.weights - held.sharded(3, held.adapters * node.job.framework.adapter_bytes)
+    own = node.states.weights - held.sharded(3, adapter_bytes(node.job, held))
     size = own / np.maximum(1.0, held.sharded(3, held.dense, held.experts))
     extra = _over_tensors(node, lambda part: rounded(part * size) - part * size)
     return np.where(node.weights_offloaded, extra * node.ranks, 0.0)

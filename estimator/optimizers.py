@@ -116,7 +116,7 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     adapters = held.sharded(1, held.adapters)
     everywhere = 0.0 if framework.fused_optimizer else facts.step_elements
     step = everywhere * (job.updated_bytes * stepped + (framework.master_bytes or framework.adapter_bytes) * adapters)
-    flat = framework.live_parameters is not None
+    flat = framework.live_parameters is not None and framework.master_bytes > 0
     if flat:
         group = np.minimum(stepped, framework.live_parameters or 0.0)
         stepped = np.where(layouts.zero_stage >= 3, group, stepped)

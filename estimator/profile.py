@@ -174,7 +174,8 @@ class FrameworkFactors:
     `compute` multiplies device time. `data_overlap` and `tensor_overlap` are the fractions of data-parallel and
     tensor-parallel communication that compute can hide. `host_s` is the host time of one layer's forward pass, which
     the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs the host (data, norm,
-    logs). `straggler` is the slowdown per doubling of the node count.
+    logs). `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how far a
+    peak can be below and above its estimate, `witnesses` the runs that ran without their peak being read.
     """
 
     framework: str
@@ -185,9 +186,11 @@ class FrameworkFactors:
     step_host_s: float
     straggler: float
     time_spread: float
-    memory_spread: float
+    memory_below: float
+    memory_above: float
     runs: int
     memory_runs: int
+    witnesses: int
     source: str
 
 
@@ -206,7 +209,7 @@ class Calibration:
     time_measured: bool
     memory_measured: bool
     unmeasured_spread: float
-    pooled_memory_spread: float
+    measured_kinds: dict[str, tuple[str, ...]]
 
     @property
     def time_spread(self) -> float:
@@ -216,14 +219,3 @@ class Calibration:
             + self.unmeasured_spread * (not self.device_measured)
             + (self.unmeasured_spread * (not self.time_measured))
         )
-
-    @property
-    def memory_spread(self) -> float:
-        """Half width of the 80 % interval of the memory; devices matter little here, frameworks much.
-
-        Kin stand in with a wider interval than their own, but none wider than the spread over all sources.
-        """
-        own = self.framework.memory_spread
-        if self.memory_measured:
-            return own
-        return max(own, min(own + self.unmeasured_spread, self.pooled_memory_spread))

@@ -136,6 +136,13 @@ def _check_shard_group(job: Job, count: int) -> None:
 
 def _check_batch(job: Job) -> None:
     layout, batch, micro = job.plan.layout, job.global_batch, job.training.micro_batch
+    group = job.training.group_size
+    if job.training.stage == "grpo" and batch % group:
+        lower = batch // group * group
+        raise PlanError(
+            "workload.global_batch", f"{batch} samples are not whole groups of group_size={group}",
+            [value for value in (lower, lower + group) if value],
+        )  # fmt: skip
     unit = (layout.dp or 1) * (micro or 1)
     if batch % unit:
         if layout.dp and batch % layout.dp:

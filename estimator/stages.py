@@ -88,6 +88,10 @@ def shard(matrix: Matrix, layouts: Layouts) -> Floats:
 
 def block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
     """Parameters of one block on one device as (dense, routed experts). Vectors and routers are replicated over tp."""
+    return layouts.once("parameters", (block,), lambda: _block_parameters(block, layouts))
+
+
+def _block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
     dense = np.full(len(layouts), float(block.vector_parameters))
     experts = np.zeros(len(layouts))
     for matrix in block.matrices:
@@ -106,6 +110,10 @@ def adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
     """
     if not job.uses_adapters:
         return np.zeros(len(layouts))
+    return layouts.once("adapters", (job, block), lambda: _adapter_parameters(job, block, layouts))
+
+
+def _adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
     total = np.zeros(len(layouts))
     rank = job.training.lora.rank
     magnitude = 1 if job.training.method == "dora" else 0

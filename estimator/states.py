@@ -86,7 +86,7 @@ def _weights(job: Job, layouts: Layouts, held: Held) -> Floats:
         # A second copy within the shard group, of the weights as they are held.
         in_group = (layouts.zero_stage >= 3) & (layouts.shard_group < held.group) & (layouts.shard_group > 1)
         weights = weights + np.where(in_group, (dense + experts) / layouts.shard_group, 0.0)
-    copies = held.copied * framework.compute_bytes
+    copies = held.copied * framework.weight_bytes
     return weights + held.sharded(3, held.adapters * framework.adapter_bytes + copies)
 
 
@@ -121,10 +121,7 @@ def _gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
         whole = (held.total - held.outside if job.uses_adapters else held.trained) * framework.compute_bytes
         unsharded = accumulates & (layouts.zero_stage >= 2) & (held.group > 1)
         gradients = np.where(unsharded, whole, gradients)
-    # While a pipeline accumulates micro-batches, gathered weights have unsharded gradients besides the sharded ones
-    # (torchtitan's schedules).
-    whole = accumulates & _keeps_gathered(job, layouts, held) & (layouts.pp > 1)
-    gradients = gradients + np.where(whole, held.trained * size, 0.0)
+    gradients = np.where(_accumulates_whole(job, layouts, held), held.trained * size, gradients)
     # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
     away = layouts.offload == OFFLOAD.index("params")
     if framework.live_parameters is not None:
@@ -155,12 +152,16 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     copies = max(framework.gathered_copies - (not trains), 1.0)
     backward = unit * (copies * packed + framework.reduced_copies * reduce_bytes * trains)
     backward = backward + root * (max(copies - 1.0, 1.0) * size + framework.reduced_copies * reduce_bytes * trains)
+    # Without resharding all is gathered, and gradients on their way come on top; a pipeline that accumulates them whole
+    # reduces one unit at a time.
     kept = _keeps_gathered(job, layouts, held)
-    reduced = np.where(kept, held.unit * reduce_bytes * trains, 0.0)
+    on_way = np.where(
+        layouts.pp > 1, unit * reduce_bytes, (unit + root) * (size + framework.reduced_copies * reduce_bytes)
+    )
     both = []
-    for part in (at_head, backward):
+    for part, more in ((at_head, root * reduce_bytes), (backward, on_way)):
         part = np.where(gathers, np.minimum(part, (1.0 + framework.reduced_copies) * most), 0.0)
-        both.append(np.where(kept, most + reduced, part))
+        both.append(np.where(kept, most + more * trains, part))
     return both[0], both[1]
 
 
@@ -177,14 +178,19 @@ def _casts_and_buckets(job: Job, layouts: Layouts, held: Held) -> Floats:
     return cast + np.where(reduces, buckets, 0.0)
 
 
+def _accumulates_whole(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
+    """Gathered weights have unsharded gradients while a pipeline accumulates micro-batches (torchtitan)."""
+    return (layouts.grad_accum > 1) & _keeps_gathered(job, layouts, held) & (layouts.pp > 1)
+
+
 def _second_gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
-    """Averaged gradients that stay while those of the next micro-batch are made (DeepSpeed, stage_1_and_2.py)."""
-    if job.framework.live_parameters is None:
-        return np.zeros(len(layouts))
-    second = (layouts.zero_stage == 2) & (layouts.grad_accum > 1)
-    return (
-        np.where(second, held.sharded(2, held.trained_dense, held.trained_experts), 0.0) * job.framework.gradient_bytes
-    )
+    """Sharded gradients that stay while those of the next micro-batch are made: DeepSpeed's averaged ones
+    (stage_1_and_2.py), and FSDP's besides unsharded ones."""
+    second = _accumulates_whole(job, layouts, held)
+    if job.framework.live_parameters is not None:
+        second = (layouts.zero_stage == 2) & (layouts.grad_accum > 1)
+    sharded = held.sharded(2, held.trained_dense, held.trained_experts)
+    return np.where(second, sharded, 0.0) * job.framework.gradient_bytes
 
 
 def _dummy_gradients(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
@@ -199,6 +205,10 @@ def _dummy_gradients(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
 
 def _distinct(block: Block, layouts: Layouts) -> Floats:
     """Parameters of a block's matrices with only one of the routed experts."""
+    return layouts.once("distinct", (block,), lambda: _sum_of_distinct(block, layouts))
+
+
+def _sum_of_distinct(block: Block, layouts: Layouts) -> Floats:
     total = np.zeros(len(layouts))
     for matrix in block.matrices:
         if matrix.role == "expert":

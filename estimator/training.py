@@ -31,11 +31,11 @@ class Estimates:
 
     @property
     def low_bytes(self) -> Floats:
-        return self.memory.total / (1.0 + self.job.calibration.memory_spread)
+        return self.memory.total / (1.0 + self.job.memory_below)
 
     @property
     def high_bytes(self) -> Floats:
-        return self.memory.total * (1.0 + self.job.calibration.memory_spread)
+        return self.memory.total * (1.0 + self.job.memory_above)
 
     @property
     def fits(self) -> np.ndarray:
@@ -141,10 +141,11 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         found.append(f"no measured run on {accelerator.family} devices is behind the time: its interval is wider")
     if not calibration.time_measured:
         found.append(f"no measured speed of {name} is behind the time ({_stand_in(job)}): its interval is wider")
-    if not calibration.memory_measured:
-        found.append(f"no measured memory of {name} is behind this ({_stand_in(job)}): its interval is wider")
+    if job.unmeasured_memory:
+        missing = ", ".join(job.unmeasured_memory)
+        found.append(f"no measured memory of {missing} is behind this: its interval is wider")
     if training.stage in ("ppo", "grpo"):
-        found.append("the time and KV cache of generating samples are not in this estimate")
+        found.append("the time of generating samples is not in this estimate")
     domain = job.machine.fast_domain
     if layouts.tp[index] > domain:
         found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")

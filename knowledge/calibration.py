@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -30,7 +31,7 @@ def framework(name: str, version: str | None = None) -> Framework:
     rows = _profiles()["frameworks"]
     if name not in rows:
         raise PlanError("workload.framework", f"there is no profile of {name!r}", nearest(name, rows))
-    line = _lineage(name)
+    line = lineage(name)
     merged: dict[str, Any] = dict(_profiles()["usual"])
     for ancestor in reversed(line):
         merged |= {key: value for key, value in rows[ancestor].items() if key != "before"}
@@ -49,7 +50,7 @@ def _older(version: str | None, than: str) -> bool:
     return bool(given) and given < limit
 
 
-def _lineage(name: str) -> list[str]:
+def lineage(name: str) -> list[str]:
     """The framework, its kin, the kin of that, and so on."""
     rows = _profiles()["frameworks"]
     line = [name]
@@ -88,11 +89,11 @@ def calibration(family: str, framework_name: str) -> Calibration:
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
     device = devices.get(family, devices["default"])
-    line = _lineage(framework_name) if framework_name else []
+    line = lineage(framework_name) if framework_name else []
     timed = next((frameworks[kin] for kin in line if kin in frameworks and frameworks[kin]["runs"]), None)
-    weighed = next((frameworks[kin] for kin in line if kin in frameworks and frameworks[kin]["memory_runs"]), None)
+    weighed = next((frameworks[kin] for kin in line if kin in frameworks and _knows_memory(frameworks[kin])), None)
     factors = dict(timed or frameworks["default"])
-    for key in ("memory_spread", "memory_runs"):
+    for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
         factors[key] = (weighed or frameworks["default"])[key]
     own = frameworks.get(framework_name, frameworks["default"])
     return Calibration(
@@ -105,7 +106,12 @@ def calibration(family: str, framework_name: str) -> Calibration:
         varying_lengths=memory["varying_lengths"],
         device_measured=device["runs"] > 0,
         time_measured=own["runs"] > 0,
-        memory_measured=own["memory_runs"] > 0,
+        memory_measured=_knows_memory(own),
         unmeasured_spread=fitted["unmeasured_spread"],
-        pooled_memory_spread=frameworks["default"]["memory_spread"],
+        measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},
     )
+
+
+def _knows_memory(row: Mapping[str, Any]) -> bool:
+    """Whether peaks were read, or enough runs ran to say how high peaks can be."""
+    return row["memory_runs"] > 0 or row["memory_above"] < row["memory_below"]

@@ -20,6 +20,11 @@ def linear_layers_of(model: str | None) -> dict[str, str] | None:
     return _first_match(model, "linear_layers")
 
 
+def embedding_modules_of(model: str | None) -> str | None:
+    """Comma-separated module names of the input embedding and the output head; None for an unknown family."""
+    return _first_match(model, "embeddings")
+
+
 def is_known_to_liger(model: str | None) -> bool:
     """Whether LlamaFactory's Liger switch knows the family; others it runs without the kernels, with a warning only."""
     return bool(_first_match(model, "liger"))

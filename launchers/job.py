@@ -48,6 +48,11 @@ class Job:
     def uses_adapters(self) -> bool:
         return self.training.method in ("lora", "qlora", "dora", "pissa")
 
+    @property
+    def quantisation(self) -> str | None:
+        """How frozen weights are packed; None where they are not."""
+        return self.training.lora.quantisation if self.training.method == "qlora" else None
+
 
 def make_job(plan: Plan, targets: Sequence[str], prediction: Prediction | None, model_id: str | None) -> Job:
     """Checks that the plan is complete and consistent. Raises PlanError naming the first field that is not."""
@@ -105,13 +110,18 @@ def heading(job: Job) -> list[str]:
     """What a file says about itself, one plain line each and without comment signs: the plan and what was predicted."""
     training, cluster = job.training, job.plan.cluster
     adapters = f" rank {training.lora.rank}" if job.uses_adapters else ""
+    weights = "" if training.weights == "auto" else f" ({training.weights} weights)"
     lines = [
         f"Shardwise: {one_line(job.plan.name)}" if job.plan.name else "Shardwise",
         f"plan: {one_line(job.model or 'inline model')}, {training.stage} {training.method}{adapters} "
-        f"{training.precision} {training.optimizer}, seq {job.seq_len}, batch {job.micro_batch} x {job.accumulation} x "
-        f"{job.dp} = {job.global_batch}, {job.devices} x {one_line(cluster.accelerator or 'accelerator')} ("
-        f"{job.nodes} x {job.node_devices}), zero {job.zero_stage}, recompute {job.recompute}, offload {job.offload}",
+        f"{training.precision}{weights} {training.optimizer}, seq {job.seq_len}, batch {job.micro_batch} x "
+        f"{job.accumulation} x {job.dp} = {job.global_batch}, {job.devices} x "
+        f"{one_line(cluster.accelerator or 'accelerator')} ({job.nodes} x {job.node_devices}), zero {job.zero_stage}, "
+        f"recompute {job.recompute}, offload {job.offload}",
     ]
+    if given := job.plan.overrides.model_dump(exclude_none=True):
+        figures = ", ".join(f"{name.removesuffix('_gib')} {value:g} GiB" for name, value in given.items())
+        lines.append(f"memory figures set by hand: {figures} per device")
     predicted = job.prediction
     if predicted is not None:
         lines.append(

@@ -10,7 +10,7 @@ import re
 
 from estimator.errors import PlanError
 from launchers import File, Piece
-from launchers.families import is_known_to_liger, linear_layers_of, template_of
+from launchers.families import embedding_modules_of, is_known_to_liger, linear_layers_of, template_of
 from launchers.job import Job, heading
 from launchers.tables import table
 from launchers.yaml_text import Value, document
@@ -36,6 +36,8 @@ def render(job: Job) -> Piece:
     }
     if job.uses_adapters:
         method |= _adapter(job, needs)
+    if training.weights == "bf16":
+        comments["pure_bf16"] = "keeps the checkpoint's own type, which has to be bfloat16"
     if training.stage == "ppo":
         method |= {"reward_model": _REWARD_MODEL, "reward_model_type": "lora" if job.uses_adapters else "full"}
         comments["reward_model"] = "set this: " + (
@@ -54,6 +56,7 @@ def render(job: Job) -> Piece:
         },
         "precision and optimizer": {
             **words["precisions"][training.precision],
+            **words["weights"][training.weights],
             **words["optimizers"][training.optimizer],
             "learning_rate": words["learning_rates"]["adapters" if job.uses_adapters else "full"][training.stage],
         },
@@ -69,11 +72,7 @@ def render(job: Job) -> Piece:
             f"shard groups of {group}: weights are gathered inside a group (hpZ), states are split over all {job.dp}"
         )
     comments["learning_rate"] = "a value to start from; yours to choose"
-    packages = [
-        package
-        for field, by_value in words["packages"].items()
-        if (package := by_value.get(getattr(training, field.partition(".")[2])))
-    ]
+    packages = _packages(job)
     if training.fused_loss is True:
         packages.append("liger-kernel")
         if not is_known_to_liger(job.model):
@@ -87,12 +86,17 @@ def render(job: Job) -> Piece:
 
 
 def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:
-    if job.model is None:
+    name = job.model
+    if name is None:
         comments["model_name_or_path"] = "set this: a checkpoint of the planned architecture"
         needs.append(f"{PATH}: model_name_or_path, a checkpoint of the planned architecture")
+    elif job.quantisation == "gptq" and "gptq" not in name.lower():
+        comments["model_name_or_path"] = "set this: a 4-bit GPTQ checkpoint of the model"
+        needs.append(f"{PATH}: model_name_or_path, a 4-bit GPTQ checkpoint of {name}")
+        name = None
     words = table("llamafactory")
     fields: dict[str, Value] = {
-        "model_name_or_path": job.model or _MODEL,
+        "model_name_or_path": name or _MODEL,
         "flash_attn": words["attention"][job.training.attention],
     }
     if job.training.stage == "pretrain":
@@ -130,14 +134,27 @@ def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Val
 
 
 def _adapter(job: Job, needs: list[str]) -> dict[str, Value]:
-    """Rank, scale and targets. LlamaFactory's alpha is a whole number."""
+    """How frozen weights are packed, rank, scale, targets, dropout, and modules that are trained in full besides.
+    LlamaFactory's alpha is a whole number."""
     lora = job.training.lora
     if lora.alpha != int(lora.alpha):
         whole = max(1, int(lora.alpha))
         raise PlanError(
             "workload.lora.alpha", f"LlamaFactory takes whole numbers, not {lora.alpha}", [whole, whole + 1]
         )
-    return {"lora_rank": lora.rank, "lora_alpha": int(lora.alpha), "lora_target": _targets(job, needs)}
+    fields: dict[str, Value] = (
+        dict(table("llamafactory")["quantisations"][job.quantisation]) if job.quantisation else {}
+    )
+    fields |= {"lora_rank": lora.rank, "lora_alpha": int(lora.alpha), "lora_target": _targets(job, needs)}
+    if lora.dropout:
+        fields["lora_dropout"] = lora.dropout
+    if lora.train_embeddings:
+        modules = embedding_modules_of(job.model)
+        if modules is None:
+            modules = "embed_tokens,lm_head"
+            needs.append(f"{PATH}: additional_target, check the names of embedding and head against this model")
+        fields["additional_target"] = modules
+    return fields
 
 
 def _targets(job: Job, needs: list[str]) -> str:
@@ -162,6 +179,14 @@ def _targets(job: Job, needs: list[str]) -> str:
     if not names:
         raise PlanError("workload.lora.targets", "names no module", ["all-linear", "attention", "mlp"])
     return ",".join(dict.fromkeys(names))
+
+
+def _packages(job: Job) -> list[str]:
+    """What the plan's values need installed beyond LlamaFactory's own."""
+    values: dict[str, object] = {f"workload.{name}": value for name, value in job.training}
+    values["workload.lora.quantisation"] = job.quantisation
+    wanted = table("llamafactory")["packages"].items()
+    return [package for field, by_value in wanted if (package := by_value.get(values[field]))]
 
 
 def _memory_and_speed(job: Job) -> dict[str, Value]:

@@ -37,12 +37,14 @@ def check(job: Job, target: str) -> None:
 
 def facts(job: Job) -> dict[str, Any]:
     """Dotted plan fields and `run.*`: whether the set has a DeepSpeed file, whether it has a trainer's config, whether
-    shard groups are smaller than dp, micro-steps per optimizer step, and the chat template (which names the family)."""
+    shard groups are smaller than dp, micro-steps per optimizer step, the chat template (which names the family), and
+    whether an embedding that is to be trained is the output head too."""
     from launchers.families import template_of
 
     known: dict[str, Any] = {}
     for section in ("workload", "cluster", "layout"):
         known |= {f"{section}.{name}": value for name, value in getattr(job.plan, section)}
+    known |= {f"workload.lora.{name}": value for name, value in job.training.lora}
     shard_group = job.plan.layout.shard_group
     return known | {
         "run.deepspeed": "deepspeed" in job.targets,
@@ -50,7 +52,14 @@ def facts(job: Job) -> dict[str, Any]:
         "run.shard_groups": shard_group is not None and shard_group != job.dp,
         "run.accumulation": job.accumulation,
         "run.template": template_of(job.model),
+        "run.tied_embeddings": job.training.lora.train_embeddings and _has_tied_head(job),
     }
+
+
+def _has_tied_head(job: Job) -> bool:
+    from knowledge.models import architecture
+
+    return architecture(job.plan.model).tied
 
 
 def matches(conditions: Mapping[str, Any], known: Mapping[str, Any]) -> bool:

@@ -12,24 +12,25 @@ from typing import Any
 
 import knowledge
 from knowledge.data_files import document
-from measure.fit import Miss, Run, Values, fit, memory_misses, residual, runs, spread_of
+from measure import memory_fit
+from measure.cases import memory_cases, training_cases
+from measure.fit import Miss, Run, Values, fit, residual, runs, spread_of
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
 # Fitted factors, written by `python -m measure.calibrate`. Meanings: estimator/profile.py. `runs` counts the measured
 # points behind an entry; 0 means that nothing was measured and defaults stand in. Matmul surfaces come from matmul
 # timings and are kept by the fit; everything else in `devices` and `frameworks` is fitted on the runs of
-# knowledge/measurements. `time_spread` and `memory_spread` are the half widths of 80 % intervals, in-sample.
+# knowledge/measurements. `time_spread`, `memory_below` and `memory_above` are half widths of 80 % intervals.
+# `witnesses` are runs that ran, which bound how far above its estimate a peak can be. `measured` is what measured
+# peaks cover.
 """
 # A framework with fewer runs than this also answers for the spread over all frameworks.
 _FEW_RUNS = 12
 _LEAST_TIME_SPREAD = 0.08
-_LEAST_MEMORY_SPREAD = 0.05
 
 
-def calibrated(
-    old: Mapping[str, Any], values: Values, sample: list[Run], memory: dict[str, list[Miss]]
-) -> dict[str, Any]:
+def calibrated(old: Mapping[str, Any], values: Values, sample: list[Run]) -> dict[str, Any]:
     """The new contents of the calibration file: `old` with fitted factors, spreads and run counts."""
     errors: dict[str, list[Miss]] = defaultdict(list)
     by_family: dict[str, list[Run]] = defaultdict(list)
@@ -37,7 +38,6 @@ def calibrated(
         errors[run.job.framework.name].append(Miss(residual(run, values), run.case.source))
         by_family[run.job.machine.accelerator.family].append(run)
     everything = [error for part in errors.values() for error in part]
-    all_memory = [error for part in memory.values() for error in part]
     devices = {family: dict(row) for family, row in old["devices"].items()}
     for (kind, name), fitted in values.items():
         if kind != "device":
@@ -46,19 +46,37 @@ def calibrated(
         devices[name] = row | {key: _rounded(value) for key, value in fitted.items()}
         devices[name]["runs"] = len(by_family[name])
     frameworks: dict[str, Any] = {}
-    overall = {"time_spread": _rounded(spread_of(everything)), "memory_spread": _rounded(spread_of(all_memory))}
-    frameworks["default"] = dict(old["frameworks"]["default"]) | overall
-    for name in sorted({*errors, *memory}):
+    memory, weighed = remembered(old)
+    overall = {"time_spread": _rounded(spread_of(everything))} | _bounds(weighed["default"])
+    frameworks["default"] = old["frameworks"]["default"] | overall
+    for name in sorted({*errors, *weighed} - {"default"}):
         fitted = values.get(("framework", name), {})
         row = frameworks["default"] | {key: _rounded(value) for key, value in fitted.items()}
         row["time_spread"] = _spread(errors.get(name, []), everything, _LEAST_TIME_SPREAD)
-        row["memory_spread"] = _spread(memory.get(name, []), all_memory, _LEAST_MEMORY_SPREAD)
         row["runs"] = len(errors.get(name, []))
-        row["memory_runs"] = len(memory.get(name, []))
+        row |= _bounds(weighed.get(name, weighed["default"]))
         sources = sorted({run.case.source for run in sample if run.job.framework.name == name})
         row["source"] = "; ".join(sources) or "memory only"
         frameworks[name] = row
-    return dict(old) | {"devices": devices, "frameworks": frameworks}
+    return dict(old) | {"devices": devices, "frameworks": frameworks, "memory": memory}
+
+
+def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory_fit.Spread]]:
+    """The memory part of the calibration, and how far each framework's peaks are off."""
+    sample = memory_fit.peaks(filter(memory_fit.countable, memory_cases()))
+    ran = memory_fit.peaks(case for case in training_cases() if case.reason_unscored is None)
+    factors = {name: _rounded(value) for name, value in memory_fit.fit(sample).items()}
+    memory = dict(old["memory"]) | factors | {"measured": memory_fit.measured_kinds(sample, ran)}
+    return memory, memory_fit.spreads(sample, factors, ran)
+
+
+def _bounds(spread: memory_fit.Spread) -> dict[str, float | int]:
+    return {
+        "memory_below": _rounded(spread.below),
+        "memory_above": _rounded(spread.above),
+        "memory_runs": spread.rows,
+        "witnesses": spread.witnesses,
+    }
 
 
 def _spread(own: list[Miss], everything: list[Miss], least: float) -> float:
@@ -76,17 +94,20 @@ def _rounded(value: float) -> float:
 
 
 def main() -> int:
-    import yaml
-
     sample = runs()
     values = fit(sample)
-    new = calibrated(document("../calibration.yaml"), values, sample, memory_misses())
+    _write(calibrated(document("../calibration.yaml"), values, sample))
+    print(f"{len(sample)} runs; wrote {_FILE.name}")
+    return 0
+
+
+def _write(new: Mapping[str, Any]) -> None:
+    import yaml
+
     text = _HEADER + yaml.safe_dump(new, sort_keys=False, width=120, default_flow_style=None)
     partial = _FILE.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(_FILE)
-    print(f"{len(sample)} runs; wrote {_FILE.name}")
-    return 0
 
 
 if __name__ == "__main__":

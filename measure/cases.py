@@ -73,6 +73,14 @@ def _cases(kind: Kind) -> tuple[Case, ...]:
         return tuple(_case({k: v for k, v in row.items() if v}, architectures, kind) for row in csv.DictReader(file))
 
 
+def limits() -> dict[str, str]:
+    """By source, why its peaks cannot be estimated better, where that is known."""
+    import yaml
+
+    text = (_FOLDER / "sources.yaml").read_text(encoding="utf-8")
+    return {name: row["limit"] for name, row in yaml.safe_load(text).items() if "limit" in row}
+
+
 @cache
 def _architectures() -> dict[str, dict[str, Any]]:
     """Config fields of the models that are not in the catalogue, by the name that the rows use."""

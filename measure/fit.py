@@ -20,7 +20,7 @@ from estimator.layouts import Layouts
 from estimator.profile import Calibration
 from estimator.schedule import step_time
 from knowledge.calibration import calibration
-from measure.cases import Case, memory_cases, training_cases
+from measure.cases import Case, training_cases
 from measure.scores import estimated
 
 # Every n-th row of a source beyond this many: regular sweeps repeat themselves.
@@ -209,19 +209,3 @@ def spread_of(misses: Iterable[Miss], share: float = 0.8) -> float:
         if held >= wanted - 1e-9:
             return math.expm1(abs(miss.error))
     raise ValueError("there is nothing to take a spread of")
-
-
-def memory_misses() -> dict[str, list[Miss]]:
-    """How far estimated peaks are off by framework, each against the kind of peak that was read."""
-    misses: dict[str, list[Miss]] = defaultdict(list)
-    for case in memory_cases():
-        measured = case.observed["peak_bytes"]
-        if case.reason_unscored is not None or not measured:
-            continue
-        try:
-            found = estimated(case)
-        except PlanError:
-            continue
-        error = math.log(found.peak_bytes(case.observed["peak_kind"]) / measured)
-        misses[found.all.job.framework.name].append(Miss(error, case.source))
-    return dict(misses)

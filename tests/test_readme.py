@@ -12,7 +12,7 @@ import pytest
 
 from knowledge.hardware import accelerators
 from knowledge.models import models
-from measure.cases import memory_cases, training_cases
+from measure.cases import training_cases
 from measure.scores import over_sources
 from tools import call
 
@@ -31,17 +31,29 @@ def benchmark() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(("label", "kind"), [("training speed", "training"), ("peak memory", "memory")])
-def test_the_accuracy_table_is_what_the_benchmark_prints(label: str, kind: str) -> None:
+def test_the_speed_row_is_what_the_benchmark_prints() -> None:
     accuracy = benchmark()
-    cases, predict = {
-        "training": (training_cases, accuracy.predict_training),
-        "memory": (memory_cases, accuracy.predict_memory),
-    }[kind]
-    sources, mean = over_sources(accuracy.run(kind, cases(), predict).scores)
-    cells = [f"{label}, {sources} sources", f"{mean.runs}"]
+    sources, mean = over_sources(accuracy.run("training", training_cases(), accuracy.predict_training).scores)
+    cells = [f"training speed, {sources} sources", f"{mean.runs}"]
     cells += [f"{mean.mape:.1%}", f"{mean.median_error:.1%}", f"{mean.coverage:.0%}"]
     assert f"| {' | '.join(cells)} |".replace("%", " %") in README
+
+
+def test_the_memory_table_is_what_the_benchmark_writes(tmp_path: Path) -> None:
+    accuracy = benchmark()
+    copy = tmp_path / "README.md"
+    copy.write_text(README, encoding="utf-8")
+    accuracy.write_table(copy)
+    assert copy.read_text(encoding="utf-8") == README
+
+
+def test_a_file_without_markers_is_left_alone(tmp_path: Path) -> None:
+    accuracy = benchmark()
+    copy = tmp_path / "README.md"
+    copy.write_text("nothing here", encoding="utf-8")
+    with pytest.raises(ValueError, match="memory table"):
+        accuracy.write_table(copy)
+    assert copy.read_text(encoding="utf-8") == "nothing here"
 
 
 def test_the_catalogues_are_as_large_as_it_says() -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from estimator.defaults import framework_choices
 from estimator.errors import PlanError
-from estimator.job import Job
+from estimator.job import GIB, Job
 from estimator.layouts import Layouts
+from estimator.memory import MOMENTS, stage_memory
 from estimator.plan import Plan
 from estimator.search import candidates, objective_order
 from estimator.training import Estimates, bottleneck, estimate, stages_of, warnings
 from knowledge.jobs import job as look_up
+from tools.host import Around, around
 from tools.results import (
     Assumption,
     Evidence,
     LayoutChoice,
     MemoryEstimate,
+    Overridden,
     RunLength,
     StageMemory,
     Throughput,
@@ -54,17 +58,23 @@ class Planned:
             return float(self.estimates.high_bytes[self.index])
         return float(self.estimates.step.seconds[self.index])
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         """The complete plan, with the chosen layout and micro-batch."""
         row = self.estimates.layouts.row(self.index)
         micro = int(self.estimates.layouts.micro_batch[self.index])
         return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
 
+    @cached_property
+    def around(self) -> Around:
+        """Host memory and saving, of the chosen layout alone."""
+        return around(self.job, self.estimates.layouts, self.estimates.memory, self.index)
+
     @property
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
         found = [Assumption(field=a.field, value=a.value, why=a.why) for a in self.job.assumptions]
+        found += _settings(self.job)
         given = self.job.plan.layout.model_fields_set
         layout = self.plan.layout
         why = _SEARCHED if self.searched else "follows from the other sizes"
@@ -82,27 +92,70 @@ class Planned:
         return found
 
 
-def planned(plan: Plan, *, every_framework: bool = False) -> Planned:
+def _settings(job: Job) -> Iterator[Assumption]:
+    """Fields with a default of their own that the user left open, as far as the run has a use for them."""
+    training, plan = job.training, job.plan.training
+    rows: list[tuple[str, Any, str]] = [("weights", training.weights, "held as the framework does")]
+    if training.stage in ("ppo", "grpo"):
+        rows.append(("rollout", training.rollout, "the trained model generates the samples itself"))
+        if training.rollout == "colocated":
+            rows.append(("engine_share", training.engine_share, "the usual share of an engine beside a trainer"))
+    if training.stage == "grpo":
+        rows.append(("group_size", training.group_size, "the usual number of samples per prompt"))
+    for name, value, why in rows:
+        if name not in plan.model_fields_set:
+            yield Assumption(field=f"workload.{name}", value=value, why=why)
+    if not job.uses_adapters:
+        return
+    lora = training.lora
+    rows = [
+        ("dropout", lora.dropout, "no dropout unless one is given"),
+        ("train_embeddings", lora.train_embeddings, "adapters alone are trained"),
+    ]
+    if job.quantised:
+        rows.append(("quantisation", lora.quantisation, "bitsandbytes NF4 with double quantisation, as QLoRA has it"))
+    for name, value, why in rows:
+        if "lora" not in plan.model_fields_set or name not in lora.model_fields_set:
+            yield Assumption(field=f"workload.lora.{name}", value=value, why=why)
+
+
+def planned(plan: Plan, *, every_framework: bool = False, past_errors: bool = False) -> Planned:
     """Estimates of `plan`: of its layout where it names one whole, else of all layouts that agree with it.
 
     Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
-    `every_framework`, whichever does best).
+    `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
+    take it; the usual one's error is raised when none does.
     """
     first = look_up(plan)
-    best = _choose(first, candidates(first))
-    if plan.training.framework != "auto":
-        return best
-    for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
-        if best.fits and not every_framework:
-            break
-        try:
-            job = look_up(plan, choice)
-            other = _choose(job, candidates(job))
-        except PlanError:
-            continue
-        if other.fits and (not best.fits or other.score < best.score):
-            best = other
+    best, refusal = None, None
+    try:
+        best = _choose(first, candidates(first))
+    except PlanError as error:
+        if not past_errors:
+            raise
+        refusal = error
+    if plan.training.framework == "auto":
+        for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
+            if best and best.fits and not every_framework:
+                break
+            try:
+                job = look_up(plan, choice)
+                other = _choose(job, candidates(job))
+            except PlanError:
+                continue
+            if best is None or _is_better(other, best):
+                best = other
+    if best is None:
+        assert refusal
+        raise refusal
     return best
+
+
+def _is_better(other: Planned, best: Planned) -> bool:
+    """What fits wins, then what serves the goal; of two that do not fit the first stays unless memory is the goal."""
+    if other.fits != best.fits:
+        return other.fits
+    return (other.fits or other.job.plan.goal.objective == "memory") and other.score < best.score
 
 
 def _choose(job: Job, layouts: Layouts) -> Planned:
@@ -132,14 +185,48 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         per_device_bytes=float(estimates.memory.total[index]),
         low_bytes=float(estimates.low_bytes[index]),
         high_bytes=float(estimates.high_bytes[index]),
-        capacity_bytes=planned.job.machine.accelerator.usable_bytes,
+        capacity_bytes=planned.job.usable_bytes,
         fits=planned.fits,
         components=components,
-        stages=[StageMemory(**stage) for stage in stages_of(planned.job, one)],
+        own_peaks={name: max(components[name], float(values[index])) for name, values in estimates.memory.most.items()},
+        stages=_stages(planned, one, components),
         fullest_stage=int(estimates.fullest_stage[index]),
         decided_by=max(decisive, key=lambda name: decisive[name]),
-        peak="optimizer_step" if estimates.memory.step_peak[index] else "forward_backward",
+        peak=MOMENTS[estimates.memory.moment[index]],
+        overridden=_overridden(planned, one),
+        host=planned.around.host,
+        save=planned.around.save,
     )
+
+
+def _stages(planned: Planned, one: Layouts, components: dict[str, float]) -> list[StageMemory]:
+    """Every pipeline stage; without a pipeline the only one, which has been estimated already."""
+    if int(one.pp[0]) > 1:
+        return [StageMemory(**stage) for stage in stages_of(planned.job, one)]
+    total = float(planned.estimates.memory.total[planned.index])
+    layers = planned.job.architecture.layers
+    return [StageMemory(stage=0, layers=layers, per_device_bytes=total, components=components)]
+
+
+def _overridden(planned: Planned, one: Layouts) -> list[Overridden]:
+    """What the user set, each beside what it would be: of components at the fullest stage and their worst moment."""
+    job, given = planned.job, planned.job.plan.overrides
+    rows: list[tuple[str, float, float]] = []
+    if given.usable_gib is not None:
+        rows.append(("usable_gib", given.usable_gib * GIB, job.machine.accelerator.usable_bytes))
+    if given.reserve_gib is not None:
+        rows.append(("reserve_gib", given.reserve_gib * GIB, 0.0))
+    if job.overridden_bytes:
+        plain = replace(job, plan=job.plan.patch({"overrides": None}))
+        stage = planned.estimates.fullest_stage[[planned.index]]
+        memory = stage_memory(plain, one, stage)
+        for name, value in job.overridden_bytes.items():
+            estimated = max(float(memory.most[name][0]), float(memory.components[name][0]))
+            rows.append((f"{name}_gib", value, estimated))
+    return [
+        Overridden(field=f"overrides.{name}", value_bytes=value, estimated_bytes=estimated)
+        for name, value, estimated in rows
+    ]
 
 
 def time_of(planned: Planned) -> TimeEstimate:
@@ -201,13 +288,13 @@ def evidence_of(planned: Planned) -> list[Evidence]:
             figure="memory",
             basis=f"spread of {framework.framework} ({framework.source})",
             runs=framework.memory_runs,
-            spread=calibration.memory_spread,
+            spread=planned.job.memory_below,
         ),
     ]
 
 
 def warnings_of(planned: Planned) -> list[str]:
-    return warnings(planned.estimates, planned.index)
+    return [*warnings(planned.estimates, planned.index), *planned.around.warnings]
 
 
 def choice(estimates: Estimates, index: int) -> LayoutChoice:
@@ -218,7 +305,7 @@ def choice(estimates: Estimates, index: int) -> LayoutChoice:
         micro_batch=int(layouts.micro_batch[index]),
         grad_accum=int(layouts.grad_accum[index]),
         per_device_bytes=float(estimates.memory.total[index]),
-        headroom_bytes=float(job.machine.accelerator.usable_bytes - estimates.high_bytes[index]),
+        headroom_bytes=float(job.usable_bytes - estimates.high_bytes[index]),
         step_s=float(estimates.step.seconds[index]),
         tokens_per_s=float(estimates.tokens_per_s[index]),
         mfu=float(estimates.mfu[index]),

@@ -13,10 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
 from estimator.errors import PlanError
-from estimator.plan import Cluster, Goal, Layout, Lora, Plan, Training, merge
+from estimator.plan import Cluster, Goal, Layout, Lora, Overrides, Plan, Training, merge
 
 # Fields inside the Plan whose own name would be unclear or taken when flat.
-_RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets"}
+_RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
+# Of the figures that a user may set only these have flat names; `overrides` takes them all.
+_FLAT_OVERRIDES = ("usable_gib", "reserve_gib")
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("workload", Training),
     ("workload.lora", Lora),
@@ -32,9 +34,14 @@ def _flat_fields() -> Iterator[tuple[str, str, FieldInfo]]:
         for name, info in model.model_fields.items():
             if name not in ("kind", "lora"):
                 yield _RENAMED.get(name, name), f"{section}.{name}", info
+    for name in _FLAT_OVERRIDES:
+        yield name, f"overrides.{name}", Overrides.model_fields[name]
 
 
-FLAT_PATHS: dict[str, str] = {"model": "model", "name": "name"} | {flat: path for flat, path, _ in _flat_fields()}
+# `overrides` stands before its own fields, so that those win over the same field inside it.
+FLAT_PATHS: dict[str, str] = {name: name for name in ("model", "name", "overrides")} | {
+    flat: path for flat, path, _ in _flat_fields()
+}
 
 
 class PlanArguments(BaseModel):
@@ -74,5 +81,13 @@ else:
         __base__=PlanArguments,
         model=(str | dict[str, Any] | None, Field(None, description=Plan.model_fields["model"].description)),
         name=(str | None, Field(None, description="A name for the plan.")),
+        overrides=(
+            dict[str, Any] | None,
+            Field(
+                None,
+                description="Memory figures that you know better, in GiB per device, each in place of its estimate: "
+                + ", ".join(Overrides.model_fields),
+            ),
+        ),
         **{flat: _optional(info) for flat, _, info in _flat_fields()},
     )

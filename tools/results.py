@@ -35,17 +35,52 @@ class StageMemory(Result):
     components: dict[str, float]
 
 
+class HostMemoryEstimate(Result):
+    """Host (CPU) memory of the fullest node that cannot be reclaimed."""
+
+    per_node_bytes: float
+    phase: str = Field(description="The worst phase: loading, steady or saving.")
+    capacity_bytes: float | None = Field(description="What a node of these accelerators usually has; None: not known.")
+    capacity_low_bytes: float | None = Field(description="The least among machines of this kind.")
+    capacity_source: str | None
+    fits: bool | None
+    components: dict[str, float] = Field(description="Of the worst phase.")
+    phases: dict[str, float]
+    page_cache_bytes: float = Field(description="What loading reads through besides; given back under pressure.")
+
+
+class SaveEstimate(Result):
+    """Saving a checkpoint: what is on the fullest device then, and the sizes on disk."""
+
+    device_bytes: float
+    fits: bool
+    checkpoint_bytes: float = Field(description="The trained weights.")
+    resumable_bytes: float = Field(description="All that it takes to resume the run.")
+
+
+class Overridden(Result):
+    """A figure that the user gave in place of the estimate."""
+
+    field: str
+    value_bytes: float
+    estimated_bytes: float
+
+
 class MemoryEstimate(Result):
     per_device_bytes: float
     low_bytes: float
     high_bytes: float
-    capacity_bytes: float
+    capacity_bytes: float = Field(description="What a device can allocate, less what is to stay free.")
     fits: bool
-    components: dict[str, float]
+    components: dict[str, float] = Field(description="At the worst moment.")
+    own_peaks: dict[str, float] = Field(description="Each component at its own worst moment.")
     stages: list[StageMemory]
     fullest_stage: int
     decided_by: str = Field(description="The largest component of the fullest stage.")
-    peak: str = Field(description="When the peak is reached: forward_backward or optimizer_step.")
+    peak: str = Field(description="The worst moment: loss, backward_start, backward_end, optimizer_step or generation.")
+    overridden: list[Overridden] = Field(description="What the user set, each beside its estimate.")
+    host: HostMemoryEstimate
+    save: SaveEstimate
 
 
 class TimeEstimate(Result):
@@ -110,9 +145,11 @@ class TrainingEstimate(Result):
 class Remedy(Result):
     patch: dict[str, Any]
     what: str
+    why: str = Field(description="What it saves, and at what price.")
     per_device_bytes: float
+    saves_bytes: float = Field(description="Less per device than the plan asked about; negative for more.")
     fits: bool
-    slowdown: float = Field(description="Step time over the step time of the plan asked about; 1.1 is 10 % slower.")
+    slowdown: float = Field(description="Time per token over that of the plan asked about; 1.1 is 10 % slower.")
 
 
 class FitCheck(Result):
@@ -124,6 +161,49 @@ class FitCheck(Result):
     largest_micro_batch: int | None
     largest_seq_len: int | None
     remedies: list[Remedy]
+    relaxations: list[Remedy] = Field(description="For a plan that fits: what its headroom could buy in speed.")
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class LimitProbe(Result):
+    """One value tried, with the memory of the layout that needs least of those tried."""
+
+    value: int | str
+    fits: bool
+    per_device_bytes: float | None = Field(description="None where no layout is valid; `why` says why.")
+    why: str | None
+
+
+class NextValue(Result):
+    """The nearest value that does not fit, and the memory of the layout that needs least there."""
+
+    value: int | str
+    per_device_bytes: float | None
+    high_bytes: float | None
+    components: dict[str, float]
+    stage: int | None
+    why: str | None = Field(description="Why no layout is valid there; None where memory decides.")
+
+
+class Limit(Result):
+    goal: str
+    value: int | str | None = Field(
+        description="The last value that fits; a model's id for goal model. None: none does."
+    )
+    plan: dict[str, Any] = Field(description="The complete plan at that value, or at the least value where none fits.")
+    assumptions: list[Assumption]
+    parameters: int = Field(description="Parameters of the plan's model.")
+    memory: MemoryEstimate
+    chosen: LayoutChoice = Field(description="The best layout that fits at that value.")
+    limited_by: str = Field(
+        description="The largest memory component where it no longer fits; or global_batch, range, catalogue, a field."
+    )
+    why: str
+    next_value: NextValue | None
+    tried: int = Field(description="How many values were tried.")
+    probes: list[LimitProbe] = Field(description="Those nearest to the limit.")
+    seconds: float
     warnings: list[str]
     evidence: list[Evidence]
 

@@ -26,8 +26,9 @@ from tools.planning import (
     why_chosen,
 )
 from tools.registry import tool
+from tools.remedies import relaxations, remedies
 from tools.requests import PlanRequest
-from tools.results import BestParallelism, FitCheck, Rejected, Remedy, TrainingEstimate
+from tools.results import BestParallelism, FitCheck, Rejected, TrainingEstimate
 
 
 @tool(title="Estimate a training run", read_only=True)
@@ -54,9 +55,11 @@ def estimate_training(request: PlanRequest) -> TrainingEstimate:
 @tool(title="Check that a plan fits", read_only=True)
 def check_fit(request: PlanRequest) -> FitCheck:
     """Whether a training plan fits in device memory with margin, how far it could grow (largest micro-batch and
-    sequence length of the same layout), and what would make it fit, each as a Plan patch with its memory and slowdown.
-    Use it for out-of-memory questions."""
-    found = planned(request.to_plan())
+    sequence length of the same layout), what would make it fit (two changes at once where no single one does) and what
+    a plan that fits could give up for speed, each as a Plan patch with its memory and slowdown. Use it for
+    out-of-memory questions."""
+    asked = request.to_plan()
+    found = planned(asked)
     memory = memory_of(found)
     return FitCheck(
         plan=complete(found),
@@ -66,7 +69,8 @@ def check_fit(request: PlanRequest) -> FitCheck:
         memory=memory,
         largest_micro_batch=_largest_micro_batch(found),
         largest_seq_len=_largest_seq_len(found),
-        remedies=_remedies(found),
+        remedies=remedies(found, asked),
+        relaxations=relaxations(found),
         warnings=warnings_of(found),
         evidence=evidence_of(found),
     )
@@ -152,73 +156,3 @@ def _largest(fits, low: int, limit: int) -> int | None:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)
     return good
-
-
-def _remedies(found: Planned) -> list[Remedy]:
-    """Single changes that lower the memory of the plan, least slowdown first; each is estimated like any other plan."""
-    base, now = found.plan, float(found.estimates.memory.total[found.index])
-    step_s = float(found.estimates.step.seconds[found.index])
-    tried = []
-    for patch, what in _changes(found):
-        other = varied(base, patch)
-        if other is None:
-            continue
-        size = float(other.estimates.memory.total[other.index])
-        if size >= now:
-            continue
-        samples = other.job.global_batch / found.job.global_batch
-        tried.append(
-            Remedy(
-                patch=patch,
-                what=what,
-                per_device_bytes=size,
-                fits=other.fits,
-                slowdown=float(other.estimates.step.seconds[other.index]) / step_s / samples,
-            )
-        )
-    return sorted(tried, key=lambda remedy: (not remedy.fits, remedy.slowdown))
-
-
-def _changes(found: Planned) -> list[tuple[dict[str, Any], str]]:
-    """The changes worth trying: patches over the complete plan, with what they do."""
-    job, layouts, index = found.job, found.estimates.layouts, found.index
-    training, framework = job.training, job.framework
-    row = layouts.row(index)
-    changes: list[tuple[dict[str, Any], str]] = []
-    for mode in ("selective", "full"):
-        if row["recompute"] != mode and not (mode == "selective" and framework.selective == "none"):
-            changes.append(({"layout.recompute": mode}, f"recompute activations ({mode})"))
-    changes += [
-        ({"layout.zero_stage": stage}, f"shard more states (ZeRO-{stage})")
-        for stage in framework.zero_stages
-        if stage > row["zero_stage"]
-    ]
-    micro = int(layouts.micro_batch[index])
-    if micro > 1:
-        changes.append(({"workload.micro_batch": 1}, "one sequence per micro-batch"))
-    if not job.fused_loss:
-        changes.append(({"workload.fused_loss": True}, "fused cross-entropy (no full logits)"))
-    if training.optimizer == "adamw" and training.method == "full":
-        changes.append(({"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states"))
-    changes += [
-        ({"layout.offload": kind}, f"offload {kind} to host memory")
-        for kind in framework.offloads
-        if row["offload"] == "none"
-    ]
-    if training.method == "full" and training.stage != "pretrain":
-        changes.append(({"workload.method": "lora"}, "train LoRA adapters instead of all weights"))
-        changes.append(({"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)"))
-    elif training.method == "lora":
-        changes.append(({"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)"))
-    if framework.tp:
-        double = row["tp"] * 2
-        free = {"layout.tp": double, "layout.dp": None, "layout.pp": row["pp"], "layout.shard_group": None}
-        free |= {"layout.ep": None, "layout.etp": None} | ({"layout.sequence_parallel": None} if double == 2 else {})
-        changes.append((free, f"tensor parallelism over {double} devices"))
-    count = job.machine.count
-    more: dict[str, Any] = {"cluster.count": count * 2, "layout.dp": None, "layout.shard_group": None}
-    if "cluster.per_node" in {assumption.field for assumption in job.assumptions}:
-        more["cluster.per_node"] = None
-    more["workload.global_batch"] = job.global_batch * 2
-    changes.append((more, f"{count * 2} devices instead of {count}"))
-    return changes

@@ -52,6 +52,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str], tuple[str, str] | None],
     ("run", "hours", _hours, ("low_hours", "high_hours")),
     ("cost", "usd", units.usd, ("low_usd", "high_usd")),
     ("per 1M tokens", "usd_per_million_tokens", units.usd, None),
+    ("host per node", "memory.host.per_node_bytes", units.memory, None),
     ("energy", "kwh", lambda value: f"{value:,.0f} kWh", None),
     ("CO2", "co2_kg", lambda value: f"{value:,.0f} kg", None),
 )
@@ -93,6 +94,7 @@ def plan_lines(plan: Data) -> list[tuple[str, str]]:
     if cluster.get("accelerator"):
         lines.append(("cluster", one_line(f"{cluster.get('count') or '?'} × {cluster['accelerator']}")))
     lines.append(("layout", _layout(layout)))
+    lines.append(("set", _overrides(plan.get("overrides") or {})))
     lines.append(("goal", _named(goal, "objective", "deadline_h", "budget_usd", "provider")))
     return [(label, text) for label, text in lines if text]
 
@@ -105,6 +107,12 @@ def _layout(layout: Data) -> str:
     if layout.get("offload") not in (None, "none"):
         rest.append(f"offload {layout['offload']}")
     return one_line(" ".join(sizes + rest))
+
+
+def _overrides(given: Data) -> str:
+    """Memory figures that the user gave, in GiB."""
+    told = [f"{name.removesuffix('_gib')} {_plain(value)}" for name, value in given.items() if value is not None]
+    return one_line(f"{', '.join(told)} GiB") if told else ""
 
 
 def _matters(layout: Data, name: str) -> bool:
@@ -140,7 +148,7 @@ def _figures(result: Data) -> dict[str, str]:
 
 def _subject(plan: Data) -> tuple[Any, ...]:
     """What the figures depend on; the name and the goal change none of them."""
-    return tuple(plan.get(section) for section in ("model", "workload", "cluster", "layout"))
+    return tuple(plan.get(section) for section in ("model", "workload", "cluster", "layout", "overrides"))
 
 
 def _at(data: Any, path: str) -> Any:

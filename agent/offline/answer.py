@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import facts_answer, sections
+from agent.offline import facts_answer, limit_answer, memory_answer, sections
 from agent.offline.patching import get
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
@@ -18,6 +18,9 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
         return "\n\n".join([*(facts_answer.describe(outcome) for outcome in outcomes), *unread]), []
     if work["variants"]:
         return "\n\n".join([*sections.comparison(work["variants"], outcomes, work["notes"]), *unread]), []
+    if work.get("limit"):
+        blocks, asked = limit_answer.compose(plan, work, outcomes)
+        return "\n\n".join([*blocks, *unread]), asked
     results = {outcome.call.name: outcome.response for outcome in outcomes if not outcome.error}
     errors = {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
     estimate = results.get("estimate_training")
@@ -30,7 +33,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     if "layout" in intents or "why" in intents:
         blocks += sections.layout_choice(results, intents)
     if estimate:
-        blocks += sections.memory(estimate)
+        blocks += memory_answer.describe(estimate["memory"])
         if not intents & {"layout", "why"}:
             blocks += sections.layout(estimate)
         blocks += sections.speed(estimate, intents)

@@ -41,8 +41,10 @@ def get(plan: Mapping[str, Any], path: str) -> Any:
 
 
 def flat(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A partial plan as the tools' flat arguments."""
+    """A partial plan as the tools' flat arguments; `overrides` holds those figures that have no flat name."""
     found = {name: get(plan, path) for name, path in FLAT_PATHS.items()}
+    rest = {name: value for name, value in (found["overrides"] or {}).items() if name not in FLAT_PATHS}
+    found["overrides"] = rest or None
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -84,7 +86,12 @@ def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nod
             _combine(result, slot, said, catalogue)
     if nodes and not {"nodes", "cluster.count"} & said:
         _nodes(result, nodes, f"{nodes} nodes", catalogue)
-    if get(result.plan, "workload.lora") and get(result.plan, "workload.method") in (None, "full"):
+    method = get(result.plan, "workload.method")
+    if "workload.lora.quantisation" in said and method in (None, "full", "lora"):
+        result.plan = merge(result.plan, {"workload.method": "qlora"})
+    elif any(path.startswith("workload.lora.") for path in said) and (
+        method is None or (method == "full" and "workload.method" not in said)
+    ):
         result.plan = merge(result.plan, {"workload.method": "lora"})
     return result
 
@@ -93,7 +100,10 @@ def _free_what_depends(result: Patched, said: Mapping[str, Any], reading: Readin
     """A new device comes with its own node size; a new number of devices with its own data parallel size."""
     device = said.get("cluster.accelerator")
     if device and device != get(result.plan, "cluster.accelerator"):
-        for path in ("cluster.per_node", "cluster.interconnect"):
+        usable = get(result.plan, "overrides.usable_gib")
+        if usable and "overrides.usable_gib" not in said:
+            result.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
+        for path in ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib"):
             if path not in said:
                 result.plan = merge(result.plan, {path: None})
     counted = "cluster.count" in said or any(isinstance(slot, Relative) for slot in reading.slots)

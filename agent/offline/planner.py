@@ -2,8 +2,9 @@
 
 It is deterministic and holds no state of its own: what it must remember between steps and turns is the session's
 `topic`, plain data: `intents` (of the last question), `recent` (Plan path that changed last), `plans` (earlier ones,
-for "go back"), `nodes` (a node count still without a node size), `fewest` (the answer to "how many devices?"),
-`usd_per_device_hour` (the user's own price) and `turn` (the reading that the current turn works on).
+for "go back"), `nodes` (a node count still without a node size), `limit` (find_limit's arguments, of the last question
+for a limit), `fewest` (the answer to "how many devices?"), `usd_per_device_hour` (the user's own price) and `turn` (the
+reading that the current turn works on).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from agent.models import Thought, Turn
 from agent.offline import answer, small_talk
 from agent.offline.catalogue import Catalogue, known
+from agent.offline.limit_words import SOLVED
 from agent.offline.patching import flat, get, patched
 from agent.offline.reading import Reading, read
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
@@ -21,8 +23,8 @@ from estimator.plan import merge
 
 NAME = "offline"
 _MOST_PLANS = 20
-# Sizes of cluster that "how many GPUs do I need?" is tried with.
-_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+# What "how many GPUs do I need?" is shown for: the fewest that fit, and what more of them would give.
+_MORE_DEVICES = (1, 2, 4)
 # Fields of the complete plan that a chosen layout consists of; the calls that follow carry them.
 _LAYOUT = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
 _LAYOUT_WORKLOAD = ("framework", "seq_len", "micro_batch", "global_batch")
@@ -69,16 +71,15 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
         ]
         return Thought(thought(NAME, calls=numbered), plan, topic)
     text, asked = answer.compose(plan, topic["turn"], outcomes)
-    if topic["turn"].get("size") and (fewest := _fewest(outcomes)):
+    if fewest := _fewest(outcomes):
         topic = {**topic, "fewest": fewest}
     return Thought(thought(NAME, text), plan, topic, asked, topic["turn"].get("notes", []))
 
 
 def _fewest(outcomes: list[Outcome]) -> int | None:
-    """The smallest of several counts that were tried with which the run fits."""
-    tried = [outcome for outcome in outcomes if outcome.call.name == "estimate_training" and not outcome.error]
-    fitting = [outcome.call.arguments["count"] for outcome in tried if outcome.response["memory"]["fits"]]
-    return min(fitting, default=None)
+    """The answer to "how many devices do I need?", which later questions are about."""
+    limits = [outcome.response for outcome in outcomes if outcome.call.name == "find_limit" and not outcome.error]
+    return next((found["value"] for found in limits if found["goal"] == "devices"), None)
 
 
 def _begin(
@@ -117,17 +118,18 @@ def _begin(
     plan = _pruned(change.plan)
     if turn.plan and plan != turn.plan and not reading.back:
         topic["plans"] = [*plans, turn.plan][-_MOST_PLANS:]
+    limit = _limit(reading, topic, plan)
     fewest = topic.pop("fewest", None)
     if (
         fewest
-        and not reading.size
+        and not (limit and limit["goal"] == "devices")
         and get(plan, "cluster.count") is None
         and not (reading.models or reading.accelerators)
     ):
         plan = merge(plan, {"cluster.count": fewest})
         change.notes.append(f"{fewest} devices taken, the fewest that fit")
-    intents = _intents(reading, topic, plan)
-    topic |= {"intents": intents, "recent": change.recent or topic.get("recent")}
+    intents = _intents(reading, topic, plan, limit is not None)
+    topic |= {"intents": intents, "limit": limit, "recent": change.recent or topic.get("recent")}
     if change.nodes:
         topic["nodes"] = change.nodes
     if reading.accelerators:
@@ -135,9 +137,9 @@ def _begin(
     if change.usd_per_device_hour:
         topic["usd_per_device_hour"] = change.usd_per_device_hour
     questions = [str(question) for question in change.questions]
-    questions += small_talk.missing(
-        plan, {question.field for question in change.questions}, bool(change.nodes) or reading.size
-    )
+    settled = {question.field for question in change.questions}
+    settled |= {SOLVED[limit["goal"]]} if limit else set()
+    questions += small_talk.missing(plan, settled, bool(change.nodes) or "cluster.count" in settled)
     if questions:
         text = small_talk.ask(questions, plan, change.notes, reading.unread)
         return Thought(thought(NAME, text), plan, topic, questions, [*questions, *change.notes])
@@ -152,7 +154,7 @@ def _begin(
         "unread": reading.unread,
         "anyway": reading.anyway,
         "variants": _variants(reading),
-        "size": reading.size,
+        "limit": limit,
         "usd_per_device_hour": topic.get("usd_per_device_hour"),
     }
     return plan, topic
@@ -178,20 +180,29 @@ def _pruned(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plan.items() if value != {}}
 
 
-def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], limit: bool) -> list[str]:
     """What was asked; in a follow-up that asks nothing, what was asked before, save for writing files again."""
-    if reading.intents:
+    if reading.intents or reading.limit:
         return reading.intents
     before = [name for name in topic.get("intents", []) if name not in ("write", "render")]
-    if before:
+    if before or limit:
         return before
     return ["fit", "time", "cost"] if get(plan, "workload.dataset_tokens") else ["fit", "time"]
 
 
+def _limit(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, str] | None:
+    """The question for a limit as find_limit's arguments; a follow-up that asks nothing else asks it again."""
+    if reading.limit:
+        return reading.limit.arguments
+    before = topic.get("limit")
+    if not before or reading.intents or reading.compare:
+        return None
+    said = {slot.path for slot in reading.slots}
+    return None if SOLVED[before["goal"]] in said else before
+
+
 def _variants(reading: Reading) -> list[dict[str, Any]]:
-    """The alternatives of 'H100 or H200?' as flat arguments, at most four; of 'how many GPUs?' the usual counts."""
-    if reading.size:
-        return [{"count": count} for count in _COUNTS]
+    """The alternatives of 'H100 or H200?' as flat arguments, at most four."""
     if not reading.compare:
         return []
     if len(reading.accelerators) > 1:
@@ -218,6 +229,8 @@ def _next_calls(
         names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
         return [(name, _varied(arguments, variant)) for variant in variants for name in names]
     called = {outcome.call.name: outcome for outcome in outcomes}
+    if limit := work.get("limit"):
+        return _limit_calls(limit, arguments, called, intents, priced)
     first = "best_parallelism" if intents & {"layout", "why"} else "estimate_training"
     if first not in called:
         return [(first, arguments)]
@@ -239,12 +252,35 @@ def _next_calls(
     return [(files, carried | targets)]
 
 
+def _limit_calls(
+    limit: Mapping[str, str],
+    arguments: Mapping[str, Any],
+    called: Mapping[str, Outcome],
+    intents: set[str],
+    priced: bool,
+) -> list[tuple[str, dict[str, Any]]]:
+    """find_limit first; then, where time or cost is asked for, the run at the limit; of devices, twice as many too."""
+    solved = SOLVED[limit["goal"]].rpartition(".")[2]
+    rest = {name: value for name, value in arguments.items() if name != solved}
+    if "find_limit" not in called:
+        return [("find_limit", {**rest, **limit})]
+    found = called["find_limit"]
+    if len(called) > 1 or found.error or found.response["value"] is None:
+        return []
+    at = {**_carry(rest, found.response), solved: found.response["value"]}
+    names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
+    if limit["goal"] == "devices":
+        more = [{**rest, "count": times * found.response["value"]} for times in _MORE_DEVICES[1:]]
+        return [(name, run) for run in (at, *more) for name in names]
+    return [(name, at) for name in names] if intents & {"time", "cost", "why"} else []
+
+
 def _varied(arguments: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
     """The plan's arguments with one alternative in; what only belonged to the first device is left out."""
     rest = {
         key: value
         for key, value in arguments.items()
-        if not {"accelerator", "count"} & set(variant) or key not in ("per_node", "dp")
+        if not {"accelerator", "count"} & set(variant) or key not in ("per_node", "dp", "usable_gib")
     }
     return {**rest, **variant}
 

@@ -17,6 +17,11 @@ _SEQUENCE = (
     r"seq(?:uence)?s?(?:[_ -]?len(?:gth)?s?)?|window|cutoff[_ -]?len|"
     r"max[_ -]?(?:seq[_ -]?)?len(?:gth)?|block[_ -]?size)(?![- ]parallel)"
 )
+# Device memory in GB means what vendors mean by it, 2**30 bytes.
+_GIB = r"\s?gi?b"
+_OF_MEMORY = r"(?:\s+of)?(?:\s+(?:the )?(?:device |gpu )?(?:memory|vram|hbm))?"
+_FREE = r"(?:free|unused|empty|spare|aside)"
+_EACH = r"(?:\s*(?:per|on each|on every|/)\s*(?:device|gpu|card)\b)?"
 _PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[- _]?|local )"
 
 
@@ -25,8 +30,36 @@ def _rule(pattern: str) -> re.Pattern[str]:
     return re.compile(expanded.replace("Q_", _SEQUENCE).replace("F_", f"({NUMBER})"), re.IGNORECASE)
 
 
+def _percent(text: str) -> float | None:
+    value = amount(text)
+    return None if value is None else value / 100.0
+
+
 # (rule, Plan path or reading, how the number is read). The first rules take the numbers that later ones would misread.
 _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
+    (
+        _rule(rf"\b(?:keep|leave)(?: about| at least)? F_{_GIB}{_OF_MEMORY}{_EACH} {_FREE}\b{_EACH}"),
+        "overrides.reserve_gib",
+        amount,
+    ),
+    (_rule(rf"\breserve(?: about| at least)? F_{_GIB}\b{_OF_MEMORY}{_EACH}"), "overrides.reserve_gib", amount),
+    (
+        _rule(rf"F_{_GIB}{_OF_MEMORY}(?: as| in)? (?:headroom|reserve|margin|kept free|left free|to spare)\b{_EACH}"),
+        "overrides.reserve_gib",
+        amount,
+    ),
+    (
+        _rule(rf"(?:\bassum(?:e|ing) |\bonly )?F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?(?:usable|allocatable)\b{_EACH}"),
+        "overrides.usable_gib",
+        amount,
+    ),
+    (_rule(rf"\bonly F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?available\b{_EACH}"), "overrides.usable_gib", amount),
+    (_rule(rf"\busable(?: memory)?{_OF}F_{_GIB}\b{_EACH}"), "overrides.usable_gib", amount),
+    (
+        _rule(r"N_ (?:generations?|completions?|rollouts?|samples?|responses?) (?:per|for each|for every|a) prompt\b"),
+        "workload.group_size",
+        count,
+    ),
     (_rule(r"(?:global[- _]?)?batch(?:[- _]size)?\s*(?:of|=|:|is)?\s*A_[- ]?tokens?\b"), "batch_tokens", amount),
     (_rule(r"A_[- ]?tokens?\s*(?:per|/|a|global)\s*(?:batch|step|optimizer step)\b(?: size)?"), "batch_tokens", amount),
     (_rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
@@ -89,6 +122,12 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", re.IGNORECASE), "recompute_block", count),
     (_rule(rf"\b(?:lora[- _])?rank{_OF}N_|\br\s*=\s*N_"), "workload.lora.rank", count),
     (_rule(rf"\b(?:lora[- _])?alpha{_OF}N_"), "workload.lora.alpha", count),
+    (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_\s?%"), "workload.lora.dropout", _percent),
+    (_rule(r"F_\s?% (?:lora[- ])?dropout\b"), "workload.lora.dropout", _percent),
+    (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_"), "workload.lora.dropout", amount),
+    (_rule(r"F_ (?:lora[- ])?dropout\b"), "workload.lora.dropout", amount),
+    (_rule(rf"\b(?:grpo[- ])?(?:group[- _]size|num[- _]generations){_OF}N_"), "workload.group_size", count),
+    (_rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{_OF}F_"), "workload.engine_share", amount),
 )
 
 # Sizes by their short names: glued (TP8, pp4), with a sign (DP=16) or with words (tp size of 8); then by long names.
@@ -140,7 +179,7 @@ _WITHIN = _rule(
 )
 
 _NETWORK = re.compile(
-    r"(?<![\w.])(?:(\d+)\s*x\s*)?(\d+)\s?(gb?it/?s?|gbps|gb/s|gbe|gb|g|tb?it/?s?|"
+    r"(?<![\w.])(?:(\d+)\s*x\s*)?(\d+)\s?(?!gib\b)(gb?it/?s?|gbps|gb/s|gbe|gb|g|tb?it/?s?|"
     r"tbps)[- ]?(ethernet|infiniband|ib|roce(?:v2)?|efa|network\w*)?\b",
     re.IGNORECASE,
 )
@@ -168,7 +207,9 @@ def read_numbers(page: Page) -> tuple[list[Slot], list[Question]]:
             if value is None:
                 questions.append(Question(path, f"{words!r} gives no number that can be used; what should it be?"))
             else:
-                slots.append(Slot(path, value, words))
+                in_gb = path.startswith("overrides.") and "gib" not in words.lower()
+                note = f"{words!r} read as {value:g} GiB per device" if in_gb else None
+                slots.append(Slot(path, value, words, note))
     return slots, questions
 
 

@@ -16,6 +16,7 @@ from agent.offline import vocabulary
 from agent.offline.catalogue import Catalogue
 from agent.offline.dates import hours_until
 from agent.offline.hardware_words import read_hardware
+from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
 from agent.offline.page import ACCELERATOR, MODEL, Page
@@ -41,7 +42,8 @@ _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
 @dataclass(frozen=True)
 class Reading:
-    """What one utterance says. `facts` is 'model' or 'hardware' for a question about a thing in a catalogue."""
+    """What one utterance says. `facts` is 'model' or 'hardware' for a question about a thing in a catalogue; `limit` is
+    set for a question of how far a plan can go."""
 
     slots: list[Slot | Relative] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
@@ -52,7 +54,7 @@ class Reading:
     accelerators: list[Device] = field(default_factory=list)
     facts: str | None = None
     compare: bool = False
-    size: bool = False
+    limit: LimitQuestion | None = None
     serving: bool = False
     help: bool = False
     thanks: bool = False
@@ -92,12 +94,25 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
     back = re.search(vocabulary.BACK, lowered)
     bare, left = read_bare(page, plan, recent)
     slots += bare
-    facts = _facts(named, page, plan, models, accelerators, slots)
-    intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, named)]
+    limit, asked = read_limit(named, page, {slot.path for slot in slots})
+    if limit and limit.goal == "seq_len" and not accelerators and not (plan.get("cluster") or {}).get("accelerator"):
+        # "What is the longest context of Llama-3.1-8B?" is about the model.
+        facts = _facts(named, page, plan, models, accelerators, slots)
+    else:
+        facts = None if limit else _facts(named, page, plan, models, accelerators, slots)
+    if facts:
+        limit, asked = None, named
+    if limit and limit.goal == "model":
+        slots, questions = [s for s in slots if s.path != "model"], [q for q in questions if q.field != "model"]
+        models = []
+    intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
     if "write" in intents and "render" in intents:
         intents.remove("render")
-    serving = bool(re.search(vocabulary.SERVING, named)) and not re.search(vocabulary.TRAINING, named)
-    scope = bool(slots or questions or page.names or back or (plan and (intents or _CUE.search(lowered))))
+    # An engine that generates samples for training is no serving.
+    samples = _said(slots, "workload.rollout") or _said(slots, "workload.engine_share")
+    trains = samples or re.search(vocabulary.TRAINING, named)
+    serving = bool(re.search(vocabulary.SERVING, named)) and not trains
+    scope = bool(slots or questions or page.names or back or (plan and (intents or limit or _CUE.search(lowered))))
     return Reading(
         slots=slots,
         questions=questions,
@@ -108,7 +123,7 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         accelerators=accelerators,
         facts=facts,
         compare=len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named))),
-        size=bool(re.search(vocabulary.SIZE, named)) and "cluster.count" not in {slot.path for slot in slots},
+        limit=limit,
         serving=serving,
         thanks=bool(re.search(vocabulary.THANKS, lowered.strip())),
         help=bool(re.search(vocabulary.HELP, lowered)),

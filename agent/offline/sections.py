@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline import figures
+from agent.offline import figures, memory_answer
 from agent.wire import Outcome
 
 Result = Mapping[str, Any]
 FILE_TOOLS = ("write_configs", "render_configs")
-_COMPONENTS = {
-    "weights": "weights", "gradients": "gradients", "optimizer": "optimizer states", "activations": "activations",
-    "logits": "logits and loss", "communication": "communication buffers", "allocator_slack": "allocator slack",
-}  # fmt: skip
-_SMALLEST_SHOWN_BYTES = 0.005 * figures.GIB
 _MOST_OFFERS = 5
 _LANGUAGES = {"yaml": "yaml", "yml": "yaml", "json": "json", "sbatch": "bash", "sh": "bash", "py": "python"}
 
@@ -43,6 +38,8 @@ def verdict(first: Result, results: Mapping[str, Result], intents: set[str]) -> 
         f"{figures.gib(memory['per_device_bytes'])} of the "
     )
     text += f"{figures.gib(memory['capacity_bytes'])} it can allocate."
+    if fits and (beside := memory_answer.beside(memory)):
+        text += f" {beside}"
     if fits and run:
         cost = results.get("estimate_cost")
         text += f" The run takes about **{figures.hours(run['hours'])}**"
@@ -84,27 +81,6 @@ _STAGES = {
     "ipo": "IPO",
     "rm": "reward model",
 }
-
-
-def memory(estimate: Result) -> list[str]:
-    """Memory of the fullest device by component, largest first."""
-    found = estimate["memory"]
-    shown = [(name, size) for name, size in found["components"].items() if size >= _SMALLEST_SHOWN_BYTES]
-    rows = ["| Memory per device | |", "| --- | ---: |"]
-    rows += [f"| {component(name)} | {figures.gib(size)} |" for name, size in sorted(shown, key=lambda item: -item[1])]
-    rows.append(f"| **total** | **{figures.gib(found['per_device_bytes'])}** |")
-    peak = "in the optimizer step" if found["peak"] == "optimizer_step" else "in the backward pass"
-    span = figures.gib_range(found["low_bytes"], found["high_bytes"])
-    stages = f" of pipeline stage {found['fullest_stage']}" if len(found["stages"]) > 1 else ""
-    note = (
-        f"The peak{stages} comes {peak}; the interval is {span}, and the largest part is "
-        f"{component(found['decided_by'])}."
-    )
-    return ["\n".join(rows), note]
-
-
-def component(name: str) -> str:
-    return _COMPONENTS.get(name, name.replace("_", " "))
 
 
 def layout_words(plan: Result) -> str:
@@ -196,11 +172,18 @@ def room(fit: Result) -> list[str]:
             more.append(f"micro-batch {fit['largest_micro_batch']:,}")
         if (fit["largest_seq_len"] or 0) > (workload.get("seq_len") or 0):
             more.append(f"sequences of {fit['largest_seq_len']:,} tokens")
-        return [text + (f" The same layout would take {' or '.join(more)}." if more else "")]
+        blocks = [text + (f" The same layout would take {' or '.join(more)}." if more else "")]
+        if faster := fit["relaxations"][:3]:
+            lines = [
+                f"- {way['what']}: {figures.gib(way['per_device_bytes'])} per device{_slower(way['slowdown'])}"
+                for way in faster
+            ]
+            blocks.append("\n".join(["What that room could buy:", *lines]))
+        return blocks
     short = f"**Short by {figures.gib(-fit['headroom_bytes'])}** at the upper end of the memory interval."
     working = [remedy for remedy in fit["remedies"] if remedy["fits"]][:4]
     if not working:
-        return [f"{short} No single change that I tried makes it fit; more or larger devices would."]
+        return [f"{short} No change that I tried, and no two together, make it fit; many more or larger devices would."]
     lines = [
         f"- {remedy['what']}: {figures.gib(remedy['per_device_bytes'])} per device{_slower(remedy['slowdown'])}"
         for remedy in working
@@ -298,8 +281,24 @@ def assumptions(results: list[Result], notes: list[str]) -> list[str]:
     return ["\n".join(["Assumed:", *lines])] if lines else []
 
 
-def comparison(variants: list[Mapping[str, Any]], outcomes: list[Outcome], notes: list[str]) -> list[str]:
-    """A row for each alternative; the fastest that fits is named first, of several counts the smallest that fits."""
+def comparison(variants: Sequence[Mapping[str, Any]], outcomes: list[Outcome], notes: list[str]) -> list[str]:
+    """A row for each alternative; the fastest that fits is named first."""
+    rows, fitting, results, problems = alternatives(variants, outcomes)
+    if not fitting:
+        head, shown = "**None of these fits.**", results[:1]
+    else:
+        _, fastest, best = max(fitting, key=lambda row: row[0])
+        shown = [best]
+        head = f"**{fastest}** is the fastest of those that fit."
+    blocks = [head, "\n".join(rows)] if len(rows) > 2 else []
+    blocks += [f"I could not estimate {problem}" for problem in problems]
+    return [*blocks, *assumptions(shown, notes)]
+
+
+def alternatives(
+    variants: Sequence[Mapping[str, Any]], outcomes: list[Outcome]
+) -> tuple[list[str], list[tuple[float, str, Result]], list[Result], list[str]]:
+    """The rows of a table; (tokens/s, name, result) of those that fit; all results; and why others have none."""
     rows = [
         "| | fits | per device | step | tokens/s | MFU | run | cost |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -329,18 +328,7 @@ def comparison(variants: list[Mapping[str, Any]], outcomes: list[Outcome], notes
             f"{figures.hours(run['hours']) if run else ''} | "
             f"{figures.usd(usd) if usd is not None else ''} |"
         )
-    if not fitting:
-        head, shown = "**None of these fits.**", results[:1]
-    elif set(variants[0]) == {"count"}:
-        shown = [fitting[0][2]]
-        head = f"**{fitting[0][1]}** are the fewest that fit, of the sizes tried."
-    else:
-        _, fastest, best = max(fitting, key=lambda row: row[0])
-        shown = [best]
-        head = f"**{fastest}** is the fastest of those that fit."
-    blocks = [head, "\n".join(rows)] if len(rows) > 2 else []
-    blocks += [f"I could not estimate {problem}" for problem in problems]
-    return [*blocks, *assumptions(shown, notes)]
+    return rows, fitting, results, problems
 
 
 def _alternative(variant: Mapping[str, Any]) -> str:

@@ -13,7 +13,8 @@ HELP = (
     "and I work out whether it fits, "
     "how fast it runs, the best parallel layout and what it costs, and I write the launch files.\n\n"
     "For example: *Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B "
-    "tokens? How long, what does it cost?*"
+    "tokens? How long, what does it cost?* Or: *What is the longest context, the biggest batch or "
+    "the largest model that fits? How many GPUs do I need at least?*"
 )
 OUT_OF_SCOPE = (
     "That is outside what I can help with: I plan the training and fine-tuning of language "

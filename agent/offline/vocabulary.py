@@ -41,6 +41,50 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\bkto\b", "workload.stage", "kto"),
     (r"\bipo\b", "workload.stage", "ipo"),
     (r"\bsft\b|\binstruction[- ]tun\w+|\bfine-?\s?tun\w*|\bsupervised\b", "workload.stage", "sft"),
+    # what weights are held in, before the precision that has the same words
+    (
+        r"\bpure[- _]?bf16\b|\bbf16[- ]weights\b|\bweights (?:held |kept |all )?(?:in|as) bf16\b|"
+        r"\b(?:no|without)(?: (?:an? )?fp32)? master (?:weights|cop(?:y|ies))\b",
+        "workload.weights",
+        "bf16",
+    ),
+    (r"\bfp32[- ]weights\b|\bweights (?:held |kept |all )?(?:in|as) fp32\b", "workload.weights", "fp32"),
+    # adapters
+    (r"\b(?:no|without|zero) (?:lora[- ])?dropout\b", "workload.lora.dropout", 0.0),
+    (
+        r"\b(?:no|not|don't|without) train(?:ing)? (?:the )?embeddings?(?: and (?:the )?(?:lm[-_ ]?)?head)?\b",
+        "workload.lora.train_embeddings",
+        False,
+    ),
+    (
+        r"\btrain(?:s|ing)? (?:the |also the )?embeddings?(?:(?: layers?)?(?: and|,| \+) (?:the )?(?:lm[-_ ]?|output )?"
+        r"head)?(?: too| as well| also)?\b|\bembeddings? (?:are |is |being )?(?:also )?train(?:ed|able)(?: too)?\b",
+        "workload.lora.train_embeddings",
+        True,
+    ),
+    (r"\bgptq(?:[- ](?:model|weights|base|checkpoint))?\b", "workload.lora.quantisation", "gptq"),
+    (
+        r"\b(?:no|without) double[- ]quanti[sz]\w+|\bsingle[- ]quanti[sz]\w+",
+        "workload.lora.quantisation",
+        "nf4-single",
+    ),
+    (r"\b(?:with )?double[- ]quanti[sz]\w+|\bnf4\b", "workload.lora.quantisation", "nf4"),
+    # where samples are generated
+    (
+        r"\bseparate (?:vllm|sglang|inference|rollout|generation)(?: (?:server|engine|gpus?|devices?|nodes?))?"
+        r"(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?\b|"
+        r"\b(?:vllm|sglang)[- ]server(?: mode)?(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?\b|"
+        r"\b(?:rollouts?|generation|sampling) (?:on|in) (?:an? )?(?:separate|other) "
+        r"(?:server|engine|gpus?|devices?|nodes?)\b",
+        "workload.rollout",
+        "separate",
+    ),
+    (
+        r"\b(?:vllm |sglang )?(?:co-?locat(?:ed|e|ion))(?: mode)?(?: (?:vllm|sglang|engine|rollouts?|generation))?\b|"
+        r"\b(?:vllm|sglang) on the same (?:gpus?|devices?|nodes?)\b",
+        "workload.rollout",
+        "colocated",
+    ),
     # precision
     (r"\bmxfp8\b", "workload.precision", "mxfp8"),
     (r"\bnvfp4\b|\bfp4\b", "workload.precision", "nvfp4"),
@@ -50,7 +94,12 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\btf32\b", "workload.precision", "tf32"),
     (r"\bfp32\b|\bfloat32\b|\bfull[- ]precision\b|\bsingle[- ]precision\b", "workload.precision", "fp32"),
     # optimizer
-    (r"\bpaged[-_ ]adamw?(?:[-_ ]8-?bit)?\b", "workload.optimizer", "paged_adamw_8bit"),
+    (r"\bpaged[-_ ]adamw?[-_ ]8-?bit\b|\b8-?bit paged[-_ ]adamw?\b", "workload.optimizer", "paged_adamw_8bit"),
+    (
+        r"\bpaged[-_ ]adamw?(?:[-_ ]32-?bit)?\b|\b32-?bit paged[-_ ]adamw?\b",
+        "workload.optimizer",
+        "paged_adamw",
+    ),
     (r"\b(?:adamw?[-_ ]?8-?bit|8-?bit[- ]adamw?)\b", "workload.optimizer", "adamw_8bit"),
     (r"\badam[-_ ]mini\b", "workload.optimizer", "adam_mini"),
     (r"\badamw?\b", "workload.optimizer", "adamw"),
@@ -140,6 +189,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\b(?:no|without) zero\b", "layout.zero_stage", 0),
     (r"\binterleaved(?: 1f1b| schedule)?\b", "layout.schedule", "interleaved"),
     (r"\bzero[- ]bubble\b", "layout.schedule", "zero-bubble"),
+    (r"\bv[- ]half\b", "layout.schedule", "v-half"),
     (r"\bdualpipe\b", "layout.schedule", "dualpipe"),
     (r"\bgpipe\b", "layout.schedule", "gpipe"),
     (r"\b1f1b\b", "layout.schedule", "1f1b"),
@@ -254,10 +304,36 @@ SERVING = (
     r"\bllama\.cpp\b|\bttft\b|\btpot\b|\bqps\b|"
     r"\b(?:requests?|req)(?:/| per )s\w*|\bconcurren\w+|\bdeploy\w*|\blatency\b|\bchatbot\b|\busers\b"
 )
-# "How many H100s do I need": the size of the cluster is the question.
-SIZE = (
-    r"\b(?:how many|what number of|minimum number of|fewest|least) "
-    r"(?:[\ue001]+|gpus?|accelerators?|cards?|devices?|chips?|tpus?)"
+# Questions for a limit, as find_limit's goals. A number behind the words is a value, not a question ("max context 8k").
+_MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest)"
+_NO_VALUE = r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at)?\s*\d)"
+_CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)\b(?:[- _]?(?:length|len|size|window)s?\b)?"
+_BATCH = r"(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?"
+_HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
+LIMITS: tuple[tuple[str, str], ...] = (
+    (
+        "seq_len",
+        rf"{_MOST} (?:(?!model|batch)[\w-]+ ){{0,2}}?{_CONTEXT}{_NO_VALUE}|"
+        rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}",
+    ),
+    (
+        "micro_batch",
+        rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|"
+        rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}",
+    ),
+    (
+        "model",
+        r"\b(?:largest|biggest) (?:(?:possible|dense|moe|open|text|trainable) )?[\ue000]+(?: (?:models?|llms?)\b)?|"
+        r"\b(?:largest|biggest) (?:[\w-]+ ){0,2}?(?:models?|llms?)\b|"
+        r"\bhow (?:large|big) (?:an? |of an? )(?:[\w-]+ )?(?:[\ue000]+ ?)?(?:model|llm)\b|"
+        r"\bwhat (?:model size|size (?:of )?(?:an? )?(?:model|llm))\b",
+    ),
+    # "How many H100s do I need": the size of the cluster is the question.
+    (
+        "devices",
+        r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
+        r"(?:[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)(?! (?:memory|ram)\b)",
+    ),
 )
 THANKS = (
     r"^\W*(?:ok(?:ay)?|no|nope|yes|yep|thanks?(?: you)?|thx|great|perfect|cool|nice|got it|bye|"

@@ -156,15 +156,18 @@ def test_alternatives_are_compared_without_changing_the_plan() -> None:
 
 def test_how_many_devices_are_needed() -> None:
     done, after = turns("How many H100s do I need to fully fine-tune Llama-3.1-70B?", "how long does 1B tokens take?")
-    counts = [call["arguments"]["count"] for call in done["tool_calls"]]
-    assert counts == sorted(counts)
-    assert len(counts) > 5
-    assert "are the fewest that fit" in done["answer"]
+    limit, *runs = done["tool_calls"]
+    assert limit["name"] == "find_limit"
+    assert limit["arguments"]["goal"] == "devices"
+    counts = [call["arguments"]["count"] for call in runs]
+    assert counts == [counts[0], 2 * counts[0], 4 * counts[0]]
+    assert f"**{counts[0]} x h100-sxm** are the fewest that fit" in done["answer"]
+    assert all(f"| {count} devices | yes" in done["answer"] for count in counts)
     assert done["ungrounded"] == []
     assert "count" not in done["plan"]["cluster"]
-    fits = next(count for count in counts if f"| {count} devices | yes" in done["answer"])
-    assert after["plan"]["cluster"]["count"] == fits
-    assert f"{fits} devices taken" in after["answer"]
+    assert after["plan"]["cluster"]["count"] == counts[0]
+    assert f"{counts[0]} devices taken" in after["answer"]
+    assert "The run takes about" in after["answer"]
 
 
 def test_what_a_look_up_said_is_no_made_up_figure() -> None:

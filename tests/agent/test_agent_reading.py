@@ -289,6 +289,41 @@ FOLLOW_UPS: list[tuple[str, dict[str, Any]]] = [
     ("100k context", {SEQ: 100_000}),
     ("1M context", {SEQ: 1_048_576}),
 ]
+RESERVE, USABLE, WEIGHTS, ROLLOUT = (
+    "overrides.reserve_gib", "overrides.usable_gib", "workload.weights", "workload.rollout",
+)  # fmt: skip
+DROPOUT, EMBEDDINGS, PACKED = (f"workload.lora.{name}" for name in ("dropout", "train_embeddings", "quantisation"))
+OPTIMIZER, GROUP = "workload.optimizer", "workload.group_size"
+FOLLOW_UPS += [
+    ("keep 5 GB free", {RESERVE: 5}),
+    ("leave at least 4GiB per GPU free", {RESERVE: 4}),
+    ("with 2.5 GB headroom", {RESERVE: 2.5}),
+    ("assume 70 GB usable", {USABLE: 70}),
+    ("usable memory of 72 GiB", {USABLE: 72}),
+    ("only 20 GB are available per gpu", {USABLE: 20}),
+    ("pure bf16", {WEIGHTS: "bf16"}),
+    ("bf16 weights, fp8", {WEIGHTS: "bf16", "workload.precision": "fp8"}),
+    ("with fp32 weights", {WEIGHTS: "fp32"}),
+    ("dropout 0.05", {DROPOUT: 0.05}),
+    ("a dropout of 10%", {DROPOUT: 0.1}),
+    ("no dropout", {DROPOUT: 0.0}),
+    ("train the embeddings too", {EMBEDDINGS: True}),
+    ("train embeddings and the lm_head as well", {EMBEDDINGS: True}),
+    ("without training the embeddings", {EMBEDDINGS: False}),
+    ("on gptq weights", {PACKED: "gptq"}),
+    ("nf4 without double quantization", {PACKED: "nf4-single"}),
+    ("colocated vllm", {ROLLOUT: "colocated"}),
+    ("vllm on the same GPUs", {ROLLOUT: "colocated"}),
+    ("a separate vllm server for rollouts", {ROLLOUT: "separate"}),
+    ("gpu_memory_utilization 0.4", {"workload.engine_share": 0.4}),
+    ("group size 16", {GROUP: 16}),
+    ("8 generations per prompt", {GROUP: 8}),
+    ("shard group of 8", {"layout.shard_group": 8}),
+    ("paged adamw 32-bit", {OPTIMIZER: "paged_adamw"}),
+    ("paged_adamw", {OPTIMIZER: "paged_adamw"}),
+    ("paged adamw 8-bit", {OPTIMIZER: "paged_adamw_8bit"}),
+    ("v-half schedule", {"layout.schedule": "v-half"}),
+]
 
 
 @pytest.mark.parametrize(("text", "expected"), FIRST_WORDS, ids=[text[:40] for text, _ in FIRST_WORDS])
@@ -389,7 +424,14 @@ def test_a_bare_number_means_what_was_changed_last() -> None:
     assert slots(reading("and 64?", {}, None)) == {}
 
 
+def test_memory_in_gb_is_read_as_vendors_mean_it_and_said() -> None:
+    notes = {text: [slot.note for slot in reading(text, PLAN).slots if isinstance(slot, Slot)] for text in (
+        "keep 5 GB free", "keep 5 GiB free")}  # fmt: skip
+    assert notes == {"keep 5 GB free": ["'keep 5 GB free' read as 5 GiB per device"], "keep 5 GiB free": [None]}
+
+
 def test_serving_is_seen_but_training_about_serving_is_not() -> None:
+    assert not reading("use a colocated vllm", PLAN).serving
     assert reading("serve llama 3.1 8b with vllm at 100 req/s").serving
     assert not reading("fine-tune llama 3.1 8b for inference on 8 H100").serving
 

@@ -29,7 +29,7 @@ BATCHES = [estimate(job, candidates(job)) for job in JOBS]
 
 def numbers(estimates: Estimates, index: int) -> list[float]:
     step, memory = estimates.step, estimates.memory
-    values = [*memory.components.values(), memory.total, memory.step_peak, *step.components.values()]
+    values = [*memory.components.values(), memory.total, memory.moment, memory.cached, *step.components.values()]
     values += [step.seconds, step.model_flop, step.hardware_flop, estimates.fullest_stage, estimates.fits]
     return [float(value[index]) for value in values]
 

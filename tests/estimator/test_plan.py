@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import Cluster, Goal, Inference, Layout, Lora, Part, Plan, Training, merge, parse_count
+from estimator.plan import Cluster, Goal, Inference, Layout, Lora, Overrides, Part, Plan, Training, merge, parse_count
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20)
-FLOATS = st.floats(1e-3, 1e6, allow_nan=False)
 
 
 def _values(model: type[Part], name: str) -> st.SearchStrategy[Any]:
@@ -38,7 +37,9 @@ def _values(model: type[Part], name: str) -> st.SearchStrategy[Any]:
         elif kind is str:
             choices.append(TEXT)
         else:
-            choices.append(FLOATS)
+            bounds = {key: getattr(rule, key) for rule in info.metadata for key in ("le", "lt") if hasattr(rule, key)}
+            most = min([1e6, *bounds.values()])
+            choices.append(st.floats(1e-3, most, allow_nan=False, exclude_max="lt" in bounds))
     return st.one_of(choices)
 
 
@@ -61,6 +62,7 @@ PLANS = st.fixed_dictionaries(
         "cluster": _sections(Cluster),
         "layout": _sections(Layout),
         "goal": _sections(Goal),
+        "overrides": _sections(Overrides),
     },
 )
 
@@ -84,7 +86,7 @@ def test_yaml_and_json_give_the_same_plan_with_the_same_gaps(data: dict[str, Any
 @given(PLANS)
 def test_given_is_what_was_said_and_nothing_else(data: dict[str, Any]) -> None:
     said = Plan.parse(data).given()
-    for section in ("workload", "cluster", "layout", "goal"):
+    for section in ("workload", "cluster", "layout", "goal", "overrides"):
         wanted = {key: value for key, value in data.get(section, {}).items() if key != "kind"}
         got = {key: value for key, value in said.get(section, {}).items() if key != "kind"}
         assert got == wanted
@@ -161,7 +163,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"mdoel": "m"}, "mdoel", "valid: model"),
     ({"layout": {"tpp": 2}}, "layout.tpp", "valid: tp"),
     ({"workload": {"sequence_length": 2}}, "workload.sequence_length", "seq_len"),
-    ({"workload": {"lora": {"r": 2}}}, "workload.lora.r", "valid: rank alpha targets"),
+    ({"workload": {"lora": {"r": 2}}}, "workload.lora.r", "valid: rank"),
     ({"workload": {"kind": "inference", "seq_len": 8}}, "workload.seq_len", "there is no such field"),
     ({"workload": {"kind": "trainig"}}, "workload.kind", "valid: training, inference"),
     ({"workload": {"stage": "sftt"}}, "workload.stage", "sft"),

@@ -40,7 +40,18 @@ plans = st.fixed_dictionaries(
                 "stage": st.sampled_from(["pretrain", "sft", "dpo", "ppo", "kto", "orpo", "simpo", "ipo", "rm"]),
                 "method": st.sampled_from(["full", "lora", "qlora", "dora", "freeze"]) | mostly("full", "pissa"),
                 "precision": mostly("bf16", "fp16", "fp32", "tf32", "fp8", "nvfp4"),
-                "optimizer": mostly("adamw", "adamw_8bit", "galore", "muon", "lomo", "lion", "adafactor"),
+                "weights": mostly("auto", "fp32", "bf16"),
+                "lora": st.fixed_dictionaries(
+                    {
+                        "dropout": mostly(0.0, 0.05),
+                        "quantisation": st.sampled_from(["nf4", "nf4-single", "gptq"]),
+                        "train_embeddings": mostly(False, True),
+                    }
+                ),
+                "rollout": mostly("trainer", "colocated"),
+                "optimizer": mostly(
+                    "adamw", "paged_adamw", "adamw_8bit", "galore", "muon", "lomo", "lion", "adafactor"
+                ),
                 "seq_len": st.integers(1, 2**20),
                 "micro_batch": st.integers(1, 64),
                 "global_batch": st.integers(1, 4096),
@@ -93,6 +104,13 @@ def test_files_read_back_as_the_plan_or_it_is_refused(changes, repair):
     assert product == training.global_batch
     assert config["disable_gradient_checkpointing"] == (layout.recompute == "none")
     assert ("deepspeed" in config) == ("deepspeed" in texts) == bool(layout.zero_stage)
+    assert config.get("pure_bf16", False) == (training.weights == "bf16")
+    adapters = training.lora if training.method in ("lora", "qlora", "dora", "pissa") else None
+    assert config.get("lora_dropout", 0.0) == (adapters.dropout if adapters else 0.0)
+    assert ("additional_target" in config) == bool(adapters and adapters.train_embeddings)
+    packed = training.lora.quantisation if training.method == "qlora" else None
+    assert config.get("double_quantization") == {"nf4": True, "nf4-single": False}.get(packed or "")
+    assert config["model_name_or_path"].startswith("SET_ME") == (packed == "gptq")
     if "deepspeed" in texts:
         sharding = json.loads(texts["deepspeed"])
         assert sharding["zero_optimization"]["stage"] == layout.zero_stage

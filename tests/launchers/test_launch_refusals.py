@@ -37,6 +37,20 @@ REFUSED = {
     "offload-params-stage": (["llamafactory"], {"layout": {"offload": "params", "zero_stage": 2}}),
     "offload-without-deepspeed": (["llamafactory"], {"layout": {"offload": "params", "zero_stage": 0}}),
     "deepspeed-activations": (["deepspeed"], {"layout.offload": "activations"}),
+    "fp32-weights-frozen": (["llamafactory"], {"workload": {"weights": "fp32", "method": "freeze"}, **ZERO_0}),
+    "fp32-weights-deepspeed": (["llamafactory"], {"workload.weights": "fp32"}),
+    "bf16-weights-deepspeed": (["llamafactory"], {"workload.weights": "bf16"}),
+    "bf16-weights-precision": (["llamafactory"], {"workload": {"weights": "bf16", "precision": "fp16"}, **ZERO_0}),
+    "bf16-weights-adapters": (["llamafactory"], {"workload": {"weights": "bf16", "method": "lora"}, **ZERO_0}),
+    "gptq-zero3": (
+        ["llamafactory"],
+        {"workload": {"method": "qlora", "lora": {"quantisation": "gptq"}}, "layout.zero_stage": 3},
+    ),
+    "tied-embeddings": (
+        ["llamafactory"],
+        {"model": "Qwen/Qwen2.5-0.5B", "workload": {"method": "lora", "lora": {"train_embeddings": True}}},
+    ),
+    "ppo-rollout": (["llamafactory"], {"workload": {"stage": "ppo", "rollout": "colocated"}}),
 }
 
 # Feature name -> changes; each is refused for every target in the row's `cannot`.
@@ -87,6 +101,13 @@ def test_the_same_plans_go_where_they_can():
     assert render(complete({"model": "openai/gpt-oss-20b", "workload.attention": "flash3"}), ["llamafactory"])
     assert render(complete({"workload": {"method": "pissa", "stage": "orpo"}}), ["llamafactory"])
     assert render(complete({"workload.optimizer": "muon", **ZERO_0}), ["llamafactory"])
+    assert render(complete({"workload.weights": "fp32", **ZERO_0}), ["llamafactory"])
+    assert render(complete({"workload": {"weights": "fp32", "precision": "fp32"}}), ["deepspeed"])
+    assert render(complete({"workload": {"stage": "ppo", "rollout": "trainer"}}), ["llamafactory"])
+    assert render(complete({"workload.rollout": "separate"}), ["llamafactory"])
+    embeddings = {"method": "lora", "lora": {"train_embeddings": True}}
+    assert render(complete({"workload": embeddings}), ["llamafactory"])
+    assert render(complete({"model": "Qwen/Qwen2.5-0.5B", "workload": embeddings}), ["deepspeed"])
 
 
 @pytest.mark.parametrize("framework", ["megatron-lm", "fsdp2", "torchtitan"])

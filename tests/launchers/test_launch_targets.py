@@ -95,6 +95,7 @@ def test_every_method_has_its_words(method, said):
     [
         ("adamw", {"optim": "adamw_torch"}),
         ("adamw_8bit", {"optim": "adamw_8bit"}),
+        ("paged_adamw", {"optim": "paged_adamw_32bit"}),
         ("paged_adamw_8bit", {"optim": "paged_adamw_8bit"}),
         ("sgd", {"optim": "sgd"}),
         ("adafactor", {"optim": "adafactor"}),

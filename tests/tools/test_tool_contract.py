@@ -14,12 +14,15 @@ from tool_calls import FLAT, NESTED, PLANNING, leaves, result, steady
 
 from estimator.errors import PlanError
 from estimator.memory import COMPONENTS as MEMORY_COMPONENTS
-from estimator.plan import Cluster, Goal, Layout, Lora, Plan, Training
+from estimator.plan import Cluster, Goal, Layout, Lora, Overrides, Plan, Training
 from estimator.schedule import COMPONENTS as TIME_COMPONENTS
 from tools import call
 from tools.requests import FLAT_PATHS
 
-MEMORY = {"per_device_bytes", "low_bytes", "high_bytes", "capacity_bytes", "fits", "components", "stages"}
+MEMORY = {
+    "per_device_bytes", "low_bytes", "high_bytes", "capacity_bytes", "fits", "components", "own_peaks", "stages",
+    "fullest_stage", "decided_by", "peak", "overridden", "host", "save",
+}  # fmt: skip
 KEYS: dict[str, set[str]] = {
     "estimate_training": {"plan", "assumptions", "memory", "time", "throughput", "bottleneck", "warnings", "evidence"},
     "check_fit": {
@@ -84,9 +87,9 @@ def test_the_figures_of_an_estimate_agree_with_each_other() -> None:
 def test_every_value_that_was_not_given_is_an_assumption(tool: str) -> None:
     found = result(tool)
     given_fields = leaves(Plan.parse(NESTED).given())
-    # What a run without adapters on one node has no use for.
-    unused = {"workload.kind", "cluster.interconnect"}
-    unused |= {"workload.lora.rank", "workload.lora.alpha", "workload.lora.targets"}
+    # What a run without adapters and generated samples on one node has no use for.
+    unused = {"workload.kind", "workload.rollout", "workload.engine_share", "workload.group_size"}
+    unused |= {"cluster.interconnect", *(f"workload.lora.{name}" for name in Lora.model_fields)}
     named = [assumption["field"] for assumption in found["assumptions"]]
     assert len(named) == len(set(named)), sorted(named)
     assert leaves(found["plan"]).keys() - given_fields.keys() - unused - set(named) == set()
@@ -103,8 +106,32 @@ def test_adapters_and_several_nodes_are_assumed_in_words_too() -> None:
     assert named["workload.lora.rank"] == 16
     assert named["workload.lora.targets"] == "all-linear"
     assert named["cluster.interconnect"].startswith("ib-ndr-400")
+    assert named["workload.lora.dropout"] == 0
+    assert named["workload.lora.train_embeddings"] is False
+    assert "workload.lora.quantisation" not in named
     given_rank = call("estimate_training", FLAT | {"method": "lora", "lora_rank": 16})
     assert "workload.lora.rank" not in {assumption["field"] for assumption in given_rank["assumptions"]}
+
+
+# What is asked for, what is then assumed besides, and a field that is not.
+ASSUMED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"method": "qlora"}, {"workload.lora.quantisation": "nf4"}, "workload.rollout"),
+    ({"method": "qlora", "quantisation": "gptq"}, {}, "workload.lora.quantisation"),
+    ({"stage": "grpo"}, {"workload.rollout": "trainer", "workload.group_size": 8}, "workload.engine_share"),
+    ({"stage": "ppo", "rollout": "colocated"}, {"workload.engine_share": 0.3}, "workload.group_size"),
+    ({"weights": "bf16", "framework": "hf-trainer"}, {}, "workload.weights"),
+]
+
+
+@pytest.mark.parametrize(("changes", "assumed", "given"), ASSUMED, ids=range(len(ASSUMED)))
+def test_what_a_stage_or_method_has_a_use_for_is_assumed(
+    changes: dict[str, Any], assumed: dict[str, Any], given: str
+) -> None:
+    found = call("estimate_training", FLAT | {"method": "lora"} | changes)["assumptions"]
+    named = {assumption["field"]: assumption["value"] for assumption in found}
+    assert len(named) == len(found)
+    assert assumed.items() <= named.items()
+    assert given not in named
 
 
 def test_a_null_is_not_a_value_that_was_given() -> None:
@@ -148,6 +175,8 @@ FLAT_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "objective": st.sampled_from(["throughput", "memory"]),
     "dataset_tokens": st.sampled_from([1e8, 2e9]),
     "lora_rank": st.sampled_from([8, 64]),
+    "reserve_gib": st.sampled_from([0, 2.5]),
+    "overrides": st.sampled_from([{}, {"weights_gib": 3}, {"usable_gib": 60, "logits_and_loss_gib": 1}]),
 }
 
 
@@ -162,7 +191,9 @@ def test_any_flat_argument_is_the_field_it_stands_for(flat: dict[str, Any]) -> N
 def test_every_plan_field_has_one_flat_name() -> None:
     sections = {"workload": Training, "workload.lora": Lora, "cluster": Cluster, "layout": Layout, "goal": Goal}
     fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
-    assert set(FLAT_PATHS.values()) == (fields - {"workload.kind", "workload.lora"}) | {"model", "name"}
+    whole = {"model", "name", "overrides", "overrides.usable_gib", "overrides.reserve_gib"}
+    assert set(FLAT_PATHS.values()) == (fields - {"workload.kind", "workload.lora"}) | whole
+    assert {f"overrides.{name}" for name in Overrides.model_fields} >= whole - {"model", "name", "overrides"}
     assert len(set(FLAT_PATHS.values())) == len(FLAT_PATHS)
 
 
@@ -190,6 +221,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"precision": "fp8", "accelerator": "v100-sxm-32gb"}, "workload.precision", "valid: fp16"),
     ({"tp": 3}, "layout.tp", "valid: 1 2 4 8 16 32"),
     ({"plan": "gpt2"}, "plan", "got 'gpt2'"),
+    ({"overrides": {"weigths_gib": 3}}, "overrides.weigths_gib", "weights_gib"),
+    ({"overrides": {"weights_gib": True}}, "overrides.weights_gib", "got true"),
+    ({"overrides": [60]}, "overrides", "got [60]"),
+    ({"usable_gib": 0}, "overrides.usable_gib", "greater than 0"),
+    ({"reserve_gib": -1}, "overrides.reserve_gib", "greater than or equal to 0"),
     ({"plan": {"cluster": {"per_node": True}}}, "cluster.per_node", "got true"),
     ({"plan": {"layout": {"tpp": 1}}}, "layout.tpp", "valid: tp"),
     (

@@ -42,8 +42,10 @@ def test_a_remedy_really_gives_its_memory(arguments: dict[str, Any]) -> None:
         after = call("estimate_training", {"plan": plan})
         assert after["memory"]["per_device_bytes"] == remedy["per_device_bytes"] < now, remedy
         assert after["memory"]["fits"] == remedy["fits"]
-        per_sample = [e["time"]["step_s"] / e["plan"]["workload"]["global_batch"] for e in (after, before)]
-        assert remedy["slowdown"] == pytest.approx(per_sample[0] / per_sample[1])
+        per_token = [estimate["throughput"]["tokens_per_s"] for estimate in (after, before)]
+        assert remedy["slowdown"] == pytest.approx(per_token[1] / per_token[0])
+        assert remedy["saves_bytes"] == now - remedy["per_device_bytes"]
+        assert remedy["why"]
     order = [(not remedy["fits"], remedy["slowdown"]) for remedy in found["remedies"]]
     assert order == sorted(order)
 
@@ -59,6 +61,56 @@ def test_a_plan_that_is_too_large_says_so_and_offers_ways_out() -> None:
     assert ("layout.recompute",) in ways
     assert any("cluster.count" in way for way in ways)
     assert any(remedy["fits"] for remedy in found["remedies"])
+
+
+def test_a_given_layout_that_does_not_fit_is_set_against_the_best_that_does() -> None:
+    arguments = FLAT | {"framework": "deepspeed"}
+    found = call("check_fit", arguments | {"zero_stage": 0, "recompute": "none", "micro_batch": 8})
+    assert not found["fits"]
+    other = next(remedy for remedy in found["remedies"] if remedy["what"].startswith("another layout"))
+    assert other["fits"]
+    best = call("estimate_training", arguments)
+    after = call("estimate_training", {"plan": patched(found, other["patch"])})
+    assert after["plan"]["layout"] == best["plan"]["layout"]
+    assert after["time"]["step_s"] == pytest.approx(best["time"]["step_s"])
+
+
+def test_two_changes_together_where_none_alone_is_enough() -> None:
+    """From a little too long to far too long: somewhere one change is not enough and two are."""
+    arguments = {"model": "Qwen/Qwen2.5-7B", "accelerator": "rtx-4090", "count": 1, "micro_batch": 1, "method": "lora",
+                 "framework": "hf-trainer", "recompute": "none"}  # fmt: skip
+    pairs = 0
+    for length in (4096, 8192, 16384, 32768):
+        found = call("check_fit", arguments | {"seq_len": length})
+        fitting = [remedy for remedy in found["remedies"] if remedy["fits"]]
+        together = [remedy for remedy in fitting if ", and " in remedy["what"]]
+        assert not together or len(together) == len(fitting)
+        for remedy in together:
+            after = call("estimate_training", {"plan": patched(found, remedy["patch"])})
+            assert after["memory"]["fits"]
+            assert after["memory"]["per_device_bytes"] == remedy["per_device_bytes"]
+        pairs += len(together)
+    assert pairs
+
+
+def test_headroom_can_be_given_up_for_speed() -> None:
+    slow = FLAT | {"model": "Qwen/Qwen2.5-0.5B", "framework": "deepspeed", "zero_stage": 3, "recompute": "full",
+                   "micro_batch": 1, "offload": "optimizer"}  # fmt: skip
+    found = call("check_fit", slow)
+    assert found["fits"]
+    ways = {name for remedy in found["relaxations"] for name in remedy["patch"]}
+    assert {"layout.recompute", "workload.micro_batch"} <= ways
+    for remedy in found["relaxations"]:
+        assert remedy["fits"]
+        assert remedy["slowdown"] < 1
+        after = call("estimate_training", {"plan": patched(found, remedy["patch"])})
+        assert after["memory"]["fits"]
+        assert after["time"]["step_s"] == pytest.approx(remedy["slowdown"] * call(
+            "estimate_training", {"plan": found["plan"]})["time"]["step_s"])  # fmt: skip
+    assert [remedy["slowdown"] for remedy in found["relaxations"]] == sorted(
+        remedy["slowdown"] for remedy in found["relaxations"]
+    )
+    assert call("check_fit", TIGHT)["relaxations"] == []
 
 
 @pytest.mark.parametrize("arguments", [SMALL, PIPED, FLAT], ids=["data", "pipeline", "searched"])

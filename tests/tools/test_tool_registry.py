@@ -15,8 +15,8 @@ from tools import call
 from tools.registry import find, registry, tool
 
 TOOLS = [
-    "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "estimate_cost",
-    "render_configs", "write_configs",
+    "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "find_limit",
+    "estimate_cost", "render_configs", "write_configs",
 ]  # fmt: skip
 
 

@@ -132,6 +132,12 @@ class TestOverview:
         assert set(overview.figures) == {"run", "cost"}
         assert overview.plan == other
 
+    def test_memory_figures_that_the_user_set_are_in_the_plan_and_change_its_figures(self) -> None:
+        other = PLAN | {"overrides": {"usable_gib": 60.0, "reserve_gib": None, "weights_gib": 2.5}}
+        assert dict(plan_lines(other))["set"] == "usable 60, weights 2.5 GiB"
+        assert "set" not in dict(plan_lines(PLAN))
+        assert fold(fold(Overview(), ESTIMATE), COST | {"plan": other}).memory is None
+
     def test_name_and_goal_change_no_figure(self) -> None:
         renamed = PLAN | {"name": "x", "goal": {"objective": "cost"}}
         assert fold(fold(Overview(), ESTIMATE), {"plan": renamed}).memory is not None

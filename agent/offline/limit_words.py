@@ -1,0 +1,51 @@
+"""Questions for a limit: the longest context, the biggest batch, the largest model, the fewest devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from agent.offline import vocabulary
+from agent.offline.page import Page
+
+# The Plan path that each goal solves for; where the user gives it a value, it is no question.
+SOLVED = {
+    "seq_len": "workload.seq_len",
+    "micro_batch": "workload.micro_batch",
+    "model": "model",
+    "devices": "cluster.count",
+}
+_SIZED = re.compile(r"\d+(?:\.\d+)?\s?[bm]\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LimitQuestion:
+    """`goal` as find_limit names it; `family` of models that is asked about, or any (goal model alone)."""
+
+    goal: str
+    family: str | None = None
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        return {"goal": self.goal} | ({"family": self.family} if self.family else {})
+
+
+def read_limit(named: str, page: Page, said: Collection[str]) -> tuple[LimitQuestion | None, str]:
+    """The question for a limit, if there is one, and the text without its words.
+
+    `named` is the lower-case text with names blanked, `said` the Plan paths that were given a value.
+    """
+    for goal, pattern in vocabulary.LIMITS:
+        match = re.search(pattern, named)
+        if match is None or (goal != "model" and SOLVED[goal] in said):
+            continue
+        rest = named[: match.start()] + " " * len(match[0]) + named[match.end() :]
+        return LimitQuestion(goal, _family(page) if goal == "model" else None), rest
+    return None, named
+
+
+def _family(page: Page) -> str:
+    """The family that is named ('the largest Llama model'): a model name without a size; else any."""
+    names = [name.text for name in page.of("model") if not _SIZED.search(name.text)]
+    return re.sub(r"[\s_-]", "", names[0].lower()) if names else "any"

@@ -1,0 +1,43 @@
+"""Memory of single layouts for the estimator's memory tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from estimator_jobs import make_job, with_layout
+
+from estimator.job import Job
+from estimator.layouts import Layouts
+from estimator.memory import Memory, stage_memory
+from estimator.search import candidates
+
+ONE_DEVICE: dict[str, Any] = {
+    "cluster.count": 1, "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 0}, "workload.global_batch": 1,
+    "workload.group_size": 1,
+}  # fmt: skip
+# Rows and columns of the seven matrices of one layer of Llama-3.1-8B, of which there are 32.
+LLAMA_8B_MATRICES = (
+    (4096, 4096), (1024, 4096), (1024, 4096), (4096, 4096), (14336, 4096), (14336, 4096), (4096, 14336),
+)  # fmt: skip
+LLAMA_8B = 8_030_261_248
+LLAMA_8B_TABLE = 128_256 * 4096
+
+
+def layouts_of(job: Job, **changes: int) -> Layouts:
+    """A candidate of the job with the named fields set."""
+    return with_layout(candidates(job).take(np.array([0])), **changes)
+
+
+def first_stage(job: Job, layouts: Layouts) -> Memory:
+    return stage_memory(job, layouts, np.zeros_like(layouts.pp))
+
+
+def on_one_device(**workload: Any) -> Job:
+    """Llama-3.1-8B on one device, by Hugging Face's Trainer unless another framework is named."""
+    return make_job(ONE_DEVICE | {"workload": {"framework": "hf-trainer"} | workload})
+
+
+def most(job: Job, name: str, **layout: int) -> float:
+    """What a component of the one device takes at its own worst moment."""
+    return float(first_stage(job, layouts_of(job, **layout)).most[name][0])

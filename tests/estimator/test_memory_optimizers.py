@@ -1,0 +1,111 @@
+"""Optimizer states of Llama-3.1-8B by hand, from the real sizes of its matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from estimator_jobs import make_job
+from memory_jobs import LLAMA_8B, LLAMA_8B_MATRICES, LLAMA_8B_TABLE, first_stage, layouts_of, most, on_one_device
+
+LAYERS = 32
+IN_MATRICES = LAYERS * sum(rows * columns for rows, columns in LLAMA_8B_MATRICES)
+OUTSIDE = LLAMA_8B - IN_MATRICES  # embedding, head and norms
+SIDES = LAYERS * sum(rows + columns for rows, columns in LLAMA_8B_MATRICES)
+RANK = 16
+# Two moments of (rank, longer side), and a projection of (shorter side, rank).
+LOW_RANK = LAYERS * sum(RANK * (2 * max(shape) + min(shape)) for shape in LLAMA_8B_MATRICES)
+
+
+def test_the_matrices_are_those_of_the_model() -> None:
+    assert OUTSIDE == 2 * LLAMA_8B_TABLE + (2 * LAYERS + 1) * 4096
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "elements"),
+    [
+        ("adamw", 2 * LLAMA_8B),
+        ("paged_adamw", 2 * LLAMA_8B),
+        ("sgd", 0),
+        ("galore", LOW_RANK + 2 * OUTSIDE),
+        ("apollo", LOW_RANK + 2 * OUTSIDE),
+        ("adam_mini", LLAMA_8B + SIDES),
+        ("muon", IN_MATRICES + 2 * OUTSIDE),
+        ("lion", LLAMA_8B),
+        ("lomo", 0),
+    ],
+)
+def test_fp32_states(optimizer: str, elements: int) -> None:
+    # Trainer holds trained weights in fp32, and each optimizer its states in the dtype of the weights.
+    assert most(on_one_device(optimizer=optimizer), "optimizer") == pytest.approx(4 * elements, rel=1e-12)
+
+
+@pytest.mark.parametrize(("optimizer", "elements"), [("adamw", 2 * LLAMA_8B), ("galore", LOW_RANK + 2 * OUTSIDE)])
+def test_states_follow_weights_in_sixteen_bits(optimizer: str, elements: int) -> None:
+    job = on_one_device(optimizer=optimizer, weights="bf16")
+    assert most(job, "optimizer") == pytest.approx(2 * elements, rel=1e-12)
+
+
+def test_adafactor_keeps_a_row_and_a_column_of_each_matrix() -> None:
+    held = most(on_one_device(optimizer="adafactor"), "optimizer")
+    assert held == pytest.approx(4 * SIDES, rel=1e-12)
+    # Left out: the same of embedding and head, and the norms' own second moments.
+    left_out = 4 * (2 * (128_256 + 4096) + (2 * LAYERS + 1) * 4096)
+    assert left_out < 2**22
+
+
+@pytest.mark.parametrize("optimizer", ["adamw_8bit", "paged_adamw_8bit"])
+def test_eight_bit_moments_have_an_fp32_maximum_per_block_of_256(optimizer: str) -> None:
+    expected = 2 * (1 + 4 / 256) * LLAMA_8B
+    for weights in ("auto", "bf16"):
+        assert most(on_one_device(optimizer=optimizer, weights=weights), "optimizer") == pytest.approx(expected)
+
+
+def test_lomo_holds_no_gradients_and_others_hold_all() -> None:
+    assert most(on_one_device(optimizer="lomo"), "gradients") == 0
+    assert most(on_one_device(optimizer="adamw"), "gradients") == 4 * LLAMA_8B
+
+
+def test_a_master_copy_stands_beside_the_states_and_has_their_dtype() -> None:
+    assert most(on_one_device(framework="deepspeed"), "optimizer") == 12 * LLAMA_8B
+    assert most(on_one_device(framework="deepspeed", optimizer="sgd"), "optimizer") == 4 * LLAMA_8B
+    assert most(on_one_device(framework="deepspeed", optimizer="muon"), "optimizer") == 4 * (
+        LLAMA_8B + IN_MATRICES + 2 * OUTSIDE
+    )
+
+
+def megatron(optimizer: str, **layout: Any) -> float:
+    plan = {"workload.optimizer": optimizer, "cluster.count": 8}
+    job = make_job(plan | {"layout": {"tp": 4, "pp": 1, "dp": 2, "zero_stage": 0}})
+    return float(first_stage(job, layouts_of(job, **layout)).most["optimizer"][0])
+
+
+def test_low_rank_states_follow_the_shapes_that_tensor_parallelism_leaves() -> None:
+    cut = [(1024, 4096), (256, 4096), (256, 4096), (4096, 1024), (3584, 4096), (3584, 4096), (4096, 3584)]
+    low_rank = LAYERS * sum(RANK * (2 * max(shape) + min(shape)) for shape in cut)
+    outside = 2 * LLAMA_8B_TABLE / 4 + (2 * LAYERS + 1) * 4096
+    trained = IN_MATRICES / 4 + outside
+    assert megatron("galore") == pytest.approx(4 * (trained + low_rank + 2 * outside), rel=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "galore", "adafactor", "adam_mini", "muon", "lion", "adamw_8bit"])
+def test_zero_one_shards_all_of_an_optimizer(optimizer: str) -> None:
+    assert megatron(optimizer, zero_stage=1) == pytest.approx(megatron(optimizer) / 2, rel=1e-12)
+
+
+def test_an_optimizers_step_needs_what_its_code_allocates() -> None:
+    # torch's foreach AdamW has one temporary of every element (older Trainer), the fused one none.
+    assert most(on_one_device(software_version="4.57"), "step_temporaries") == 4 * LLAMA_8B
+    assert most(on_one_device(), "step_temporaries") == 0
+    # Adafactor's update and its square for the largest tensor, which is the embedding; in fp32 whatever the weights are
+    # in, and then with fp32 copies of weight and gradient.
+    assert most(on_one_device(optimizer="adafactor"), "step_temporaries") == 4 * 2 * LLAMA_8B_TABLE
+    in_half = on_one_device(optimizer="adafactor", weights="bf16")
+    assert most(in_half, "step_temporaries") == 4 * 4 * LLAMA_8B_TABLE
+
+
+def test_freezing_leaves_states_of_the_last_layers_only() -> None:
+    per_layer = IN_MATRICES // LAYERS + 2 * 4096
+    assert most(on_one_device(method="freeze"), "optimizer") == 4 * 2 * 2 * per_layer
+    muon = most(on_one_device(method="freeze", optimizer="muon"), "optimizer")
+    assert muon == 4 * (2 * IN_MATRICES // LAYERS + 2 * 2 * 2 * 4096)
