@@ -39,8 +39,9 @@ _FEWEST_WITNESSES = 20
 _CONTRADICTING = 0.01
 _LEAST_SPREAD = 0.04
 _LEAST_ABOVE = 0.02
-# A framework with fewer rows than this also answers for the spread over all frameworks.
+# A framework with fewer rows or sources than this also answers for the spread over all frameworks.
 _FEW_ROWS = 12
+_FEW_SOURCES = 2
 
 Factors = dict[str, float]
 
@@ -212,7 +213,8 @@ def spread_of(misses: Iterable[Miss], share: float = 0.8) -> float:
 def _half_width(own: list[Miss], pooled: float) -> float:
     if not own:
         return pooled
-    trust = min(1.0, len(own) / _FEW_ROWS)
+    sources = len({miss.source for miss in own})
+    trust = min(1.0, len(own) / _FEW_ROWS) * min(1.0, sources / _FEW_SOURCES)
     mixed = trust * math.log1p(spread_of(own)) + (1.0 - trust) * math.log1p(pooled)
     return max(_LEAST_SPREAD, math.expm1(mixed))
 
