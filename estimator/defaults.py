@@ -9,6 +9,7 @@ from estimator.architecture import Architecture
 from estimator.hardware import Accelerator
 from estimator.job import Assumption
 from estimator.plan import Plan
+from estimator.profile import Framework
 
 # Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for
 # pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
@@ -56,6 +57,23 @@ def fill(
             if "lora" not in given or name not in training.lora.model_fields_set:
                 assumed.append(Assumption(f"workload.lora.{name}", getattr(training.lora, name), "the usual default"))
     return plan.patch({"workload": changes}), assumed
+
+
+def fill_adapters(plan: Plan, framework: Framework) -> tuple[Plan, list[Assumption]]:
+    """The plan with what adapters have by default in the framework, and the assumptions made."""
+    training = plan.training
+    if training.method not in ("lora", "qlora", "dora", "pissa"):
+        return plan, []
+    usual: dict[str, Any] = {"dropout": framework.lora_dropout}
+    if training.method == "qlora":
+        usual["quantisation"] = framework.quantisation
+    given = training.lora.model_fields_set if "lora" in training.model_fields_set else set()
+    changes = {name: value for name, value in usual.items() if name not in given}
+    assumed = [
+        Assumption(f"workload.lora.{name}", value, f"the default of {framework.name}")
+        for name, value in changes.items()
+    ]
+    return plan.patch({"workload": {"lora": changes}}) if changes else plan, assumed
 
 
 _PLAIN_DEFAULTS = {

@@ -39,10 +39,10 @@ class Framework:
     8-bit copies are cached besides. Both need a transposed copy on all but `one_copy_families`.
 
     `ties` is false where a tied head is a matrix of its own all the same. Adapters are held in `adapter_bytes`;
-    `adapter_copies` is true where each casts its input for itself. `quantised_head` is true where the head is quantised
-    too, and `quantised_inputs` how many copies of its input a quantised matmul keeps for nothing. `context_bytes` is
-    the device context where it is not the fitted one. `block_kernels` are the kernels of one block's forward pass
-    besides its matmuls and attention.
+    `adapter_copies` is true where each casts its input for itself. `lora_dropout` and `quantisation` are its defaults.
+    `quantised_head` is true where the head is quantised too, and `quantised_inputs` how many copies of its input a
+    quantised matmul keeps for nothing. `context_bytes` is the device context where it is not the fitted one.
+    `block_kernels` are the kernels of one block's forward pass besides its matmuls and attention.
     """
 
     name: str
@@ -89,6 +89,8 @@ class Framework:
     ties: bool
     adapter_bytes: float
     adapter_copies: bool
+    lora_dropout: float
+    quantisation: str
     quantised_head: bool
     quantised_inputs: float
     context_bytes: float | None

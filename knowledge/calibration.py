@@ -34,20 +34,34 @@ def framework(name: str, version: str | None = None) -> Framework:
     line = lineage(name)
     merged: dict[str, Any] = dict(_profiles()["usual"])
     for ancestor in reversed(line):
-        merged |= {key: value for key, value in rows[ancestor].items() if key != "before"}
+        merged |= {key: value for key, value in rows[ancestor].items() if key not in ("before", "commits")}
+    versions = _versions(version or "", rows[name].get("commits", {}))
     for change in rows[name].get("before", ()):
-        if _older(version, change["version"]):
-            merged |= {key: value for key, value in change.items() if key != "version"}
+        what = next(key for key in _DATED if key in change)
+        if what in versions and versions[what] < _numbers(change[what]):
+            merged |= {key: value for key, value in change.items() if key != what}
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
     values |= {"name": name, "kin": line[1] if len(line) > 1 else name}
     return Framework(**values)
 
 
-def _older(version: str | None, than: str) -> bool:
-    """Whether a version such as 0.1.2 comes before another; only leading numbers count."""
-    numbers = [re.findall(r"[0-9]+", text) for text in (re.match(r"[0-9.]*", version or "")[0], than)]  # type: ignore[index]
-    given, limit = ([int(number) for number in part] for part in numbers)
-    return bool(given) and given < limit
+# What a change of `before` can be dated by: the framework itself, or a library that it runs on.
+_DATED = ("version", "bitsandbytes", "cuda", "transformers")
+
+
+def _versions(said: str, commits: Mapping[str, str]) -> dict[str, list[int]]:
+    """Versions in a text such as '0.1.2' or 'torch 2.1, CUDA 11.8, bitsandbytes 0.41': of the framework ('version': a
+    leading number, or the release of a commit), and of the libraries named."""
+    found = {name.lower(): _numbers(number) for name, number in re.findall(r"([A-Za-z_]+) v?([0-9][0-9.]*)", said)}
+    if leading := re.match(r"v?([0-9][0-9.]*)(?![0-9a-z])", said.strip()):
+        found["version"] = _numbers(leading[1])
+    elif release := next((number for commit, number in commits.items() if commit in said), None):
+        found["version"] = _numbers(release)
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
 def lineage(name: str) -> list[str]:

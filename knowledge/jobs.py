@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator.defaults import fill
+from estimator.defaults import fill, fill_adapters
 from estimator.errors import PlanError
 from estimator.job import Assumption, Job
 from estimator.plan import Plan
@@ -42,14 +42,16 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     changes = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled = filled.patch({"cluster": changes})
     name = filled.training.framework
+    profile = holding(framework(name, training.software_version), training.weights)
+    filled, adapters = fill_adapters(filled, profile)
     found = Job(
         plan=filled,
         architecture=architecture,
         machine=cluster,
-        framework=holding(framework(name, training.software_version), training.weights),
+        framework=profile,
         optimizer=optimizer(training.optimizer),
         calibration=calibration(accelerator.value.family, name),
-        assumptions=(*assumptions, *assumed),
+        assumptions=(*assumptions, *assumed, *adapters),
     )
     if not found.peak_flops:
         kinds = sorted(accelerator.value.peak_flops)

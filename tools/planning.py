@@ -109,11 +109,8 @@ def _settings(job: Job) -> Iterator[Assumption]:
         return
     lora = training.lora
     rows = [
-        ("dropout", lora.dropout, "no dropout unless one is given"),
         ("train_embeddings", lora.train_embeddings, "adapters alone are trained"),
     ]
-    if job.quantised:
-        rows.append(("quantisation", lora.quantisation, "bitsandbytes NF4 with double quantisation, as QLoRA has it"))
     for name, value, why in rows:
         if "lora" not in plan.model_fields_set or name not in lora.model_fields_set:
             yield Assumption(field=f"workload.lora.{name}", value=value, why=why)
