@@ -9,6 +9,7 @@ optimizer step has its own temporaries, and generation of samples its KV cache. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -66,21 +67,21 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     """
     options = _stages(job, layouts)
     candidates = [stage_memory(job, layouts, stage) for stage in options]
-    totals = np.stack([memory.total for memory in candidates])
-    fullest = totals.argmax(axis=0)
-    column = np.arange(len(layouts))
+    if len(candidates) == 1:
+        return candidates[0], options[0]
+    fullest = np.stack([memory.total for memory in candidates]).argmax(axis=0)
+    places = _places(fullest, len(candidates))
 
     def pick(values: list[Floats]) -> Floats:
-        return np.stack(values)[fullest, column]
+        return _picked(values, places)
 
     components = {name: pick([memory.components[name] for memory in candidates]) for name in COMPONENTS}
     most = {name: pick([memory.most[name] for memory in candidates]) for name in COMPONENTS}
     moment = pick([memory.moment for memory in candidates])
     cached = pick([memory.cached for memory in candidates])
     standing = pick([memory.standing for memory in candidates])
-    return Memory(components, most, standing, totals[fullest, column], moment, cached), np.stack(options)[
-        fullest, column
-    ]
+    total = pick([memory.total for memory in candidates])
+    return Memory(components, most, standing, total, moment, cached), pick(options)
 
 
 def _stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
@@ -104,66 +105,78 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     """Memory of one pipeline stage (shape (n,)) of every candidate."""
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
+    context = np.full(len(layouts), job.framework.context_bytes or job.calibration.context_bytes)
+    context = context + np.where(world_size(layouts) > 1, job.calibration.collective_bytes, 0.0)
+    always = {"weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context}
+    moments = _moments(job, layouts, shape, states)
+    _override(_given(job, layouts, shape), always, moments)
+    totals = np.stack([sum_of(parts.values()) for parts in moments])
+    worst = totals.argmax(axis=0)
+    places = _places(worst, len(moments))
+    components = always | {name: _picked([parts[name] for parts in moments], places) for name in moments[0]}
+    components = {name: components[name] for name in COMPONENTS}
+    most = always | {name: reduce(np.maximum, [parts[name] for parts in moments]) for name in moments[0]}
+    needed = sum_of(components.values())
+    cached = _cached(job, layouts, shape, needed, components["logits_and_loss"])
+    components["allocator_slack"] = components["allocator_slack"] + cached
+    between = moments[MOMENTS.index("optimizer_step")]
+    stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradient_buffers else [])]
+    standing = sum_of([*always.values(), *(between[name] for name in stays)])
+    return Memory(components, most, standing, needed + cached, worst, cached)
+
+
+def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> list[dict[str, Floats]]:
+    """What there is at each of MOMENTS besides what is always there."""
     kept, working = _activations(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
     extra = extra_models(job, layouts, states, shape, kept)
-    context = np.full(len(layouts), job.framework.context_bytes or job.calibration.context_bytes)
-    context = context + np.where(world_size(layouts) > 1, job.calibration.collective_bytes, 0.0)
     zero = np.zeros(len(layouts))
-    # Freed gradients exist while the loss is made only when an earlier micro-batch left them.
-    standing = layouts.grad_accum > 1
-    early = states.gradients if job.framework.gradient_buffers else np.where(standing, states.gradients, zero)
-
-    def moment(
-        gradients: Floats, activations: Floats, loss: Floats, more: Floats, buffers: Floats, step: Floats
-    ) -> dict[str, Floats]:
-        return {
+    # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
+    left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
+    resident = _resident_buffers(job, layouts, states)
+    rows = [
+        # gradients, activations, logits and loss, beside the resident extra models, buffers, step temporaries
+        (left, kept, logits, extra.working, states.head_buffers, zero),
+        (left, kept + working, zero, extra.working, states.buffers, zero),
+        (states.gradients, working, zero, zero, states.buffers, zero),
+        (states.gradients, zero, zero, zero, resident, states.step),
+        (zero, zero, zero, extra.generation, zero, zero),
+    ]
+    slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
+    return [
+        {
             "gradients": gradients,
             "activations": activations,
             "logits_and_loss": loss,
             "extra_models": extra.resident + more,
             "communication_buffers": buffers,
             "step_temporaries": step,
+            "allocator_slack": slack * (activations + step) + loss_slack * loss,
         }
-
-    moments = [
-        moment(early, kept, logits, extra.working, states.head_buffers, zero),
-        moment(early, kept + working, zero, extra.working, states.buffers, zero),
-        moment(states.gradients, working, zero, zero, states.buffers, zero),
-        moment(states.gradients, zero, zero, zero, _resident_buffers(job, layouts, states), states.step),
-        moment(zero, zero, zero, extra.generation, zero, zero),
+        for gradients, activations, loss, more, buffers, step in rows
     ]
-    slack = job.calibration.slack
-    for parts in moments:
-        loose = parts["activations"] + parts["step_temporaries"]
-        parts["allocator_slack"] = slack * loose + job.calibration.loss_slack * parts["logits_and_loss"]
-    always = {"weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context}
+
+
+def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
+    """The user's figures for this stage; logits are only where the head is."""
     given = {name: np.full(len(layouts), value) for name, value in job.overridden_bytes.items()}
     if "logits_and_loss" in given:
         given["logits_and_loss"] = given["logits_and_loss"] * shape.has_head
-    _override(given, always, moments)
-    totals = np.stack([sum_of(parts.values()) for parts in moments])
-    worst = totals.argmax(axis=0)
-    at = [worst == index for index in range(len(moments))]
-    components = always | {name: _picked([parts[name] for parts in moments], at) for name in moments[0]}
-    most = always | {name: np.max([parts[name] for parts in moments], axis=0) for name in moments[0]}
-    components = {name: components[name] for name in COMPONENTS}
-    needed = sum_of(components.values())
-    cached = _cached(job, layouts, shape, needed, components["logits_and_loss"])
-    components["allocator_slack"] = components["allocator_slack"] + cached
-    between = [moments[3]["extra_models"], moments[3]["communication_buffers"]]
-    if job.framework.gradient_buffers:
-        between.append(moments[3]["gradients"])
-    standing = sum_of([*always.values(), *between])
-    return Memory(components, most, standing, needed + cached, worst, cached)
+    return given
 
 
-def _picked(values: list[Floats], at: list[np.ndarray]) -> Floats:
-    """For each candidate the value whose mask is true."""
+def _places(choice: np.ndarray, count: int) -> list[tuple[int, np.ndarray]]:
+    """Of the choices 1 to `count` - 1, those that any candidate makes, with the mask of the candidates that do."""
+    masks = [(index, choice == index) for index in range(1, count)]
+    return [(index, mask) for index, mask in masks if mask.any()]
+
+
+def _picked(values: list[Floats], places: list[tuple[int, np.ndarray]]) -> Floats:
+    """For each candidate the value that it chose, the first where it is in no place."""
     picked = values[0]
-    for value, here in zip(values[1:], at[1:], strict=True):
-        if value is not picked and here.any():
-            picked = np.where(here, value, picked)
+    for index, mask in places:
+        if values[index] is not values[0]:
+            picked = np.where(mask, values[index], picked)
     return picked
 
 
