@@ -62,9 +62,13 @@ class Lora(Part):
     rank: int = Field(16, ge=1, le=4096, description="Adapter rank.")
     alpha: float = Field(32, gt=0, description="Adapter scale numerator.")
     targets: str = Field("all-linear", description="all-linear, attention, mlp, or module names joined by commas.")
-    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout on the inputs of adapters.")
+    dropout: float = Field(
+        0.0, ge=0, lt=1, description="On the inputs of adapters; the framework's default unless given."
+    )
     quantisation: Literal["nf4", "nf4-single", "gptq"] = Field(
-        "nf4", description="How qlora holds frozen weights: nf4 has its scales quantised too, nf4-single has not."
+        "nf4",
+        description="How qlora holds frozen weights: nf4 has its scales quantised too, nf4-single has not; the "
+        "framework's default unless given.",
     )
     train_embeddings: bool = Field(False, description="Embedding and head are trained in full besides the adapters.")
 
