@@ -76,7 +76,9 @@ class Lora(Part):
 class Training(Part):
     kind: Literal["training"] = "training"
     framework: Framework = Field("auto", description="Training framework; auto chooses one the plan can run on.")
-    software_version: str | None = Field(None, description="Version of the framework, where known.")
+    software_version: str | None = Field(
+        None, description="Version of the framework, where known, or of libraries: torch 2.1, bitsandbytes 0.41."
+    )
     stage: Stage = Field("sft", description="What the run does: pretraining, fine-tuning or preference training.")
     method: Method = Field("full", description="Which weights are trained.")
     lora: Lora = Field(
