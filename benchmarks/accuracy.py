@@ -17,12 +17,15 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from estimator.errors import PlanError
 from measure.cases import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
-from measure.held_out import HoldOut, predictions
+from measure.held_out import predictions
+from measure.memory_fit import Peak, peaks
 from measure.scores import (
     POOLED,
     SMALLEST_SOURCE,
@@ -117,24 +120,34 @@ def run(kind: Kind, cases: Sequence[Case], predict: Predict) -> Report:
     return Report(kind, scores, refused, unscored, ran_out, seen)
 
 
+def _ran() -> list[Case]:
+    """Runs that ran, whether or not their peak was read."""
+    return [case for case in training_cases() if case.reason_unscored is None]
+
+
+@cache
+def _peaks() -> tuple[list[Peak], list[Peak]]:
+    """What is held out in turn: of the memory cases those that count or ran out, and of the runs that ran."""
+    return peaks(case for case in memory_cases() if case.reason_unscored in (None, RAN_OUT)), peaks(_ran())
+
+
+def _as_calibrated(cases: Sequence[Case]) -> dict[str, Prediction]:
+    """By case id, what is said of the cases that there is an answer for."""
+    found = {}
+    for case in cases:
+        if case.plan is not None:
+            with suppress(PlanError):
+                found[case.id] = predict_memory(case)
+    return found
+
+
 def run_memory(hold_out: str) -> Report:
     """The memory benchmark with estimates that `hold_out` says."""
     cases = memory_cases()
-    ran = [case for case in training_cases() if case.reason_unscored is None]
     if hold_out == "none":
-        found: dict[str, Prediction] = {}
-        of_ran = {}
-        for part, results in ((cases, found), (ran, of_ran)):
-            for case in part:
-                if case.plan is not None:
-                    try:
-                        results[case.id] = predict_memory(case)
-                    except PlanError:
-                        continue
+        found, of_ran = (_as_calibrated(part) for part in (cases, _ran()))
     else:
-        scored = [case for case in cases if case.reason_unscored in (None, RAN_OUT)]
-        chosen: HoldOut = "source" if hold_out == "source" else "rows"
-        found, of_ran = predictions(scored, ran, chosen)
+        found, of_ran = predictions(*_peaks(), "source" if hold_out == "source" else "rows")
 
     def predict(case: Case) -> Prediction:
         if case.id not in found:

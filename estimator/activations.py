@@ -16,7 +16,7 @@ from estimator.adapters import adapter_elements
 from estimator.architecture import Block
 from estimator.job import Job
 from estimator.layouts import RECOMPUTE, Layouts
-from estimator.stages import Floats
+from estimator.stages import Floats, micro_batch_tokens
 
 # Elements of `activation_bytes` that an unfused norm keeps for itself per element of its input, beside its output:
 # RMSNorm its input in fp32 and the normalised value (LlamaRMSNorm); Gemma's a half more for its fp32 product with 1 + w
@@ -158,10 +158,6 @@ def _experts(job: Job, block: Block) -> tuple[float, float, float]:
 
 def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
-    return layouts.once("saved", (job, block), lambda: _block_bytes(job, block, layouts))
-
-
-def _block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     whole, split, expert = saved_elements(job, block)
     tokens = micro_batch_tokens(job, layouts)
     outside = layouts.outside_split
@@ -224,12 +220,3 @@ def _kept_outputs(job: Job, block: Block, layouts: Layouts, everything: Floats) 
         whole += 0.0 if job.training.compile else hidden
     tokens = micro_batch_tokens(job, layouts)
     return job.activation_bytes * tokens * (whole / layouts.outside_split + split / layouts.tp)
-
-
-def micro_batch_tokens(job: Job, layouts: Layouts) -> Floats:
-    """Tokens of one micro-batch that one context-parallel rank holds; shape (n,)."""
-
-    def tokens() -> Floats:
-        return layouts.micro_batch * job.sequences_per_sample * (job.seq_len / layouts.cp)
-
-    return layouts.once("tokens", (job,), tokens)

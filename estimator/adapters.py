@@ -11,7 +11,7 @@ import numpy as np
 from estimator.architecture import Block, Matrix
 from estimator.job import Job
 from estimator.layouts import Layouts
-from estimator.stages import Floats, lora_targets, shard
+from estimator.stages import Floats, lora_targets, micro_batch_tokens, shard
 
 Elements = tuple[float, float, float]
 # DoRA keeps the frozen and the adapted output of each matrix for its magnitude (peft, tuners/lora/dora.py).
@@ -37,7 +37,7 @@ def adapter_elements(job: Job, block: Block) -> Elements:
     for matrix in lora_targets(job, block):
         rows = block.top_k if matrix.role == "expert" else 1
         place = _place(matrix)
-        sums[place] += rows * _input(job, block, matrix, shared)
+        sums[place] += rows * _input(job, matrix, shared)
         sums[place] += rows * lora.rank
         if job.training.method == "dora":
             sums[_output_place(matrix)] += rows * _DORA_OUTPUTS * matrix.outputs
@@ -47,7 +47,7 @@ def adapter_elements(job: Job, block: Block) -> Elements:
     return sums[0], sums[1], sums[2]
 
 
-def _input(job: Job, block: Block, matrix: Matrix, shared: set[tuple[str, int]]) -> float:
+def _input(job: Job, matrix: Matrix, shared: set[tuple[str, int]]) -> float:
     """Elements kept of one adapted matrix's input; `shared` collects the inputs that are kept already."""
     fused = job.framework.expands_kv and matrix.role == "attention" and matrix.split == "column"
     group = (matrix.role + matrix.split, matrix.inputs)
@@ -92,8 +92,7 @@ def leaked_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
             continue
         seen.add((name, matrix.inputs))
         total += copies * matrix.inputs * (block.top_k if matrix.role == "expert" else 1)
-    tokens = layouts.micro_batch * job.sequences_per_sample * (job.seq_len / layouts.cp)
-    return job.activation_bytes * tokens * total / layouts.tp
+    return job.activation_bytes * micro_batch_tokens(job, layouts) * total / layouts.tp
 
 
 def working_elements(job: Job, block: Block) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from estimator.job import Job
 from estimator.memory import Memory
-from estimator.node import HALF_BYTES, HostFacts, Node, adapter_bytes, loaded_bytes, whole_model
+from estimator.node import HALF_BYTES, HostFacts, Node, Whole, adapter_bytes, whole_model
 from estimator.stages import Floats
 
 _FP32_BYTES = 4.0
@@ -25,15 +25,18 @@ class CheckpointSize:
     resumable: float
 
 
-def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0) -> CheckpointSize:
-    """A checkpoint of the whole model, however it is split into files; at ZeRO-3 no rank has weights to write twice."""
-    states, held = whole_model(job)
+def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0, whole: Whole | None = None) -> CheckpointSize:
+    """A checkpoint of the whole model, however it is split into files; at ZeRO-3 no rank has weights to write twice.
+
+    `whole` is `whole_model(job)`, for a caller that needs it as well.
+    """
+    states, held = whole or whole_model(job)
     optimizer = float(states.optimizer[0])
     if job.uses_adapters:
         written = float(adapter_bytes(job, held)[0])
         written += float(held.total[0]) * HALF_BYTES * facts.merges_adapters
         return CheckpointSize(written, written + optimizer)
-    weights = loaded_bytes(job) * float(states.parameters[0])
+    weights = job.weight_bytes * float(states.parameters[0])
     return CheckpointSize(weights, weights * (1.0 if zero_stage >= 3 else facts.disk_weight_copies) + optimizer)
 
 
@@ -68,7 +71,7 @@ def _element_bytes(node: Node) -> float:
     """Bytes per gathered parameter: what 4-bit weights take on average, the given size, or what is kept."""
     if node.job.quantised:
         return (float(node.whole.weights[0]) - node.adapters) / float(node.whole.parameters[0])
-    return node.facts.gathered_bytes or loaded_bytes(node.job)
+    return node.facts.gathered_bytes or node.job.weight_bytes
 
 
 def _gathered(node: Node) -> tuple[Floats, Floats]:
@@ -93,8 +96,8 @@ def _staged(node: Node, mode: np.ndarray) -> Floats:
     job, states = node.job, node.states
     weights = adapter_bytes(job, node.held) if job.uses_adapters else states.weights
     everything = (weights + states.optimizer) * node.ranks
-    written = node.adapters if job.uses_adapters else loaded_bytes(job) * node.whole.parameters
-    optimizer = np.where(node.optimizer_offloaded, 0.0, node.whole.optimizer)
+    written = node.adapters if job.uses_adapters else job.weight_bytes * node.whole.parameters
+    optimizer = np.where(node.layouts.optimizer_offloaded, 0.0, node.whole.optimizer)
     part = (written + optimizer) / job.machine.count * node.ranks
     first = np.minimum(weights, node.facts.file_bytes)
     return np.select([mode == "staged", mode == "deduplicated", mode == "copied"], [everything, part, first], 0.0)
@@ -107,7 +110,7 @@ def _largest_storage(node: Node) -> Floats:
     if limit is None:
         return np.zeros(len(node.layouts))
     elements = np.where(node.layouts.zero_stage >= 3, np.minimum(node.trained, limit), node.trained)
-    return np.where(node.optimizer_offloaded, 0.0, _FP32_BYTES * elements * node.ranks)
+    return np.where(node.layouts.optimizer_offloaded, 0.0, _FP32_BYTES * elements * node.ranks)
 
 
 def _gathered_unit(node: Node) -> Floats:

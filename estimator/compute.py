@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.activations import micro_batch_tokens
 from estimator.architecture import Block
 from estimator.job import Job
 from estimator.layouts import RECOMPUTE, Layouts
-from estimator.stages import Floats, lora_targets, shard, sum_of
+from estimator.stages import Floats, lora_targets, micro_batch_tokens, shard, sum_of
 
 # Backward of attention runs five matmuls where forward runs two (Dao 2023, FlashAttention-2, section 3.1).
 _ATTENTION_BACKWARD = 2.5

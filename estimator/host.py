@@ -20,11 +20,12 @@ from estimator.node import (
     HALF_BYTES,
     HostFacts,
     Node,
-    loaded_bytes,
+    Whole,
     node_of,
     rounded,
     rounding_of_states,
     rounding_of_weights,
+    whole_model,
 )
 from estimator.stages import Floats, sum_of
 
@@ -59,16 +60,21 @@ class HostMemory:
         return [PHASES[int(index)] for index in worst]
 
 
-def host_memory(job: Job, layouts: Layouts, facts: HostFacts, asynchronous: bool = False) -> HostMemory:
+def host_memory(
+    job: Job, layouts: Layouts, facts: HostFacts, asynchronous: bool = False, whole: Whole | None = None
+) -> HostMemory:
     """Host memory of every candidate. `asynchronous` saving is taken up where the framework has it as an option.
+
+    `whole` is `whole_model(job)`, for a caller that needs it as well.
 
     Of the first and the last pipeline stage the larger one stands for the whole node.
     """
     last = layouts.pp - 1
-    first = _of_node(node_of(job, layouts, facts, np.zeros_like(last)), asynchronous)
+    whole = whole or whole_model(job)
+    first = _of_node(node_of(job, layouts, facts, np.zeros_like(last), whole), asynchronous)
     if not int(last.max(initial=0)):
         return first
-    other = _of_node(node_of(job, layouts, facts, last), asynchronous)
+    other = _of_node(node_of(job, layouts, facts, last, whole), asynchronous)
     phases: dict[Phase, dict[str, Floats]] = {}
     for phase in PHASES:
         larger = other.total(phase) > first.total(phase)
@@ -86,7 +92,7 @@ def _of_node(node: Node, asynchronous: bool) -> HostMemory:
     processes = zero + node.processes * facts.process_bytes
     copies, rounding = _weight_copies(node)
     rounding = rounding + rounding_of_weights(node)
-    weights = np.where(node.weights_offloaded, node.states.weights * node.ranks, 0.0)
+    weights = np.where(node.layouts.weights_offloaded, node.states.weights * node.ranks, 0.0)
     steady = {
         "processes": processes,
         "workers": zero + node.processes * facts.workers * facts.worker_bytes,
@@ -115,7 +121,7 @@ def _loaded(node: Node) -> tuple[Floats, Floats]:
     """
     job, facts, whole = node.job, node.facts, node.whole
     architecture, models = job.architecture, _models(job)
-    size = loaded_bytes(job)
+    size = job.weight_bytes
     casts = (facts.casts and size != HALF_BYTES) or job.activation_bytes != HALF_BYTES or not facts.maps_files
     experts = sum(architecture.blocks[kind].expert_parameters for kind in architecture.pattern)
     fused = 0.0 if job.quantised else size * experts * facts.fuses_experts
@@ -143,7 +149,7 @@ def _weight_copies(node: Node) -> tuple[Floats, Floats]:
     """
     copies = node.facts.offload_weight_copies * node.ranks
     size = HALF_BYTES * node.trained
-    there = node.weights_offloaded * copies
+    there = node.layouts.weights_offloaded * copies
     return there * size, there * (rounded(size) - size)
 
 
@@ -153,8 +159,8 @@ def _offloaded_states(node: Node) -> dict[str, Floats]:
     Where weights are offloaded and no optimizer of its own is (FSDP), their gradients follow them.
     """
     buffers = node.facts.offload_extra_bytes * node.trained
-    gradients = np.where(node.weights_offloaded & (buffers == 0.0), node.states.gradients, buffers)
-    there = node.optimizer_offloaded * node.ranks
+    gradients = np.where(node.layouts.weights_offloaded & (buffers == 0.0), node.states.gradients, buffers)
+    there = node.layouts.optimizer_offloaded * node.ranks
     return {"optimizer": node.states.optimizer * there, "gradients": gradients * there}
 
 

@@ -185,6 +185,15 @@ class Job:
         return {name.removesuffix("_gib"): value * GIB for name, value in values.items()}
 
     @cached_property
+    def weight_bytes(self) -> float:
+        """Bytes per parameter that weights are loaded and kept in, before any quantisation.
+
+        Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
+        """
+        frozen = self.uses_adapters or self.training.method == "freeze"
+        return self.frozen_bytes if frozen else self.framework.weight_bytes
+
+    @cached_property
     def tokens_per_step(self) -> int:
         return self.global_batch * self.sequences_per_sample * self.seq_len
 

@@ -52,6 +52,16 @@ class Layouts:
         """Into how many parts activations outside tensor-parallel regions are cut: tp with sequence parallelism."""
         return np.where(self.sequence_parallel > 0, self.tp, 1)
 
+    @property
+    def optimizer_offloaded(self) -> np.ndarray:
+        """Where optimizer states are in host memory, with the weights or without."""
+        return np.isin(self.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))
+
+    @property
+    def weights_offloaded(self) -> np.ndarray:
+        """Where weights are in host memory, which only sharded ones can be."""
+        return (self.offload == OFFLOAD.index("params")) & (self.zero_stage >= 3)
+
     @cached_property
     def _made(self) -> dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]]:
         return {}

@@ -13,20 +13,14 @@ from functools import reduce
 
 import numpy as np
 
-from estimator.activations import (
-    block_bytes,
-    boundary_bytes,
-    final_norm_elements,
-    kept_bytes,
-    micro_batch_tokens,
-)
+from estimator.activations import block_bytes, boundary_bytes, final_norm_elements, kept_bytes
 from estimator.adapters import leaked_bytes, matrix_working_bytes, working_elements
 from estimator.architecture import Block
 from estimator.extra_models import extra_models
 from estimator.job import Job
 from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
 from estimator.shards import reached, world_size
-from estimator.stages import Floats, StageShape, recomputed_share, stage_shape, sum_of
+from estimator.stages import Floats, StageShape, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 from estimator.states import States, model_states
 
 COMPONENTS = (
@@ -117,7 +111,7 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     components = {name: components[name] for name in COMPONENTS}
     most = always | {name: reduce(np.maximum, [parts[name] for parts in moments]) for name in moments[0]}
     needed = sum_of(components.values())
-    cached = _cached(job, layouts, shape, needed, components["logits_and_loss"])
+    cached = _cached(job, needed, components["logits_and_loss"])
     components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
     stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradient_buffers else [])]
@@ -197,14 +191,14 @@ def _resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     return np.where(gathers, 0.0, states.buffers)
 
 
-def _cached(job: Job, layouts: Layouts, shape: StageShape, needed: Floats, logits: Floats) -> Floats:
+def _cached(job: Job, needed: Floats, logits: Floats) -> Floats:
     """What the allocator has cached of earlier, shorter micro-batches, as far as there is room for it.
 
     Each new longest sequence needs larger blocks for its logits than any that are free, and the old ones stay cached
     until memory runs short (torch.cuda caching allocator). Sequences of one length leave nothing behind.
     """
     if job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes:
-        return np.zeros(len(layouts))
+        return np.zeros_like(needed)
     high = needed * (1.0 + job.memory_above)
     room = np.maximum(0.0, job.usable_bytes - high)
     return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.memory_above))

@@ -12,13 +12,14 @@ from typing import Literal
 import numpy as np
 
 from estimator.job import Job
-from estimator.layouts import OFFLOAD, Ints, Layouts
+from estimator.layouts import Ints, Layouts
 from estimator.shards import Held, held_parameters
 from estimator.stages import Floats, StageShape, shard, stage_shape
 from estimator.states import States, model_states
 
 # Bytes per parameter of the checkpoints that are loaded, and of 16-bit copies.
 HALF_BYTES = 2.0
+Whole = tuple[States, Held]
 
 
 @dataclass(frozen=True)
@@ -108,20 +109,11 @@ class Node:
         """Where the framework shards weights, be it over one device."""
         return self.layouts.zero_stage >= 3
 
-    @property
-    def optimizer_offloaded(self) -> np.ndarray:
-        return np.isin(self.layouts.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))
 
-    @property
-    def weights_offloaded(self) -> np.ndarray:
-        return (self.layouts.offload == OFFLOAD.index("params")) & (self.layouts.zero_stage >= 3)
-
-
-def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints) -> Node:
-    """A full node of pipeline stage `stage` of every candidate."""
+def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints, whole: Whole) -> Node:
+    """A full node of pipeline stage `stage` of every candidate; `whole` is `whole_model(job)`."""
     shape = stage_shape(job.architecture, layouts, stage)
     resident = replace(layouts, offload=np.zeros_like(layouts.offload))
-    whole, parameters = whole_model(job)
     return Node(
         job=job,
         layouts=layouts,
@@ -129,13 +121,13 @@ def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints) -> Node:
         shape=shape,
         held=held_parameters(job, layouts, shape),
         states=model_states(job, resident, shape),
-        whole=whole,
-        adapters=float(adapter_bytes(job, parameters)[0]),
+        whole=whole[0],
+        adapters=float(adapter_bytes(job, whole[1])[0]),
         ranks=min(job.machine.per_node, job.machine.count),
     )
 
 
-def whole_model(job: Job) -> tuple[States, Held]:
+def whole_model(job: Job) -> Whole:
     """The states and parameters of the model on one device with nothing split or offloaded; shape (1,)."""
     off = ("schedule", "zero_stage", "recompute", "recompute_layers", "offload", "sequence_parallel")
     names = [field.name for field in fields(Layouts)]
@@ -149,12 +141,6 @@ def adapter_bytes(job: Job, held: Held) -> Floats:
     return held.adapters * job.framework.adapter_bytes + held.copied * job.framework.weight_bytes
 
 
-def loaded_bytes(job: Job) -> float:
-    """Bytes per parameter that weights are loaded and kept in, before any quantisation."""
-    frozen = job.uses_adapters or job.training.method == "freeze"
-    return job.frozen_bytes if frozen else job.framework.weight_bytes
-
-
 def rounded(size: Floats) -> Floats:
     """The block that a page-locked buffer takes: the next power of two (PyTorch, CachingHostAllocatorImpl::allocate,
     unless pinned_max_round_threshold_mb is set)."""
@@ -163,18 +149,18 @@ def rounded(size: Floats) -> Floats:
 
 def rounding_of_weights(node: Node) -> Floats:
     """Per node: what page-locking adds to offloaded weights, one buffer for each tensor of a device's share."""
-    if not node.weights_offloaded.any():
+    if not node.layouts.weights_offloaded.any():
         return np.zeros(len(node.layouts))
     held = node.held
     own = node.states.weights - held.sharded(3, adapter_bytes(node.job, held))
     size = own / np.maximum(1.0, held.sharded(3, held.dense, held.experts))
     extra = _over_tensors(node, lambda part: rounded(part * size) - part * size)
-    return np.where(node.weights_offloaded, extra * node.ranks, 0.0)
+    return np.where(node.layouts.weights_offloaded, extra * node.ranks, 0.0)
 
 
 def rounding_of_states(node: Node) -> Floats:
     """Per node: what page-locking adds to buffers beside the offloaded optimizer."""
-    if not node.optimizer_offloaded.any():
+    if not node.layouts.optimizer_offloaded.any():
         return np.zeros(len(node.layouts))
     buffers = node.facts.pinned_bytes
     trained = np.maximum(1.0, node.trained)
@@ -194,7 +180,7 @@ def rounding_of_states(node: Node) -> Floats:
         extra = np.zeros(len(trained))
         for size in buffers:
             extra = extra + share * _over_tensors(node, lambda part, b=size: rounded(part * b) - part * b, split=False)
-    return np.where(node.optimizer_offloaded, np.maximum(0.0, extra) * node.ranks, 0.0)
+    return np.where(node.layouts.optimizer_offloaded, np.maximum(0.0, extra) * node.ranks, 0.0)
 
 
 def _over_tensors(node: Node, of: Callable[[Floats], Floats], split: bool = True) -> Floats:

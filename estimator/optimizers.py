@@ -12,7 +12,7 @@ import numpy as np
 
 from estimator.architecture import Architecture, Matrix
 from estimator.job import Job
-from estimator.layouts import OFFLOAD, Layouts
+from estimator.layouts import Layouts
 from estimator.shards import Held, reached
 from estimator.stages import Floats, StageShape
 
@@ -81,8 +81,8 @@ def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
 def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> tuple[Floats, Floats]:
     """(states with the master copy, temporaries of one step), both nothing where the optimizer runs on the host."""
     states, step = _states(job, layouts, shape, held), _step(job, layouts, shape, held)
-    offloaded = np.isin(layouts.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))
-    return np.where(offloaded, 0.0, states), np.where(offloaded, 0.0, step)
+    away = layouts.optimizer_offloaded
+    return np.where(away, 0.0, states), np.where(away, 0.0, step)
 
 
 def _states(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:

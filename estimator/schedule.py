@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.activations import boundary_bytes, micro_batch_tokens
+from estimator.activations import boundary_bytes
 from estimator.architecture import Block
 from estimator.compute import BlockTime, HeadTime, block_time, head_time, memory_time, optimizer_time
 from estimator.job import Job
 from estimator.layouts import SCHEDULES, Layouts
 from estimator.network import Group, Groups, all_gather, all_reduce, all_to_all, place, send
 from estimator.shards import Held, held_parameters
-from estimator.stages import Floats, recomputed_share, stage_shape, sum_of
+from estimator.stages import Floats, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 
 COMPONENTS = (
     "forward",

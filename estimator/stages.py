@@ -72,6 +72,15 @@ def _dealt(architecture: Architecture, parts: Ints, part: Ints) -> list[Floats]:
     return counts
 
 
+def micro_batch_tokens(job: Job, layouts: Layouts) -> Floats:
+    """Tokens of one micro-batch that one context-parallel rank holds; shape (n,)."""
+
+    def tokens() -> Floats:
+        return layouts.micro_batch * job.sequences_per_sample * (job.seq_len / layouts.cp)
+
+    return layouts.once("tokens", (job,), tokens)
+
+
 def sum_of(parts: Iterable[Floats]) -> Floats:
     """The sum of arrays, term by term: np.sum groups the terms of a single entry otherwise than those of many."""
     return reduce(np.add, parts)

@@ -49,11 +49,10 @@ def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     held = held_parameters(job, layouts, shape)
     optimizer, step = optimizer_memory(job, layouts, shape, held)
     weights = _weights(job, layouts, held)
-    offloaded = (layouts.offload == OFFLOAD.index("params")) & (layouts.zero_stage >= 3)
     shared = _casts_and_buckets(job, layouts, held) + _dummy_gradients(job, layouts, shape)
     at_head, backward = _gathered(job, layouts, held)
     return States(
-        weights=np.where(offloaded, 0.0, weights),
+        weights=np.where(layouts.weights_offloaded, 0.0, weights),
         gradients=_gradients(job, layouts, held),
         optimizer=optimizer,
         buffers=shared + backward + _second_gradients(job, layouts, held),
@@ -91,16 +90,12 @@ def _weights(job: Job, layouts: Layouts, held: Held) -> Floats:
 
 
 def _weight_bytes(job: Job) -> tuple[float, float]:
-    """Per parameter of the blocks, and of embedding and head, which stay wide where blocks are held in 8 bits.
-
-    Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
-    """
-    frozen = job.uses_adapters or job.training.method == "freeze"
-    size = job.frozen_bytes if frozen else job.framework.weight_bytes
+    """Per parameter of the blocks, and of embedding and head, which stay wide where blocks are held in 8 bits."""
+    size = job.weight_bytes
     if job.compute_bytes >= job.activation_bytes:
         return size, size
     # Frozen weights are transposed when they are needed, trained ones keep their transposed copy.
-    one_copy = frozen or job.machine.accelerator.family in job.framework.one_copy_families
+    one_copy = job.training.method != "full" or job.machine.accelerator.family in job.framework.one_copy_families
     transposed = 1.0 if one_copy else 2.0
     low = job.compute_bytes * transposed
     if job.framework.low_precision_weights:
@@ -123,9 +118,8 @@ def _gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
         gradients = np.where(unsharded, whole, gradients)
     gradients = np.where(_accumulates_whole(job, layouts, held), held.trained * size, gradients)
     # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
-    away = layouts.offload == OFFLOAD.index("params")
-    if framework.live_parameters is not None:
-        away = away | (layouts.offload == OFFLOAD.index("optimizer"))
+    deepspeed = framework.live_parameters is not None
+    away = layouts.optimizer_offloaded if deepspeed else layouts.offload == OFFLOAD.index("params")
     return np.where(away & (layouts.zero_stage >= 2), 0.0, gradients + adapters)
 
 

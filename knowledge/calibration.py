@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from estimator.profile import Calibration, DeviceFactors, Framework, FrameworkFactors, OptimizerFacts
-from knowledge.data_files import document
+from knowledge.data_files import document, inherited, lineage
 
 
 @cache
@@ -31,18 +31,14 @@ def framework(name: str, version: str | None = None) -> Framework:
     rows = _profiles()["frameworks"]
     if name not in rows:
         raise PlanError("workload.framework", f"there is no profile of {name!r}", nearest(name, rows))
-    line = lineage(name)
-    merged: dict[str, Any] = dict(_profiles()["usual"])
-    for ancestor in reversed(line):
-        merged |= {key: value for key, value in rows[ancestor].items() if key not in ("before", "commits")}
+    values = inherited(_profiles(), "usual") | inherited(rows, name, own=("before", "commits"))
     versions = _versions(version or "", rows[name].get("commits", {}))
     for change in rows[name].get("before", ()):
         what = next(key for key in _DATED if key in change)
         if what in versions and versions[what] < _numbers(change[what]):
-            merged |= {key: value for key, value in change.items() if key != what}
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
-    values |= {"name": name, "kin": line[1] if len(line) > 1 else name}
-    return Framework(**values)
+            values |= {key: value for key, value in change.items() if key != what}
+    kin = rows[name].get("kin", name)
+    return Framework(**values | {"name": name, "kin": kin})
 
 
 # What a change of `before` can be dated by: the framework itself, or a library that it runs on.
@@ -64,13 +60,9 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
-def lineage(name: str) -> list[str]:
+def framework_lineage(name: str) -> list[str]:
     """The framework, its kin, the kin of that, and so on."""
-    rows = _profiles()["frameworks"]
-    line = [name]
-    while kin := rows[line[-1]].get("kin"):
-        line.append(kin)
-    return line
+    return lineage(_profiles()["frameworks"], name)
 
 
 _BLANK: dict[str, Any] = {
@@ -103,7 +95,7 @@ def calibration(family: str, framework_name: str) -> Calibration:
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
     device = devices.get(family, devices["default"])
-    line = lineage(framework_name) if framework_name else []
+    line = framework_lineage(framework_name) if framework_name else []
     timed = next((frameworks[kin] for kin in line if kin in frameworks and frameworks[kin]["runs"]), None)
     weighed = next((frameworks[kin] for kin in line if kin in frameworks and _knows_memory(frameworks[kin])), None)
     factors = dict(timed or frameworks["default"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +23,19 @@ def document(name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with (FOLDER / name).open(encoding="utf-8") as file:
         return yaml.load(file, Loader=loader)
+
+
+def lineage(entries: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
+    """An entry, the one that it names as its `kin`, the kin of that, and so on."""
+    line = [name]
+    while kin := entries[line[-1]].get("kin"):
+        line.append(kin)
+    return line
+
+
+def inherited(entries: Mapping[str, Mapping[str, Any]], name: str, own: Container[str] = ()) -> dict[str, Any]:
+    """What an entry says, and its kin where it says nothing, lists as tuples; keys in `own` are not handed on."""
+    merged: dict[str, Any] = {}
+    for ancestor in reversed(lineage(entries, name)):
+        merged |= {key: value for key, value in entries[ancestor].items() if key != "kin" and key not in own}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}

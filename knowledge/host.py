@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from estimator.node import HostFacts
-from knowledge.data_files import document
+from knowledge.data_files import document, inherited
 from knowledge.prices import prices
 
 
@@ -32,13 +32,8 @@ def host_facts(framework: str) -> HostFacts:
     rows: dict[str, dict[str, Any]] = data["frameworks"]
     if framework not in rows:
         raise PlanError("workload.framework", f"there is no profile of {framework!r}", nearest(framework, rows))
-    row = rows[framework]
-    while kin := row.get("kin"):
-        inherited = rows[kin]
-        row = {"kin": None} | inherited | {key: value for key, value in row.items() if key != "kin"}
     shared = {name: fact["value"] for name, fact in data["common"].items()}
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key != "kin"}
-    return HostFacts(name=framework, **values, **shared)
+    return HostFacts(name=framework, **inherited(rows, framework), **shared)
 
 
 def host_capacity(accelerator: str, per_node: int) -> HostCapacity | None:

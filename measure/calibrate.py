@@ -3,7 +3,6 @@ core)."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ import knowledge
 from knowledge.data_files import document
 from measure import memory_fit
 from measure.cases import memory_cases, training_cases
-from measure.fit import Miss, Run, Values, fit, residual, runs, spread_of
+from measure.fit import Miss, Run, Values, blended, fit, residual, runs, spread_of
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
@@ -81,12 +80,10 @@ def _bounds(spread: memory_fit.Spread) -> dict[str, float | int]:
 
 def _spread(own: list[Miss], everything: list[Miss], least: float) -> float:
     """The 80 % half width of a framework's own errors, moved towards everybody's where it has few."""
-    pooled = math.log1p(spread_of(everything))
+    pooled = spread_of(everything)
     if not own:
-        return _rounded(math.expm1(pooled))
-    trust = min(1.0, len(own) / _FEW_RUNS)
-    mixed = trust * math.log1p(spread_of(own)) + (1.0 - trust) * pooled
-    return _rounded(max(least, math.expm1(mixed)))
+        return _rounded(pooled)
+    return _rounded(max(least, blended(spread_of(own), pooled, min(1.0, len(own) / _FEW_RUNS))))
 
 
 def _rounded(value: float) -> float:

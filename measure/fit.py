@@ -199,13 +199,21 @@ class Miss:
     source: str
 
 
-def spread_of(misses: Iterable[Miss], share: float = 0.8) -> float:
-    """Half width, as a factor less one, of the interval that holds `share` of the misses; every source counts alike."""
+def spread_of(misses: Iterable[Miss], share: float = 0.8, power: float = 0.0) -> float:
+    """Half width, as a factor less one, of the interval that holds `share` of the misses.
+
+    A source counts by its rows to the `power`: every source alike, or by the root of its rows (0.5).
+    """
     ordered = sorted(misses, key=lambda miss: abs(miss.error))
     rows = Counter(miss.source for miss in ordered)
-    held, wanted = 0.0, share * len(rows)
+    held, wanted = 0.0, share * sum(count**power for count in rows.values())
     for miss in ordered:
-        held += 1.0 / rows[miss.source]
+        held += rows[miss.source] ** (power - 1.0)
         if held >= wanted - 1e-9:
             return math.expm1(abs(miss.error))
     raise ValueError("there is nothing to take a spread of")
+
+
+def blended(own: float, pooled: float, trust: float) -> float:
+    """A spread between two, nearer to its own the more that is trusted."""
+    return math.expm1(trust * math.log1p(own) + (1.0 - trust) * math.log1p(pooled))

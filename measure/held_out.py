@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Literal
 
-from measure.cases import Case
-from measure.memory_fit import Peak, countable, fit, interval, peaks, spreads
+from measure.memory_fit import Peak, countable, fit, interval, spreads
 from measure.scores import Prediction
 
 HoldOut = Literal["rows", "source"]
@@ -15,13 +14,13 @@ _FOLDS = 10
 
 
 def predictions(
-    cases: Sequence[Case], ran: Sequence[Case], hold_out: HoldOut
+    sample: Sequence[Peak], ran: Sequence[Peak], hold_out: HoldOut
 ) -> tuple[dict[str, Prediction], dict[str, Prediction]]:
-    """By case id, the estimates of the peaks of `cases`, and of the runs `ran` that ran unmeasured.
+    """By case id, the estimates of the peaks of `sample`, and of the runs `ran` that ran unmeasured.
 
     Each is estimated with factors and spreads fitted without its fold ('rows') or without its source.
     """
-    parts = peaks(cases), peaks(ran)
+    parts = sample, ran
     found: tuple[dict[str, Prediction], dict[str, Prediction]] = ({}, {})
     keys = [_keys(part, hold_out) for part in parts]
     for name in sorted({*keys[0], *keys[1]}, key=str):

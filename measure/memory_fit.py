@@ -17,9 +17,9 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.job import UNMEASURED_MEMORY
-from knowledge.calibration import lineage
+from knowledge.calibration import framework_lineage
 from measure.cases import Case
-from measure.fit import Miss
+from measure.fit import Miss, blended, spread_of
 from measure.scores import Estimate, estimated
 
 # Factor: (middle of its prior, how far the prior lets its logarithm go).
@@ -37,6 +37,8 @@ _NOISE = 0.05
 # Runs of one framework that must have run before they bound its interval, and the part of them that may contradict.
 _FEWEST_WITNESSES = 20
 _CONTRADICTING = 0.01
+# A source counts by the root of its rows.
+_SOURCE_POWER = 0.5
 _LEAST_SPREAD = 0.04
 _LEAST_ABOVE = 0.02
 # A framework with fewer rows or sources than this also answers for the spread over all frameworks.
@@ -115,7 +117,7 @@ def _peak(case: Case, found: Estimate) -> Peak:
     unmeasured = sum(not text.startswith("framework ") for text in job.unmeasured_memory)
     return Peak(
         case=case,
-        frameworks=tuple(lineage(job.framework.name)),
+        frameworks=tuple(framework_lineage(job.framework.name)),
         observed_bytes=case.observed["peak_bytes"],
         fixed_bytes=found.peak_bytes(kind) - fitted,
         slopes=slopes,
@@ -178,7 +180,7 @@ def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> di
     for peak in ran:
         rooms[peak.framework].append(peak.usable_bytes / peak.needed(factors) - 1.0)
     everything = [miss for part in misses.values() for miss in part]
-    pooled = max(_LEAST_SPREAD, spread_of(everything))
+    pooled = max(_LEAST_SPREAD, spread_of(everything, power=_SOURCE_POWER))
     found = {"default": Spread(pooled, pooled, 0, 0)}
     for name in sorted({*misses, *rooms}):
         own, room = misses.get(name, []), rooms.get(name, [])
@@ -198,25 +200,12 @@ def interval(peak: Peak, factors: Factors, found: Mapping[str, Spread]) -> tuple
     return value / (1.0 + below), value * (1.0 + above), peak.needed(factors) * (1.0 + above) <= peak.usable_bytes
 
 
-def spread_of(misses: Iterable[Miss], share: float = 0.8) -> float:
-    """Half width, as a factor less one, that holds `share` of the misses; a source counts by the root of its rows."""
-    ordered = sorted(misses, key=lambda miss: abs(miss.error))
-    rows = Counter(miss.source for miss in ordered)
-    wanted, held = share * sum(math.sqrt(count) for count in rows.values()), 0.0
-    for miss in ordered:
-        held += 1.0 / math.sqrt(rows[miss.source])
-        if held >= wanted - 1e-9:
-            return math.expm1(abs(miss.error))
-    raise ValueError("there is nothing to take a spread of")
-
-
 def _half_width(own: list[Miss], pooled: float) -> float:
     if not own:
         return pooled
     sources = len({miss.source for miss in own})
     trust = min(1.0, len(own) / _FEW_ROWS) * min(1.0, sources / _FEW_SOURCES)
-    mixed = trust * math.log1p(spread_of(own)) + (1.0 - trust) * math.log1p(pooled)
-    return max(_LEAST_SPREAD, math.expm1(mixed))
+    return max(_LEAST_SPREAD, blended(spread_of(own, power=_SOURCE_POWER), pooled, trust))
 
 
 def _bound(room: list[float]) -> float:

@@ -8,13 +8,13 @@ import numpy as np
 
 from estimator.checkpoints import checkpoint_size, device_bytes_at_save
 from estimator.host import PHASES, host_memory
-from estimator.job import Job
+from estimator.job import GIB, Job
 from estimator.layouts import Layouts
 from estimator.memory import Memory
+from estimator.node import whole_model
 from knowledge.host import host_capacity, host_facts
 from tools.results import HostMemoryEstimate, SaveEstimate
 
-_GIB = 2.0**30
 _WHEN = {"loading": "loading the weights", "steady": "training", "saving": "saving a checkpoint"}
 # What makes the largest part of a node's host memory smaller, by its name (estimator.host, HostMemory.components).
 _WAYS_OUT = {
@@ -41,11 +41,12 @@ class Around:
     warnings: tuple[str, ...]
 
 
-def around(job: Job, layouts: Layouts, memory: Memory, index: int) -> Around:
-    """Of candidate `index` of `layouts`, whose device memory is `memory`."""
+def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> Around:
+    """Of candidate `index` of `layouts`, whose device memory is `memory`; `trains` says whether that fits."""
     one = layouts.take(np.array([index]))
     facts = host_facts(job.framework.name)
-    needed = host_memory(job, one, facts)
+    whole = whole_model(job)
+    needed = host_memory(job, one, facts, whole=whole)
     phases = {phase: float(needed.total(phase)[0]) for phase in PHASES}
     worst = needed.peak_phase[0]
     capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
@@ -61,14 +62,13 @@ def around(job: Job, layouts: Layouts, memory: Memory, index: int) -> Around:
         page_cache_bytes=float(needed.page_cache[0]),
     )
     at_save = float(device_bytes_at_save(replace(memory, standing=memory.standing[[index]]), needed.device_at_save)[0])
-    size = checkpoint_size(job, facts, int(one.zero_stage[0]))
+    size = checkpoint_size(job, facts, int(one.zero_stage[0]), whole)
     save = SaveEstimate(
         device_bytes=at_save,
         fits=at_save * (1.0 + job.memory_above) <= job.usable_bytes,
         checkpoint_bytes=size.weights,
         resumable_bytes=size.resumable,
     )
-    trains = float(memory.total[index]) * (1.0 + job.memory_above) <= job.usable_bytes
     gathered = float(needed.device_at_save[0])
     found = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
     return Around(host, save, tuple(found))
@@ -102,4 +102,4 @@ def _save_warnings(job: Job, save: SaveEstimate, gathered_bytes: float) -> list[
 
 
 def _gib(size_bytes: float) -> str:
-    return f"{size_bytes / _GIB:,.1f} GiB"
+    return f"{size_bytes / GIB:,.1f} GiB"

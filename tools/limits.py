@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from estimator.errors import PlanError, nearest
+from estimator.job import GIB
 from estimator.plan import Plan
 from estimator.search import divisors
 from knowledge.jobs import job as look_up
@@ -35,7 +36,6 @@ _OPEN_TOKENS = 2**19
 # Whole nodes between two powers of two are all tried up to this many; of more, the nearest below the fewest found.
 _SCANNED_NODES = 32
 _SHOWN_PROBES = 24
-_GIB = 2**30
 
 
 class LimitRequest(PlanRequest):
@@ -297,14 +297,14 @@ def _decides(goal: Goal, beyond: Tried) -> tuple[str, str]:
     part, size = memory.decided_by, memory.components[memory.decided_by]
     stage = f" on pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""
     layouts = beyond.found.estimates.layouts
-    high, have = memory.high_bytes / _GIB, memory.capacity_bytes / _GIB
+    high, have = memory.high_bytes / GIB, memory.capacity_bytes / GIB
     # Just beyond the limit both figures would look the same with one digit.
     digits = 1 if high - have > 0.1 else 3
     why = (
         f"with {name} even the layout that needs least memory ({beyond.found.job.framework.name}, "
         f"{layouts.summary(beyond.found.index)}) takes up to {high:.{digits}f} GiB per device of "
         f"{have:.{digits}f} GiB usable; the largest part{stage} is {part.replace('_', ' ')}, "
-        f"{size / _GIB:.1f} GiB"
+        f"{size / GIB:.1f} GiB"
     )
     return part, why
 

@@ -68,7 +68,7 @@ class Planned:
     @cached_property
     def around(self) -> Around:
         """Host memory and saving, of the chosen layout alone."""
-        return around(self.job, self.estimates.layouts, self.estimates.memory, self.index)
+        return around(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
 
     @property
     def assumptions(self) -> list[Assumption]:

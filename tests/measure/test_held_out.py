@@ -20,7 +20,7 @@ def some() -> tuple[list[Case], list[Case]]:
 @pytest.mark.parametrize("hold_out", ["rows", "source"])
 def test_every_run_has_one_estimate_with_an_interval(hold_out: HoldOut):
     cases, ran = some()
-    found, of_ran = predictions(cases, ran, hold_out)
+    found, of_ran = predictions(peaks(cases), peaks(ran), hold_out)
     assert set(found) == {case.id for case in cases}
     assert set(of_ran) == {case.id for case in ran}
     assert all(0 < one.low < one.value < one.high for one in [*found.values(), *of_ran.values()])
@@ -28,7 +28,7 @@ def test_every_run_has_one_estimate_with_an_interval(hold_out: HoldOut):
 
 def test_a_source_is_estimated_as_if_it_were_not_there():
     cases, ran = some()
-    found, _ = predictions(cases, ran, "source")
+    found, _ = predictions(peaks(cases), peaks(ran), "source")
     rest = [peak for peak in peaks(cases) if peak.case.source != SOURCES[1] and countable(peak.case)]
     factors = fit(rest)
     spread = spreads(rest, factors, peaks(case for case in ran if case.source != SOURCES[1]))
@@ -40,6 +40,6 @@ def test_a_source_is_estimated_as_if_it_were_not_there():
 
 def test_leaving_a_source_out_changes_its_estimates():
     cases, ran = some()
-    rows, source = (predictions(cases, ran, hold_out)[0] for hold_out in ("rows", "source"))
+    rows, source = (predictions(peaks(cases), peaks(ran), hold_out)[0] for hold_out in ("rows", "source"))
     titan = [case.id for case in cases if case.source == SOURCES[1]]
     assert any(rows[name].high != source[name].high for name in titan)
