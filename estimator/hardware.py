@@ -66,7 +66,9 @@ class Machine:
 
     @property
     def fast_domain(self) -> int:
-        """Devices that reach each other without the network between nodes."""
+        """Devices that reach each other without the network between nodes: a node, or more where links leave it."""
+        if self.accelerator.scaleup_domain <= self.accelerator.per_node:
+            return self.per_node
         return max(self.per_node, min(self.accelerator.scaleup_domain, self.count))
 
 

@@ -1,13 +1,18 @@
-"""Networks between nodes from names like ib-ndr-400x8: <kind>-[generation-]<Gb/s of a port>x<ports of a node>."""
+"""Networks between nodes from names like ib-ndr-400x8: <kind>-[generation-]<Gb/s of a port>x<ports of a node>; and what
+collectives reach on a machine's links, as fitted."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.hardware import Network
+from estimator.hardware import Accelerator, Machine, Network
+from estimator.network import NetworkFactors
+from estimator.plan import Overrides
 from knowledge.data_files import document
 
 PLACE = "cluster.interconnect"
@@ -35,8 +40,56 @@ def network(name: str, typical: str) -> tuple[Network, str | None]:
     if not 0 < gbps <= _MOST_GBPS or not 1 <= ports <= _MOST_PORTS:
         raise PlanError(PLACE, f"{name!r} has an impossible port speed or number of ports", EXAMPLES)
     label = "-".join(part for part in (kind, generation, f"{gbps:g}x{ports}") if part)
-    found = Network(label, gbps / 8 * 1e9 * ports, facts["latency_s"], facts["source"])
+    fitted = _fitted()["latency_s"]
+    latency = fitted.get(f"{kind}-{generation}", fitted.get(kind, facts["latency_s"]))
+    found = Network(label, gbps / 8 * 1e9 * ports, latency, facts["source"])
     return found, f"{name!r} read as {label}: {said}" if said else None
+
+
+def with_given_links(machine: Machine, given: Overrides) -> Machine:
+    """The machine with the bandwidths and the latency that a user gives, as a data sheet prints them: what collectives
+    reach of them is still estimated."""
+    accelerator, joined = machine.accelerator, machine.network
+    if given.scaleup_gb_per_s is not None:
+        total = given.scaleup_gb_per_s * 1e9
+        share = accelerator.peer_bandwidth / accelerator.scaleup_bandwidth if accelerator.scaleup_bandwidth else 1.0
+        accelerator = replace(accelerator, scaleup_bandwidth=total, peer_bandwidth=total * share)
+    if given.network_gb_per_s is not None:
+        joined = replace(joined, bandwidth_per_node=given.network_gb_per_s * 1e9)
+    if given.network_latency_us is not None:
+        joined = replace(joined, latency_s=given.network_latency_us * 1e-6)
+    return replace(machine, accelerator=accelerator, network=joined)
+
+
+def network_factors(accelerator: Accelerator | None) -> NetworkFactors:
+    """What collectives reach on an accelerator's links; the middle of the measured kinds stands in for others, and for
+    no accelerator."""
+    return factors_of(accelerator, _fitted())
+
+
+def factors_of(accelerator: Accelerator | None, fitted: Mapping[str, Any]) -> NetworkFactors:
+    """As `network_factors`, from given contents of the factors' file."""
+    measured_as, adds = link_kind(accelerator) if accelerator else ("default", False)
+    rows = fitted["scaleup"]
+    numbers = rows["default"] | rows.get(measured_as, {}) | fitted["scaleout"]
+    return NetworkFactors(adds_in_switch=adds, **{name: numbers[name] for name in FACTORS})
+
+
+def timings_behind(kind: str) -> tuple[int, int]:
+    """How many timings of collectives the factors of a kind of link rest on, and those between nodes."""
+    fitted = _fitted()
+    return fitted["scaleup"].get(kind, {}).get("rows", 0), fitted["scaleout"]["rows"]
+
+
+FACTORS = tuple(field.name for field in fields(NetworkFactors) if field.name != "adds_in_switch")
+
+
+def link_kind(accelerator: Accelerator) -> tuple[str, bool]:
+    """(the kind of link whose timings stand for those of `accelerator`, whether its switches add)."""
+    for row in _facts()["links"]:
+        if accelerator.scaleup_link.startswith(row["starts"]):
+            return row["as"], row["adds_in_switch"] and accelerator.topology == "switch"
+    return "default", False
 
 
 def _read(text: str, name: str) -> tuple[str, str, list[str]]:
@@ -94,6 +147,15 @@ def _short(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
-@cache
 def _kinds() -> dict[str, Any]:
-    return document("networks.yaml")["kinds"]
+    return _facts()["kinds"]
+
+
+@cache
+def _facts() -> dict[str, Any]:
+    return document("networks.yaml")
+
+
+@cache
+def _fitted() -> dict[str, Any]:
+    return document("../network_factors.yaml")

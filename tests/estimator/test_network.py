@@ -39,7 +39,6 @@ def test_no_collective_is_faster_than_its_links(topology: Topology, size: int, s
     job = JOBS[topology]
     members = make_group(job, size, stride)
     accelerator = job.machine.accelerator
-    assert 0 < members.bandwidth[0] <= accelerator.scaleup_bandwidth * (1 + 1e-12)
     moved = payload * (size - 1) / size
     for seconds in (all_gather(members, np.array([payload])), all_to_all(members, np.array([payload]))):
         assert seconds[0] >= moved / accelerator.scaleup_bandwidth
@@ -67,9 +66,14 @@ def test_a_ring_moves_g_minus_one_over_g_and_an_all_reduce_twice_that(
     topology: Topology, size: int, stride: int, payload: float
 ) -> None:
     members = make_group(JOBS[topology], size, stride)
-    once = all_gather(members, np.array([payload]))[0]
-    assert once == pytest.approx(payload * (size - 1) / size / members.bandwidth[0] + members.latency_s[0])
-    assert all_reduce(members, np.array([payload]))[0] == pytest.approx(2 * once)
+    # Besides the own share's copy.
+    shares = size - 1 + members.factors.own
+    once, twice = members.gather, members.ring
+    assert once.s_per_byte[0] == pytest.approx(shares / size * members.ring_s[0])
+    assert twice.s_per_byte[0] == pytest.approx((shares + size - 1) / size * members.ring_s[0])
+    assert all_gather(members, np.array([payload]))[0] == once.seconds(np.array([payload]))[0]
+    assert once.seconds(np.array([payload]))[0] >= payload * once.s_per_byte[0] + once.latency_s[0]
+    assert all_reduce(members, np.array([payload]))[0] <= twice.seconds(np.array([payload]))[0]
 
 
 @given(st.sampled_from(TOPOLOGIES), SIZES, STRIDES, BYTES, st.floats(1.0, 100.0))
@@ -81,7 +85,8 @@ def test_more_bytes_never_take_less_time(
         assert collective(members, np.array([payload * times]))[0] >= collective(members, np.array([payload]))[0]
 
 
-@given(st.sampled_from(["switch", "torus", "pcie"]), STRIDES, st.floats(1e6, 1e12))
+# On a mesh and a torus a larger group has more links.
+@given(st.sampled_from(["switch", "pcie"]), STRIDES, st.floats(1e6, 1e12))
 def test_a_larger_group_never_gathers_the_same_bytes_faster(topology: Topology, stride: int, payload: float) -> None:
     times = [all_gather(make_group(JOBS[topology], size, stride), np.array([payload]))[0] for size in (2, 4, 8, 32)]
     assert times == sorted(times)

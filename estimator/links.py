@@ -1,0 +1,39 @@
+"""What collectives reach on one kind of link and network: fitted numbers, made by `knowledge` from its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NetworkFactors:
+    """What was fitted to timings of collectives on one kind of scale-up link and one kind of network.
+
+    Bandwidths are fractions of the catalogue's one-way bandwidth, in bus bandwidth of nccl-tests: `ring` for rings,
+    `switch` where switches add (NVLink SHARP; only where `adds_in_switch`; `switch_wide` of that over several nodes),
+    `spread` for all-to-all, `pair` for one message, `out` between nodes. `own` is what copying the own share costs, as
+    a part of moving it. A collective starts in `base_s`, sums in switches in `switch_s` (which holds what keeps a
+    library from choosing them, too), and takes `step_s` per step inside a domain. A chunk costs `chunk_s` inside, and
+    `out_chunk` latencies of the network outside.
+
+    Kernels of serving engines that read the peers' memory start in `direct_s` plus `direct_peer_s` per peer, reach
+    `direct` of the bandwidth, and wait `direct_sync_s` between two phases.
+    """
+
+    ring: float
+    switch: float
+    switch_wide: float
+    spread: float
+    pair: float
+    own: float
+    base_s: float
+    switch_s: float
+    step_s: float
+    chunk_s: float
+    out: float
+    out_chunk: float
+    direct: float
+    direct_s: float
+    direct_peer_s: float
+    direct_sync_s: float
+    adds_in_switch: bool
