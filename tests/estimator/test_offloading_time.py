@@ -1,0 +1,154 @@
+"""Time of states in host memory: published optimizer steps, counts by hand, and what hides what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from estimator_jobs import make_job, with_accelerator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.activations import boundary_bytes
+from estimator.job import Job
+from estimator.layouts import Layouts
+from estimator.offloading import host_step_seconds, link_rate, offloaded_seconds
+from estimator.search import candidates
+from estimator.shards import Held, held_parameters
+from estimator.stages import Floats, StageShape, stage_shape
+
+BASE: dict[str, Any] = {
+    "workload": {"framework": "deepspeed", "micro_batch": 2, "global_batch": 64},
+    "cluster": {"count": 8},
+    "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3, "recompute": "full", "offload": "optimizer"},
+}
+
+
+def offload_job(**changes: Any) -> Job:
+    return make_job(BASE | {name.replace("__", "."): value for name, value in changes.items()})
+
+
+def parts(job: Job) -> tuple[Layouts, StageShape, Held]:
+    layouts = candidates(job)
+    shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
+    return layouts, shape, held_parameters(job, layouts, shape)
+
+
+def updating(job: Job) -> float:
+    layouts, _, held = parts(job)
+    return float(host_step_seconds(job, layouts, held.sharded(1, held.trained_dense + held.adapters))[0])
+
+
+def exposed(job: Job, passing: float = 0.0) -> float:
+    layouts, shape, held = parts(job)
+    return float(offloaded_seconds(job, layouts, shape, held, np.array([passing]))[0])
+
+
+def without_overlap(job: Job, overlap: float | Floats = 1.0) -> Job:
+    framework = replace(job.calibration.framework, data_overlap=overlap)  # pyright: ignore[reportArgumentType]
+    return replace(job, calibration=replace(job.calibration, framework=framework))
+
+
+# Seconds of optimizer steps on the host: DeepSpeed issue 6834 (72B on four nodes of eight A100), Ren et al. 2021, table
+# 4 (10B and 1B on one host), DeepSpeed issue 6695 (1.2B). Hosts differ by ten times for the same work.
+PUBLISHED = [("Qwen/Qwen2-72B", 32, 10.0, 1.2), ("google/gemma-2-9b", 1, 2.57 * 9.24 / 10, 2.5),
+             ("meta-llama/Llama-3.2-1B", 1, 1.5 * 1.236 / 1.2, 2.5)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "devices", "measured_s", "times"), PUBLISHED)
+def test_a_step_on_the_host_takes_about_the_published_time(
+    model: str, devices: int, measured_s: float, times: float
+) -> None:
+    job = offload_job(
+        model=model, cluster={"accelerator": "a100-sxm-80gb", "count": devices}, workload__micro_batch=1,
+        workload__seq_len=1024, layout__dp=devices,
+    )  # fmt: skip
+    assert measured_s / times < updating(job) < measured_s * times
+
+
+def test_nothing_offloaded_costs_nothing() -> None:
+    job = offload_job(layout__offload="none")
+    assert updating(job) == 0.0
+    assert exposed(job) == 0.0
+
+
+def test_the_devices_of_a_node_share_its_memory() -> None:
+    one = offload_job(cluster__count=1, layout__dp=1)
+    assert updating(offload_job()) == pytest.approx(updating(one), rel=0.01)
+    two = offload_job(cluster__count=16, layout__dp=16)
+    assert updating(two) == pytest.approx(updating(one) / 2, rel=0.01)
+
+
+def test_adam_in_single_operators_takes_longer_on_the_host() -> None:
+    """DeepSpeed has one kernel for it, PyTorch's default has not (Ren et al. 2021, table 4: 5.7 times)."""
+    fsdp = offload_job(workload__framework="fsdp2", layout__offload="params")
+    assert 4.0 < updating(fsdp) / updating(offload_job(layout__offload="params")) < 7.0
+
+
+def test_a_slow_link_decides_what_comes_back_and_weights_on_the_host_do_not() -> None:
+    job = with_accelerator(offload_job(), host_bandwidth=1e8)
+    parameters = job.architecture.parameters / 8
+    assert updating(job) == pytest.approx(parameters * 2.0 / link_rate(job), rel=0.01)
+    assert updating(with_accelerator(offload_job(layout__offload="params"), host_bandwidth=1e8)) < updating(job)
+
+
+def test_gradients_cross_the_link_in_every_micro_batch_and_sums_come_back() -> None:
+    """Out m times; the other way the sums before all but the first."""
+    job = offload_job(layout__zero_stage=2, layout__recompute="none")
+    gradients = job.architecture.parameters / 8 * 2.0
+    assert exposed(job) == pytest.approx(4 * gradients / link_rate(job), rel=0.01)
+    once = offload_job(workload__micro_batch=8)
+    assert exposed(once) == pytest.approx(gradients / link_rate(once), rel=0.01)
+
+
+def test_offloaded_weights_come_in_forward_and_backward() -> None:
+    job = offload_job(layout__offload="params", workload__micro_batch=8)
+    assert exposed(job) == pytest.approx(2 * job.architecture.parameters / 8 * 2.0 / link_rate(job), rel=0.01)
+
+
+def test_offloaded_activations_go_and_come_once() -> None:
+    job = offload_job(layout__offload="activations")
+    layouts, *_ = parts(job)
+    kept = job.architecture.layers * float(boundary_bytes(job, layouts)[0])
+    assert exposed(job) == pytest.approx(2 * 4 * kept / link_rate(job), rel=1e-6)
+
+
+@pytest.mark.parametrize("offload", ["optimizer", "params", "activations"])
+def test_compute_hides_copies(offload: str) -> None:
+    job = without_overlap(offload_job(layout__offload=offload))
+    assert exposed(job) > 0.0
+    assert exposed(job, 300.0) == 0.0
+    assert exposed(without_overlap(job, 0.0), 300.0) == exposed(job)
+
+
+@given(st.sampled_from(["optimizer", "params", "activations"]), st.floats(0.0, 20.0), st.floats(1.0, 3.0))
+def test_more_compute_exposes_less_and_never_shortens_a_step(offload: str, passing: float, times: float) -> None:
+    job = JOBS[offload]
+    some, more = exposed(job, passing), exposed(job, passing * times)
+    assert more <= some <= exposed(job)
+    micro_batches = 4
+    assert micro_batches * passing + some <= (micro_batches * passing * times + more) * (1 + 1e-12)
+
+
+JOBS = {name: offload_job(layout__offload=name) for name in ("optimizer", "params", "activations")}
+
+
+def test_many_candidates_are_as_each_alone_and_factors_may_be_arrays() -> None:
+    job = offload_job(layout__offload=None, layout__zero_stage=None, layout__recompute=None, workload__micro_batch=None)
+    some = candidates(job)
+    layouts = some.joined(replace(some, offload=some.offload + 1)).joined(replace(some, offload=some.offload + 3))
+    shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
+    held = held_parameters(job, layouts, shape)
+    passing = np.linspace(0.0, 2.0, len(layouts))
+    together = offloaded_seconds(job, layouts, shape, held, passing)
+    steps = host_step_seconds(job, layouts, held.trained)
+    for index in range(0, len(layouts), max(1, len(layouts) // 12)):
+        one = layouts.take(np.array([index]))
+        alone = stage_shape(job.architecture, one, np.zeros_like(one.pp))
+        kept, time = held_parameters(job, one, alone), passing[index : index + 1]
+        assert offloaded_seconds(job, one, alone, kept, time)[0] == together[index]
+        assert host_step_seconds(job, one, kept.trained)[0] == steps[index]
+    fitted = without_overlap(job, np.linspace(0.1, 1.0, len(layouts)))
+    assert offloaded_seconds(fitted, layouts, shape, held, passing).shape == (len(layouts),)
