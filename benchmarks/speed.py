@@ -24,7 +24,8 @@ import numpy as np
 
 from estimator.job import Job
 from estimator.plan import Plan
-from estimator.search import candidates, objective_order
+from estimator.search import candidates, objective_order, search, search_whole
+from estimator.space import WHOLE, enumerated
 from estimator.training import estimate
 from knowledge.jobs import job as look_up
 from tools import call
@@ -33,6 +34,12 @@ ONE = {
     "model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed",
     "zero_stage": 3, "micro_batch": 1, "recompute": "none", "offload": "none",
 }  # fmt: skip
+NAMED = {
+    "workload": {"framework": "megatron-lm", "micro_batch": 1, "global_batch": 64},
+    "cluster": {"accelerator": "h100-sxm", "count": 16},
+    "layout": {"tp": 2, "pp": 2, "cp": 1, "dp": 4, "vpp": 1, "zero_stage": 1, "recompute": "none", "offload": "none"},
+}  # fmt: skip
+BEST = {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 64, "framework": "megatron-lm"}
 SEARCHES: dict[str, dict[str, Any]] = {
     "Llama-3.1-405B on 16384 H100": {
         "model": "meta-llama/Llama-3.1-405B",
@@ -73,28 +80,38 @@ def peak_rss_mib() -> float:
 def answers() -> dict[str, float]:
     """Seconds of single answers: in this process once it is warm, and as commands."""
     call("estimate_training", ONE)
+    named = look_up(Plan.parse({"model": ONE["model"], **NAMED}))
     return {
+        "candidates of a layout named whole": best_s(lambda: candidates(named), 200),
+        "estimate of a layout named whole": best_s(lambda: estimate(named, candidates(named)), 50),
         "estimate_training, warm": best_s(lambda: call("estimate_training", ONE), 20),
         "check_fit, warm": best_s(lambda: call("check_fit", ONE), 5),
+        "best_parallelism, warm": best_s(lambda: call("best_parallelism", BEST), 3),
         "shardwise --help": command_s("--help"),
         "shardwise call estimate_training": command_s("call", "estimate_training", json.dumps(ONE), runs=3),
     }
 
 
 def search_rows() -> list[dict[str, Any]]:
-    """One row a search: enumeration, estimate and ordering apart, and layouts per second in all."""
+    """One row a search: of the usual settings with every candidate estimated, and of the whole space."""
     rows = []
     for name, plan in SEARCHES.items():
         job = look_up(Plan.parse(plan))
         layouts = candidates(job)
-        estimates = estimate(job, layouts)
-        parts = {
-            "enumerate_s": best_s(lambda job=job: candidates(job), 3),
-            "estimate_s": best_s(lambda job=job, layouts=layouts: estimate(job, layouts), 3),
-            "order_s": best_s(lambda estimates=estimates: objective_order(estimates), 3),
-        }
-        total = sum(parts.values())
-        rows.append({"search": name, "layouts": len(layouts), **parts, "layouts_per_s": len(layouts) / total})
+        found = search_whole(job)
+        rows.append(
+            {
+                "search": name,
+                "usual_layouts": len(layouts),
+                "usual_s": best_s(lambda job=job: search(job), 3),
+                "layouts": found.valid,
+                "estimated": len(found.estimates.layouts),
+                "feasible": int(found.estimates.fits.sum()),
+                "enumerate_s": best_s(lambda job=job: enumerated(job, WHOLE), 3),
+                "whole_s": best_s(lambda job=job: search_whole(job), 3),
+                "order_s": best_s(lambda found=found: objective_order(found.estimates), 3),
+            }
+        )
     return rows
 
 
@@ -138,10 +155,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     for name, seconds in single.items():
         print(f"{name:<36}{1000 * seconds:10.1f} ms")
-    print(f"\n{'search':<32}{'layouts':>9}{'enumerate':>12}{'estimate':>12}{'order':>12}{'layouts/s':>12}")
+    print(f"\n{'search':<29}{'usual':>8}{'time':>10}{'whole':>10}{'estimated':>11}{'enumerate':>11}{'in all':>10}")
     for row in searches:
-        parts = "".join(f"{1000 * row[key]:9.1f} ms" for key in ("enumerate_s", "estimate_s", "order_s"))
-        print(f"{row['search']:<32}{row['layouts']:>9,}{parts}{row['layouts_per_s']:>12,.0f}")
+        print(f"{row['search']:<29}{row['usual_layouts']:>8,}{1000 * row['usual_s']:>7.0f} ms", end="")
+        print(f"{row['layouts']:>10,}{row['estimated']:>11,}{1000 * row['enumerate_s']:>8.0f} ms", end="")
+        print(f"{1000 * row['whole_s']:>7.0f} ms")
     for name, rows in scaling.items():
         print(f"\n{name:<32}{'layouts':>9}{'seconds':>12}{'layouts/s':>12}{'peak MiB':>12}")
         for row in rows:

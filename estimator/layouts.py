@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,11 +11,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 RECOMPUTE = ("none", "selective", "full", "block")
 OFFLOAD = ("none", "optimizer", "params", "activations")
 SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe")
+
+# Candidates up to which a call takes longer than its arithmetic, so that one call on larger arrays is the faster way.
+FEW = 256
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,43 @@ class Layouts:
     def __len__(self) -> int:
         return len(self.tp)
 
-    @property
+    @cached_property
     def outside_split(self) -> Ints:
         """Into how many parts activations outside tensor-parallel regions are cut: tp with sequence parallelism."""
         return np.where(self.sequence_parallel > 0, self.tp, 1)
 
-    @property
+    @cached_property
     def optimizer_offloaded(self) -> np.ndarray:
         """Where optimizer states are in host memory, with the weights or without."""
-        return np.isin(self.offload, (OFFLOAD.index("optimizer"), OFFLOAD.index("params")))
+        return (self.offload == OFFLOAD.index("optimizer")) | (self.offload == OFFLOAD.index("params"))
 
-    @property
+    @cached_property
     def weights_offloaded(self) -> np.ndarray:
         """Where weights are in host memory, which only sharded ones can be."""
         return (self.offload == OFFLOAD.index("params")) & (self.zero_stage >= 3)
+
+    @cached_property
+    def recomputes(self) -> bool:
+        """Whether any candidate recomputes anything."""
+        return self.most("recompute") > 0
+
+    @cached_property
+    def _most(self) -> dict[str, int]:
+        return {}
+
+    def most(self, name: str) -> int:
+        """The largest value of a field, at least 0: what no candidate has need not be computed."""
+        if name not in self._most:
+            self._most[name] = int(getattr(self, name).max(initial=0))
+        return self._most[name]
+
+    def zeros(self) -> Floats:
+        """0.0 for every candidate: one array for all, not to be written to."""
+        return self.once("zeros", (), lambda: _constant(0.0, len(self)))
+
+    def ones(self) -> Floats:
+        """1.0 for every candidate: one array for all, not to be written to."""
+        return self.once("ones", (), lambda: _constant(1.0, len(self)))
 
     @cached_property
     def _made(self) -> dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]]:
@@ -71,18 +98,30 @@ class Layouts:
 
         Owners are told apart by identity and kept, so that no other object can get theirs.
         """
-        key = (name, *map(id, owners))
-        if key not in self._made:
-            self._made[key] = (owners, make())
-        return self._made[key][1]
+        made, key = self._made, (name, *map(id, owners))
+        if key not in made:
+            made[key] = (owners, make())
+        return made[key][1]
 
     def take(self, index: NDArray[Any]) -> Layouts:
-        """The candidates that `index` (integers or a mask) selects."""
-        return Layouts(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+        """The candidates that `index` (integers or a mask) selects; the only one is itself, with what it has `once`."""
+        if len(self) == 1 and len(index) == 1 and index.dtype != bool:
+            return self
+        return Layouts(*[getattr(self, name)[index] for name in _NAMES])
+
+    def pieces(self, size: int) -> Iterator[Layouts]:
+        """All candidates in order, at most `size` at a time; one empty piece where there are none."""
+        for start in range(0, max(1, len(self)), size):
+            part = slice(start, start + size)
+            yield Layouts(*[getattr(self, name)[part] for name in _NAMES])
+
+    def joined(self, more: Layouts) -> Layouts:
+        """These candidates with others behind them."""
+        return Layouts(*[np.concatenate((getattr(self, name), getattr(more, name))) for name in _NAMES])
 
     def row(self, index: int) -> dict[str, Any]:
         """Candidate `index` as the fields of a Plan's layout."""
-        value = {field.name: int(getattr(self, field.name)[index]) for field in fields(self)}
+        value = {name: int(getattr(self, name)[index]) for name in _NAMES}
         return {
             "tp": value["tp"],
             "sequence_parallel": bool(value["sequence_parallel"]),
@@ -110,8 +149,27 @@ class Layouts:
         parts.append("no recompute" if row["recompute"] == "none" else f"{row['recompute']} recompute")
         if row["offload"] != "none":
             parts.append(f"{row['offload']} offloaded")
+        if row["tp"] > 1 and not row["sequence_parallel"]:
+            parts.append("no sequence parallelism")
         parts.append(f"micro-batch {int(self.micro_batch[index])}")
         return ", ".join(parts)
+
+
+def either(mask: np.ndarray, taken: Callable[[], Floats], otherwise: Callable[[], Floats]) -> Floats:
+    """np.where of two results of shape (n,), where what no candidate takes is not computed."""
+    if mask.all():
+        return taken()
+    return np.where(mask, taken(), otherwise()) if mask.any() else otherwise()
+
+
+_NAMES = tuple(field.name for field in fields(Layouts))
+
+
+def _constant(value: float, count: int) -> Floats:
+    """`count` times `value`. It is shared, so that writing to it is an error."""
+    array = np.full(count, value)
+    array.flags.writeable = False
+    return array
 
 
 def recompute_code(name: str) -> tuple[int, int]:

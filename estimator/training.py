@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from estimator.job import Job
 from estimator.layouts import Layouts
-from estimator.memory import Memory, device_memory, stage_memory
+from estimator.memory import Memory, device_memory, stage_memory, taken
 from estimator.schedule import Step, step_time
 from estimator.stages import Floats, stage_shape
 
-# Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache.
+# Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache. Of larger batches only
+# totals are kept.
 _PIECE = 16_384
 Entries = TypeVar("Entries", Memory, Step)
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Everything estimated for n candidates; arrays of shape (n,), bytes per device, seconds per optimizer step."""
+    """What is estimated for n candidates; arrays of shape (n,), bytes per device, seconds per optimizer step.
+
+    Components are there for small batches; `of` gives the estimate of chosen candidates with all components in any
+    case. Times are NaN for candidates that do not fit where `estimate` was told to leave them out.
+    """
 
     job: Job
     layouts: Layouts
     memory: Memory
     fullest_stage: np.ndarray
     step: Step
+
+    def of(self, *index: int) -> Estimates:
+        """The estimates of these candidates alone, everything included."""
+        if len(self.layouts) == 1 and index == (0,):
+            return self
+        chosen = np.array(index, dtype=np.int64)
+        layouts = self.layouts.take(chosen)
+        if not (self.memory.components and self.step.components):
+            return estimate(self.job, layouts)
+        memory, step = taken(self.memory, chosen), taken(self.step, chosen)
+        return Estimates(self.job, layouts, memory, self.fullest_stage[chosen], step)
+
+    def joined(self, more: Estimates) -> Estimates:
+        """These estimates with those of other candidates of the job behind them."""
+        memory, step = _joined([self.memory, more.memory]), _joined([self.step, more.step])
+        stages = np.concatenate([self.fullest_stage, more.fullest_stage])
+        return Estimates(self.job, self.layouts.joined(more.layouts), memory, stages, step)
 
     @property
     def low_bytes(self) -> Floats:
@@ -40,7 +62,7 @@ class Estimates:
     @property
     def fits(self) -> np.ndarray:
         """The upper end of the interval is within what the device can allocate."""
-        return self.high_bytes <= self.job.usable_bytes
+        return _fits(self.job, self.memory)
 
     @property
     def low_s(self) -> Floats:
@@ -63,17 +85,63 @@ class Estimates:
         return self.step.hardware_flop / (self.step.seconds * self.job.peak_flops)
 
 
-def estimate(job: Job, layouts: Layouts) -> Estimates:
-    """Estimates of all candidates, made in pieces that stay in the processor's cache; each entry is independent."""
-    starts = range(0, max(1, len(layouts)), _PIECE)
-    pieces = [layouts.take(np.arange(start, min(start + _PIECE, len(layouts)))) for start in starts]
-    memories, stages = zip(*(device_memory(job, piece) for piece in pieces), strict=True)
-    steps = [step_time(job, piece) for piece in pieces]
+def estimate(job: Job, layouts: Layouts, *, misfit_times: bool = True) -> Estimates:
+    """Estimates of all candidates, made in pieces that stay in the processor's cache; each entry is independent.
+
+    Without `misfit_times` the time of candidates that do not fit is left out, which no order of candidates asks for.
+    """
+    if len(layouts) <= _PIECE and misfit_times:
+        return _whole(job, layouts)
+    memories, stages, steps = [], [], []
+    for piece in layouts.pieces(_PIECE):
+        memory, stage = device_memory(job, piece)
+        memories.append(_totals(memory))
+        stages.append(stage)
+        steps.append(_totals(step_time(job, piece)) if misfit_times else _step_of_fitting(job, piece, memory))
     return Estimates(job, layouts, _joined(memories), np.concatenate(stages), _joined(steps))
 
 
+def _whole(job: Job, layouts: Layouts) -> Estimates:
+    memory, stages = device_memory(job, layouts)
+    return Estimates(job, layouts, memory, stages, step_time(job, layouts))
+
+
+def high_bytes(job: Job, layouts: Layouts) -> Floats:
+    """The upper end of each candidate's memory, without its time."""
+    pieces = (device_memory(job, piece)[0] for piece in layouts.pieces(_PIECE))
+    return np.concatenate([memory.total for memory in pieces]) * (1.0 + job.memory_above)
+
+
+def step_seconds(job: Job, layouts: Layouts) -> Floats:
+    """Seconds of one step of every candidate, whether it fits or not."""
+    return np.concatenate([step_time(job, piece).seconds for piece in layouts.pieces(_PIECE)])
+
+
+def _fits(job: Job, memory: Memory) -> np.ndarray:
+    return memory.total * (1.0 + job.memory_above) <= job.usable_bytes
+
+
+def _totals(entries: Entries) -> Entries:
+    """Without the arrays of single components."""
+    return replace(entries, **{field.name: {} for field in fields(entries) if "dict" in str(field.type)})
+
+
+def _step_of_fitting(job: Job, layouts: Layouts, memory: Memory) -> Step:
+    """Totals of the step, NaN for candidates that do not fit."""
+    index = np.flatnonzero(_fits(job, memory))
+    some = step_time(job, layouts.take(index)) if len(index) else None
+
+    def spread(name: str) -> Floats:
+        values = np.full(len(layouts), np.nan)
+        if some is not None:
+            values[index] = getattr(some, name)
+        return values
+
+    return Step({}, spread("seconds"), spread("model_flop"), spread("hardware_flop"))
+
+
 def _joined(parts: Sequence[Entries]) -> Entries:
-    """Dataclasses of arrays (or mappings of arrays) of shape (n,), laid end to end."""
+    """Dataclasses of arrays of shape (n,) laid end to end; of mappings of arrays the names that all have."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -81,7 +149,8 @@ def _joined(parts: Sequence[Entries]) -> Entries:
     for field in fields(first):
         values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], dict):
-            joined[field.name] = {key: np.concatenate([value[key] for value in values]) for key in values[0]}
+            shared = [key for key in values[0] if all(key in value for value in values)]
+            joined[field.name] = {key: np.concatenate([value[key] for value in values]) for key in shared}
         else:
             joined[field.name] = np.concatenate(values)
     return type(first)(**joined)
@@ -89,38 +158,19 @@ def _joined(parts: Sequence[Entries]) -> Entries:
 
 def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:
     """Memory of every pipeline stage of a single candidate."""
-    rows = []
-    for index in range(int(layouts.pp[0])):
-        stage = np.array([index])
-        memory = stage_memory(job, layouts, stage)
-        rows.append(
-            {
-                "stage": index,
-                "layers": int(stage_shape(job.architecture, layouts, stage).layer_count[0]),
-                "per_device_bytes": float(memory.total[0]),
-                "components": {name: float(value[0]) for name, value in memory.components.items()},
-            }
-        )
-    return rows
-
-
-_BOTTLENECKS = {
-    "compute": ("forward", "backward", "recompute", "extra_models"),
-    "tensor-parallel communication": ("tensor_parallel",),
-    "context-parallel communication": ("context_parallel",),
-    "expert-parallel communication": ("expert_parallel",),
-    "data-parallel communication": ("data_parallel",),
-    "pipeline communication": ("pipeline",),
-    "pipeline bubble": ("bubble",),
-    "optimizer step": ("optimizer",),
-    "host": ("host",),
-}
-
-
-def bottleneck(step: Step, index: int) -> str:
-    """What most of the step's time goes to."""
-    shares = {name: sum(float(step.components[part][index]) for part in parts) for name, parts in _BOTTLENECKS.items()}
-    return max(shares, key=lambda name: shares[name])
+    stages = np.arange(int(layouts.pp[0]))
+    each = layouts.take(np.zeros_like(stages))
+    memory = stage_memory(job, each, stages)
+    counts = stage_shape(job.architecture, each, stages).layer_count
+    return [
+        {
+            "stage": stage,
+            "layers": int(counts[stage]),
+            "per_device_bytes": float(memory.total[stage]),
+            "components": {name: float(value[stage]) for name, value in memory.components.items()},
+        }
+        for stage in stages.tolist()
+    ]
 
 
 def _stand_in(job: Job) -> str:
@@ -145,7 +195,10 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         missing = ", ".join(job.unmeasured_memory)
         found.append(f"no measured memory of {missing} is behind this: its interval is wider")
     if training.stage in ("ppo", "grpo"):
-        found.append("the time of generating samples is not in this estimate")
+        if training.rollout == "separate":
+            found.append("generating samples on other devices is not in this estimate")
+        else:
+            found.append(f"samples are taken as {training.response_len} tokens each: a step waits for the longest")
     domain = job.machine.fast_domain
     if layouts.tp[index] > domain:
         found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")

@@ -1,0 +1,29 @@
+"""The speed benchmark runs, and its searches stay within what it is there to show."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.speed import SEARCHES, SIZES, scaling_rows
+from estimator.plan import Plan
+from estimator.search import search_whole
+from knowledge.jobs import job as look_up
+
+
+def test_whole_spaces_of_large_clusters_are_searched_in_about_a_second() -> None:
+    """Processor time, as other processes may hold this one up; three times what a plain core needs."""
+    for plan in SEARCHES.values():
+        job = look_up(Plan.parse(plan))
+        started = time.process_time()
+        found = search_whole(job)
+        assert time.process_time() - started < 3.0
+        assert found.valid > 10_000
+        assert found.estimates.fits.any()
+
+
+def test_batches_take_time_in_proportion_and_little_memory() -> None:
+    job = look_up(Plan.parse(SEARCHES["DeepSeek-V3 on 2048 H100"]))
+    rows = scaling_rows(job, SIZES[:2])
+    assert [row["layouts"] for row in rows] == list(SIZES[:2])
+    assert rows[1]["seconds"] < 30 * rows[0]["seconds"]
+    assert rows[1]["peak_rss_mib"] < 1024
