@@ -178,10 +178,14 @@ def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Fl
 def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
     """What of `everything` one block keeps until its backward pass under each candidate's recompute mode (block:N
     apart)."""
-    selective = np.minimum(everything, _kept_by_selective(job, block, layouts, everything))
     mode = layouts.recompute
-    kept = np.where(mode == RECOMPUTE.index("full"), boundary_bytes(job, layouts), everything)
-    return np.where(mode == RECOMPUTE.index("selective"), selective, kept)
+    kept = everything
+    if layouts.most("recompute") >= RECOMPUTE.index("full"):
+        kept = np.where(mode == RECOMPUTE.index("full"), boundary_bytes(job, layouts), kept)
+    selective = mode == RECOMPUTE.index("selective")
+    if not selective.any():
+        return kept
+    return np.where(selective, np.minimum(everything, _kept_by_selective(job, block, layouts, everything)), kept)
 
 
 def boundary_bytes(job: Job, layouts: Layouts) -> Floats:

@@ -83,7 +83,7 @@ def leaked_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     leaks = job.quantised and job.training.lora.quantisation != "gptq"
     copies = job.framework.quantised_inputs if leaks else 0.0
     if not copies:
-        return np.zeros(len(layouts))
+        return layouts.zeros()
     total, seen = 0.0, set[tuple[str, int]]()
     for matrix in block.matrices:
         together = job.architecture.parallel_block and matrix.split == "column"
@@ -112,7 +112,9 @@ def matrix_working_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     backward pass, by way of 32-bit shifts (auto-gptq, qlinear_cuda_old). DoRA's norm needs BA, its sum with the weight,
     and an identity (peft, dora.py, forward).
     """
-    largest, every = np.zeros(len(layouts)), np.zeros(len(layouts))
+    if not (job.quantised or job.training.method == "dora"):
+        return layouts.zeros()
+    largest, every = layouts.zeros(), layouts.zeros()
     gptq = job.quantised and job.training.lora.quantisation == "gptq"
     for matrix in block.matrices:
         routed = matrix.copies if matrix.role == "expert" else 1

@@ -160,6 +160,11 @@ class Architecture:
         return any(block.experts for block in self.blocks)
 
     @cached_property
+    def scans(self) -> bool:
+        """Whether any block carries a recurrent state along the sequence."""
+        return any(block.ssm_inner for block in self.blocks)
+
+    @cached_property
     def heads(self) -> int:
         """Query heads of the attention layers (the most any layer has); 0 for attention-free models."""
         return max((block.heads for block in self.blocks), default=0)

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from estimator.architecture import Architecture
+from estimator.errors import PlanError
 from estimator.hardware import Accelerator
-from estimator.job import Assumption
+from estimator.job import Assumption, Job
 from estimator.plan import Plan
 from estimator.profile import Framework
 
@@ -44,6 +45,12 @@ def fill(
     if seq_len is None:
         seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
         assume("seq_len", seq_len, "a common length" if seq_len == _SEQ_LEN else "the model's context")
+    if training.stage in ("ppo", "grpo"):
+        if training.response_len is None:
+            assume("response_len", max(1, seq_len // 2), "half of each sequence is generated, half is its prompt")
+        elif training.response_len >= seq_len:
+            problem = f"{training.response_len} generated tokens leave no prompt in sequences of {seq_len}"
+            raise PlanError("workload.response_len", problem, [f"below {seq_len}"])
     if training.global_batch is None:
         batch, why = _global_batch(plan, seq_len, count)
         assume("global_batch", batch, why)
@@ -76,6 +83,24 @@ def fill_adapters(plan: Plan, framework: Framework) -> tuple[Plan, list[Assumpti
     return plan.patch({"workload": {"lora": changes}}) if changes else plan, assumed
 
 
+def recipe_options(job: Job) -> list[Assumption]:
+    """Options that are left to the framework's recipes, as far as the run can have a use for them.
+
+    They stay open in the plan, so that another framework or device brings its own; what they come to is told.
+    """
+    found: dict[str, str | bool] = {"cuda_graph": job.cuda_graph}
+    if job.framework.tp and job.machine.count > 1 and job.plan.layout.tp != 1:
+        found["tp_overlap"] = job.chosen("tp_overlap")
+    if any(block.experts for block in job.architecture.blocks):
+        found |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}
+    return [
+        Assumption(f"workload.{name}", "auto", f"{_WORDS.get(value, value)}, as the framework's recipes have it")
+        for name, value in found.items()
+        if name not in job.training.model_fields_set
+    ]
+
+
+_WORDS: dict[str | bool, str] = {True: "yes", False: "no"}
 _PLAIN_DEFAULTS = {
     "stage": "supervised fine-tuning is the most common run",
     "method": "all weights are trained unless an adapter is named",

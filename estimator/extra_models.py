@@ -29,8 +29,10 @@ def extra_models(job: Job, layouts: Layouts, states: States, shape: StageShape, 
     model itself, whose whole KV cache then stands beside the states, by an engine that shares the device and reserves a
     part of it (TRL, vllm_mode colocate), or elsewhere.
     """
-    zero = np.zeros(len(layouts))
+    zero = layouts.zeros()
     stage = job.training.stage
+    if not job.has_reference and stage != "ppo" and stage != "grpo":
+        return Extra(zero, zero, zero)
     share = np.where(layouts.zero_stage >= 3, layouts.shard_group, 1)
     frozen = states.parameters * job.activation_bytes / share
     resident = frozen if job.has_reference else zero
@@ -54,7 +56,7 @@ def _key_values(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     One generation makes the samples of a whole optimizer step (TRL, GRPOConfig steps_per_generation).
     """
     samples = layouts.micro_batch * layouts.grad_accum
-    per_token = np.zeros(len(layouts))
+    per_token = layouts.zeros()
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         per_token = per_token + count * block.kv_elements_per_token
     per_sample = job.activation_bytes * per_token * job.seq_len / layouts.cp

@@ -88,7 +88,7 @@ def host_memory(
 
 
 def _of_node(node: Node, asynchronous: bool) -> HostMemory:
-    facts, zero = node.facts, np.zeros(len(node.layouts))
+    facts, zero = node.facts, node.layouts.zeros()
     processes = zero + node.processes * facts.process_bytes
     copies, rounding = _weight_copies(node)
     rounding = rounding + rounding_of_weights(node)

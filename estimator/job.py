@@ -9,8 +9,9 @@ from typing import Any
 
 from estimator.architecture import Architecture
 from estimator.hardware import Machine
+from estimator.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.plan import Plan, Training
-from estimator.profile import Calibration, Framework, OptimizerFacts
+from estimator.profile import Calibration, Framework, OptimizerFacts, Style
 
 # Sequences that one sample stands for: a preference pair is a chosen and a rejected answer (TRL, DPOTrainer).
 _PAIRED_STAGES = ("dpo", "orpo", "simpo", "ipo", "rm")
@@ -22,6 +23,8 @@ FREEZE_LAYERS = 2
 GIB = 2.0**30
 # What the interval of the memory widens by, on each side, for each thing that was never measured.
 UNMEASURED_MEMORY = 0.04
+# Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm.
+_FUSED_VENDORS = ("NVIDIA", "AMD")
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Bytes of one element as the matmul reads it.
 _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
@@ -174,6 +177,59 @@ class Job:
     def memory_above(self) -> float:
         return self.calibration.framework.memory_above + self._widening
 
+    @cached_property
+    def style(self) -> Style:
+        """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
+        own = self.framework.operators
+        if own == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
+            own = "native"
+        return "compiled" if self.training.compile and own in ("eager", "native") else own
+
+    @cached_property
+    def cuda_graph(self) -> str:
+        """Graphs of the whole iteration need fixed shapes all through, which scans of state-space layers lack."""
+        said = self.training.cuda_graph
+        if said != "auto":
+            return said
+        found = self.framework.cuda_graph
+        return "layers" if found == "full" and self.architecture.scans else found
+
+    def chosen(self, name: str) -> Any:
+        """An option of the workload, or the framework's where the plan leaves it open."""
+        said = getattr(self.training, name)
+        return getattr(self.framework, name) if said == "auto" else said
+
+    @cached_property
+    def matmul_kind(self) -> Kind:
+        """What the blocks' matmuls read, of the kinds that surfaces are fitted for."""
+        kinds = self.machine.accelerator.peak_flops
+        match self.training.precision:
+            case "nvfp4" if kinds.get("nvfp4") or kinds.get("fp4"):
+                return "nvfp4"
+            case "mxfp8" | "nvfp4" if kinds.get("mxfp8") or "Blackwell" in self.machine.accelerator.family:
+                return "fp8_block"
+            case "fp8" | "mxfp8" | "nvfp4" if kinds.get("fp8"):
+                return "fp8"
+        return "bf16"
+
+    @cached_property
+    def surface(self) -> MatmulSurface:
+        """The fitted surface of the blocks' matmuls."""
+        return self.calibration.device.surfaces[self.matmul_kind]
+
+    @cached_property
+    def head_surface(self) -> MatmulSurface:
+        return self.calibration.device.surfaces["bf16"]
+
+    @cached_property
+    def operand_bytes(self) -> tuple[float, float]:
+        """Bytes per element of the activations and weights that the blocks' matmuls read, scales included."""
+        return OPERAND_BYTES[self.matmul_kind] if self.matmul_kind != "bf16" else self.wide_operand_bytes
+
+    @cached_property
+    def wide_operand_bytes(self) -> tuple[float, float]:
+        return (float(self.activation_bytes), float(self.activation_bytes))
+
     @property
     def _widening(self) -> float:
         return UNMEASURED_MEMORY * len(self.unmeasured_memory)
@@ -182,7 +238,7 @@ class Job:
     def overridden_bytes(self) -> dict[str, float]:
         """Components of the memory that the user gives, by name."""
         values = self.plan.overrides.model_dump(exclude_none=True, exclude={"usable_gib", "reserve_gib"})
-        return {name.removesuffix("_gib"): value * GIB for name, value in values.items()}
+        return {name.removesuffix("_gib"): value * GIB for name, value in values.items() if name.endswith("_gib")}
 
     @cached_property
     def weight_bytes(self) -> float:

@@ -8,8 +8,10 @@ optimizer step has its own temporaries, and generation of samples its KV cache. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cache, reduce
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from estimator.adapters import leaked_bytes, matrix_working_bytes, working_eleme
 from estimator.architecture import Block
 from estimator.extra_models import extra_models
 from estimator.job import Job
-from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
+from estimator.layouts import FEW, OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
 from estimator.shards import reached, world_size
 from estimator.stages import Floats, StageShape, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 from estimator.states import States, model_states
@@ -35,6 +37,7 @@ COMPONENTS = (
     "framework_and_context",
     "allocator_slack",
 )
+Entries = TypeVar("Entries")
 MOMENTS = ("loss", "backward_start", "backward_end", "optimizer_step", "generation")
 
 
@@ -60,10 +63,12 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     Fewer micro-batches are in flight on later stages, so among stages of the same layers the first is the fullest.
     """
     options = _stages(job, layouts)
+    if len(options) > 1 and len(layouts) <= FEW:
+        return _of_few(job, layouts, options)
     candidates = [stage_memory(job, layouts, stage) for stage in options]
     if len(candidates) == 1:
         return candidates[0], options[0]
-    fullest = np.stack([memory.total for memory in candidates]).argmax(axis=0)
+    fullest = _worst([memory.total for memory in candidates])
     places = _places(fullest, len(candidates))
 
     def pick(values: list[Floats]) -> Floats:
@@ -78,12 +83,36 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     return Memory(components, most, standing, total, moment, cached), pick(options)
 
 
+def _of_few(job: Job, layouts: Layouts, options: list[np.ndarray]) -> tuple[Memory, np.ndarray]:
+    """The same with all stages of all candidates side by side, as one evaluation."""
+    count, stages = len(layouts), np.concatenate(options)
+    memory = stage_memory(job, layouts.take(np.tile(np.arange(count), len(options))), stages)
+    fullest = memory.total.reshape(-1, count).argmax(axis=0) * count + np.arange(count)
+    return taken(memory, fullest), stages[fullest]
+
+
+def taken(entries: Entries, index: np.ndarray) -> Entries:
+    """A dataclass of arrays of shape (n,), and of mappings of such, with the entries that `index` selects."""
+    values = [getattr(entries, name) for name in _names(type(entries))]
+    return type(entries)(
+        *[
+            {key: part[index] for key, part in value.items()} if isinstance(value, dict) else value[index]
+            for value in values
+        ]
+    )
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
 def _stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
     """Stages that can be the fullest, shape (n,) each: the first, second and last, and where the kind of layer changes
     the first stage behind each change."""
     last = layouts.pp - 1
     options = [np.zeros_like(last)]
-    if int(last.max(initial=0)) == 0:
+    if layouts.most("pp") <= 1:
         return options
     options += [np.minimum(1, last), last]
     pattern = job.architecture.pattern
@@ -99,23 +128,23 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     """Memory of one pipeline stage (shape (n,)) of every candidate."""
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
-    context = np.full(len(layouts), job.framework.context_bytes or job.calibration.context_bytes)
-    context = context + np.where(world_size(layouts) > 1, job.calibration.collective_bytes, 0.0)
+    context = job.framework.context_bytes or job.calibration.context_bytes
+    context = context + (world_size(layouts) > 1) * job.calibration.collective_bytes
     always = {"weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context}
     moments = _moments(job, layouts, shape, states)
     _override(_given(job, layouts, shape), always, moments)
-    totals = np.stack([sum_of(parts.values()) for parts in moments])
-    worst = totals.argmax(axis=0)
+    zero = layouts.zeros()
+    worst = _worst([_sum(parts.values(), zero) for parts in moments])
     places = _places(worst, len(moments))
     components = always | {name: _picked([parts[name] for parts in moments], places) for name in moments[0]}
     components = {name: components[name] for name in COMPONENTS}
-    most = always | {name: reduce(np.maximum, [parts[name] for parts in moments]) for name in moments[0]}
-    needed = sum_of(components.values())
-    cached = _cached(job, needed, components["logits_and_loss"])
+    most = always | {name: _most([parts[name] for parts in moments]) for name in moments[0]}
+    needed = _sum(components.values(), zero)
+    cached = _cached(job, layouts, needed, components["logits_and_loss"])
     components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
     stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradient_buffers else [])]
-    standing = sum_of([*always.values(), *(between[name] for name in stays)])
+    standing = _sum([*always.values(), *(between[name] for name in stays)], zero)
     return Memory(components, most, standing, needed + cached, worst, cached)
 
 
@@ -124,7 +153,7 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
     kept, working = _activations(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
     extra = extra_models(job, layouts, states, shape, kept)
-    zero = np.zeros(len(layouts))
+    zero = layouts.zeros()
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
     left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
     resident = _resident_buffers(job, layouts, states)
@@ -134,18 +163,19 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
         (left, kept + working, zero, extra.working, states.buffers, zero),
         (states.gradients, working, zero, zero, states.buffers, zero),
         (states.gradients, zero, zero, zero, resident, states.step),
-        (zero, zero, zero, extra.generation, zero, zero),
     ]
+    if extra.generation is not zero:
+        rows.append((zero, zero, zero, extra.generation, zero, zero))
     slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
     return [
         {
             "gradients": gradients,
             "activations": activations,
             "logits_and_loss": loss,
-            "extra_models": extra.resident + more,
+            "extra_models": _sum([extra.resident, more], zero),
             "communication_buffers": buffers,
             "step_temporaries": step,
-            "allocator_slack": slack * (activations + step) + loss_slack * loss,
+            "allocator_slack": slack * _sum([activations, step], zero) + loss_slack * loss,
         }
         for gradients, activations, loss, more, buffers, step in rows
     ]
@@ -157,6 +187,28 @@ def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
     if "logits_and_loss" in given:
         given["logits_and_loss"] = given["logits_and_loss"] * shape.has_head
     return given
+
+
+def _sum(parts: Iterable[Floats], zero: Floats) -> Floats:
+    """The sum, term by term, of the parts that are not `zero` itself, of which most moments have several."""
+    found = [part for part in parts if part is not zero]
+    return sum_of(found) if found else zero
+
+
+def _most(parts: list[Floats]) -> Floats:
+    """The largest of each entry, of arrays that are mostly the same ones."""
+    distinct = {id(part): part for part in parts}
+    return reduce(np.maximum, distinct.values())
+
+
+def _worst(totals: list[Floats]) -> np.ndarray:
+    """For each candidate the place of the largest total, the first where several are."""
+    worst, largest = np.zeros(len(totals[0]), dtype=np.int64), totals[0]
+    for place, total in enumerate(totals[1:], 1):
+        more = total > largest
+        if more.any():
+            worst, largest = np.where(more, place, worst), np.maximum(largest, total)
+    return worst
 
 
 def _places(choice: np.ndarray, count: int) -> list[tuple[int, np.ndarray]]:
@@ -187,18 +239,19 @@ def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list
 
 def _resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     """Buffers that outlive the backward pass: all but what FSDP gathers."""
-    gathers = (layouts.zero_stage >= 3) & (job.framework.live_units > 0)
-    return np.where(gathers, 0.0, states.buffers)
+    if not job.framework.live_units or layouts.most("zero_stage") < 3:
+        return states.buffers
+    return np.where(layouts.zero_stage >= 3, 0.0, states.buffers)
 
 
-def _cached(job: Job, needed: Floats, logits: Floats) -> Floats:
+def _cached(job: Job, layouts: Layouts, needed: Floats, logits: Floats) -> Floats:
     """What the allocator has cached of earlier, shorter micro-batches, as far as there is room for it.
 
     Each new longest sequence needs larger blocks for its logits than any that are free, and the old ones stay cached
     until memory runs short (torch.cuda caching allocator). Sequences of one length leave nothing behind.
     """
     if job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes:
-        return np.zeros_like(needed)
+        return layouts.zeros()
     high = needed * (1.0 + job.memory_above)
     room = np.maximum(0.0, job.usable_bytes - high)
     return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.memory_above))
@@ -212,38 +265,48 @@ def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
     all. V-half: half of (pp + 2) on every stage (Qi et al. 2024, table 1). DualPipe: pp + 1 (DeepSeek-V3 report, table
     2), which pass through half of the device's layers each.
     """
+    held = (layouts.pp - stage).astype(np.float64)
+    if layouts.most("vpp") > 1:
+        chunks = 2.0 * (layouts.pp - stage - 1) + (layouts.vpp - 1) * layouts.pp + 1.0
+        held = np.where(layouts.vpp > 1, chunks / layouts.vpp, held)
     name = SCHEDULES.index
-    plain = (layouts.pp - stage).astype(np.float64)
-    chunks = 2.0 * (layouts.pp - stage - 1) + (layouts.vpp - 1) * layouts.pp + 1.0
-    held = np.where(layouts.vpp > 1, chunks / layouts.vpp, plain)
-    held = np.where(layouts.schedule == name("v-half"), (layouts.pp + 2) // 2, held)
-    held = np.where(layouts.schedule == name("dualpipe"), (layouts.pp + 1.0) / 2.0, held)
-    held = np.where(layouts.schedule == name("gpipe"), np.inf, held)
+    if layouts.most("schedule") > name("interleaved"):
+        held = np.where(layouts.schedule == name("v-half"), (layouts.pp + 2) // 2, held)
+        held = np.where(layouts.schedule == name("dualpipe"), (layouts.pp + 1.0) / 2.0, held)
+        held = np.where(layouts.schedule == name("gpipe"), np.inf, held)
     return np.minimum(held, layouts.grad_accum)
 
 
 def _activations(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
     """Kept activations of the micro-batches in flight, and what the block at work needs besides."""
-    recomputes = np.isin(layouts.recompute, (RECOMPUTE.index("full"), RECOMPUTE.index("block")))
-    selective = layouts.recompute == RECOMPUTE.index("selective")
-    kept, largest = np.zeros(len(layouts)), np.zeros(len(layouts))
-    working = np.zeros(len(layouts))
+    recomputes = layouts.recompute > RECOMPUTE.index("none")
+    offloads = layouts.most("offload") >= OFFLOAD.index("activations")
+    kept = largest = working = layouts.zeros()
     boundary = boundary_bytes(job, layouts)
     again = recomputed_share(layouts, shape)
     reaches = reached(job, shape)
     for kind, block in enumerate(job.architecture.blocks):
         everything, kept_of_one, temporary = _of_block(job, block, layouts)
-        per_layer = kept_of_one * (1.0 - again) + boundary * again
-        kept = kept + reaches.layers[kind] * (per_layer + leaked_bytes(job, block, layouts))
+        per_layer = kept_of_one
+        if layouts.most("recompute_layers"):
+            per_layer = kept_of_one * (1.0 - again) + boundary * again
+        leaked = leaked_bytes(job, block, layouts)
+        kept = kept + reaches.layers[kind] * (per_layer + leaked)
         present = reaches.layers[kind] > 0
-        largest = np.maximum(largest, np.where(present, per_layer, 0.0))
-        need = temporary + np.where(recomputes | selective, everything - per_layer, 0.0)
+        need = temporary
+        if layouts.recomputes:
+            need = need + np.where(recomputes, everything - per_layer, 0.0)
         working = np.maximum(working, np.where(present, need, 0.0))
+        if offloads:
+            largest = np.maximum(largest, np.where(present, per_layer, 0.0))
     kept = kept * in_flight(layouts, shape.stage)
-    # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
-    kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
-    pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
-    return kept + pipelined * boundary, working
+    if offloads:
+        # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
+        kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
+    if layouts.most("pp") > 1 and job.framework.stage_buffers:
+        pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
+        kept = kept + pipelined * boundary
+    return kept, working
 
 
 def _of_block(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats, Floats]:

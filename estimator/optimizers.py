@@ -35,16 +35,16 @@ class Shapes:
 
 def matrix_shapes(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Shapes, Shapes]:
     """What a stage's block matrices measure after tensor and expert parallelism cut them: (dense, routed experts)."""
-    sums = {routed: [np.zeros(len(layouts)) for _ in range(5)] for routed in (False, True)}
+    sums = {routed: [layouts.zeros()] * 5 for routed in (False, True)}
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         for matrix in block.matrices:
             part = sums[matrix.role == "expert"]
             copies, rows, columns = _size(matrix, layouts)
             several = count * copies
-            part[0] += several * rows * columns
-            part[1] += several * (rows + columns)
-            part[2] += several * np.maximum(rows, columns)
-            part[3] += several * np.minimum(rows, columns)
+            part[0] = part[0] + several * rows * columns
+            part[1] = part[1] + several * (rows + columns)
+            part[2] = part[2] + several * np.maximum(rows, columns)
+            part[3] = part[3] + several * np.minimum(rows, columns)
             part[4] = np.maximum(part[4], np.where(count > 0, rows * columns, 0.0))
     return Shapes(*sums[False]), Shapes(*sums[True])
 
@@ -72,15 +72,17 @@ def _table(architecture: Architecture, layouts: Layouts, shape: StageShape) -> F
 def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     routed = matrix.role == "expert"
     cut = layouts.etp if routed else layouts.tp
-    copies = matrix.copies / (layouts.ep if routed else np.ones(len(layouts)))
-    rows = matrix.outputs / np.where(matrix.split == "column", cut, 1)
-    columns = matrix.inputs / np.where(matrix.split == "row", cut, 1)
+    copies = matrix.copies / layouts.ep if routed else matrix.copies * layouts.ones()
+    rows = matrix.outputs / (cut if matrix.split == "column" else layouts.ones())
+    columns = matrix.inputs / (cut if matrix.split == "row" else layouts.ones())
     return copies, rows, columns
 
 
 def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> tuple[Floats, Floats]:
     """(states with the master copy, temporaries of one step), both nothing where the optimizer runs on the host."""
     states, step = _states(job, layouts, shape, held), _step(job, layouts, shape, held)
+    if not layouts.most("offload"):
+        return states, step
     away = layouts.optimizer_offloaded
     return np.where(away, 0.0, states), np.where(away, 0.0, step)
 
@@ -93,6 +95,8 @@ def _states(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats
     if not job.uses_adapters and (facts.matrix_elements is not None or facts.side_bytes):
         dense, experts = (_apart(job, shapes) for shapes in matrix_shapes(job, layouts, reached(job, shape)))
         states = states + held.sharded(1, dense, experts)
+    if not job.uses_adapters:
+        return states
     # Adapters are small matrices themselves, too small to be projected to a low rank.
     plain = facts.state_elements if facts.matrix_elements is None or facts.rank else facts.matrix_elements
     updated = master or job.framework.adapter_bytes
@@ -113,9 +117,10 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     (sub_group_size)."""
     framework, facts = job.framework, job.optimizer
     stepped = held.sharded(1, held.trained_dense, held.trained_experts)
-    adapters = held.sharded(1, held.adapters)
-    everywhere = 0.0 if framework.fused_optimizer else facts.step_elements
-    step = everywhere * (job.updated_bytes * stepped + (framework.master_bytes or framework.adapter_bytes) * adapters)
+    step = job.updated_bytes * stepped
+    if job.uses_adapters:
+        step = step + (framework.master_bytes or framework.adapter_bytes) * held.sharded(1, held.adapters)
+    step = (0.0 if framework.fused_optimizer else facts.step_elements) * step
     flat = framework.live_parameters is not None and framework.master_bytes > 0
     if flat:
         group = np.minimum(stepped, framework.live_parameters or 0.0)

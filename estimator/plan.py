@@ -96,13 +96,34 @@ class Training(Part):
     )
     engine_share: float = Field(0.3, gt=0, le=1, description="Part of a device that a colocated engine takes.")
     group_size: int = Field(8, ge=1, le=4096, description="Samples that grpo generates per prompt.")
+    response_len: int | None = Field(
+        None, ge=1, le=100_000_000, description="Tokens generated per sample; half of seq_len unless given."
+    )
     seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
     packing: bool = Field(True, description="Short samples are packed to full sequences.")
     micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
     global_batch: int | None = Field(None, ge=1, le=100_000_000, description="Sequences per optimizer step.")
-    attention: Literal["flash", "eager", "sdpa", "flash3"] = Field("flash", description="Attention kernel.")
+    attention: Literal["flash", "eager", "sdpa", "flash2", "flash3"] = Field(
+        "flash", description="Attention kernel; flash is the framework's own choice on the device."
+    )
     fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
     compile: bool = Field(False, description="torch.compile (XLA always compiles).")
+    cuda_graph: Literal["auto", "none", "layers", "full"] = Field(
+        "auto",
+        description="CUDA graphs of layers' static parts or of a whole iteration; the framework's default if auto.",
+    )
+    tp_overlap: bool | Literal["auto"] = Field(
+        "auto", description="Tensor-parallel communication overlaps with matmuls (userbuffers, async TP)."
+    )
+    moe_dispatcher: Literal["auto", "alltoall", "flex"] = Field(
+        "auto", description="How tokens reach experts: a copy per expert, or flex: once per node (DeepEP, HybridEP)."
+    )
+    moe_overlap: bool | Literal["auto"] = Field(
+        "auto", description="Expert dispatch overlaps with the compute of another micro-batch (1F1B overlap)."
+    )
+    moe_capacity: bool | Literal["auto"] = Field(
+        "auto", description="Tokens beyond an expert's capacity are dropped, so that shapes are fixed."
+    )
     dataset_tokens: Amount | None = Field(None, gt=0, le=1e18, description="Tokens in the data set, e.g. 1B.")
     epochs: float = Field(1, gt=0, le=1e6, description="Passes over the data set.")
 
@@ -157,8 +178,12 @@ def _gib(what: str) -> Any:
     return Field(None, ge=0, le=1e6, description=what)
 
 
+def _rate(what: str) -> Any:
+    return Field(None, gt=0, le=1e6, description=what)
+
+
 class Overrides(Part):
-    """Figures that the user knows better, in GiB per device; each replaces what would be estimated."""
+    """Figures that the user knows better; each replaces what would be estimated or looked up. Memory is per device."""
 
     usable_gib: float | None = Field(None, gt=0, le=1e6, description="Memory that a device can allocate.")
     reserve_gib: float | None = _gib("Memory that is to stay free.")
@@ -172,6 +197,9 @@ class Overrides(Part):
     step_temporaries_gib: float | None = _gib("Temporaries of the optimizer step.")
     framework_and_context_gib: float | None = _gib("Framework and device context.")
     allocator_slack_gib: float | None = _gib("What the allocator holds beyond what is used.")
+    scaleup_gb_per_s: float | None = _rate("Links of one device inside a node or rack, GB/s one way, all together.")
+    network_gb_per_s: float | None = _rate("Network of one node, GB/s one way, all ports together.")
+    network_latency_us: float | None = _rate("One message between nodes, microseconds one way.")
 
 
 class Goal(Part):
@@ -243,7 +271,7 @@ class Plan(Part):
 
         Keys are dotted names ('cluster.count') or nested mappings; None takes a value back, so that it is chosen again.
         """
-        return type(self).parse(merge(self.given(), changes))
+        return type(self).parse(_merged(self.given(), changes))
 
     @property
     def training(self) -> Training:
@@ -262,8 +290,15 @@ def _json(text: str) -> object:
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`changes` (nested or dotted) laid over `base`; None removes. Lists and model configs are replaced whole."""
-    result = copy.deepcopy(dict(base))
+    """`changes` (nested or dotted) laid over `base`; None removes. Lists and model configs are replaced whole.
+
+    Neither is changed, and the result shares no mapping with `base`.
+    """
+    return _merged(copy.deepcopy(dict(base)), changes)
+
+
+def _merged(result: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`result` with `changes` put into it."""
     for key, value in changes.items():
         head, _, rest = str(key).partition(".")
         if rest:
@@ -272,7 +307,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
             result.pop(head, None)
         elif isinstance(value, Mapping) and head != "model":
             inner = result.get(head)
-            result[head] = merge(inner if isinstance(inner, Mapping) else {}, value)
+            result[head] = _merged(dict(inner) if isinstance(inner, Mapping) else {}, value)
         else:
             result[head] = value
     return result

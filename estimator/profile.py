@@ -6,6 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from estimator.links import NetworkFactors
+from estimator.matmul import Kind, MatmulSurface
+
+Style = Literal["eager", "native", "compiled", "fused"]
+
 
 @dataclass(frozen=True)
 class Framework:
@@ -42,7 +47,13 @@ class Framework:
     `adapter_copies` is true where each casts its input for itself. `lora_dropout` and `quantisation` are its defaults.
     `quantised_head` is true where the head is quantised too, and `quantised_inputs` how many copies of its input a
     quantised matmul keeps for nothing. `context_bytes` is the device context where it is not the fitted one.
-    `block_kernels` are the kernels of one block's forward pass besides its matmuls and attention.
+    `operators` is the style of its memory-bound operators without torch.compile (estimator/elementwise.py).
+    `score_bytes` are what attention moves per 16-bit score, forward and backward, where scores go through memory;
+    `loose_score_bytes` where the number of score matrices is no multiple of `score_group` (0: it need not be) or longer
+    than `score_longest`. `hook_s` is the host time of one module's hooks in one pass under ZeRO-3. `interleaves` is
+    true where pipeline stages can be virtual, and `schedules` are those of a pipeline besides. `cuda_graph`,
+    `tp_overlap`, `moe_dispatcher`, `moe_overlap` and `moe_capacity` are what its recipes set where a plan does not say,
+    as the fields of a plan.
     """
 
     name: str
@@ -94,7 +105,19 @@ class Framework:
     quantised_head: bool
     quantised_inputs: float
     context_bytes: float | None
-    block_kernels: float
+    operators: Style
+    score_bytes: tuple[float, float]
+    loose_score_bytes: tuple[float, float]
+    score_group: int
+    score_longest: int
+    hook_s: float
+    interleaves: bool
+    schedules: tuple[str, ...]
+    cuda_graph: Literal["none", "layers", "full"]
+    tp_overlap: bool
+    moe_dispatcher: Literal["alltoall", "flex"]
+    moe_overlap: bool
+    moe_capacity: bool
     source: str
 
 
@@ -143,27 +166,71 @@ class OptimizerFacts:
 
 
 @dataclass(frozen=True)
+class AttentionKernel:
+    """What one attention kernel reaches on one accelerator family; fitted on kernel timings (`measure.attention_fit`).
+
+    Part of the matrix peak: `forward` x d / (d + half_dim), at most attention.MOST, x k / (k + half_keys) x r / (r +
+    half_rows), with d the mean of query and value widths, k the keys that a query sees, r the rows of queries over all
+    heads; the same with `backward` and `*_backward` for the gradients, and `half_window` for both `half_keys` where a
+    window bounds k. `borrowed` says that another family's timings stand in.
+    """
+
+    name: str
+    family: str
+    forward: float
+    backward: float
+    half_dim: float
+    half_dim_backward: float
+    half_keys: float
+    half_keys_backward: float
+    half_window: float
+    half_rows: float
+    points: int
+    error: float
+    borrowed: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class ScanKernel:
+    """Device memory that a scan moves per inner element: `passes` + `passes_per_state` x state size elements of an
+    activation forward, `backward` times that backward, in `kernels` launches forward and `kernels_backward` backward.
+    """
+
+    name: str
+    passes: float
+    passes_per_state: float
+    backward: float
+    kernels: float
+    kernels_backward: float
+    points: int
+    error: float
+    borrowed: bool
+    source: str
+
+
+@dataclass(frozen=True)
 class DeviceFactors:
     """Fitted for one accelerator family. Efficiencies are fractions of the catalogue's peak or bandwidth.
 
-    A matmul of (M, N, K) reaches `matmul` x M/(M + half_m) x N/(N + half_n) x K/(K + half_k) of the peak (`low_matmul`
-    instead of `matmul` for 8 bits and fewer) and never less time than its bytes need. `surface` is true where that was
-    fitted on matmul timings of the family.
+    `surfaces`, `attention_kernel`, `scans` and `network` are fitted on timings of single operators. `matmul`,
+    `attention`, `scaleup` and `scaleout` are what real steps change of their rates: clocks under the power of a whole
+    step, operands that are not in cache, collectives beside other work. `memory` is the part of the bandwidth that
+    memory-bound operators reach, `launch_s` what any kernel takes on the device. `surface` is true where the matmul
+    timings are of the family itself.
     """
 
     family: str
+    surfaces: dict[Kind, MatmulSurface]
+    attention_kernel: AttentionKernel
+    scans: dict[str, ScanKernel]
+    network: NetworkFactors
     matmul: float
-    low_matmul: float
-    half_m: float
-    half_n: float
-    half_k: float
-    attention_forward: float
-    attention_backward: float
+    attention: float
     memory: float
     launch_s: float
     scaleup: float
     scaleout: float
-    scaleup_latency_s: float
     surface: bool
     runs: int
     source: str
@@ -174,18 +241,22 @@ class FrameworkFactors:
     """Fitted for one framework: what overlaps, what the host costs, and the spread that is left.
 
     `compute` multiplies device time. `data_overlap` and `tensor_overlap` are the fractions of data-parallel and
-    tensor-parallel communication that compute can hide. `host_s` is the host time of one layer's forward pass, which
-    the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs the host (data, norm,
-    logs). `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how far a
-    peak can be below and above its estimate, `witnesses` the runs that ran without their peak being read.
+    tensor-parallel communication that compute can hide, the latter only where the two are overlapped at all;
+    `expert_overlap` is the same for dispatch and combine. `kernel_host_s` is what the launch of one kernel costs the
+    host, which the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs the host
+    (data, norm, logs), `expert_wait_s` how long a dropless layer of experts waits to learn its token counts.
+    `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how far a peak can
+    be below and above its estimate, `witnesses` the runs that ran without their peak being read.
     """
 
     framework: str
     compute: float
     data_overlap: float
     tensor_overlap: float
-    host_s: float
+    expert_overlap: float
+    kernel_host_s: float
     step_host_s: float
+    expert_wait_s: float
     straggler: float
     time_spread: float
     memory_below: float
@@ -215,9 +286,8 @@ class Calibration:
 
     @property
     def time_spread(self) -> float:
-        """Half width of the 80 % interval of a step time, as a fraction; wider where nothing was measured."""
-        return (
-            self.framework.time_spread
-            + self.unmeasured_spread * (not self.device_measured)
-            + (self.unmeasured_spread * (not self.time_measured))
-        )
+        """Half width of the 80 % interval of a step time, as a fraction; that of unseen sources where nothing was
+        measured."""
+        if self.device_measured and self.time_measured:
+            return self.framework.time_spread
+        return max(self.framework.time_spread, self.unmeasured_spread)

@@ -8,12 +8,15 @@ import numpy as np
 
 from estimator.activations import boundary_bytes
 from estimator.architecture import Block
-from estimator.compute import BlockTime, HeadTime, block_time, head_time, memory_time, optimizer_time
+from estimator.compute import BlockTime, HeadTime, block_time, embedding_time, head_time, optimizer_time
+from estimator.elementwise import adapted_modules
+from estimator.generation import generation_seconds
 from estimator.job import Job
-from estimator.layouts import SCHEDULES, Layouts
-from estimator.network import Group, Groups, all_gather, all_reduce, all_to_all, place, send
+from estimator.layouts import RECOMPUTE, SCHEDULES, Layouts, either
+from estimator.network import Group, Groups, all_gather, all_reduce, all_to_all, copies_by_node, place, send
+from estimator.offloading import offloaded_seconds
 from estimator.shards import Held, held_parameters
-from estimator.stages import Floats, micro_batch_tokens, recomputed_share, stage_shape, sum_of
+from estimator.stages import Floats, mean_stage, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 
 COMPONENTS = (
     "forward",
@@ -28,6 +31,8 @@ COMPONENTS = (
     "bubble",
     "optimizer",
     "host",
+    "offload",
+    "generation",
     "stragglers",
 )
 # Part of 1F1B's bubble that is left. Zero-bubble schedules fill the wait of a stage with weight gradients (Qi et al.
@@ -52,26 +57,41 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
     traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
     head = head_time(job, layouts)
-    held = held_parameters(job, layouts, stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp)))
+    first = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
+    held = held_parameters(job, layouts, first)
     last = layouts.pp - 1
-    options = [np.zeros_like(last)] if int(last.max(initial=0)) == 0 else [np.zeros_like(last), last]
-    stages = [_stage(job, layouts, blocks, traffic, head, stage) for stage in options]
-    totals = np.stack([_micro_batch_seconds(stage) for stage in stages])
-    slowest = totals.argmax(axis=0)
-    column = np.arange(len(layouts))
-    micro = {name: np.stack([stage[name] for stage in stages])[slowest, column] for name in stages[0]}
+    options = [np.zeros_like(last), last] if layouts.most("pp") > 1 else [np.zeros_like(last)]
+    layers = [
+        _layer(job, layouts, block, time, communication)
+        for block, time, communication in zip(job.architecture.blocks, blocks, traffic, strict=True)
+    ]
+    stages = [_stage(job, layouts, layers, blocks, head, stage) for stage in options]
+    totals = [_micro_batch_seconds(stage) for stage in stages]
+    micro, per_micro = stages[0], totals[0]
+    if len(stages) > 1:
+        later = totals[1] > totals[0]
+        micro = {name: np.where(later, stages[1][name], micro[name]) for name in micro}
+        per_micro = np.where(later, totals[1], totals[0])
     m = layouts.grad_accum.astype(np.float64)
-    per_micro = totals[slowest, column]
 
-    components = {name: np.zeros(len(layouts)) for name in COMPONENTS}
+    components: dict[str, Floats] = dict.fromkeys(COMPONENTS, layouts.zeros())
     for name in (*_MICRO, "host"):
         components[name] = m * micro[name]
     sends = _pipeline(job, layouts, groups)
     components["pipeline"] = m * sends
-    components["bubble"] = _bubble(layouts) * (per_micro + sends)
+    if len(stages) > 1:
+        # What a micro-batch takes on all stages together, less the slowest one's own.
+        even = _stage(job, layouts, layers, blocks, head, None)
+        others = np.maximum(0.0, layouts.pp * _micro_batch_seconds(even) - per_micro)
+        components["bubble"] = _bubble(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, _updated(job, layouts, held))
     components["host"] = components["host"] + job.calibration.framework.step_host_s
+    if layouts.most("offload"):
+        passing = micro["forward"] + micro["backward"] + micro["recompute"] + micro["host"]
+        components["offload"] = offloaded_seconds(job, layouts, first, held, passing)
+    if job.training.stage in ("ppo", "grpo"):
+        components["generation"] = generation_seconds(job, layouts)
     seconds = sum_of(components[name] for name in COMPONENTS)
     nodes = max(1, job.machine.nodes)
     slack = job.calibration.framework.straggler * np.log2(nodes)
@@ -87,43 +107,93 @@ def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
     return sum_of(stage[name] for name in (*_MICRO, "host"))
 
 
+def _layer(
+    job: Job, layouts: Layouts, block: Block, time: BlockTime, communication: dict[str, Floats]
+) -> dict[str, Floats]:
+    """Seconds of one micro-batch in one layer by component, on whatever stage it is."""
+    factors = job.calibration.framework
+    zero = layouts.zeros()
+    tensor_hidden = factors.tensor_overlap if job.chosen("tp_overlap") else 0.0
+    expert_hidden = factors.expert_overlap if job.chosen("moe_overlap") else 0.0
+    repeated = 1.0
+    if layouts.recomputes:
+        repeated = 1.0 + 0.5 * (layouts.recompute == RECOMPUTE.index("full"))
+    tensor = expert = ring = zero
+    if layouts.most("tp") > 1:
+        tensor = communication["tensor"] * repeated * (1.0 - tensor_hidden)
+    if layouts.most("ep") > 1:
+        expert = communication["expert"] * repeated * (1.0 - expert_hidden)
+    if layouts.most("cp") > 1:
+        attention = (time.attention_forward + time.attention_backward) * factors.compute
+        ring = np.maximum(0.0, communication["context"] - attention)
+    host, wait = _host(job, layouts, block, time)
+    compute = time.forward + time.backward + time.recompute
+    return {
+        "tensor_parallel": tensor,
+        "expert_parallel": expert,
+        "context_parallel": ring,
+        # Waiting for the host covers communication too.
+        "host": _wait(compute * factors.compute + (tensor + expert + ring), host) + wait,
+    }
+
+
 def _stage(
     job: Job,
     layouts: Layouts,
+    layers: list[dict[str, Floats]],
     blocks: list[BlockTime],
-    traffic: list[dict[str, Floats]],
     head: HeadTime,
-    stage: np.ndarray,
+    stage: np.ndarray | None,
 ) -> dict[str, Floats]:
-    """Seconds of one micro-batch on one stage by component."""
-    shape = stage_shape(job.architecture, layouts, stage)
-    factors = job.calibration.framework
-    zero = np.zeros(len(layouts))
+    """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
+    shape = mean_stage(job.architecture, layouts) if stage is None else stage_shape(job.architecture, layouts, stage)
+    zero = layouts.zeros()
     out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
     share = recomputed_share(layouts, shape)
-    for layers, time, comm in zip(shape.layers, blocks, traffic, strict=True):
-        count = layers * shape.visited
+    for number, time, layer in zip(shape.layers, blocks, layers, strict=True):
+        count = number * shape.visited
         out["forward"] = out["forward"] + count * time.forward
         out["backward"] = out["backward"] + count * time.backward
-        out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
-        compute = time.forward + time.backward + time.recompute
-        hidden = factors.tensor_overlap
-        repeated = 1.0 + np.where(time.recompute > 0.5 * time.forward, 0.5, 0.0)
-        out["tensor_parallel"] = out["tensor_parallel"] + count * comm["tensor"] * repeated * (1.0 - hidden)
-        out["expert_parallel"] = out["expert_parallel"] + count * comm["expert"] * repeated * (1.0 - hidden)
-        attention = (time.attention_forward + time.attention_backward) * factors.compute
-        ring = np.maximum(0.0, comm["context"] - attention)
-        out["context_parallel"] = out["context_parallel"] + count * ring
-        host = factors.host_s * (3.0 + np.where(time.recompute > 0, 1.0, 0.0))
-        out["host"] = out["host"] + count * _wait(compute * factors.compute, host)
+        if layouts.recomputes:
+            out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
+        for name, seconds in layer.items():
+            if seconds is not zero:
+                out[name] = out[name] + count * seconds
     out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
     out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
-    hidden_bytes = micro_batch_tokens(job, layouts) * job.architecture.hidden * job.activation_bytes
-    out["forward"] = out["forward"] + shape.has_embedding * memory_time(job, 2.0 * hidden_bytes, 1.0)
-    out["extra_models"] = _extra_models(job, out)
+    looked_up, scattered = embedding_time(job, layouts)
+    out["forward"] = out["forward"] + shape.has_embedding * looked_up
+    out["backward"] = out["backward"] + shape.has_embedding * scattered
+    out["extra_models"] = _extra_models(job, layouts, out)
     for name in ("forward", "backward", "recompute", "extra_models"):
-        out[name] = out[name] * factors.compute
+        if out[name] is not zero:
+            out[name] = out[name] * job.calibration.framework.compute
     return out
+
+
+# Part of the launches that is left where graphs replay the static parts of a layer: routing leaves experts outside
+# (Megatron-core, cuda_graph_scope attn, moe_router, moe_preprocess).
+_GRAPHED = {"none": 1.0, "layers": 0.1, "full": 0.0}
+_GRAPHED_EXPERTS = {"none": 1.0, "layers": 0.7, "full": 0.0}
+
+
+def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Floats, Floats | float]:
+    """(Host seconds of one layer and micro-batch, seconds that the device waits in any case).
+
+    The host launches kernels one by one, but for those in CUDA graphs, and runs the hooks of sharded modules. Experts
+    that drop no token have as many rows as routing gives them, which the host must know before it goes on
+    (Megatron-core token_dispatcher.py, _maybe_dtoh_and_synchronize).
+    """
+    factors = job.calibration.framework
+    left = (_GRAPHED_EXPERTS if block.experts else _GRAPHED)[job.cuda_graph]
+    host = (factors.kernel_host_s * left) * time.kernels
+    if job.framework.hook_s:
+        passes = 2.0 + (time.kernels_recompute > 0.5 * time.kernels_forward)
+        modules = len(block.matrices) + block.norms + 2 * adapted_modules(job, block)
+        host = host + (layouts.zero_stage >= 3) * (job.framework.hook_s * modules) * passes
+    if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
+        return host, factors.expert_wait_s
+    return host, 0.0
 
 
 def _wait(device: Floats, host: Floats) -> Floats:
@@ -136,7 +206,7 @@ def _wait(device: Floats, host: Floats) -> Floats:
     return device * (np.sqrt(np.sqrt(1.0 + square * square)) - 1.0)
 
 
-def _extra_models(job: Job, stage: dict[str, Floats]) -> Floats:
+def _extra_models(job: Job, layouts: Layouts, stage: dict[str, Floats]) -> Floats:
     """Forward passes of a reference (also through switched-off adapters), and PPO's reward model and trained critic."""
     forward, trained = stage["forward"], stage["forward"] + stage["backward"] + stage["recompute"]
     match job.training.stage:
@@ -144,7 +214,7 @@ def _extra_models(job: Job, stage: dict[str, Floats]) -> Floats:
             return forward
         case "ppo":
             return 2.0 * forward + trained
-    return np.zeros_like(forward)
+    return layouts.zeros()
 
 
 def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Floats]:
@@ -159,23 +229,34 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
     sums = (block.mixer != "none") + (block.feed != "none")
     if job.architecture.parallel_block:
         sums = 1
-    tensor = 2.0 * sums * all_reduce(groups.tensor, row)
-    expert = np.zeros(len(layouts))
-    if block.experts:
-        expert = 4.0 * all_to_all(groups.expert, row * block.top_k / layouts.tp)
-    keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
-    context = 3.0 * (layouts.cp - 1) * send(groups.context, keys) if block.heads else np.zeros(len(layouts))
+    tensor = expert = context = layouts.zeros()
+    if layouts.most("tp") > 1:
+        tensor = 2.0 * sums * all_reduce(groups.tensor, row)
+    if block.experts and layouts.most("ep") > 1:
+        flex = job.chosen("moe_dispatcher") == "flex"
+        once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
+        # Tokens travel at the width that experts read, which may be a narrower latent one.
+        width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
+        sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
+        expert = 4.0 * all_to_all(groups.expert, sent, once)
+    if block.heads and layouts.most("cp") > 1:
+        keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
+        context = 3.0 * (layouts.cp - 1) * send(groups.context, keys)
     return {"tensor": tensor, "expert": expert, "context": context}
 
 
 def _pipeline(job: Job, layouts: Layouts, groups: Groups) -> Floats:
-    """Sends of one micro-batch that a stage waits for: forward and backward, once per virtual stage; half is hidden."""
-    return layouts.vpp * send(groups.pipeline, boundary_bytes(job, layouts))
+    """Sends of one micro-batch that a stage waits for, forward and backward.
+
+    1F1B sends and receives between passes; half of it is hidden. Interleaved stages overlap their sends with another
+    part's pass (Megatron-LM, overlap_p2p_comm): what is left is in the bubble.
+    """
+    return (layouts.vpp == 1) * send(groups.pipeline, boundary_bytes(job, layouts))
 
 
 def _bubble(layouts: Layouts) -> Floats:
-    """Micro-batch times that the slowest stage waits (Narayanan et al. 2021, section 2.2)."""
-    waits = (layouts.pp - 1) / layouts.vpp
+    """Part of the other stages' micro-batch that the slowest one waits for (Narayanan et al. 2021, section 2.2)."""
+    waits = 1.0 / layouts.vpp
     for name, left in _BUBBLE_LEFT.items():
         waits = np.where(layouts.schedule == SCHEDULES.index(name), waits * left, waits)
     return waits
@@ -190,33 +271,42 @@ def _data_parallel(
     micro-batch's weights for forward and again for backward, and reduces every micro-batch where the framework does not
     accumulate unsharded gradients. Replicas of a shard group all-reduce their shards once a step.
     """
-    framework, factors = job.framework, job.calibration.framework
+    if groups.data.idle and groups.expert_data.idle:
+        return layouts.zeros()
+    framework, overlap = job.framework, job.calibration.framework.data_overlap
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
-    reduce_bytes = framework.reduce_bytes
-
-    def both(dense_bytes: Floats, expert_bytes: Floats, dense_group: Group) -> Floats:
-        return all_gather(dense_group, dense_bytes) + all_gather(groups.expert_data, expert_bytes)
-
-    reduce_once = both(trained_dense * reduce_bytes, trained_experts * reduce_bytes, groups.data)
-    weights_once = both(trained_dense * framework.compute_bytes, trained_experts * framework.compute_bytes, groups.data)
-    sharded = layouts.zero_stage >= 3
-    gather = both(held.dense * framework.compute_bytes, held.experts * framework.compute_bytes, groups.shard)
-    if job.quantised:
-        gather = gather * 0.25
-    shard_reduce = both(trained_dense * reduce_bytes, trained_experts * reduce_bytes, groups.shard)
-    replicas = np.maximum(1.0, layouts.dp * layouts.cp / layouts.shard_group)
-    across = np.where(replicas > 1, all_reduce(groups.data, trained_dense * reduce_bytes / layouts.shard_group), 0.0)
     reduces = m if framework.reduces_each_micro_batch else 1.0
-    every_micro = 2.0 * m * gather + reduces * shard_reduce + across
-    # Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py).
-    stage_two = np.where(layouts.zero_stage == 2, reduces, 1.0)
-    once = stage_two * reduce_once + weights_once
-    compute = micro["forward"] + micro["backward"] + micro["recompute"]
-    hides_every = m * compute * factors.data_overlap
-    hides_once = (micro["backward"] + micro["forward"]) * factors.data_overlap * stage_two
-    exposed_every = np.maximum(every_micro - hides_every, every_micro * (1.0 - factors.data_overlap))
-    exposed_once = np.maximum(once - hides_once, once * (1.0 - factors.data_overlap))
-    return np.where(sharded, exposed_every, exposed_once)
+    # A device that waits for its host is free to communicate.
+    passing = micro["forward"] + micro["backward"] + micro["host"]
+
+    def both(size: float, dense: Floats, experts: Floats, group: Group) -> Floats:
+        """All parameters of either kind gathered, or their gradients reduced, at `size` bytes each."""
+        moved = all_gather(group, dense * size)
+        return moved + all_gather(groups.expert_data, experts * size) if job.architecture.experts else moved
+
+    def exposed(moved: Floats, hides: Floats) -> Floats:
+        return np.maximum(moved - hides, moved * (1.0 - overlap))
+
+    def of_sharded() -> Floats:
+        gather = both(framework.compute_bytes, held.dense, held.experts, groups.shard)
+        if job.quantised:
+            gather = gather * 0.25
+        moved = 2.0 * m * gather
+        moved = moved + reduces * both(framework.reduce_bytes, trained_dense, trained_experts, groups.shard)
+        replicas = layouts.dp * layouts.cp / layouts.shard_group
+        if replicas.max(initial=1.0) > 1.0:
+            shards = trained_dense * framework.reduce_bytes / layouts.shard_group
+            moved = moved + np.where(replicas > 1, all_reduce(groups.data, shards), 0.0)
+        return exposed(moved, m * (passing + micro["recompute"]) * overlap)
+
+    def of_whole() -> Floats:
+        # Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py).
+        stage_two = np.where(layouts.zero_stage == 2, reduces, 1.0)
+        moved = stage_two * both(framework.reduce_bytes, trained_dense, trained_experts, groups.data)
+        moved = moved + both(framework.compute_bytes, trained_dense, trained_experts, groups.data)
+        return exposed(moved, passing * overlap * stage_two)
+
+    return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 
 
 def _updated(job: Job, layouts: Layouts, held: Held) -> Floats:
@@ -231,15 +321,18 @@ def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime], head: HeadTime) -
     attention counted as the half that is needed, the head in, embedding look-ups and recompute out. Frozen weights
     need no weight gradient, so adapter runs count backward once.
     """
-    forward, again = np.zeros(len(layouts)), np.zeros(len(layouts))
+    forward, again = layouts.zeros(), layouts.zeros()
     for kind, block in enumerate(blocks):
         count = job.architecture.pattern.count(kind)
         forward = forward + count * block.forward_flop
-        again = again + count * block.recompute_flop
+        if layouts.recomputes:
+            again = again + count * block.recompute_flop
     passes = 2.0 if job.uses_adapters else 1.0 + 2.0 * job.trained_layer_share
     per_micro = (forward + head.flop) / layouts.pp
     m = layouts.grad_accum
+    model = m * passes * per_micro
+    if not layouts.recomputes:
+        return model, model
     share = np.minimum(1.0, layouts.recompute_layers * layouts.pp / job.architecture.layers)
     again = again + np.where(layouts.recompute_layers > 0, share * forward, 0.0)
-    model = m * passes * per_micro
     return model, model + m * again / layouts.pp

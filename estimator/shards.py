@@ -6,12 +6,13 @@ Rajbhandari et al. 2020, section 5. Arrays have shape (n,), one entry a candidat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from estimator.job import Job
 from estimator.layouts import Layouts
-from estimator.stages import Floats, StageShape, block_parameters, stage_parameters, sum_of
+from estimator.stages import Floats, StageShape, block_parameters, of_stage, stage_parameters, sum_of
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Held:
     sharded.
 
     `outside` is the part of `dense` that is not in blocks (embedding, head), `head` the part of that which is the head,
-    `unit` the largest block. `copied` are the embedding and head that are trained beside adapters, which are copies
-    (PEFT, modules_to_save).
+    `unit` the largest block, `routed` whether there are routed experts at all. `copied` are the embedding and head that
+    are trained beside adapters, which are copies (PEFT, modules_to_save).
     """
 
     dense: Floats
@@ -35,63 +36,84 @@ class Held:
     unit: Floats
     group: Floats
     expert_group: Floats
-    zero_stage: np.ndarray
+    layouts: Layouts
     shards_optimizer: bool
+    routed: bool
 
-    @property
+    @cached_property
     def total(self) -> Floats:
         return self.dense + self.experts
 
-    @property
+    @cached_property
     def trained(self) -> Floats:
         return self.trained_dense + self.trained_experts
 
+    @cached_property
+    def alone(self) -> bool:
+        """Whether no candidate has a second device to shard over."""
+        return float(self.group.max(initial=1.0)) <= 1.0
+
     def sharded(self, from_stage: int, dense: Floats, experts: Floats | float = 0.0) -> Floats:
         """What one device holds of sizes that are sharded from ZeRO stage `from_stage` on."""
-        split = dense / self.group + experts / self.expert_group
-        sharded = self.zero_stage >= (0 if from_stage == 1 and self.shards_optimizer else from_stage)
-        return np.where(sharded, split, dense + experts)
+        from_stage = 0 if from_stage == 1 and self.shards_optimizer else from_stage
+        if self.alone or self.layouts.most("zero_stage") < from_stage:
+            return dense + experts if self.routed else dense
+        sharded = self.layouts.once(f"sharded from {from_stage}", (), lambda: self.layouts.zero_stage >= from_stage)
+        if not self.routed:
+            return np.where(sharded, dense / self.group, dense)
+        return np.where(sharded, dense / self.group + experts / self.expert_group, dense + experts)
 
 
 def world_size(layouts: Layouts) -> np.ndarray:
-    return layouts.tp * layouts.pp * layouts.cp * layouts.dp
+    return layouts.once("world", (), lambda: layouts.tp * layouts.pp * layouts.cp * layouts.dp)
 
 
 def held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
     """What one device of the stage of every candidate holds."""
+    return of_stage("held", job, layouts, shape, lambda: _held_parameters(job, layouts, shape))
+
+
+def _held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
     outside, head = _outside_blocks(job, layouts, shape)
     dense, experts, adapters = stage_parameters(job, layouts, shape, outside)
-    unit = np.zeros(len(layouts))
+    unit = layouts.zeros()
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         unit = np.maximum(unit, np.where(count > 0, sum_of(block_parameters(block, layouts)), 0.0))
     group = (layouts.dp * layouts.cp if has_second_copy(job) else layouts.shard_group).astype(np.float64)
-    copies = world_size(layouts) / (layouts.pp * layouts.ep * layouts.etp)
-    zero = np.zeros(len(layouts))
-    copied = outside if job.uses_adapters and job.training.lora.train_embeddings else zero
+    routed = job.architecture.experts > 0
+    expert_group = group
+    if routed:
+        copies = world_size(layouts) / (layouts.pp * layouts.ep * layouts.etp)
+        expert_group = np.maximum(1.0, np.minimum(group, copies))
     trained, trained_experts = _trained(job, layouts, shape, dense, experts)
+    copied = layouts.zeros()
+    if job.uses_adapters and job.training.lora.train_embeddings:
+        copied = outside
+        trained = trained + copied
     return Held(
         dense=dense,
         experts=experts,
-        adapters=adapters + _embedding_adapters(job, layouts, shape),
+        adapters=adapters + _embedding_adapters(job, layouts, shape) if job.uses_adapters else adapters,
         outside=outside,
         head=head,
         copied=copied,
-        trained_dense=trained + copied,
+        trained_dense=trained,
         trained_experts=trained_experts,
         unit=unit,
         group=group,
-        expert_group=np.maximum(1.0, np.minimum(group, copies)),
-        zero_stage=layouts.zero_stage,
+        expert_group=expert_group,
+        layouts=layouts,
         shards_optimizer=job.framework.shards_optimizer,
+        routed=routed,
     )
 
 
 def _trained(job: Job, layouts: Layouts, shape: StageShape, dense: Floats, experts: Floats) -> tuple[Floats, Floats]:
     """The stage's own parameters that are trained: (dense, routed experts)."""
     if job.uses_adapters:
-        return np.zeros(len(layouts)), np.zeros(len(layouts))
+        return layouts.zeros(), layouts.zeros()
     if job.training.method == "freeze":
-        return stage_parameters(job, layouts, reached(job, shape), np.zeros(len(layouts)))[:2]
+        return stage_parameters(job, layouts, reached(job, shape), layouts.zeros())[:2]
     return dense, experts
 
 
@@ -126,8 +148,6 @@ def _outside_blocks(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floa
 
 def _embedding_adapters(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """LoRA parameters on the embedding and the head, where they are named as targets."""
-    if not job.uses_adapters:
-        return np.zeros(len(layouts))
     names = {name.strip() for name in job.training.lora.targets.split(",")}
     on_embedding, on_head = "embed_tokens" in names, "lm_head" in names
     size = job.training.lora.rank * (job.architecture.vocab / layouts.tp + job.architecture.hidden)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimator.architecture import Architecture, Block, Matrix
 from estimator.job import Job
-from estimator.layouts import RECOMPUTE, SCHEDULES, Ints, Layouts
+from estimator.layouts import RECOMPUTE, SCHEDULES, Floats, Ints, Layouts
 
-Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,18 @@ class StageShape:
         return sum_of(self.layers)
 
 
+def mean_stage(architecture: Architecture, layouts: Layouts) -> StageShape:
+    """The mean of all stages: what a micro-batch passes through, divided by them."""
+    part = 1.0 / layouts.pp
+    return StageShape(
+        stage=np.zeros_like(layouts.pp),
+        layers=tuple(architecture.pattern.count(kind) * part for kind in range(len(architecture.blocks))),
+        has_embedding=part,
+        has_head=part,
+        visited=np.ones(len(layouts)),
+    )
+
+
 def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> StageShape:
     """Layers are dealt in order, as evenly as can be, the longer stages first.
 
@@ -41,35 +53,59 @@ def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> St
     that the first device has both ends (Qi et al. 2024, section 3.3); DualPipe runs the pipeline from both ends at
     once, with a second copy of the weights (DeepSeek-V3 report, section 3.2.1).
     """
+    if layouts.most("pp") <= 1:
+        return layouts.once("only stage", (architecture,), lambda: _only_stage(architecture, layouts))
+    first, last = stage == 0, stage == layouts.pp - 1
+    if layouts.most("schedule") < _FIRST_DOUBLE:
+        counts = _dealt(architecture, layouts.pp, stage)
+        return StageShape(stage, counts, first.astype(np.float64), last.astype(np.float64), layouts.ones())
     split = layouts.pp > 1
     folded = split & (layouts.schedule == SCHEDULES.index("v-half"))
     doubled = split & (layouts.schedule == SCHEDULES.index("dualpipe"))
     parts = np.where(folded, 2 * layouts.pp, layouts.pp)
-    counts = _dealt(architecture, parts, stage)
-    if (folded | doubled).any():
-        second = _dealt(architecture, parts, parts - 1 - stage)
-        counts = [first + other * (folded | doubled) for first, other in zip(counts, second, strict=True)]
-    first, last = stage == 0, stage == layouts.pp - 1
+    ends = _dealt(architecture, parts, stage), _dealt(architecture, parts, parts - 1 - stage)
     return StageShape(
         stage=stage,
-        layers=tuple(counts),
+        layers=tuple(one + other * (folded | doubled) for one, other in zip(*ends, strict=True)),
         has_embedding=(first | (doubled & last)).astype(np.float64),
         has_head=(np.where(folded, first, last) | (doubled & first)).astype(np.float64),
         visited=np.where(doubled, 0.5, 1.0),
     )
 
 
-def _dealt(architecture: Architecture, parts: Ints, part: Ints) -> list[Floats]:
+# Of SCHEDULES, where those begin that give a device a second part.
+_FIRST_DOUBLE = min(SCHEDULES.index("v-half"), SCHEDULES.index("dualpipe"))
+
+
+def _only_stage(architecture: Architecture, layouts: Layouts) -> StageShape:
+    """Every layer and both ends, where no candidate has a pipeline."""
+    one = layouts.ones()
+    counts = tuple(one * architecture.pattern.count(kind) for kind in range(len(architecture.blocks)))
+    return StageShape(np.zeros_like(layouts.pp), counts, one, one, one)
+
+
+def of_stage(name: str, job: Job, layouts: Layouts, shape: StageShape, make: Callable[[], T]) -> T:
+    """What `make` computes of a stage: once where no candidate has a pipeline, as callers mean the same one then."""
+    return make() if layouts.most("pp") > 1 else layouts.once(name, (job, shape), make)
+
+
+def _dealt(architecture: Architecture, parts: Ints, part: Ints) -> tuple[Floats, ...]:
     """Layers of each block kind in one of `parts` parts."""
-    base, longer = architecture.layers // parts, architecture.layers % parts
+    base, longer = np.divmod(architecture.layers, parts)
+    if len(architecture.blocks) == 1:
+        return ((base + (part < longer)).astype(np.float64),)
     start = part * base + np.minimum(part, longer)
     stop = start + base + (part < longer)
-    pattern = np.asarray(architecture.pattern)
-    counts = []
-    for kind in range(len(architecture.blocks)):
-        before = np.concatenate([[0], np.cumsum(pattern == kind)])
-        counts.append((before[stop] - before[start]).astype(np.float64))
-    return counts
+    return tuple(
+        before[stop] - before[start] for before in _layers_before(architecture.pattern, len(architecture.blocks))
+    )
+
+
+@lru_cache(maxsize=64)
+def _layers_before(pattern: tuple[int, ...], kinds: int) -> list[Floats]:
+    """For each block kind, how many of the first i layers are of it; arrays of shape (layers + 1,)."""
+    layers = np.asarray(pattern)
+    return [np.concatenate([[0.0], np.cumsum(layers == kind)]) for kind in range(kinds)]
 
 
 def micro_batch_tokens(job: Job, layouts: Layouts) -> Floats:
@@ -89,10 +125,10 @@ def sum_of(parts: Iterable[Floats]) -> Floats:
 def shard(matrix: Matrix, layouts: Layouts) -> Floats:
     """Into how many parts tensor and expert parallelism cut the copies of a matrix on one device's stage."""
     if matrix.role == "expert":
-        return (layouts.ep * layouts.etp).astype(np.float64)
+        return layouts.once("experts cut", (), lambda: (layouts.ep * layouts.etp).astype(np.float64))
     if matrix.split == "none":
-        return np.ones(len(layouts))
-    return layouts.tp.astype(np.float64)
+        return layouts.ones()
+    return layouts.once("cut", (), lambda: layouts.tp.astype(np.float64))
 
 
 def block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
@@ -101,15 +137,16 @@ def block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
 
 
 def _block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
-    dense = np.full(len(layouts), float(block.vector_parameters))
-    experts = np.zeros(len(layouts))
+    whole, split, routed = float(block.vector_parameters), 0.0, 0.0
     for matrix in block.matrices:
-        part = matrix.parameters / shard(matrix, layouts)
         if matrix.role == "expert":
-            experts += part
+            routed += matrix.parameters
+        elif matrix.split == "none":
+            whole += matrix.parameters
         else:
-            dense += part
-    return dense, experts
+            split += matrix.parameters
+    experts = routed / (layouts.ep * layouts.etp) if routed else layouts.zeros()
+    return whole + split / layouts.tp, experts
 
 
 def adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
@@ -118,7 +155,7 @@ def adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
     LoRA, Hu et al. 2021, section 4.1. DoRA adds a magnitude per output (Liu et al. 2024, equation 5).
     """
     if not job.uses_adapters:
-        return np.zeros(len(layouts))
+        return layouts.zeros()
     return layouts.once("adapters", (job, block), lambda: _adapter_parameters(job, block, layouts))
 
 
@@ -134,17 +171,22 @@ def _adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
 
 def stage_parameters(job: Job, layouts: Layouts, shape: StageShape, outside: Floats) -> tuple[Floats, Floats, Floats]:
     """(dense, routed experts, adapters) on one device of the stage, with `outside` parameters that are in no block."""
-    dense, experts, adapters = outside, np.zeros(len(layouts)), np.zeros(len(layouts))
+    zero = layouts.zeros()
+    dense, experts, adapters = outside, zero, zero
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         block_dense, block_experts = block_parameters(block, layouts)
         dense = dense + count * block_dense
-        experts = experts + count * block_experts
-        adapters = adapters + count * adapter_parameters(job, block, layouts)
+        if block.experts:
+            experts = experts + count * block_experts
+        if job.uses_adapters:
+            adapters = adapters + count * adapter_parameters(job, block, layouts)
     return dense, experts, adapters
 
 
 def recomputed_share(layouts: Layouts, shape: StageShape) -> Floats:
     """Part of the stage's layers that block:N recomputes; 0 for the other modes."""
+    if not layouts.most("recompute_layers"):
+        return layouts.zeros()
     share = np.minimum(1.0, layouts.recompute_layers / np.maximum(1.0, shape.layer_count))
     return np.where(layouts.recompute == RECOMPUTE.index("block"), share, 0.0)
 

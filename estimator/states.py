@@ -16,7 +16,7 @@ from estimator.job import Job
 from estimator.layouts import OFFLOAD, Layouts
 from estimator.optimizers import optimizer_memory
 from estimator.shards import Held, has_second_copy, held_parameters, world_size
-from estimator.stages import Floats, StageShape, shard
+from estimator.stages import Floats, StageShape, block_parameters, of_stage
 
 # Bytes per quantised parameter. NF4: 4 bits and, per block of 64, an fp32 absolute maximum, which double quantisation
 # stores in 8 bits with one fp32 per 256 blocks (Dettmers et al. 2023, section 3). GPTQ: 4 bits and, per group of 128, a
@@ -46,13 +46,17 @@ class States:
 
 def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     """The states of one pipeline stage of every candidate."""
+    return of_stage("states", job, layouts, shape, lambda: _model_states(job, layouts, shape))
+
+
+def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     held = held_parameters(job, layouts, shape)
     optimizer, step = optimizer_memory(job, layouts, shape, held)
     weights = _weights(job, layouts, held)
     shared = _casts_and_buckets(job, layouts, held) + _dummy_gradients(job, layouts, shape)
     at_head, backward = _gathered(job, layouts, held)
     return States(
-        weights=np.where(layouts.weights_offloaded, 0.0, weights),
+        weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.most("offload") else weights,
         gradients=_gradients(job, layouts, held),
         optimizer=optimizer,
         buffers=shared + backward + _second_gradients(job, layouts, held),
@@ -79,12 +83,15 @@ def _weights(job: Job, layouts: Layouts, held: Held) -> Floats:
     else:
         size, outside = _weight_bytes(job)
         dense, experts = inside * size + held.outside * outside, held.experts * size
-    full, split = (held.sharded(stage, dense, experts) for stage in (3, 2))
-    weights = np.where(_keeps_gathered(job, layouts, held), split, full)
+    weights = held.sharded(3, dense, experts)
+    if framework.live_units:
+        weights = np.where(_keeps_gathered(job, layouts, held), held.sharded(2, dense, experts), weights)
     if has_second_copy(job):
         # A second copy within the shard group, of the weights as they are held.
         in_group = (layouts.zero_stage >= 3) & (layouts.shard_group < held.group) & (layouts.shard_group > 1)
         weights = weights + np.where(in_group, (dense + experts) / layouts.shard_group, 0.0)
+    if not job.uses_adapters:
+        return weights
     copies = held.copied * framework.weight_bytes
     return weights + held.sharded(3, held.adapters * framework.adapter_bytes + copies)
 
@@ -109,18 +116,22 @@ def _gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
     size = framework.gradient_bytes if job.optimizer.keeps_gradients else 0.0
     accumulates = layouts.grad_accum > 1
     gradients = held.sharded(2, held.trained_dense * size, held.trained_experts * size)
-    adapters = held.sharded(2, held.adapters * framework.adapter_bytes)
     if framework.live_units and not framework.reduces_each_micro_batch:
         # Gradients stay whole while they accumulate, those of frozen weights in the same flat parameter too (FSDP1,
         # no_sync and use_orig_params).
         whole = (held.total - held.outside if job.uses_adapters else held.trained) * framework.compute_bytes
         unsharded = accumulates & (layouts.zero_stage >= 2) & (held.group > 1)
         gradients = np.where(unsharded, whole, gradients)
-    gradients = np.where(_accumulates_whole(job, layouts, held), held.trained * size, gradients)
+    if framework.live_units and layouts.most("pp") > 1:
+        gradients = np.where(_accumulates_whole(job, layouts, held), held.trained * size, gradients)
+    if job.uses_adapters:
+        gradients = gradients + held.sharded(2, held.adapters * framework.adapter_bytes)
+    if not layouts.most("offload"):
+        return gradients
     # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
     deepspeed = framework.live_parameters is not None
     away = layouts.optimizer_offloaded if deepspeed else layouts.offload == OFFLOAD.index("params")
-    return np.where(away & (layouts.zero_stage >= 2), 0.0, gradients + adapters)
+    return np.where(away & (layouts.zero_stage >= 2), 0.0, gradients)
 
 
 def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
@@ -135,7 +146,7 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
         live = np.where(gathers, np.minimum(framework.live_parameters, held.total), 0.0) * size
         return live, live
     if not framework.live_units:
-        return np.zeros(len(layouts)), np.zeros(len(layouts))
+        return layouts.zeros(), layouts.zeros()
     trains = not job.uses_adapters
     unit, root = held.unit, held.outside
     if framework.splits_root:
@@ -162,14 +173,15 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
 def _casts_and_buckets(job: Job, layouts: Layouts, held: Held) -> Floats:
     """Cast copies of all weights that autocast keeps, and the buckets of gradient reduction."""
     framework = job.framework
-    trained = held.trained + held.adapters
-    buckets = np.minimum(framework.bucket_bytes, trained * framework.reduce_bytes)
-    reduces = world_size(layouts) > layouts.pp * layouts.tp
     # Autocast caches the casts of weights that get a gradient; a frozen matmul keeps its own for the backward pass.
-    cast = held.trained * framework.compute_bytes if framework.cast_cache else np.zeros(len(layouts))
+    cast = held.trained * framework.compute_bytes if framework.cast_cache else layouts.zeros()
     if job.uses_adapters and job.frozen_bytes > job.activation_bytes:
         cast = cast + (held.total - held.outside) * framework.compute_bytes
-    return cast + np.where(reduces, buckets, 0.0)
+    if not framework.bucket_bytes:
+        return cast
+    trained = held.trained + held.adapters
+    buckets = np.minimum(framework.bucket_bytes, trained * framework.reduce_bytes)
+    return cast + np.where(world_size(layouts) > layouts.pp * layouts.tp, buckets, 0.0)
 
 
 def _accumulates_whole(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
@@ -180,16 +192,19 @@ def _accumulates_whole(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
 def _second_gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
     """Sharded gradients that stay while those of the next micro-batch are made: DeepSpeed's averaged ones
     (stage_1_and_2.py), and FSDP's besides unsharded ones."""
-    second = _accumulates_whole(job, layouts, held)
     if job.framework.live_parameters is not None:
         second = (layouts.zero_stage == 2) & (layouts.grad_accum > 1)
+    elif job.framework.live_units and layouts.most("pp") > 1:
+        second = _accumulates_whole(job, layouts, held)
+    else:
+        return layouts.zeros()
     sharded = held.sharded(2, held.trained_dense, held.trained_experts)
     return np.where(second, sharded, 0.0) * job.framework.gradient_bytes
 
 
 def _dummy_gradients(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """One 16-bit tensor for each weight shape (Transformer Engine, get_dummy_wgrad)."""
-    total = np.zeros(len(layouts))
+    total = layouts.zeros()
     if not job.framework.dummy_gradients or job.uses_adapters:
         return total
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
@@ -203,17 +218,16 @@ def _distinct(block: Block, layouts: Layouts) -> Floats:
 
 
 def _sum_of_distinct(block: Block, layouts: Layouts) -> Floats:
-    total = np.zeros(len(layouts))
+    total = block_parameters(block, layouts)[0] - block.vector_parameters
     for matrix in block.matrices:
         if matrix.role == "expert":
             total = total + matrix.inputs * matrix.outputs / layouts.etp
-        else:
-            total = total + matrix.parameters / shard(matrix, layouts)
     return total
 
 
 def _head_gradient(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """The same for the head while the loss is made (Megatron, ColumnParallelLinear)."""
-    trains = job.framework.dummy_gradients and job.training.method == "full"
+    if not job.framework.dummy_gradients or job.training.method != "full":
+        return layouts.zeros()
     table = job.architecture.embedding_parameters / layouts.tp * job.framework.compute_bytes
-    return shape.has_head * table if trains else np.zeros(len(layouts))
+    return shape.has_head * table

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from estimator.profile import Calibration, DeviceFactors, Framework, FrameworkFactors, OptimizerFacts
+from estimator.hardware import Accelerator
+from estimator.matmul import Kind, MatmulSurface
+from estimator.profile import (
+    AttentionKernel,
+    Calibration,
+    DeviceFactors,
+    Framework,
+    FrameworkFactors,
+    OptimizerFacts,
+    ScanKernel,
+)
 from knowledge.data_files import document, inherited, lineage
+from knowledge.networks import network_factors
 
 
 @cache
@@ -23,10 +35,11 @@ def _fitted() -> dict[str, Any]:
 
 
 @cache
-def framework(name: str, version: str | None = None) -> Framework:
+def framework(name: str, version: str | None = None, rack: bool = False, low_precision: bool = False) -> Framework:
     """The profile of a framework, with what it does not say taken from its kin.
 
-    `version` is the framework's own; without one, or with one that is no number, it is the newest.
+    `version` is the framework's own; without one, or with one that is no number, it is the newest. `rack` is true for
+    devices whose fast domain is more than a node, `low_precision` for 8 bits: recipes set some options only there.
     """
     rows = _profiles()["frameworks"]
     if name not in rows:
@@ -37,6 +50,9 @@ def framework(name: str, version: str | None = None) -> Framework:
         what = next(key for key in _DATED if key in change)
         if what in versions and versions[what] < _numbers(change[what]):
             values |= {key: value for key, value in change.items() if key != what}
+    on_rack, on_rack_8bit = (values.pop(key, {}) for key in ("on_rack", "on_rack_8bit"))
+    if rack:
+        values |= on_rack_8bit if low_precision else on_rack
     kin = rows[name].get("kin", name)
     return Framework(**values | {"name": name, "kin": kin})
 
@@ -60,9 +76,23 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
+def frameworks_known() -> tuple[str, ...]:
+    """Every framework that has a profile."""
+    return tuple(_profiles()["frameworks"])
+
+
 def framework_lineage(name: str) -> list[str]:
     """The framework, its kin, the kin of that, and so on."""
     return lineage(_profiles()["frameworks"], name)
+
+
+def device_lineage(family: str) -> list[str]:
+    """The accelerator family, the family that is built like it, and so on."""
+    kin = _fitted()["kin"]
+    line = [family]
+    while line[-1] in kin:
+        line.append(kin[line[-1]])
+    return line
 
 
 _BLANK: dict[str, Any] = {
@@ -86,36 +116,121 @@ def optimizer(name: str) -> OptimizerFacts:
     return OptimizerFacts(**(_BLANK | row | {"name": name}))
 
 
-@cache
-def calibration(family: str, framework_name: str) -> Calibration:
-    """The factors for an accelerator family and a framework; the nearest measured kin or defaults stand in, and say so.
+def timed_framework(name: str) -> tuple[str, int]:
+    """(The framework whose measured runs are behind a framework's times, how many): itself, its nearest kin with any,
+    or 'default' and 0."""
+    return _nearest_timed("frameworks", framework_lineage(name))
 
-    A blank name gives the defaults.
+
+def timed_family(family: str) -> tuple[str, int]:
+    """As `timed_framework`, for an accelerator family."""
+    return _nearest_timed("devices", device_lineage(family))
+
+
+def _nearest_timed(section: str, line: list[str]) -> tuple[str, int]:
+    fitted = _fitted()[section]
+    return next(((kin, fitted[kin]["runs"]) for kin in line if kin in fitted and fitted[kin]["runs"]), ("default", 0))
+
+
+def weighed_as(framework_name: str) -> str:
+    """The framework whose spread of memory stands for a framework's: its own, its nearest kin's, or 'default'."""
+    fitted = _fitted()["frameworks"]
+    line = framework_lineage(framework_name) if framework_name else []
+    return next((kin for kin in line if kin in fitted and _knows_memory(fitted[kin])), "default")
+
+
+def driven_as(family: str) -> str:
+    """The accelerator family whose fitted factors stand for a family's: its own, those of its nearest kin, or
+    'default'."""
+    return next((kin for kin in device_lineage(family) if kin in _fitted()["devices"]), "default")
+
+
+def calibration(
+    family: str, framework_name: str, accelerator: Accelerator | None = None, attention: str = "flash"
+) -> Calibration:
+    """The factors for an accelerator and a framework; the nearest measured kin or defaults stand in, and say so.
+
+    A blank name gives the defaults. `attention` is the plan's setting.
     """
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
-    device = devices.get(family, devices["default"])
-    line = framework_lineage(framework_name) if framework_name else []
-    timed = next((frameworks[kin] for kin in line if kin in frameworks and frameworks[kin]["runs"]), None)
-    weighed = next((frameworks[kin] for kin in line if kin in frameworks and _knows_memory(frameworks[kin])), None)
-    factors = dict(timed or frameworks["default"])
-    for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
-        factors[key] = (weighed or frameworks["default"])[key]
+    device = devices[driven_as(family)]
+    # A framework without runs has a row too: what the fit makes of its kin.
     own = frameworks.get(framework_name, frameworks["default"])
+    factors, weighed = dict(own), frameworks[weighed_as(framework_name)]
+    for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
+        factors[key] = weighed[key]
+    _, matmuls = surface_rows(accelerator.id if accelerator else "")
     return Calibration(
-        device=DeviceFactors(family=family, **device),
+        device=DeviceFactors(
+            family=family,
+            surfaces=surfaces(accelerator.id if accelerator else ""),
+            attention_kernel=attention_kernel(family, framework_name, attention),
+            scans=scan_kernels(),
+            network=network_factors(accelerator),
+            surface=matmuls["bf16"]["points"] > 0,
+            **device,
+        ),
         framework=FrameworkFactors(framework=framework_name, **factors),
         context_bytes=memory["context_bytes"],
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
         loss_slack=memory["loss_slack"],
         varying_lengths=memory["varying_lengths"],
-        device_measured=device["runs"] > 0,
+        device_measured=driven_as(family) == family and device["runs"] > 0,
         time_measured=own["runs"] > 0,
         memory_measured=_knows_memory(own),
-        unmeasured_spread=fitted["unmeasured_spread"],
+        unmeasured_spread=frameworks["default"]["time_spread"],
         measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},
     )
+
+
+@cache
+def surfaces(accelerator: str) -> dict[Kind, MatmulSurface]:
+    """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own."""
+    _, rows = surface_rows(accelerator)
+    names = [field.name for field in fields(MatmulSurface)]
+    return {kind: MatmulSurface(**{name: row[name] for name in names}) for kind, row in rows.items()}
+
+
+def surface_rows(accelerator: str) -> tuple[str, dict[Kind, dict[str, Any]]]:
+    """(The surfaces' name, by kind of operand their numbers and what these were fitted on or borrowed from)."""
+    fitted = _timed_matmuls()
+    name = fitted["accelerators"].get(accelerator, "default")
+    return name, fitted["surfaces"][name]
+
+
+@cache
+def _timed_matmuls() -> dict[str, Any]:
+    return document("../matmul_surfaces.yaml")
+
+
+@cache
+def _cores() -> dict[str, Any]:
+    return document("../attention_factors.yaml")
+
+
+@cache
+def attention_kernel(family: str, framework_name: str, setting: str) -> AttentionKernel:
+    """The kernel that a plan's attention setting means for a framework on a family."""
+    fitted = _cores()
+    wanted = fitted["choice"]
+    by_family = wanted.get(setting, {}).get(family)
+    if setting == "flash2":
+        name = "flash2"
+    else:
+        by_framework = by_family or wanted["flash"].get(family, wanted["flash"]["any"])
+        line = (*framework_lineage(framework_name), "any") if framework_name else ("any",)
+        name = next(by_framework[member] for member in line if member in by_framework)
+    own = fitted["kernels"].get(family, {})
+    row = own.get(name) or next(iter(own.values()), None) or fitted["kernels"]["default"]["flash2"]
+    return AttentionKernel(name=name, family=family, **row)
+
+
+@cache
+def scan_kernels() -> dict[str, ScanKernel]:
+    """The kernels of state-space and linear-attention mixers."""
+    return {name: ScanKernel(name=name, **row) for name, row in _cores()["scans"].items()}
 
 
 def _knows_memory(row: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from estimator.profile import holding
 from knowledge.calibration import calibration, framework, optimizer
 from knowledge.hardware import find_accelerator, machine
 from knowledge.models import find_architecture
+from knowledge.networks import with_given_links
 
 
 def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
@@ -34,6 +35,7 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         count = 1
         assumptions.append(Assumption("cluster.count", count, "one device unless a number is given"))
     cluster, said = machine(accelerator.value, count, plan.cluster.per_node, plan.cluster.interconnect)
+    cluster = with_given_links(cluster, plan.overrides)
     if plan.cluster.per_node is None:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
@@ -42,7 +44,9 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     changes = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled = filled.patch({"cluster": changes})
     name = filled.training.framework
-    profile = holding(framework(name, training.software_version), training.weights)
+    rack = cluster.fast_domain > cluster.per_node
+    low = filled.training.precision in ("fp8", "mxfp8")
+    profile = holding(framework(name, training.software_version, rack, low), training.weights)
     filled, adapters = fill_adapters(filled, profile)
     found = Job(
         plan=filled,
@@ -50,7 +54,7 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         machine=cluster,
         framework=profile,
         optimizer=optimizer(training.optimizer),
-        calibration=calibration(accelerator.value.family, name),
+        calibration=calibration(accelerator.value.family, name, accelerator.value, training.attention),
         assumptions=(*assumptions, *assumed, *adapters),
     )
     if not found.peak_flops:

@@ -19,6 +19,8 @@ _FOLDER = Path(knowledge.__file__).parent / "measurements"
 _WORKLOAD_TEXT = ("framework", "software_version", "stage", "method", "precision", "weights", "optimizer", "attention")
 _WORKLOAD_COUNTS = ("seq_len", "micro_batch", "global_batch")
 _WORKLOAD_FLAGS = ("compile", "packing", "fused_loss")
+# Columns that a plan's workload has by the same name, and how a cell says what.
+_OPTIONS = ("cuda_graph", "tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")
 _LAYOUT_COUNTS = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
 _LAYOUT_TEXT = ("schedule", "recompute", "offload")
 _CHOICES = {"framework": Framework, "stage": Stage, "method": Method, "precision": Precision, "optimizer": Optimizer}
@@ -73,12 +75,13 @@ def _cases(kind: Kind) -> tuple[Case, ...]:
         return tuple(_case({k: v for k, v in row.items() if v}, architectures, kind) for row in csv.DictReader(file))
 
 
-def limits() -> dict[str, str]:
-    """By source, why its peaks cannot be estimated better, where that is known."""
+def limits(kind: Kind) -> dict[str, str]:
+    """By source, why its peaks or speeds cannot be estimated better, where that is known."""
     import yaml
 
     text = (_FOLDER / "sources.yaml").read_text(encoding="utf-8")
-    return {name: row["limit"] for name, row in yaml.safe_load(text).items() if "limit" in row}
+    key = "limit" if kind == "memory" else "speed_limit"
+    return {name: row[key] for name, row in yaml.safe_load(text).items() if key in row}
 
 
 @cache
@@ -119,6 +122,7 @@ def plan_data(row: Mapping[str, str], architectures: Mapping[str, dict[str, Any]
     workload |= {key: row[key] for key in _WORKLOAD_TEXT if key in row}
     workload |= {key: int(row[key]) for key in _WORKLOAD_COUNTS if key in row}
     workload |= {key: row[key] == "true" for key in _WORKLOAD_FLAGS if key in row}
+    workload |= {key: {"true": True, "false": False}.get(row[key], row[key]) for key in _OPTIONS if key in row}
     lora: dict[str, Any] = {"rank": int(row["lora_rank"])} if "lora_rank" in row else {}
     lora |= {key: row[f"lora_{key}"] for key in ("targets", "quantisation") if f"lora_{key}" in row}
     if "lora_dropout" in row:

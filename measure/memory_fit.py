@@ -19,8 +19,8 @@ from estimator.errors import PlanError
 from estimator.job import UNMEASURED_MEMORY
 from knowledge.calibration import framework_lineage
 from measure.cases import Case
-from measure.fit import Miss, blended, spread_of
 from measure.scores import Estimate, estimated
+from measure.spreads import Miss, blended, spread_of
 
 # Factor: (middle of its prior, how far the prior lets its logarithm go).
 FACTORS = {
@@ -100,7 +100,7 @@ def countable(case: Case) -> bool:
 
 def _peak(case: Case, found: Estimate) -> Peak:
     job, memory, best = found.all.job, found.all.memory, found.best
-    parts = {name: float(values[best]) for name, values in memory.components.items()}
+    parts = {name: float(values[0]) for name, values in found.all.of(best).memory.components.items()}
     kind = case.observed["peak_kind"]
     held = kind != "allocated"
     varying = held and not job.training.packing and not job.fused_loss

@@ -37,12 +37,12 @@ class Estimate:
     def peak_bytes(self, kind: str | None) -> float:
         """The peak as the counter `kind` would show it: 'allocated' and 'reserved' leave out the context, and
         'allocated' the allocator's slack too."""
-        memory = self.all.memory
-        peak = float(memory.total[self.best])
+        peak = float(self.all.memory.total[self.best])
         if kind in ("allocated", "reserved"):
-            peak -= float(memory.components["framework_and_context"][self.best])
-        if kind == "allocated":
-            peak -= float(memory.components["allocator_slack"][self.best])
+            memory = self.all.of(self.best).memory
+            peak -= float(memory.components["framework_and_context"][0])
+            if kind == "allocated":
+                peak -= float(memory.components["allocator_slack"][0])
         return peak
 
 

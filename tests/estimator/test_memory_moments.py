@@ -20,7 +20,11 @@ from estimator.training import Estimates
 
 FULL = RECOMPUTE.index("full")
 ALWAYS = ("weights", "optimizer", "framework_and_context")
-GIVEN = [name.removesuffix("_gib") for name in Overrides.model_fields if name not in ("usable_gib", "reserve_gib")]
+GIVEN = [
+    name.removesuffix("_gib")
+    for name in Overrides.model_fields
+    if name.endswith("_gib") and name not in ("usable_gib", "reserve_gib")
+]
 
 
 @pytest.mark.parametrize(

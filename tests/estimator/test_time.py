@@ -14,7 +14,7 @@ from estimator.job import Job
 from estimator.layouts import RECOMPUTE, SCHEDULES
 from estimator.schedule import COMPONENTS, step_time
 from estimator.search import candidates
-from estimator.training import Estimates, bottleneck, estimate, warnings
+from estimator.training import Estimates, estimate, warnings
 
 SHAPES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("megatron-lm", {}),
@@ -90,15 +90,20 @@ def test_a_higher_peak_never_slows_a_step(which: int, times: float) -> None:
     assert (seconds(which, better) <= seconds(which, job) * ALLOWED).all()
 
 
+@pytest.mark.parametrize("name", ["megatron-lm", "deepspeed"])
 @pytest.mark.parametrize("model", MODELS)
-def test_adapters_are_faster_than_full_training(model: str) -> None:
-    device = {"cluster.count": 8, "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3}}
+def test_adapters_are_faster_than_full_training(model: str, name: str) -> None:
+    """With weights on every device. Small models are left out where adapters are single operators: there, adapters were
+    measured to cost more than the gradients they spare (Qwen README, 1.8B at 4096 tokens: 3.3 s against 2.8 s)."""
+    layout = {"tp": 1, "pp": 1, "dp": 8, "ep": 1, "zero_stage": 0}
+    setting = {"cluster.count": 8, "model": model, "workload.micro_batch": 4, "workload.global_batch": 64}
     full, lora = (
-        estimate_of(device | {"model": model, "workload": {"framework": "deepspeed", "method": method}})
+        estimate_of(setting | {"layout": layout, "workload": {"framework": name, "method": method}})
         for method in ("full", "lora")
     )
-    assert lora.step.seconds[0] < full.step.seconds[0]
     assert lora.step.model_flop[0] < full.step.model_flop[0]
+    if full.job.architecture.hidden >= 4096:
+        assert lora.step.seconds[0] < full.step.seconds[0]
 
 
 @pytest.mark.parametrize("name", ["megatron-lm", "torchtitan", "deepspeed"])
@@ -179,7 +184,7 @@ def test_more_micro_batches_shrink_the_share_of_the_bubble() -> None:
     assert estimate_of({"layout": {"tp": 2, "pp": 1, "dp": 8}}).step.components["bubble"][0] == 0
 
 
-def test_the_bubble_of_1f1b_is_pp_minus_one_micro_batches() -> None:
+def test_the_bubble_of_1f1b_is_one_micro_batch_of_the_other_stages() -> None:
     def parts(batch: int) -> tuple[float, float]:
         step = estimate_of({"layout": {"tp": 1, "pp": 4, "dp": 4}, "workload.global_batch": batch}).step
         once = ("bubble", "data_parallel", "optimizer", "stragglers")
@@ -189,7 +194,9 @@ def test_the_bubble_of_1f1b_is_pp_minus_one_micro_batches() -> None:
 
     (bubble, few), (same, many) = parts(64), parts(128)
     one_micro_batch = (many - few) / 16
-    assert bubble == same == pytest.approx(3 * one_micro_batch)
+    # The slowest stage, which has the head, waits for the three others.
+    assert bubble == same
+    assert 2 * one_micro_batch < bubble < 3 * one_micro_batch
 
 
 def test_interleaving_and_better_schedules_shrink_the_bubble() -> None:
@@ -223,14 +230,6 @@ def test_the_steps_of_a_run_cover_the_data() -> None:
     assert make_job().steps is None
 
 
-def test_the_bottleneck_is_what_takes_most() -> None:
-    computing = estimate_of({"layout": {"tp": 1, "pp": 1, "dp": 16}})
-    assert bottleneck(computing.step, 0) == "compute"
-    slow = with_network(make_job({"layout": {"tp": 1, "pp": 1, "dp": 16}}), bandwidth_per_node=1e8)
-    waiting = estimate(slow, candidates(slow))
-    assert bottleneck(waiting.step, 0) == "data-parallel communication"
-
-
 def told(found: Estimates) -> str:
     return "\n".join(warnings(found, 0))
 
@@ -242,7 +241,7 @@ def test_warnings_say_what_to_know_before_trusting() -> None:
     a100 = {"cluster.accelerator": "a100-sxm-80gb", "workload.precision": "fp8"}
     assert "has no fp8 matmuls" in told(estimate_of(a100))
     grpo = {"workload.framework": "deepspeed", "workload.stage": "grpo", "layout": {"tp": 1, "pp": 1, "dp": 16}}
-    assert "generating samples" in told(estimate_of(grpo))
+    assert "samples are taken as 2048 tokens" in told(estimate_of(grpo))
     assert "no measured speed of nanotron" in told(estimate_of({"workload.framework": "nanotron"}))
     v100 = {"cluster.accelerator": "v100-sxm-32gb", "workload.precision": "fp16"}
     assert "no measured run on Volta" in told(estimate_of(v100))
