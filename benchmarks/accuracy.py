@@ -3,10 +3,12 @@
     python benchmarks/accuracy.py training|memory [--by source|framework|method|accelerator|all] [--json | --markdown]
     python benchmarks/accuracy.py memory --hold-out rows|source|none
     python benchmarks/accuracy.py memory --write README.md
+    python benchmarks/accuracy.py order [--json | --markdown]
 
 Training compares tokens per second and device, as calibrated (in-sample: calibration was fitted on these runs). Memory
 compares the peak bytes of the fullest device; every row is estimated with what was fitted without it, a tenth of the
 rows at a time, or without its whole source. `--write` puts the memory table into a file, between its two markers.
+Order asks of measured runs that differ in their layout only whether estimates put them in the measured order.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ from functools import cache
 from pathlib import Path
 
 from estimator.errors import PlanError
+from measure import held_out_times
 from measure.cases import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
 from measure.held_out import predictions
 from measure.memory_fit import Peak, peaks
+from measure.order import Order, by_source, orders
+from measure.order import summarise as summarise_orders
 from measure.scores import (
     POOLED,
     SMALLEST_SOURCE,
@@ -46,7 +51,14 @@ BASES = {
     "rows": "each row left out of the fit (ten folds)",
     "source": "each source left out of the fit",
 }
-_MARKERS = ("<!-- memory table -->", "<!-- end of memory table -->")
+MEASURED = {"training": "tokens/s and device of", "memory": "peak memory of"}
+
+
+def markers(kind: Kind) -> tuple[str, str]:
+    """The lines of a file that a table stands between."""
+    return f"<!-- {kind} table -->", f"<!-- end of {kind} table -->"
+
+
 GROUPS: dict[str, Callable[[Case], str]] = {
     "source": lambda case: case.source,
     "framework": lambda case: case.plan.training.framework if case.plan else "",
@@ -160,11 +172,28 @@ def run_memory(hold_out: str) -> Report:
     return replace(report, basis=BASES[hold_out], ran=len(verdicts), ran_refused=verdicts.count(False))
 
 
-def memory_table() -> str:
-    """The table of the README: each source with rows left out, and its median error when it is left out whole."""
-    report = run_memory("rows")
-    rows, source = report.scores, run_memory("source").scores
-    known = limits()
+def run_training(hold_out: str) -> Report:
+    """The benchmark of speeds with estimates that `hold_out` says."""
+    cases = training_cases()
+    if hold_out == "none":
+        return run("training", cases, predict_training)
+    found = held_out_times.predictions("source" if hold_out == "source" else "rows")
+
+    def predict(case: Case) -> Prediction:
+        return found[case.id] if case.id in found else predict_training(case)
+
+    return replace(run("training", cases, predict), basis=BASES[hold_out])
+
+
+def report_of(kind: Kind, hold_out: str) -> Report:
+    return run_training(hold_out) if kind == "training" else run_memory(hold_out)
+
+
+def table(kind: Kind) -> str:
+    """The table of the README: each source with rows left out, and its error when it is left out whole."""
+    report, apart_report = report_of(kind, "rows"), report_of(kind, "source")
+    rows, source = report.scores, apart_report.scores
+    known = limits(kind)
     counts = Counter(score.case.source for score in rows)
 
     def group(case: Case) -> str:
@@ -173,33 +202,40 @@ def memory_table() -> str:
     apart = by_group(source, group)
     sources, mean = over_sources(rows)
     _, mean_apart = over_sources(source)
-    lines = ["| peak memory of | runs | mean error | median | bias | in 10 % | covered | median, source unseen |"]
-    lines.append("| --- |" + " ---: |" * 7)
+    lines = [
+        f"| {MEASURED[kind]} | runs | mean error | median | bias | in 10 % | covered | mean, source unseen | covered |"
+    ]
+    lines.append("| --- |" + " ---: |" * 8)
     parts = [(f"**mean of {sources} sources**", mean, mean_apart)]
     parts += [(name, part, apart[name]) for name, part in by_group(rows, group).items()]
     for name, part, other in parts:
         note = f" ({known[name]})" if name in known else ""
         shares = [f"{value:.1%}" for value in (part.mape, part.median_error)]
-        shares += [f"{part.bias:+.1%}", f"{part.within_10:.0%}", f"{part.coverage:.0%}", f"{other.median_error:.1%}"]
-        lines.append(" | ".join([f"| {name}{note}", str(part.runs), *shares]).replace("%", " %") + " |")
-    refused = f"{report.ran_refused / report.ran:.1%}".replace("%", " %")
-    lines += [
-        "",
-        f"Of {report.ran} runs that ran, {refused} are estimated not to fit; of {report.ran_out} that ran out of",
-    ]
-    lines[-1] += f" memory, {report.ran_out_seen}."
+        shares += [f"{part.bias:+.1%}", f"{part.within_10:.0%}", f"{part.coverage:.0%}"]
+        shares += [f"{other.mape:.1%}", f"{other.coverage:.0%}"]
+        lines.append(
+            " | ".join([f"| {name}{note}", str(part.runs), *shares]).replace("%", " %").replace("  %", " %") + " |"
+        )
+    if kind == "memory":
+        refused = f"{report.ran_refused / report.ran:.1%}".replace("%", " %")
+        lines += [
+            "",
+            f"Of {report.ran} runs that ran, {refused} are estimated not to fit; of {report.ran_out} that ran out of",
+        ]
+        lines[-1] += f" memory, {report.ran_out_seen}."
     return "\n".join(lines)
 
 
-def write_table(path: Path) -> None:
-    """Puts the memory table between the two markers of a file. Raises ValueError where they are missing."""
+def write_table(path: Path, kind: Kind) -> None:
+    """Puts a table between its two markers of a file. Raises ValueError where they are missing."""
     text = path.read_text(encoding="utf-8")
-    start, end = (re.escape(marker) for marker in _MARKERS)
+    first, last = markers(kind)
+    start, end = re.escape(first), re.escape(last)
     if not re.search(f"{start}.*{end}", text, re.DOTALL):
-        raise ValueError(f"{path} has no lines {_MARKERS[0]} and {_MARKERS[1]}")
-    table = f"{_MARKERS[0]}\n{memory_table()}\n{_MARKERS[1]}"
+        raise ValueError(f"{path} has no lines {first} and {last}")
+    whole = f"{first}\n{table(kind)}\n{last}"
     partial = path.with_suffix(".partial")
-    partial.write_text(re.sub(f"{start}.*{end}", lambda _: table, text, flags=re.DOTALL), encoding="utf-8")
+    partial.write_text(re.sub(f"{start}.*{end}", lambda _: whole, text, flags=re.DOTALL), encoding="utf-8")
     partial.replace(path)
 
 
@@ -273,9 +309,14 @@ def _table(by: str, rows: Sequence[tuple[str, Summary]], markdown: bool) -> list
         cells.append(
             (name, str(part.runs), *(f"{share:+.1%}" if i == 2 else f"{share:.1%}" for i, share in enumerate(shares)))
         )
+    return _laid_out(cells, markdown)
+
+
+def _laid_out(cells: Sequence[tuple[str, ...]], markdown: bool) -> list[str]:
+    """The lines of a table whose first row is its head; all columns but the first are right-aligned."""
     if markdown:
         lines = ["| " + " | ".join(row) + " |" for row in cells]
-        return [lines[0], "|" + " --- |" + " ---: |" * len(_COLUMNS), *lines[1:]]
+        return [lines[0], "|" + " --- |" + " ---: |" * (len(cells[0]) - 1), *lines[1:]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
         "  ".join(
@@ -286,28 +327,69 @@ def _table(by: str, rows: Sequence[tuple[str, Summary]], markdown: bool) -> list
     ]
 
 
+def order_as_text(found: Sequence[Order], markdown: bool = False) -> str:
+    """A table of the groups by source, and the groups with the lowest correlations."""
+    heading, item = ("## ", "- ") if markdown else ("", "  ")
+    lines = [f"{heading}Order of layouts of one job, as calibrated (in-sample)", ""]
+    if not found:
+        return "\n".join([*lines, "No two measured runs differ in their layout only."])
+    cells: list[tuple[str, ...]] = [
+        ("source", "groups", "layouts", "rank correlation", "groups of 4+", "best in top 3")
+    ]
+    for name, part in [("all groups", summarise_orders(found)), *by_source(found).items()]:
+        share = "" if part.found is None else f"{part.found:.0%}"
+        cells.append((name, str(part.groups), str(part.layouts), f"{part.correlation:.2f}", str(part.tops), share))
+    lines += [*_laid_out(cells, markdown), "", f"{heading}Lowest correlations (best: measured, estimated)", ""]
+    for order in sorted(found, key=lambda order: order.correlation)[:10]:
+        best = " and ".join(order.cases[int(speeds.argmax())].id for speeds in (order.measured, order.estimated))
+        lines.append(f"{item}{order.correlation:.2f} of {len(order.cases)} layouts: {best}")
+    return "\n".join(lines)
+
+
+def order_as_json(found: Sequence[Order]) -> str:
+    result = {
+        "benchmark": "order",
+        "overall": asdict(summarise_orders(found)) if found else None,
+        "by_source": {name: asdict(part) for name, part in by_source(found).items()},
+        "groups": [
+            {
+                "source": order.source,
+                "correlation": order.correlation,
+                "found": order.found,
+                "layouts": [
+                    {"id": case.id, "observed": float(observed), "predicted": float(predicted)}
+                    for case, observed, predicted in zip(order.cases, order.measured, order.estimated, strict=True)
+                ],
+            }
+            for order in found
+        ],
+    }
+    return json.dumps(result, indent=1)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("kind", choices=["training", "memory"])
+    parser.add_argument("kind", choices=["training", "memory", "order"])
     parser.add_argument("--by", choices=[*sorted(GROUPS), "all"], default="source")
-    parser.add_argument("--hold-out", choices=sorted(BASES), default="rows", help="memory only (default: rows)")
+    parser.add_argument(
+        "--hold-out", choices=sorted(BASES), default="rows", help="what the fit was without (default: rows)"
+    )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON object")
     output.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    output.add_argument("--write", type=Path, metavar="FILE", help="put the memory table into FILE")
+    output.add_argument("--write", type=Path, metavar="FILE", help="put the table into FILE")
     chosen = parser.parse_args(arguments)
     if chosen.write:
-        if chosen.kind != "memory":
-            parser.error("--write is for memory")
         try:
-            write_table(chosen.write)
+            write_table(chosen.write, chosen.kind)
         except (OSError, ValueError) as error:
             parser.error(str(error))
         return 0
-    if chosen.kind == "training":
-        report = run("training", training_cases(), predict_training)
-    else:
-        report = run_memory(chosen.hold_out)
+    if chosen.kind == "order":
+        found = orders(training_cases())
+        print(order_as_json(found) if chosen.json else order_as_text(found, chosen.markdown))
+        return 0
+    report = report_of(chosen.kind, chosen.hold_out)
     print(as_json(report, chosen.by) if chosen.json else as_text(report, chosen.by, chosen.markdown))
     return 0
 

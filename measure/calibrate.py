@@ -1,63 +1,69 @@
-"""Writes the fitted factors to knowledge/calibration.yaml: `python -m measure.calibrate` (a few minutes on one
-core)."""
+"""Writes the fitted factors to knowledge/calibration.yaml: `shardwise measure fit` (minutes on one core)."""
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import knowledge
+from knowledge.calibration import frameworks_known
 from knowledge.data_files import document
 from measure import memory_fit
 from measure.cases import memory_cases, training_cases
-from measure.fit import Miss, Run, Values, blended, fit, residual, runs, spread_of
+from measure.held_out_times import everything, missed, spreads
+from measure.time_fit import DEFAULT, Run, Values, nearest
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
-# Fitted factors, written by `python -m measure.calibrate`. Meanings: estimator/profile.py. `runs` counts the measured
-# points behind an entry; 0 means that nothing was measured and defaults stand in. Matmul surfaces come from matmul
-# timings and are kept by the fit; everything else in `devices` and `frameworks` is fitted on the runs of
-# knowledge/measurements. `time_spread`, `memory_below` and `memory_above` are half widths of 80 % intervals.
-# `witnesses` are runs that ran, which bound how far above its estimate a peak can be. `measured` is what measured
-# peaks cover.
+# Fitted factors, written by `shardwise measure fit`. Meanings: estimator/profile.py. `runs` counts the measured runs
+# behind an entry; where it is 0 its kin's factors stand in, or those that all share. `time_spread`, `memory_below` and
+# `memory_above` are half widths of 80 % intervals, from runs that were left out of the fit; those of `default` from
+# sources that were left out whole. `witnesses` are runs that ran, which bound how far above its estimate a peak can be.
+# `measured` is what measured peaks cover. `kin` are families that are built alike: one that few runs speak for is held
+# near its kin. Surfaces of matmuls, attention and networks are files of their own.
 """
-# A framework with fewer runs than this also answers for the spread over all frameworks.
-_FEW_RUNS = 12
-_LEAST_TIME_SPREAD = 0.08
+# Fixed, not fitted: what the smallest kernels of any family take on the device.
+_LAUNCH_S = 2.5e-6
 
 
-def calibrated(old: Mapping[str, Any], values: Values, sample: list[Run]) -> dict[str, Any]:
-    """The new contents of the calibration file: `old` with fitted factors, spreads and run counts."""
-    errors: dict[str, list[Miss]] = defaultdict(list)
+def calibrated(
+    old: Mapping[str, Any], values: Values, runs: Sequence[Run], spread: Mapping[str, float]
+) -> dict[str, Any]:
+    """The new contents of the calibration file: fitted factors, spreads and run counts."""
     by_family: dict[str, list[Run]] = defaultdict(list)
-    for run in sample:
-        errors[run.job.framework.name].append(Miss(residual(run, values), run.case.source))
+    by_framework: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
         by_family[run.job.machine.accelerator.family].append(run)
-    everything = [error for part in errors.values() for error in part]
-    devices = {family: dict(row) for family, row in old["devices"].items()}
-    for (kind, name), fitted in values.items():
-        if kind != "device":
-            continue
-        row = devices.get(name, dict(devices["default"]) | {"source": "no matmul timings: height fitted on runs"})
-        devices[name] = row | {key: _rounded(value) for key, value in fitted.items()}
-        devices[name]["runs"] = len(by_family[name])
-    frameworks: dict[str, Any] = {}
+        by_framework[run.job.framework.name].append(run)
+    devices = {
+        name: {key: _rounded(value) for key, value in values["device", name].items()}
+        | {"launch_s": _LAUNCH_S, "runs": len(by_family[name]), "source": _sources(by_family[name])}
+        for name in [DEFAULT, *sorted(by_family)]
+    }
     memory, weighed = remembered(old)
-    overall = {"time_spread": _rounded(spread_of(everything))} | _bounds(weighed["default"])
-    frameworks["default"] = old["frameworks"]["default"] | overall
-    for name in sorted({*errors, *weighed} - {"default"}):
-        fitted = values.get(("framework", name), {})
-        row = frameworks["default"] | {key: _rounded(value) for key, value in fitted.items()}
-        row["time_spread"] = _spread(errors.get(name, []), everything, _LEAST_TIME_SPREAD)
-        row["runs"] = len(errors.get(name, []))
-        row |= _bounds(weighed.get(name, weighed["default"]))
-        sources = sorted({run.case.source for run in sample if run.job.framework.name == name})
-        row["source"] = "; ".join(sources) or "memory only"
+    frameworks: dict[str, Any] = {}
+    for name in [DEFAULT, *sorted(frameworks_known())]:
+        fitted = nearest(values, "framework", name) if name != DEFAULT else values["framework", DEFAULT]
+        row: dict[str, Any] = {key: _rounded(value) for key, value in fitted.items()}
+        row["time_spread"] = _rounded(spread.get(name, spread[DEFAULT]))
+        row["runs"] = len(by_framework[name])
+        row |= _bounds(weighed.get(name, weighed[DEFAULT]))
+        row["source"] = _sources(by_framework[name])
         frameworks[name] = row
-    return dict(old) | {"devices": devices, "frameworks": frameworks, "memory": memory}
+    return {
+        "date": old["date"],
+        "kin": old["kin"],
+        "devices": devices,
+        "frameworks": frameworks,
+        "memory": memory,
+    }
+
+
+def _sources(runs: Sequence[Run]) -> str:
+    return "; ".join(sorted({run.case.source for run in runs})) or "no measured speed"
 
 
 def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory_fit.Spread]]:
@@ -78,23 +84,15 @@ def _bounds(spread: memory_fit.Spread) -> dict[str, float | int]:
     }
 
 
-def _spread(own: list[Miss], everything: list[Miss], least: float) -> float:
-    """The 80 % half width of a framework's own errors, moved towards everybody's where it has few."""
-    pooled = spread_of(everything)
-    if not own:
-        return _rounded(pooled)
-    return _rounded(max(least, blended(spread_of(own), pooled, min(1.0, len(own) / _FEW_RUNS))))
-
-
 def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
 def main() -> int:
-    sample = runs()
-    values = fit(sample)
-    _write(calibrated(document("../calibration.yaml"), values, sample))
-    print(f"{len(sample)} runs; wrote {_FILE.name}")
+    runs, full = everything()
+    found = calibrated(document("../calibration.yaml"), full.values, runs, spreads(missed()))
+    _write(found)
+    print(f"{len(runs)} runs of {len({run.case.source for run in runs})} sources; wrote {_FILE.name}")
     return 0
 
 

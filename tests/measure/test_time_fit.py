@@ -1,0 +1,92 @@
+"""The fit of step times: few numbers, found again from runs that are made with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from estimator.schedule import step_time
+from measure.cases import training_cases
+from measure.held_out_times import Missed, spreads
+from measure.time_fit import (
+    DEFAULT,
+    DEVICE_FACTORS,
+    FRAMEWORK_FACTORS,
+    Run,
+    applied,
+    factors_of,
+    fit,
+    fitted_numbers,
+    nearest,
+    residual,
+    thinned,
+    timed_runs,
+)
+
+SOURCES = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v5.0", "foundation-model-stack/fms-fsdp README")
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Run]:
+    return timed_runs(case for case in training_cases() if case.source in SOURCES)
+
+
+def test_there_are_far_fewer_fitted_numbers_than_runs(capsys: pytest.CaptureFixture[str]):
+    runs = timed_runs(training_cases())
+    kinds = {key for run in thinned(runs) for key in factors_of(run)}
+    numbers = fitted_numbers(thinned(runs))
+    with capsys.disabled():
+        print(f"\n{numbers} fitted numbers for {len(kinds)} frameworks and families, {len(runs)} measured runs")
+    # Every framework and family has the same factors; no number belongs to a run, a model or a source.
+    most = max(len(FRAMEWORK_FACTORS), len(DEVICE_FACTORS) + 2)
+    assert numbers <= most * (len(kinds) + 6)
+    assert numbers * 5 < len(runs)
+
+
+def test_a_factor_that_made_the_runs_is_found_again(some: list[Run]):
+    """Runs as they would be measured if the framework took 1.2 times as long to compute: the fit says so."""
+    start = fit(some).values
+    made = []
+    for run in some:
+        parts = {kind: dict(nearest(start, kind, name)) for kind, name in factors_of(run)}
+        parts["framework"]["compute"] *= 1.2
+        job = replace(run.job, calibration=applied(run.job.calibration, **parts))
+        made.append(replace(run, measured_s=float(step_time(job, run.layouts).seconds[0])))
+    again = fit(made).values
+    for run in some:
+        name = run.job.framework.name
+        ratio = nearest(again, "framework", name)["compute"] / nearest(start, "framework", name)["compute"]
+        assert 1.05 < ratio < 1.25, name
+    assert np.median([abs(residual(run, again)) for run in made]) < 0.03
+
+
+def test_the_fit_is_the_same_every_time_and_better_than_none(some: list[Run]):
+    first, second = fit(some), fit(some)
+    assert first.values == second.values
+    unfitted = {node: dict(row) for node, row in first.values.items()}
+    for node in unfitted:
+        for factor in FRAMEWORK_FACTORS:
+            if factor.name in unfitted[node]:
+                unfitted[node][factor.name] = factor.expected
+        for factor in DEVICE_FACTORS:
+            if factor.name in unfitted[node]:
+                unfitted[node][factor.name] = factor.expected
+    before, after = (np.mean([abs(residual(run, values)) for run in some]) for values in (unfitted, first.values))
+    assert after < before
+
+
+def test_a_framework_without_runs_gets_what_its_kin_got(some: list[Run]):
+    values = fit(some).values
+    assert nearest(values, "framework", "nanotron") == values["framework", "megatron-lm"]
+    assert nearest(values, "framework", "maxtext") == values["framework", DEFAULT]
+    assert nearest(values, "device", "Volta") == values["device", DEFAULT]
+
+
+def test_unseen_sources_widen_the_interval_of_what_was_not_measured(some: list[Run]):
+    sample = [Missed(run, rows=0.02, source=0.3) for run in some]
+    found = spreads(sample)
+    assert found["default"] == pytest.approx(math.expm1(0.3))
+    assert all(0.02 < found[run.job.framework.name] < found["default"] for run in some)
