@@ -16,6 +16,9 @@ framework) to the calls that follow, so that all figures are about the same run.
 - A follow-up ("what about 32 GPUs?") changes the session's plan and keeps the rest.
 - When the model or the accelerator is missing, ask for both in one question. Do not ask for what has a default; the \
 tools list their assumptions.
+- For a range of values ("how does it scale to 512 GPUs", "compare frameworks") call sweep once, not estimate_training \
+many times. For "why is it slow", "what limits my MFU" or "how do I get it faster" call estimate_training with \
+improvements=true: limits says what the step waits for, improvements what would raise it.
 - Call write_configs only when the user asks for files on disk. The user is asked for approval by the program.
 - An error from a tool names the field and valid values: correct the call if it was your mistake, else tell the user.
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 _GIB = 2.0**30
+# The unit of a figure set by hand, by the end of its name.
+_UNITS = {"_gib": "GiB per device", "_gb_per_s": "GB/s", "_us": "us"}
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,7 @@ def heading(job: Job) -> list[str]:
         f"recompute {job.recompute}, offload {job.offload}",
     ]
     if given := job.plan.overrides.model_dump(exclude_none=True):
-        figures = ", ".join(f"{name.removesuffix('_gib')} {value:g} GiB" for name, value in given.items())
-        lines.append(f"memory figures set by hand: {figures} per device")
+        lines.append(f"figures set by hand: {', '.join(_by_hand(name, value) for name, value in given.items())}")
     predicted = job.prediction
     if predicted is not None:
         lines.append(
@@ -135,6 +136,11 @@ def heading(job: Job) -> list[str]:
         elif predicted.memory_high_bytes > predicted.capacity_bytes:
             lines.append("note: the upper end of the interval is over the device's memory")
     return lines
+
+
+def _by_hand(name: str, value: float) -> str:
+    ending, unit = next((ending, unit) for ending, unit in _UNITS.items() if name.endswith(ending))
+    return f"{name.removesuffix(ending).replace('_', ' ')} {value:g} {unit}"
 
 
 def one_line(text: str) -> str:

@@ -44,6 +44,8 @@ def render(job: Job) -> Piece:
             "path of a LoRA reward model on the same base" if job.uses_adapters else "path of a full reward model"
         )
         needs.append(f"{PATH}: reward_model, the reward model that PPO scores with")
+        if training.response_len is not None:
+            method["max_new_tokens"] = training.response_len
 
     sections = {
         "model": _model(job, needs, comments),
@@ -110,7 +112,9 @@ def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Val
     of SFT adds back as padding (data/processor/supervised.py), so a row has seq_len tokens. Pretraining packs by
     default and to exactly `cutoff_len`, but only when `packing` is left out."""
     stage = job.training.stage
-    fields: dict[str, Value] = {"dataset": _DATASET, "cutoff_len": job.seq_len}
+    # PPO cuts prompts only; what is generated comes on top (data/processor/unsupervised.py).
+    generated = job.training.response_len or 0 if stage == "ppo" else 0
+    fields: dict[str, Value] = {"dataset": _DATASET, "cutoff_len": job.seq_len - generated}
     content = table("llamafactory")["data"][stage]
     comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"
     needs.append(f"{PATH}: dataset, the name of your data in data/dataset_info.json ({content})")

@@ -12,8 +12,6 @@ import pytest
 
 from knowledge.hardware import accelerators
 from knowledge.models import models
-from measure.cases import training_cases
-from measure.scores import over_sources
 from tools import call
 
 ROOT = Path(__file__).parent.parent
@@ -31,19 +29,12 @@ def benchmark() -> ModuleType:
     return module
 
 
-def test_the_speed_row_is_what_the_benchmark_prints() -> None:
-    accuracy = benchmark()
-    sources, mean = over_sources(accuracy.run("training", training_cases(), accuracy.predict_training).scores)
-    cells = [f"training speed, {sources} sources", f"{mean.runs}"]
-    cells += [f"{mean.mape:.1%}", f"{mean.median_error:.1%}", f"{mean.coverage:.0%}"]
-    assert f"| {' | '.join(cells)} |".replace("%", " %") in README
-
-
-def test_the_memory_table_is_what_the_benchmark_writes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["training", "memory"])
+def test_the_tables_are_what_the_benchmark_writes(tmp_path: Path, kind: str) -> None:
     accuracy = benchmark()
     copy = tmp_path / "README.md"
     copy.write_text(README, encoding="utf-8")
-    accuracy.write_table(copy)
+    accuracy.write_table(copy, kind)
     assert copy.read_text(encoding="utf-8") == README
 
 
@@ -52,7 +43,7 @@ def test_a_file_without_markers_is_left_alone(tmp_path: Path) -> None:
     copy = tmp_path / "README.md"
     copy.write_text("nothing here", encoding="utf-8")
     with pytest.raises(ValueError, match="memory table"):
-        accuracy.write_table(copy)
+        accuracy.write_table(copy, "memory")
     assert copy.read_text(encoding="utf-8") == "nothing here"
 
 

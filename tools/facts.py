@@ -10,7 +10,7 @@ from estimator.search import valid_tp
 from knowledge.hardware import find_accelerator
 from knowledge.models import find_architecture, models
 from knowledge.prices import prices
-from tools.decisions import offer
+from tools.offers import offer
 from tools.registry import tool
 from tools.results import Assumption, HardwareDescription, ModelDescription
 

@@ -16,7 +16,8 @@ from estimator.plan import Plan
 from estimator.search import divisors
 from knowledge.jobs import job as look_up
 from knowledge.models import ModelFacts, architecture, find_architecture, models
-from tools.planning import Planned, choice, complete, evidence_of, memory_of, planned, warnings_of
+from tools.evidence import evidence_of
+from tools.planning import Planned, choice, complete, memory_of, planned, warnings_of
 from tools.probing import Trials, Tried, Value, last_that_fits, narrowed
 from tools.registry import tool
 from tools.requests import PlanRequest

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from estimator.defaults import framework_choices
+from estimator.bottleneck import Diagnosis, diagnosis
+from estimator.defaults import framework_choices, recipe_options
 from estimator.errors import PlanError
 from estimator.job import GIB, Job
 from estimator.layouts import Layouts
 from estimator.memory import MOMENTS, stage_memory
 from estimator.plan import Plan
-from estimator.search import candidates, objective_order
-from estimator.training import Estimates, bottleneck, estimate, stages_of, warnings
+from estimator.search import Found, search, search_whole
+from estimator.training import Estimates, stages_of, warnings
 from knowledge.jobs import job as look_up
 from tools.host import Around, around
 from tools.results import (
     Assumption,
-    Evidence,
     LayoutChoice,
     MemoryEstimate,
     Overridden,
@@ -36,16 +36,17 @@ _SEARCHED = "the best of the layouts searched"
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan's estimates: all candidates, their order, and `index`, the one the answer is about."""
+    """A plan's estimate: `estimates` has at `index` the layout that the answer is about, with everything about it, and
+    `found` what that was chosen from."""
 
     job: Job
     estimates: Estimates
-    order: np.ndarray
     index: int
+    found: Found
 
     @property
     def searched(self) -> bool:
-        return len(self.estimates.layouts) > 1
+        return self.found.valid > 1
 
     @property
     def fits(self) -> bool:
@@ -66,6 +67,11 @@ class Planned:
         return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
 
     @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the step of the chosen layout waits for."""
+        return diagnosis(self.job, self.estimates.layouts, self.estimates.step, self.index)
+
+    @cached_property
     def around(self) -> Around:
         """Host memory and saving, of the chosen layout alone."""
         return around(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
@@ -73,8 +79,8 @@ class Planned:
     @property
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
-        found = [Assumption(field=a.field, value=a.value, why=a.why) for a in self.job.assumptions]
-        found += _settings(self.job)
+        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        found += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
         given = self.job.plan.layout.model_fields_set
         layout = self.plan.layout
         why = _SEARCHED if self.searched else "follows from the other sizes"
@@ -116,8 +122,14 @@ def _settings(job: Job) -> Iterator[Assumption]:
             yield Assumption(field=f"workload.lora.{name}", value=value, why=why)
 
 
-def planned(plan: Plan, *, every_framework: bool = False, past_errors: bool = False) -> Planned:
-    """Estimates of `plan`: of its layout where it names one whole, else of all layouts that agree with it.
+def planned(
+    plan: Plan, *, every_framework: bool = False, past_errors: bool = False, whole: bool | None = None
+) -> Planned:
+    """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it.
+
+    What a layout leaves open beside what it names stays at its usual setting. With `whole` the whole space is searched:
+    unless told otherwise where the layout is left open altogether, and with `every_framework` (the best is asked for)
+    in any case, with offloading to host memory where nothing fits without.
 
     Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
@@ -125,8 +137,10 @@ def planned(plan: Plan, *, every_framework: bool = False, past_errors: bool = Fa
     """
     first = look_up(plan)
     best, refusal = None, None
+    if whole is None:
+        whole = every_framework or not plan.layout.model_fields_set
     try:
-        best = _choose(first, candidates(first))
+        best = _choose(first, whole, every_framework)
     except PlanError as error:
         if not past_errors:
             raise
@@ -137,7 +151,7 @@ def planned(plan: Plan, *, every_framework: bool = False, past_errors: bool = Fa
                 break
             try:
                 job = look_up(plan, choice)
-                other = _choose(job, candidates(job))
+                other = _choose(job, whole, every_framework)
             except PlanError:
                 continue
             if best is None or _is_better(other, best):
@@ -155,10 +169,13 @@ def _is_better(other: Planned, best: Planned) -> bool:
     return (other.fits or other.job.plan.goal.objective == "memory") and other.score < best.score
 
 
-def _choose(job: Job, layouts: Layouts) -> Planned:
-    estimates = estimate(job, layouts)
-    order = objective_order(estimates)
-    return Planned(job, estimates, order, int(order[0]))
+def _choose(job: Job, whole: bool, offload: bool) -> Planned:
+    if whole:
+        found = search_whole(job, offload=offload)
+    else:
+        estimates, order = search(job)
+        found = Found(estimates, order, len(order))
+    return Planned(job, found.estimates.of(int(found.order[0])), 0, found)
 
 
 def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
@@ -265,31 +282,6 @@ def run_of(planned: Planned) -> RunLength | None:
     )
 
 
-def evidence_of(planned: Planned) -> list[Evidence]:
-    calibration = planned.job.calibration
-    device, framework = calibration.device, calibration.framework
-    return [
-        Evidence(
-            figure="time",
-            basis=f"factors of {device.family} devices ({device.source})",
-            runs=device.runs,
-            spread=calibration.time_spread,
-        ),
-        Evidence(
-            figure="time",
-            basis=f"factors of {framework.framework} ({framework.source})",
-            runs=framework.runs,
-            spread=calibration.time_spread,
-        ),
-        Evidence(
-            figure="memory",
-            basis=f"spread of {framework.framework} ({framework.source})",
-            runs=framework.memory_runs,
-            spread=planned.job.memory_below,
-        ),
-    ]
-
-
 def warnings_of(planned: Planned) -> list[str]:
     return [*warnings(planned.estimates, planned.index), *planned.around.warnings]
 
@@ -312,21 +304,26 @@ def choice(estimates: Estimates, index: int) -> LayoutChoice:
 
 def why_chosen(planned: Planned) -> list[str]:
     """Sentences that say why the chosen layout won, with the nearest alternatives' figures."""
-    estimates, index = planned.estimates, planned.index
-    layouts, fits = estimates.layouts, estimates.fits
-    limit = bottleneck(estimates.step, index)
+    found, limit = planned.found, planned.diagnosis.bottleneck
     if not planned.searched:
         return [f"The plan names the whole layout; most of the step goes to {limit}."]
     goal = planned.job.plan.goal.objective
-    feasible = int(fits.sum())
-    sentences = [f"{len(layouts)} valid layouts were estimated; {feasible} of them fit."]
+    estimates, fits = found.estimates, found.estimates.fits
+    count, feasible = len(estimates.layouts), int(fits.sum())
+    sentences = [f"{found.valid} valid layouts were estimated; {feasible} of them fit."]
+    if count < found.valid:
+        sentences = [
+            f"Of {found.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
+            f"{feasible} of them fit."
+        ]
     if not feasible:
         return [*sentences, "None fits, so the one that needs the least memory is shown."]
     least = {"memory": "needs the least memory per device"}.get(goal, "has the shortest step")
     sentences.append(f"Of those that fit, this one {least}; most of its step goes to {limit}.")
-    for other in planned.order[1:]:
-        if fits[other] and layouts.summary(int(other)) != layouts.summary(index):
-            slower = estimates.step.seconds[other] / estimates.step.seconds[index] - 1.0
+    best, layouts = int(found.order[0]), estimates.layouts
+    for other in found.order[1:]:
+        if fits[other] and layouts.summary(int(other)) != layouts.summary(best):
+            slower = estimates.step.seconds[other] / estimates.step.seconds[best] - 1.0
             words = f"{100 * slower:.1f} % slower" if slower > 0 else "as fast"
             sentences.append(f"Next comes {layouts.summary(int(other))}: {words}.")
             break

@@ -67,7 +67,9 @@ class Trials:
 
     def _try(self, value: Value, narrow: Mapping[str, Any]) -> Tried:
         try:
-            found = planned(self.plan_at(value).patch({**narrow, "goal.objective": "memory"}), past_errors=True)
+            plan = self.plan_at(value)
+            least = plan.patch({**narrow, "goal.objective": "memory"})
+            found = planned(least, past_errors=True, whole=not plan.layout.model_fields_set)
         except PlanError as error:
             return Tried(value, None, str(error))
         return Tried(value, found, None)

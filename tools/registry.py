@@ -19,7 +19,7 @@ from estimator.errors import PlanError, nearest
 from estimator.plan import plan_error, refuse_bools
 
 # The modules that define tools, in the order in which faces list them.
-_MODULES = ("tools.facts", "tools.training", "tools.limits", "tools.decisions", "tools.files")
+_MODULES = ("tools.facts", "tools.training", "tools.limits", "tools.sweep", "tools.decisions", "tools.files")
 _tools: dict[str, Tool] = {}
 
 Request = TypeVar("Request", bound=BaseModel)

@@ -85,7 +85,8 @@ else:
             dict[str, Any] | None,
             Field(
                 None,
-                description="Memory figures that you know better, in GiB per device, each in place of its estimate: "
+                description="Figures that you know better, each in place of what would be estimated or looked up: "
+                "memory in GiB per device, bandwidths of links in GB/s one way, latency in microseconds; "
                 + ", ".join(Overrides.model_fields),
             ),
         ),

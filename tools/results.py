@@ -20,11 +20,19 @@ class Assumption(Result):
 
 
 class Evidence(Result):
-    """What a figure rests on: the calibration factors used, where they were fitted, and how far off they are."""
+    """What a figure rests on, part by part of the model: what its numbers were fitted on, and how far off they are."""
 
-    figure: str
-    basis: str
+    figure: str = Field(description="time (with throughput and MFU) or memory.")
+    part: str = Field(description="framework, device, matmul, attention, scan, scaleup, network or memory.")
+    basis: str = Field(description="The rest of this row in words.")
+    measured: str = Field(description="What was measured; default where nothing like it was.")
+    stands_for: str | None = Field(description="What that stands in for; null where the very thing was measured.")
     runs: int = Field(description="Measured runs behind it; 0 means none.")
+    points: int = Field(description="Timings of single operators behind it.")
+    error: float | None = Field(description="Median miss on these timings, as a fraction; null where not known.")
+    borrowed: str | None = Field(description="From where numbers were taken over, where nothing was measured.")
+    versions: list[str] = Field(description="Software versions that the runs name, those of most runs first.")
+    sources: list[str]
     spread: float = Field(description="Half width of the 80 % interval as a factor on the figure, e.g. 0.15.")
 
 
@@ -128,6 +136,46 @@ class Rejected(Result):
     summary: str
 
 
+class TimeLimit(Result):
+    """A part of the step by what it waits for."""
+
+    limit: str
+    seconds: float
+    share: float = Field(description="Of the step.")
+
+
+class Roofline(Result):
+    """The forward and backward passes of a step on one device, against arithmetic and device memory."""
+
+    arithmetic_intensity_flop_per_byte: float
+    ridge_flop_per_byte: float = Field(description="The intensity from which arithmetic binds and memory does not.")
+    attainable_flops: float = Field(description="FLOP/s that this intensity allows.")
+    achieved_flops: float = Field(description="FLOP/s over the whole step, with recompute, waiting included.")
+    peak_flops: float
+    memory_bandwidth_bytes_per_s: float
+    traffic_bytes: float = Field(description="Read from and written to device memory.")
+    bound: str = Field(description="compute or memory bandwidth.")
+
+
+class Improvement(Result):
+    """A change that makes the plan faster, estimated as a plan of its own."""
+
+    patch: dict[str, Any]
+    what: str
+    why: str
+    kind: str = Field(
+        description="setting, framework, training (what is trained changes) or hardware (it has to be bought)."
+    )
+    step_s_before: float
+    step_s: float
+    tokens_per_s: float
+    gain: float = Field(description="Tokens/s more, as a fraction: 0.1 is 10 % more.")
+    speedup: float = Field(description="Tokens/s over those of the plan asked about.")
+    mfu: float
+    per_device_bytes: float
+    fits: bool
+
+
 class TrainingEstimate(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
@@ -135,7 +183,12 @@ class TrainingEstimate(Result):
     time: TimeEstimate
     throughput: Throughput
     run: RunLength | None
-    bottleneck: str
+    bottleneck: str = Field(description="What most of the step goes to; the first of limits.")
+    limits: list[TimeLimit] = Field(description="What the step waits for, the most first.")
+    roofline: Roofline
+    improvements: list[Improvement] | None = Field(
+        description="What would be faster and fits, the most gain first; null unless asked for."
+    )
     layout_chosen: bool = Field(description="True when the search chose what the layout left open.")
     why: list[str] = Field(description="Why this layout, in sentences.")
     warnings: list[str]
@@ -216,8 +269,9 @@ class BestParallelism(Result):
     alternatives: list[LayoutChoice]
     pareto: list[LayoutChoice]
     rejected: list[Rejected]
-    candidates: int
-    feasible: int
+    candidates: int = Field(description="Valid layouts.")
+    estimated: int = Field(description="Those of them that were estimated: the others cannot fit or cannot be best.")
+    feasible: int = Field(description="Those of the estimated ones that fit.")
     seconds: float
     warnings: list[str]
     evidence: list[Evidence]

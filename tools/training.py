@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import Field
 
+from estimator.bottleneck import Diagnosis
 from estimator.plan import Plan
-from estimator.search import neighbours, pareto
-from estimator.training import bottleneck
+from estimator.ranking import alternatives, neighbours, pareto
+from tools.evidence import evidence_of
+from tools.improvements import improvements
 from tools.planning import (
     Planned,
     choice,
     complete,
-    evidence_of,
     memory_of,
     planned,
     run_of,
@@ -28,15 +30,23 @@ from tools.planning import (
 from tools.registry import tool
 from tools.remedies import relaxations, remedies
 from tools.requests import PlanRequest
-from tools.results import BestParallelism, FitCheck, Rejected, TrainingEstimate
+from tools.results import BestParallelism, FitCheck, Rejected, Roofline, TimeLimit, TrainingEstimate
+
+
+class EstimateRequest(PlanRequest):
+    improvements: bool = Field(
+        False, description="Whether to look for changes that would make the run faster; takes longer."
+    )
 
 
 @tool(title="Estimate a training run", read_only=True)
-def estimate_training(request: PlanRequest) -> TrainingEstimate:
-    """Memory by component, fit, step time, throughput, MFU and run length of one training or fine-tuning plan. Use it
-    for "does it fit", "how long", "how fast". What the layout leaves open is chosen by the search; every default is
-    listed in assumptions."""
+def estimate_training(request: EstimateRequest) -> TrainingEstimate:
+    """Memory by component, fit, step time, throughput, MFU, what limits the step and run length of one training or
+    fine-tuning plan. Use it for "does it fit", "how long", "how fast", and with improvements=true for "why is it slow",
+    "what limits my MFU" and "how do I get it faster". What the layout leaves open is chosen by the search; every
+    default is listed in assumptions."""
     found = planned(request.to_plan())
+    limits = found.diagnosis
     return TrainingEstimate(
         plan=complete(found),
         assumptions=found.assumptions,
@@ -44,12 +54,25 @@ def estimate_training(request: PlanRequest) -> TrainingEstimate:
         time=time_of(found),
         throughput=throughput_of(found),
         run=run_of(found),
-        bottleneck=bottleneck(found.estimates.step, found.index),
+        bottleneck=limits.bottleneck,
+        limits=time_limits(limits),
+        roofline=Roofline(**asdict(limits.roofline)),
+        improvements=improvements(found) if request.improvements else None,
         layout_chosen=found.searched,
         why=why_chosen(found),
         warnings=warnings_of(found),
         evidence=evidence_of(found),
     )
+
+
+def time_limits(limits: Diagnosis) -> list[TimeLimit]:
+    """What takes any time at all, the most first."""
+    step_s = sum(limits.limits.values())
+    return [
+        TimeLimit(limit=name, seconds=seconds, share=seconds / step_s)
+        for name, seconds in limits.limits.items()
+        if seconds > 0
+    ]
 
 
 @tool(title="Check that a plan fits", read_only=True)
@@ -82,29 +105,32 @@ class SearchRequest(PlanRequest):
 
 @tool(title="Find the best layout", read_only=True)
 def best_parallelism(request: SearchRequest) -> BestParallelism:
-    """The best split of a training plan over its devices (tensor, pipeline, context, expert and data parallel, ZeRO
-    stage, recompute, micro-batch) for its goal, with alternatives, the Pareto front of speed against memory, and why
-    each neighbour lost. Use it when the user asks how to parallelise or for the fastest setup."""
+    """The best split of a training plan over its devices for its goal, of all valid ones: tensor, sequence, pipeline
+    (with virtual stages), context, expert and data parallel sizes, ZeRO stage and shard groups, recompute of single
+    layers, micro-batch, and offloading where nothing fits without. With alternatives of other kinds, the Pareto front
+    of speed against memory, and why each neighbour lost. Use it when the user asks how to parallelise or for the
+    fastest setup."""
     started = time.perf_counter()
-    found = planned(request.to_plan(), every_framework=True)
-    estimates, order = found.estimates, found.order
-    others = [int(index) for index in order[1:] if estimates.fits[index]][: request.top]
+    chosen = planned(request.to_plan(), every_framework=True)
+    found, best = chosen.found, int(chosen.found.order[0])
+    estimates, layouts = found.estimates, found.estimates.layouts
     return BestParallelism(
-        plan=complete(found),
-        assumptions=found.assumptions,
-        best=choice(estimates, found.index),
-        why=why_chosen(found),
-        alternatives=[choice(estimates, index) for index in others],
+        plan=complete(chosen),
+        assumptions=chosen.assumptions,
+        best=choice(chosen.estimates, chosen.index),
+        why=why_chosen(chosen),
+        alternatives=[choice(estimates, index) for index in alternatives(estimates, found.order, request.top)],
         pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * request.top]],
         rejected=[
-            Rejected(layout=estimates.layouts.row(index), rule=rule, summary=estimates.layouts.summary(index))
-            for index, rule in neighbours(estimates, found.index)
+            Rejected(layout=layouts.row(index), rule=rule, summary=layouts.summary(index))
+            for index, rule in neighbours(estimates, best, found.order)
         ],
-        candidates=len(estimates.layouts),
+        candidates=found.valid,
+        estimated=len(layouts),
         feasible=int(estimates.fits.sum()),
         seconds=time.perf_counter() - started,
-        warnings=warnings_of(found),
-        evidence=evidence_of(found),
+        warnings=warnings_of(chosen),
+        evidence=evidence_of(chosen),
     )
 
 

@@ -86,6 +86,11 @@ def parser() -> argparse.ArgumentParser:
         catalogue.add_argument("--json", action="store_true", help="print the rows as one JSON list")
         catalogue.set_defaults(run="tui.commands.catalogue", catalogue=name)
 
+    measure = commands.add_parser("measure", help="what estimates are fitted to")
+    what = measure.add_subparsers(title="commands", metavar="WHAT", required=True)
+    fitting = what.add_parser("fit", help="fit all factors to the measured runs again (minutes)")
+    fitting.set_defaults(run="tui.commands.measure")
+
     sessions = commands.add_parser("sessions", help="list earlier conversations")
     sessions.add_argument("--json", action="store_true", help="print the rows as one JSON list")
     sessions.set_defaults(run="tui.commands.sessions")

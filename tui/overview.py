@@ -59,6 +59,10 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str], tuple[str, str] | None],
 FIGURE_LABELS = tuple(dict.fromkeys(label for label, *_ in _FIGURES))
 
 
+# Units of what a user can set by hand, by the end of its name.
+_UNITS = {"_gib": "GiB", "_gb_per_s": "GB/s", "_us": "µs"}
+
+
 def fold(overview: Overview, result: Data) -> Overview:
     """The overview after one more tool result. Figures of another plan go; a result without a plan changes nothing."""
     plan = result.get("plan")
@@ -110,9 +114,13 @@ def _layout(layout: Data) -> str:
 
 
 def _overrides(given: Data) -> str:
-    """Memory figures that the user gave, in GiB."""
-    told = [f"{name.removesuffix('_gib')} {_plain(value)}" for name, value in given.items() if value is not None]
-    return one_line(f"{', '.join(told)} GiB") if told else ""
+    """Figures that the user gave: memory of a device, rates of links, and their latency."""
+    told: list[str] = []
+    for ending, unit in _UNITS.items():
+        rows = [(name.removesuffix(ending), value) for name, value in given.items() if name.endswith(ending)]
+        figures = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in rows if value is not None]
+        told += [f"{', '.join(figures)} {unit}"] if figures else []
+    return one_line("; ".join(told))
 
 
 def _matters(layout: Data, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import facts_answer, limit_answer, memory_answer, sections
+from agent.offline import facts_answer, limit_answer, memory_answer, sections, speed_answer, sweep_answer
 from agent.offline.patching import get
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
@@ -21,6 +21,8 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     if work.get("limit"):
         blocks, asked = limit_answer.compose(plan, work, outcomes)
         return "\n\n".join([*blocks, *unread]), asked
+    if work.get("sweep"):
+        return "\n\n".join([*sweep_answer.compose(work, outcomes), *unread]), []
     results = {outcome.call.name: outcome.response for outcome in outcomes if not outcome.error}
     errors = {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
     estimate = results.get("estimate_training")
@@ -29,11 +31,17 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
         problem = next(iter(errors.values()), None) or "no tool gave a result"
         return "\n\n".join([f"I cannot work that out as asked. {problem}", *_said(work), *unread]), [problem]
     intents, asked = set(work["intents"]), []
-    blocks = [sections.verdict(first, results, intents)]
+    slow = estimate is not None and "faster" in intents
+    # What limits a step is told in its own words; how long the run takes was not asked.
+    intents -= {"why", "time"} if slow else set()
+    blocks = [
+        *(speed_answer.describe(estimate) if slow and estimate else []),
+        sections.verdict(first, results, intents),
+    ]
     if "layout" in intents or "why" in intents:
         blocks += sections.layout_choice(results, intents)
     if estimate:
-        blocks += memory_answer.describe(estimate["memory"])
+        blocks += [] if slow and "fit" not in intents else memory_answer.describe(estimate["memory"])
         if not intents & {"layout", "why"}:
             blocks += sections.layout(estimate)
         blocks += sections.speed(estimate, intents)

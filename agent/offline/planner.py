@@ -3,8 +3,8 @@
 It is deterministic and holds no state of its own: what it must remember between steps and turns is the session's
 `topic`, plain data: `intents` (of the last question), `recent` (Plan path that changed last), `plans` (earlier ones,
 for "go back"), `nodes` (a node count still without a node size), `limit` (find_limit's arguments, of the last question
-for a limit), `fewest` (the answer to "how many devices?"), `usd_per_device_hour` (the user's own price) and `turn` (the
-reading that the current turn works on).
+for a limit), `sweep` (the sweep tool's own, of the last question for a range), `fewest` (the answer to "how many
+devices?"), `usd_per_device_hour` (the user's own price) and `turn` (the reading that the current turn works on).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from agent.offline.patching import flat, get, patched
 from agent.offline.reading import Reading, read
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan import merge
+from tools.requests import FLAT_PATHS
 
 NAME = "offline"
 _MOST_PLANS = 20
@@ -128,8 +129,9 @@ def _begin(
     ):
         plan = merge(plan, {"cluster.count": fewest})
         change.notes.append(f"{fewest} devices taken, the fewest that fit")
-    intents = _intents(reading, topic, plan, limit is not None)
-    topic |= {"intents": intents, "limit": limit, "recent": change.recent or topic.get("recent")}
+    sweep = _sweep(reading, topic, plan, catalogue)
+    intents = _intents(reading, topic, plan, limit is not None or sweep is not None)
+    topic |= {"intents": intents, "limit": limit, "sweep": sweep, "recent": change.recent or topic.get("recent")}
     if change.nodes:
         topic["nodes"] = change.nodes
     if reading.accelerators:
@@ -139,6 +141,7 @@ def _begin(
     questions = [str(question) for question in change.questions]
     settled = {question.field for question in change.questions}
     settled |= {SOLVED[limit["goal"]]} if limit else set()
+    settled |= {"cluster.count"} if sweep and sweep["field"] == "cluster.count" else set()
     questions += small_talk.missing(plan, settled, bool(change.nodes) or "cluster.count" in settled)
     if questions:
         text = small_talk.ask(questions, plan, change.notes, reading.unread)
@@ -155,6 +158,7 @@ def _begin(
         "anyway": reading.anyway,
         "variants": _variants(reading),
         "limit": limit,
+        "sweep": sweep,
         "usd_per_device_hour": topic.get("usd_per_device_hour"),
     }
     return plan, topic
@@ -182,7 +186,7 @@ def _pruned(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], limit: bool) -> list[str]:
     """What was asked; in a follow-up that asks nothing, what was asked before, save for writing files again."""
-    if reading.intents or reading.limit:
+    if reading.intents or reading.limit or reading.sweep:
         return reading.intents
     before = [name for name in topic.get("intents", []) if name not in ("write", "render")]
     if before or limit:
@@ -199,6 +203,21 @@ def _limit(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]) 
         return None
     said = {slot.path for slot in reading.slots}
     return None if SOLVED[before["goal"]] in said else before
+
+
+def _sweep(
+    reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], catalogue: Catalogue
+) -> dict[str, Any] | None:
+    """The question for a range as the sweep tool's own arguments; a follow-up that asks nothing else asks it again."""
+    before = topic.get("sweep")
+    if reading.sweep:
+        asked = reading.sweep.arguments(plan, catalogue)
+        same = before and before["field"] == asked["field"] and reading.sweep.open
+        # "And weak scaling?" is about the sizes that were asked about.
+        return asked | {"values": before["values"]} if before and same else asked
+    if not before or reading.intents or reading.compare or reading.limit or not reading.slots:
+        return None
+    return None if before["field"] in {slot.path for slot in reading.slots} else before
 
 
 def _variants(reading: Reading) -> list[dict[str, Any]]:
@@ -229,11 +248,15 @@ def _next_calls(
         names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
         return [(name, _varied(arguments, variant)) for variant in variants for name in names]
     called = {outcome.call.name: outcome for outcome in outcomes}
+    if asked := work.get("sweep"):
+        return [] if outcomes else [("sweep", _swept(arguments, asked, work["usd_per_device_hour"]))]
     if limit := work.get("limit"):
         return _limit_calls(limit, arguments, called, intents, priced)
-    first = "best_parallelism" if intents & {"layout", "why"} else "estimate_training"
+    # What would make it faster is a question about this run, not about the layouts that it was chosen from.
+    faster = {"improvements": True} if "faster" in intents else {}
+    first = "best_parallelism" if intents & {"layout", "why"} and not faster else "estimate_training"
     if first not in called:
-        return [(first, arguments)]
+        return [(first, arguments | (faster if first == "estimate_training" else {}))]
     if called[first].error:
         return []
     carried = _carry(arguments, called[first].response)
@@ -250,6 +273,14 @@ def _next_calls(
         return []
     targets = {"targets": work["targets"]} if work["targets"] else {}
     return [(files, carried | targets)]
+
+
+def _swept(arguments: Mapping[str, Any], asked: Mapping[str, Any], price: float | None) -> dict[str, Any]:
+    """The sweep's arguments: the plan's without the swept field, and a price of the user's own."""
+    name = next((flat for flat, path in FLAT_PATHS.items() if path == asked["field"]), None)
+    # With weak scaling the plan's own number of devices says whose batch it is.
+    kept = {key: value for key, value in arguments.items() if key != name or asked.get("scale_batch")}
+    return {**kept, **asked} | ({"usd_per_device_hour": price} if price else {})
 
 
 def _limit_calls(

@@ -22,6 +22,7 @@ from agent.offline.numbers import spelled_out
 from agent.offline.page import ACCELERATOR, MODEL, Page
 from agent.offline.quantities import read_bare, read_goal, read_numbers
 from agent.offline.slots import Device, Question, Relative, Slot
+from agent.offline.sweep_words import SweepQuestion, read_sweep
 from estimator.errors import PlanError
 
 _CUE = re.compile(
@@ -43,7 +44,7 @@ _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 @dataclass(frozen=True)
 class Reading:
     """What one utterance says. `facts` is 'model' or 'hardware' for a question about a thing in a catalogue; `limit` is
-    set for a question of how far a plan can go."""
+    set for a question of how far a plan can go, `sweep` for one about a range of values."""
 
     slots: list[Slot | Relative] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
@@ -55,6 +56,7 @@ class Reading:
     facts: str | None = None
     compare: bool = False
     limit: LimitQuestion | None = None
+    sweep: SweepQuestion | None = None
     serving: bool = False
     help: bool = False
     thanks: bool = False
@@ -75,6 +77,7 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
     spot(page, catalogue)
     named = page.rest.lower()
     page.rest = spelled_out(page.rest)
+    sweep = read_sweep(page)
     slots: list[Slot | Relative] = []
     questions: list[Question] = []
     models = _models(page, catalogue, plan, slots, questions)
@@ -94,12 +97,12 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
     back = re.search(vocabulary.BACK, lowered)
     bare, left = read_bare(page, plan, recent)
     slots += bare
-    limit, asked = read_limit(named, page, {slot.path for slot in slots})
+    limit, asked = (None, named) if sweep else read_limit(named, page, {slot.path for slot in slots})
     if limit and limit.goal == "seq_len" and not accelerators and not (plan.get("cluster") or {}).get("accelerator"):
         # "What is the longest context of Llama-3.1-8B?" is about the model.
         facts = _facts(named, page, plan, models, accelerators, slots)
     else:
-        facts = None if limit else _facts(named, page, plan, models, accelerators, slots)
+        facts = None if limit or sweep else _facts(named, page, plan, models, accelerators, slots)
     if facts:
         limit, asked = None, named
     if limit and limit.goal == "model":
@@ -112,7 +115,9 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
     samples = _said(slots, "workload.rollout") or _said(slots, "workload.engine_share")
     trains = samples or re.search(vocabulary.TRAINING, named)
     serving = bool(re.search(vocabulary.SERVING, named)) and not trains
-    scope = bool(slots or questions or page.names or back or (plan and (intents or limit or _CUE.search(lowered))))
+    scope = bool(
+        slots or questions or page.names or back or sweep or (plan and (intents or limit or _CUE.search(lowered)))
+    )
     return Reading(
         slots=slots,
         questions=questions,
@@ -122,8 +127,9 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         models=models,
         accelerators=accelerators,
         facts=facts,
-        compare=len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named))),
+        compare=not sweep and (len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named)))),
         limit=limit,
+        sweep=sweep,
         serving=serving,
         thanks=bool(re.search(vocabulary.THANKS, lowered.strip())),
         help=bool(re.search(vocabulary.HELP, lowered)),

@@ -265,7 +265,8 @@ def warnings(results: Mapping[str, Result]) -> list[str]:
 
 
 def assumptions(results: list[Result], notes: list[str]) -> list[str]:
-    """What was not said: how words were read, then each default with its reason. The layout is told apart already.
+    """What was not said: how words were read, then each default with its reason. The layout is told apart already, and
+    what stays with the framework ('auto') is nothing to decide.
 
     The first result comes first because its values were chosen freely; later ones carry them as given.
     """
@@ -273,7 +274,8 @@ def assumptions(results: list[Result], notes: list[str]) -> list[str]:
     seen: set[str] = set()
     for result in results:
         for item in result.get("assumptions", []):
-            if item["field"] in seen or (item["field"].startswith("layout.") and "search" in item["why"]):
+            searched = item["field"].startswith("layout.") and "search" in item["why"]
+            if item["field"] in seen or searched or item["value"] == "auto":
                 continue
             seen.add(item["field"])
             name = item["field"].rpartition(".")[2].replace("_", " ")

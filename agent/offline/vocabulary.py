@@ -112,7 +112,8 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\bsgd\b", "workload.optimizer", "sgd"),
     # how it is computed
     (r"\b(?:flash[- ]?attention|fa|flash)[- ]?3\b", "workload.attention", "flash3"),
-    (r"\bflash[- ]?attention(?:[- ]?2)?\b|\bflash[- ]?attn\b|\bfa2\b", "workload.attention", "flash"),
+    (r"\b(?:flash[- ]?attention|flash[- ]?attn|fa|flash)[- ]?2\b", "workload.attention", "flash2"),
+    (r"\bflash[- ]?attention\b|\bflash[- ]?attn\b", "workload.attention", "flash"),
     (r"\beager(?: attention)?\b|\b(?:without|no) flash\w*(?:[- ]attention)?", "workload.attention", "eager"),
     (r"\bsdpa\b", "workload.attention", "sdpa"),
     (r"\b(?:no|without) packing\b|\bunpacked\b", "workload.packing", False),
@@ -120,6 +121,18 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\b(?:no|without) (?:torch\.?)?compile\b", "workload.compile", False),
     (r"\btorch\.compile\b|\bcompiled\b|\bwith compile\b", "workload.compile", True),
     (r"\bliger\b|\b(?:fused|chunked) (?:cross[- ]entropy|loss|ce)\b", "workload.fused_loss", True),
+    (r"\b(?:no|without) cuda[- ]?graphs?\b", "workload.cuda_graph", "none"),
+    (r"\bfull(?:[- ]iteration)? cuda[- ]?graphs?\b", "workload.cuda_graph", "full"),
+    (r"\bcuda[- ]?graphs?\b", "workload.cuda_graph", "layers"),
+    (
+        r"\b(?:tp|tensor[- ]parallel\w*)[- ](?:comm\w* )?overlap\b|\buserbuffers\b|\basync[- ]tp\b",
+        "workload.tp_overlap",
+        True,
+    ),
+    (r"\bdeep[- ]?ep\b|\bhybrid[- ]?ep\b", "workload.moe_dispatcher", "flex"),
+    (r"\b(?:moe|expert|a2a|all-to-all)[- ](?:comm\w* )?overlap\b", "workload.moe_overlap", True),
+    (r"\bdropless\b|\bno token[- ]drop\w*\b", "workload.moe_capacity", False),
+    (r"\btoken[- ]drop\w*\b|\bdrop\w* tokens\b|\bcapacity factor\b", "workload.moe_capacity", True),
     # framework; LlamaFactory hands sharding to DeepSpeed in the files that are written for it
     (r"\bhf[- ]trainer\b|\bhugging ?face trainer\b|\btransformers trainer\b", "workload.framework", "hf-trainer"),
     (r"\bfsdp[- ]?2\b", "workload.framework", "fsdp2"),
@@ -260,10 +273,23 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|lay)\b|\b[234]d[- ]parallel\w*|"
         r"\bsuggest (?:\w+ ){0,2}(?:layout|parallelism|split)|\bparallelism\b",
     ),
+    (
+        "faster",
+        r"\bwhat(?:'s| is| does)? (?:limit\w*|slow\w*|hold\w*|cap\w*|bound\w*)(?:(?![.?!]).)*?"
+        r"\b(?:mfu|speed|throughput|fast|it|this|that|me|run|training|performance|step|down|back)\b|"
+        r"\bwhy (?:is|are|am|does|do) (?:(?![.?!]).)*?\b(?:slow\w*|mfu|that long|so long)\b|"
+        r"\b(?:low|poor|bad|only \d+ ?%) mfu\b|"
+        r"\b(?:make|get|run|train|go|be) (?:(?![.?!]).){0,24}?\bfaster\b|"
+        r"\bhow (?:can|do|could|to)(?:(?![.?!]).)*?\bfaster\b|"
+        r"\bspeed (?:it |this |that |things |the (?:run |training ))?up\b|\broofline\b|"
+        r"\b(?:improve|raise|increase|boost|optimi[sz]e)\b(?:(?![.?!]).){0,24}?"
+        r"\b(?:mfu|throughput|speed|performance|utili[sz]ation)\b|"
+        r"\b(?:compute|memory|communication|bandwidth)[- ]bound\b",
+    ),
     ("why", r"\bwhy\b|\bexplain\b|\bbottleneck\b|\bhow come\b|\bwhat limits\b"),
     (
         "fit",
-        r"\bcan (?:i|we|it|this|that)\b|\bfits?\b|\boom\b|\bout of (?:gpu )?memory\b|\bmemory\b|"
+        r"(?<!\bhow )\bcan (?:i|we|it|this|that)\b|\bfits?\b|\boom\b|\bout of (?:gpu )?memory\b|\bmemory\b|"
         r"\bvram\b|\bpossible\b|\bfeasible\b|\benough\b|\b(?:does|will|would) (?:it|this|"
         r"that) (?:run|work)\b|\bheadroom\b|\b(?:largest|longest|max(?:imum)?|biggest) (?:context|seq\w*|batch|micro)",
     ),

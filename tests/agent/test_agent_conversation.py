@@ -53,6 +53,8 @@ def test_the_demo_question_is_answered_and_its_files_written() -> None:
     assert done["plan"]["workload"]["framework"] == "deepspeed"
     for words in ("GiB", "tokens/s", "MFU", "hours", "$", "Assumed", "You still have to fill in"):
         assert words in done["answer"]
+    # What stays with the framework is nothing to decide, so it takes no line.
+    assert ": auto (" not in done["answer"]
 
 
 def test_every_call_after_the_layout_was_chosen_carries_it() -> None:

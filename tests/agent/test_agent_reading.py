@@ -446,3 +446,19 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 @given(st.integers(1, 100_000), st.sampled_from(["{} H100s", "{}x H100", "{} x H100", "H100 x{}", "{} H100 GPUs"]))
 def test_counts_are_read_in_every_form(count: int, form: str) -> None:
     assert slots(reading(f"llama-3.1-8b on {form.format(count)}"))[COUNT] == count
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "value"),
+    [
+        ("flash attention 2", "workload.attention", "flash2"),
+        ("flash attention", "workload.attention", "flash"),
+        ("full-iteration CUDA graphs", "workload.cuda_graph", "full"),
+        ("without CUDA graphs", "workload.cuda_graph", "none"),
+        ("tp comm overlap", "workload.tp_overlap", True),
+        ("DeepEP", "workload.moe_dispatcher", "flex"),
+        ("dropless experts", "workload.moe_capacity", False),
+    ],
+)
+def test_kernels_and_overlaps_have_words(words: str, path: str, value: Any) -> None:
+    assert slots(reading(f"Llama-3.1-8B on 8 H100 with {words}"))[path] == value

@@ -66,6 +66,8 @@ INEXPRESSIBLE = {
     "whole replicas as shard groups of one": {"layout": {"shard_group": 1, "zero_stage": 3}},
     "partial recompute": {"layout.recompute": "selective"},
     "GRPO": {"workload.stage": "grpo"},
+    "CUDA graphs": {"workload.cuda_graph": "layers"},
+    "dropping of tokens beyond the capacity of experts": {"workload.moe_capacity": True},
     "this precision": {"workload.precision": "nvfp4"},
 }
 

@@ -137,8 +137,9 @@ def test_memory_and_speed_follow_the_layout():
     rich = llamafactory({"workload": {"fused_loss": True, "compile": True}, "layout": {"offload": "activations"}})
     assert rich["disable_gradient_checkpointing"] is False
     assert rich["enable_liger_kernel"] is rich["torch_compile"] is rich["use_unsloth_gc"] is True
-    attention = {name: llamafactory({"workload.attention": name})["flash_attn"] for name in ("flash", "sdpa", "eager")}
-    assert attention == {"flash": "fa2", "sdpa": "sdpa", "eager": "disabled"}
+    names = ("flash", "flash2", "sdpa", "eager")
+    attention = {name: llamafactory({"workload.attention": name})["flash_attn"] for name in names}
+    assert attention == {"flash": "fa2", "flash2": "fa2", "sdpa": "sdpa", "eager": "disabled"}
 
 
 def test_packing_is_said_where_the_stage_packs():
@@ -225,6 +226,22 @@ def test_heading_gives_the_plan_the_prediction_and_the_command():
     assert "predicted" not in text_of(render(complete(), ["llamafactory"]), "llamafactory")
     tight = PREDICTION.__class__(**{**PREDICTION.__dict__, "capacity_bytes": 50 * 2**30})
     assert "# WARNING" in text_of(render(complete(), ["llamafactory"], tight), "llamafactory")
+
+
+def test_prompts_and_what_is_generated_fill_a_sequence():
+    config = llamafactory({"workload": {"stage": "ppo", "response_len": 1000}})
+    assert config["max_new_tokens"] == 1000
+    assert config["cutoff_len"] == 4096 - 1000
+    plain = llamafactory({"workload": {"stage": "sft", "response_len": 1000}})
+    assert plain["cutoff_len"] == 4096
+    assert "max_new_tokens" not in plain
+
+
+def test_heading_gives_figures_set_by_hand_with_their_units():
+    given = {"usable_gib": 60, "network_gb_per_s": 400, "network_latency_us": 2.5}
+    head = text_of(render(complete({"overrides": given}), ["llamafactory"]), "llamafactory")
+    assert "set by hand: usable 60 GiB per device, network 400 GB/s, network latency 2.5 us\n" in head
+    assert "by hand" not in text_of(render(complete(), ["llamafactory"]), "llamafactory")
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])

@@ -24,7 +24,10 @@ MEMORY = {
     "fullest_stage", "decided_by", "peak", "overridden", "host", "save",
 }  # fmt: skip
 KEYS: dict[str, set[str]] = {
-    "estimate_training": {"plan", "assumptions", "memory", "time", "throughput", "bottleneck", "warnings", "evidence"},
+    "estimate_training": {
+        "plan", "assumptions", "memory", "time", "throughput", "bottleneck", "limits", "roofline", "warnings",
+        "evidence",
+    },
     "check_fit": {
         "plan", "assumptions", "fits", "headroom_bytes", "largest_micro_batch", "largest_seq_len", "remedies",
     },
@@ -81,14 +84,16 @@ def test_the_figures_of_an_estimate_agree_with_each_other() -> None:
         assert part["figure"] in ("time", "memory")
         assert part["basis"]
         assert part["spread"] > 0
+    assert time["high_s"] == pytest.approx(time["step_s"] * (1 + found["evidence"][0]["spread"]))
 
 
 @pytest.mark.parametrize("tool", PLANNING)
 def test_every_value_that_was_not_given_is_an_assumption(tool: str) -> None:
     found = result(tool)
     given_fields = leaves(Plan.parse(NESTED).given())
-    # What a run without adapters and generated samples on one node has no use for.
+    # What a run without adapters, generated samples and experts on one node has no use for.
     unused = {"workload.kind", "workload.rollout", "workload.engine_share", "workload.group_size"}
+    unused |= {f"workload.{name}" for name in ("tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")}
     unused |= {"cluster.interconnect", *(f"workload.lora.{name}" for name in Lora.model_fields)}
     named = [assumption["field"] for assumption in found["assumptions"]]
     assert len(named) == len(set(named)), sorted(named)
@@ -120,6 +125,14 @@ ASSUMED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"stage": "grpo"}, {"workload.rollout": "trainer", "workload.group_size": 8}, "workload.engine_share"),
     ({"stage": "ppo", "rollout": "colocated"}, {"workload.engine_share": 0.3}, "workload.group_size"),
     ({"weights": "bf16", "framework": "hf-trainer"}, {}, "workload.weights"),
+    ({"framework": "megatron-lm", "method": "full"}, {"workload.tp_overlap": "auto"}, "workload.moe_dispatcher"),
+    ({"framework": "megatron-lm", "method": "full", "tp": 1}, {"workload.cuda_graph": "auto"}, "workload.tp_overlap"),
+    ({"framework": "megatron-lm", "method": "full", "cuda_graph": "none"}, {}, "workload.cuda_graph"),
+    (
+        {"model": "Qwen/Qwen3-30B-A3B", "framework": "deepspeed", "moe_capacity": True},
+        {"workload.moe_dispatcher": "auto", "workload.moe_overlap": "auto"},
+        "workload.moe_capacity",
+    ),
 ]
 
 

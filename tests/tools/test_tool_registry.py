@@ -15,7 +15,7 @@ from tools import call
 from tools.registry import find, registry, tool
 
 TOOLS = [
-    "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "find_limit",
+    "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "find_limit", "sweep",
     "estimate_cost", "render_configs", "write_configs",
 ]  # fmt: skip
 

@@ -132,6 +132,11 @@ class TestOverview:
         assert set(overview.figures) == {"run", "cost"}
         assert overview.plan == other
 
+    def test_links_that_the_user_set_have_units_of_their_own(self) -> None:
+        given = {"usable_gib": 60.0, "scaleup_gb_per_s": 450.0, "network_gb_per_s": 400.0, "network_latency_us": 2.5}
+        line = dict(plan_lines(PLAN | {"overrides": given}))["set"]
+        assert line == "usable 60 GiB; scaleup 450, network 400 GB/s; network latency 2.5 µs"
+
     def test_memory_figures_that_the_user_set_are_in_the_plan_and_change_its_figures(self) -> None:
         other = PLAN | {"overrides": {"usable_gib": 60.0, "reserve_gib": None, "weights_gib": 2.5}}
         assert dict(plan_lines(other))["set"] == "usable 60, weights 2.5 GiB"

@@ -1,0 +1,176 @@
+"""Questions for a range: how a run scales to more devices, and sweeps over the values of one field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.numbers import context_length, count
+from agent.offline.page import ACCELERATOR, INSTANCE, Page
+from estimator.plan import Framework, Method, Optimizer, Precision
+
+# A number in a list of numbers: it is no part of a name, and commas part it from the next.
+_N = r"(?<![\w.$-])\d+[km]?(?!\w|\.\d)"
+# The second of a range stands right behind dots or a dash.
+_LAST = r"\d+[km]?(?!\w|\.\d)"
+_TO = r"\s*(?:\.\.\.?|to|up to|through|-)\s*"
+_LIST = re.compile(rf"{_N}(?:(?:\s*[,;/]\s*(?:and\s+|or\s+)?|\s+(?:and\s+|or\s+)?){_N})+", re.I)
+_RANGE = re.compile(rf"({_N}){_TO}({_LAST})(?:\s*,?\s*(?:in steps? of|step(?:s of)?|by)\s*({_N}))?", re.I)
+_DEVICES = rf"(?:gpus?|devices?|accelerators?|cards?|chips?|tpus?|[{ACCELERATOR}{INSTANCE}]+s?)"
+_SCALES_TO = re.compile(
+    rf"\bscal(?:e|es|ing)\b(?:(?![.?!])[^\d\n])*?(?:\b(?:from\s+)?({_N})(?:\s+{_DEVICES})?{_TO}|\bto\s+)({_LAST})"
+    rf"(?=\s*(x\s*)?({_DEVICES}|nodes?\b|[?.!,]|$))",
+    re.I,
+)
+_SCALES = re.compile(
+    r"\bhow (?:well |far )?(?:does|do|will|would|can) (?:[^\s?.!]+ ){1,4}?scale\b(?! to\b)|"
+    r"\bscaling (?:curve|efficiency|behaviou?r|plot|study|table)\b|\b(?:weak|strong)(?:ly)?[- ](?:scal\w+)\b",
+    re.I,
+)
+_WEAK = re.compile(
+    r"\bweak(?:ly)?[- ]scal\w+|\bscal\w+ the (?:global )?batch\b|\bbatch (?:grows|scales|growing|scaling)\b", re.I
+)
+_TRIGGER = re.compile(r"\b(?:sweep(?:ing)?|scan(?:ning)?|vary(?:ing)?|plot|compare|table of)\b", re.I)
+# Scaling goes on to so many times the plan's devices where no end is said.
+_SPAN = 16
+_NODE = 8
+
+
+@dataclass(frozen=True)
+class SweepQuestion:
+    """`path` is the swept Plan field; `values` are its values. For a question of how a run scales values are (from,
+    to) in devices, or in nodes, as far as they were said; the plan gives the rest."""
+
+    path: str
+    values: tuple[Any, ...]
+    scales: bool = False
+    weak: bool = False
+    nodes: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether no size was said."""
+        return self.scales and not any(self.values)
+
+    def arguments(self, plan: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+        """The sweep tool's own arguments, for a partial plan."""
+        values = _sizes(self, plan.get("cluster") or {}, catalogue) if self.scales else list(self.values)
+        return {"field": self.path, "values": values} | ({"scale_batch": True} if self.weak else {})
+
+
+def _sizes(question: SweepQuestion, cluster: Mapping[str, Any], catalogue: Catalogue) -> list[int]:
+    """Doubled from the first size, which is the plan's own or a node where none is said, and the last in any case."""
+    device = cluster.get("accelerator")
+    node = int(cluster.get("per_node") or (catalogue.per_node(str(device)) if device else _NODE))
+    unit = node if question.nodes else 1
+    start, stop = (None if size is None else size * unit for size in question.values)
+    own = cluster.get("count")
+    if start is None:
+        start = own if own and (stop is None or own < stop) else min(node, stop or node)
+    if stop is None:
+        stop = start * _SPAN
+    sizes, size = [], start
+    while size < stop:
+        sizes.append(size)
+        size *= 2
+    return [*sizes, stop]
+
+
+# A field as it is called, its Plan path, and how its numbers are read.
+_NUMBERED: tuple[tuple[str, str, Callable[[str], int | None]], ...] = (
+    (r"(?:max[-_ ]?)?seq(?:uence)?(?:[-_ ]?len(?:gth)?)?s?|context(?:[- ]?(?:length|size)s?)?|ctx(?:[-_ ]?len)?",
+     "workload.seq_len", context_length),
+    (r"micro[-_ ]?batch(?:[-_ ]?sizes?|es)?|mbs", "workload.micro_batch", count),
+    (r"(?:global[-_ ]?)?batch(?:[-_ ]?sizes?|es)?|gbs", "workload.global_batch", count),
+    (r"(?:lora[-_ ]?)?ranks?", "workload.lora.rank", count),
+    (r"zero(?:[-_ ]?stages?)?", "layout.zero_stage", count),
+    (r"tp|tensor[- ]parallel\w*(?: sizes?)?", "layout.tp", count),
+    (r"pp|pipeline[- ](?:parallel\w*|stages?)(?: sizes?)?", "layout.pp", count),
+    (r"cp|context[- ]parallel\w*(?: sizes?)?", "layout.cp", count),
+    (r"ep|expert[- ]parallel\w*(?: sizes?)?", "layout.ep", count),
+    (r"dp|data[- ]parallel\w*(?: sizes?)?", "layout.dp", count),
+    (r"(?:number of )?(?:gpus?|devices?|accelerators?|cards?|chips?)|(?:gpu |device )?counts?|cluster sizes?",
+     "cluster.count", count),
+)  # fmt: skip
+_WORDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (r"precisions?|dtypes?", "workload.precision", get_args(Precision)),
+    (r"methods?", "workload.method", get_args(Method)),
+    (r"optimi[sz]ers?", "workload.optimizer", get_args(Optimizer)),
+    (r"frameworks?", "workload.framework", get_args(Framework)),
+    (r"recompute|recomputation|(?:activation |gradient )?checkpointing", "layout.recompute",
+     ("none", "selective", "full")),
+)  # fmt: skip
+
+
+def read_sweep(page: Page) -> SweepQuestion | None:
+    """The question for a range, if there is one; its words are blanked, so that its numbers are not read as values."""
+    weak = bool(_WEAK.search(page.rest))
+    if match := _SCALES_TO.search(page.rest):
+        nodes = match[4].lower().startswith("node")
+        # The devices behind the number are still to be read: they may be named.
+        page.take(match.start(), match.end())
+        first = count(match[1]) if match[1] else None
+        return SweepQuestion("cluster.count", (first, count(match[2])), True, weak, nodes)
+    if match := _SCALES.search(page.rest):
+        page.take(match.start(), match.end())
+        return SweepQuestion("cluster.count", (None, None), True, weak)
+    if trigger := _TRIGGER.search(page.rest):
+        return _field_sweep(page, trigger, weak)
+    return None
+
+
+def _field_sweep(page: Page, trigger: re.Match[str], weak: bool) -> SweepQuestion | None:
+    """'sweep seq_len 4k 8k 16k': the field that is named first behind the trigger, with at least two values."""
+    named: list[tuple[int, int, str, Callable[[str], int | None] | tuple[str, ...]]] = []
+    for pattern, path, reads in (*_NUMBERED, *_WORDED):
+        if match := re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.I).search(page.rest, trigger.end()):
+            named.append((match.start(), -match.end(), path, reads))
+    if not named:
+        return None
+    start, minus_end, path, reads = min(named, key=lambda item: item[:2])
+    if callable(reads):
+        return _numbers(page, trigger.start(), start, -minus_end, path, reads, weak)
+    words = [
+        word for word in reads if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page.rest[-minus_end:], re.I)
+    ]
+    if len(words) < 2:
+        return None
+    for word in (*words, page.rest[trigger.start() : -minus_end]):
+        if match := re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page.rest, re.I):
+            page.take(match.start(), match.end())
+    return SweepQuestion(path, tuple(words), weak=weak and path == "cluster.count")
+
+
+def _numbers(
+    page: Page, begin: int, start: int, end: int, path: str, reads: Callable[[str], int | None], weak: bool
+) -> SweepQuestion | None:
+    """The numbers behind the field's name ('seq_len 4k 8k'), or right before it ('8, 16 and 32 GPUs')."""
+    for rule in (_RANGE, _LIST):
+        behind, before = rule.search(page.rest, end), rule.search(page.rest, begin)
+        near = behind if behind and behind.start() - end <= 12 else None
+        if near is None and before and 0 <= start - before.end() <= 2:
+            near = before
+        if near is None:
+            continue
+        texts = [text for text in near.groups() if text] if rule is _RANGE else re.findall(_N, near[0], re.I)
+        numbers = [reads(text) for text in texts]
+        if None in numbers or (rule is _RANGE and numbers[0] >= numbers[1]):  # type: ignore[operator]
+            continue
+        values = _doubled(*numbers) if rule is _RANGE else numbers  # type: ignore[arg-type]
+        page.take(begin, begin + 1)
+        page.take(min(start, near.start()), max(end, near.end()))
+        return SweepQuestion(path, tuple(values), weak=weak and path == "cluster.count")
+    return None
+
+
+def _doubled(start: int, stop: int, step: int | None = None) -> list[int]:
+    """From start to stop, doubled or in steps; a sweep takes no more than the tool's limit, which refuses the rest."""
+    if step:
+        return list(range(start, stop + 1, step))[:1000]
+    values = [max(1, start)]
+    while values[-1] * 2 < stop:
+        values.append(values[-1] * 2)
+    return [*values, stop]

@@ -1,0 +1,18 @@
+"""`shardwise measure fit`: fits everything to the measurements again."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the files of fitted factors, the operators' first: the runs are fitted on top of them."""
+    from estimator.errors import PlanError
+    from measure import attention_fit, calibrate, matmul_fit, network_fit
+
+    try:
+        for part in (matmul_fit, attention_fit, network_fit, calibrate):
+            part.main()
+    except OSError as error:
+        raise PlanError("measure fit", f"cannot write: {error}", ["a checkout that you may write to"]) from None
+    return 0
