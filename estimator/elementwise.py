@@ -155,8 +155,26 @@ def _block(job: Job, block: Block, style: Style, total: _Sum) -> None:
     if job.stream_elements > 1.0:
         for _ in range(_readers(block)):
             total.whole_of(hidden, _CAST_WIDE)
+    _split_inputs(job, block, style, total)
     _mixer(job, block, style, total)
     _feed(job, block, style, total)
+
+
+def _split_inputs(job: Job, block: Block, style: Style, total: _Sum) -> None:
+    """In backward, gradients of what several matmuls read are summed, and those of one matmul's parts are joined.
+
+    Hand-written modules make one matmul of each group, and write its gradient in place.
+    """
+    if style == "fused" or not job.trains_blocks:
+        return
+    joined = block.heads * block.head_dim + 2.0 * block.kv_heads * block.head_dim
+    for role in ("attention", "mlp"):
+        readers = sum(1 for m in block.matrices if m.split == "column" and m.role == role)
+        if readers > 1:
+            summed = readers + 1.0 if style == "compiled" else 3.0 * (readers - 1)
+            total.whole_of(job.architecture.hidden, Cost(0.0, summed, 0, readers - 1))
+        elif readers == 1 and role == "attention":
+            total.split_of(joined, Cost(0.0, 2.0, 0, 1))
 
 
 def _resorted(job: Job, block: Block, layouts: Layouts, tokens: Floats, found: Operators) -> Operators:

@@ -45,6 +45,8 @@ def check_given(job: Job) -> None:
         raise PlanError("layout.schedule", f"{job.framework.name} has no pipeline to schedule", ["1f1b"])
     if layout.vpp and layout.vpp > 1 and (layout.pp == 1 or not job.framework.pp):
         raise PlanError("layout.vpp", f"vpp={layout.vpp} needs pipeline stages to interleave, but pp is 1", [1])
+    if layout.vpp and layout.vpp > 1 and not job.framework.interleaves:
+        raise PlanError("layout.vpp", f"{job.framework.name} has no virtual stages", [1])
     # Embedding and head may count as a pipeline layer each (Megatron-core, account_for_embedding_in_pipeline_split).
     limit = min(architecture.layers, (architecture.layers + 2) // (layout.vpp or 1))
     if layout.pp and layout.pp > limit:

@@ -238,3 +238,16 @@ def test_gemma_runs_four_norms() -> None:
     ]
     steps = [after - before for before, after in pairwise(bytes_by_norms)]
     assert steps[0] == pytest.approx(steps[1]) == pytest.approx(4096 * 2 * 2.0 * job.architecture.hidden / 2)
+
+
+def test_gradients_of_what_several_matmuls_read_are_summed_where_nobody_fused_them() -> None:
+    job = make_job(ONE_DEVICE)
+    layouts, tokens = both(job)
+    block = job.architecture.blocks[0]
+    eager, compiled, fused = (
+        block_operators(job, block, layouts, tokens, style) for style in ("eager", "compiled", "fused")
+    )
+    frozen = make_job(ONE_DEVICE | {"workload.method": "lora"})
+    spared = block_operators(frozen, block, layouts, tokens, "eager")
+    assert one(eager.backward_bytes) > one(spared.backward_bytes)
+    assert one(eager.backward_bytes) > one(compiled.backward_bytes) > one(fused.backward_bytes)
