@@ -56,7 +56,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     groups = place(job, layouts)
     blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
     traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
-    head = head_time(job, layouts)
+    head, embedding = head_time(job, layouts), embedding_time(job, layouts)
     first = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
     held = held_parameters(job, layouts, first)
     last = layouts.pp - 1
@@ -65,7 +65,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
         _layer(job, layouts, block, time, communication)
         for block, time, communication in zip(job.architecture.blocks, blocks, traffic, strict=True)
     ]
-    stages = [_stage(job, layouts, layers, blocks, head, stage) for stage in options]
+    stages = [_stage(job, layouts, layers, blocks, head, embedding, stage) for stage in options]
     totals = [_micro_batch_seconds(stage) for stage in stages]
     micro, per_micro = stages[0], totals[0]
     if len(stages) > 1:
@@ -81,7 +81,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     components["pipeline"] = m * sends
     if len(stages) > 1:
         # What a micro-batch takes on all stages together, less the slowest one's own.
-        even = _stage(job, layouts, layers, blocks, head, None)
+        even = _stage(job, layouts, layers, blocks, head, embedding, None)
         others = np.maximum(0.0, layouts.pp * _micro_batch_seconds(even) - per_micro)
         components["bubble"] = _bubble(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
@@ -143,6 +143,7 @@ def _stage(
     layers: list[dict[str, Floats]],
     blocks: list[BlockTime],
     head: HeadTime,
+    embedding: tuple[Floats, Floats],
     stage: np.ndarray | None,
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
@@ -161,7 +162,7 @@ def _stage(
                 out[name] = out[name] + count * seconds
     out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
     out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
-    looked_up, scattered = embedding_time(job, layouts)
+    looked_up, scattered = embedding
     out["forward"] = out["forward"] + shape.has_embedding * looked_up
     out["backward"] = out["backward"] + shape.has_embedding * scattered
     out["extra_models"] = _extra_models(job, layouts, out)
