@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from agent.models import Thought, Turn
-from agent.session import Session
+from agent.offline.catalogue import known
+from agent.offline.reading import Reading, read
+from agent.session import Session, open_session
 from agent.wire import Call, thought
 
 DEMO = (
@@ -23,6 +26,20 @@ async def collect(events: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]
 
 def say(session: Session, text: str) -> list[dict[str, Any]]:
     return asyncio.run(collect(session.send(text)))
+
+
+NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+
+
+def reading(text: str, plan: dict[str, Any] | None = None) -> Reading:
+    """A question as the offline planner reads it, at noon of a Wednesday."""
+    return read(text, known(), plan or {}, None, NOON)
+
+
+def turns(*texts: str) -> list[dict[str, Any]]:
+    """How each turn of an offline conversation ended."""
+    session = open_session(model="offline")
+    return [of(say(session, text), "done")[0] for text in texts]
 
 
 def answer_approval(session: Session, approved: bool) -> list[dict[str, Any]]:

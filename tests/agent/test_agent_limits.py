@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from conversations import of, say
+from conversations import reading, turns
 
-from agent.offline.catalogue import known
-from agent.offline.reading import Reading, read
-from agent.session import open_session
-
-NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
-
-
-def reading(text: str, plan: dict[str, Any] | None = None) -> Reading:
-    return read(text, known(), plan or {}, None, NOON)
-
-
-def turns(*texts: str) -> list[dict[str, Any]]:
-    session = open_session(model="offline")
-    return [of(say(session, text), "done")[0] for text in texts]
 
 
 @pytest.mark.parametrize(
