@@ -20,8 +20,9 @@ class Framework:
     unit takes, `cast_cache` true where a cast copy of every weight is kept besides (autocast), `master_bytes` a
     full-precision copy owned by the optimizer, `gradient_bytes` what gradients are accumulated in. `live_parameters` is
     how many gathered parameters ZeRO-3 may keep at once (None: `live_units` layers, as FSDP does). `bucket_bytes` are
-    communication buckets in all. `reduce_bytes` is per gradient element on the wire. `step_bytes` are temporaries of
-    the optimizer step besides the optimizer's own, which a `fused_optimizer` does not need.
+    communication buckets in all. `reduce_bytes` is per gradient element on the wire; `overlaps_reduction` says whether
+    gradients are reduced beside the backward pass below ZeRO-3 too, where nobody switches it. `step_bytes` are
+    temporaries of the optimizer step besides the optimizer's own, which a `fused_optimizer` does not need.
 
     While a layer's gradients are made, FSDP holds `gathered_copies` of it in the compute dtype and `reduced_copies` in
     the dtype of the reduction; `splits_root` is true where embedding and head are units of their own. `stage_buffers`
@@ -75,6 +76,7 @@ class Framework:
     live_parameters: float | None
     live_units: float
     bucket_bytes: float
+    overlaps_reduction: bool
     reduces_each_micro_batch: bool
     gathered_copies: float
     reduced_copies: float

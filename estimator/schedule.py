@@ -177,6 +177,10 @@ def _stage(
 _GRAPHED = {"none": 1.0, "layers": 0.1, "full": 0.0}
 _GRAPHED_EXPERTS = {"none": 1.0, "layers": 0.7, "full": 0.0}
 
+# What a collective costs the host, in kernels: besides its own launch, the events by which its stream waits for the
+# caller's and the caller's for it (torch ProcessGroupNCCL.cpp, collective).
+_COLLECTIVE_LAUNCHES = 3.0
+
 
 def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Floats, Floats | float]:
     """(Host seconds of one layer and micro-batch, seconds that the device waits in any case).
@@ -187,14 +191,22 @@ def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Fl
     """
     factors = job.calibration.framework
     left = (_GRAPHED_EXPERTS if block.experts else _GRAPHED)[job.cuda_graph]
-    host = (factors.kernel_host_s * left) * time.kernels
+    launches = time.kernels
+    if layouts.most("tp") > 1:
+        sums = (block.mixer != "none") + (block.feed != "none")
+        launches = launches + (layouts.tp > 1) * (_COLLECTIVE_LAUNCHES * sums) * _passes(time)
+    host = (factors.kernel_host_s * left) * launches
     if job.framework.hook_s:
-        passes = 2.0 + (time.kernels_recompute > 0.5 * time.kernels_forward)
         modules = len(block.matrices) + block.norms + 2 * adapted_modules(job, block)
-        host = host + (layouts.zero_stage >= 3) * (job.framework.hook_s * modules) * passes
+        host = host + (layouts.zero_stage >= 3) * (job.framework.hook_s * modules) * _passes(time)
     if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
         return host, factors.expert_wait_s
     return host, 0.0
+
+
+def _passes(time: BlockTime) -> Floats:
+    """Forward, backward, and forward again where most of a layer is recomputed."""
+    return np.where(time.kernels_recompute > 0.5 * time.kernels_forward, 3.0, 2.0)
 
 
 def _wait(device: Floats, host: Floats) -> Floats:
@@ -285,8 +297,8 @@ def _data_parallel(
         moved = all_gather(group, dense * size)
         return moved + all_gather(groups.expert_data, experts * size) if job.architecture.experts else moved
 
-    def exposed(moved: Floats, hides: Floats) -> Floats:
-        return np.maximum(moved - hides, moved * (1.0 - overlap))
+    def exposed(moved: Floats, hides: Floats, overlap: Floats | float) -> Floats:
+        return np.maximum(moved - hides * overlap, moved * (1.0 - overlap))
 
     def of_sharded() -> Floats:
         gather = both(framework.compute_bytes, held.dense, held.experts, groups.shard)
@@ -298,14 +310,14 @@ def _data_parallel(
         if replicas.max(initial=1.0) > 1.0:
             shards = trained_dense * framework.reduce_bytes / layouts.shard_group
             moved = moved + np.where(replicas > 1, all_reduce(groups.data, shards), 0.0)
-        return exposed(moved, m * (passing + micro["recompute"]) * overlap)
+        return exposed(moved, m * (passing + micro["recompute"]), overlap)
 
     def of_whole() -> Floats:
         # Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py).
         stage_two = np.where(layouts.zero_stage == 2, reduces, 1.0)
         moved = stage_two * both(framework.reduce_bytes, trained_dense, trained_experts, groups.data)
         moved = moved + both(framework.compute_bytes, trained_dense, trained_experts, groups.data)
-        return exposed(moved, passing * overlap * stage_two)
+        return exposed(moved, passing * stage_two, overlap if framework.overlaps_reduction else 0.0)
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 

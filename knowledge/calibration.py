@@ -180,9 +180,16 @@ def calibration(
         device_measured=driven_as(family) == family and device["runs"] > 0,
         time_measured=own["runs"] > 0,
         memory_measured=_knows_memory(own),
-        unmeasured_spread=frameworks["default"]["time_spread"],
+        unmeasured_spread=_unmeasured_spread(family),
         measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},
     )
+
+
+def _unmeasured_spread(family: str) -> float:
+    """The spread of a time where the framework or the family was never run: wider where no kin of the family was."""
+    fitted = _fitted()
+    spread = fitted["frameworks"]["default"]["time_spread"]
+    return spread if timed_family(family)[1] else max(spread, fitted["strange_device_spread"])
 
 
 @cache

@@ -13,15 +13,17 @@ from knowledge.calibration import frameworks_known
 from knowledge.data_files import document
 from measure import memory_fit
 from measure.cases import memory_cases, training_cases
-from measure.held_out_times import everything, missed, spreads
-from measure.time_fit import DEFAULT, Run, Values, nearest
+from measure.held_out_times import device_spread, everything, missed, spreads
+from measure.hierarchy import DEFAULT, Values
+from measure.time_fit import Run, values_of
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
 # Fitted factors, written by `shardwise measure fit`. Meanings: estimator/profile.py. `runs` counts the measured runs
 # behind an entry; where it is 0 its kin's factors stand in, or those that all share. `time_spread`, `memory_below` and
 # `memory_above` are half widths of 80 % intervals, from runs that were left out of the fit; those of `default` from
-# sources that were left out whole. `witnesses` are runs that ran, which bound how far above its estimate a peak can be.
+# sources that were left out whole, and `strange_device_spread` of time from those on families that only they ran.
+# `witnesses` are runs that ran, which bound how far above its estimate a peak can be.
 # `measured` is what measured peaks cover. `kin` are families that are built alike: one that few runs speak for is held
 # near its kin. Surfaces of matmuls, attention and networks are files of their own.
 """
@@ -30,9 +32,10 @@ _LAUNCH_S = 2.5e-6
 
 
 def calibrated(
-    old: Mapping[str, Any], values: Values, runs: Sequence[Run], spread: Mapping[str, float]
+    old: Mapping[str, Any], values: Values, runs: Sequence[Run], spread: Mapping[str, float], strange: float
 ) -> dict[str, Any]:
-    """The new contents of the calibration file: fitted factors, spreads and run counts."""
+    """The new contents of the calibration file: fitted factors, spreads and run counts. `strange` is the spread on
+    families that nobody ran."""
     by_family: dict[str, list[Run]] = defaultdict(list)
     by_framework: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
@@ -46,7 +49,7 @@ def calibrated(
     memory, weighed = remembered(old)
     frameworks: dict[str, Any] = {}
     for name in [DEFAULT, *sorted(frameworks_known())]:
-        fitted = nearest(values, "framework", name) if name != DEFAULT else values["framework", DEFAULT]
+        fitted = values_of(values, "framework", name) if name != DEFAULT else values["framework", DEFAULT]
         row: dict[str, Any] = {key: _rounded(value) for key, value in fitted.items()}
         row["time_spread"] = _rounded(spread.get(name, spread[DEFAULT]))
         row["runs"] = len(by_framework[name])
@@ -56,6 +59,7 @@ def calibrated(
     return {
         "date": old["date"],
         "kin": old["kin"],
+        "strange_device_spread": _rounded(strange),
         "devices": devices,
         "frameworks": frameworks,
         "memory": memory,
@@ -90,7 +94,7 @@ def _rounded(value: float) -> float:
 
 def main() -> int:
     runs, full = everything()
-    found = calibrated(document("../calibration.yaml"), full.values, runs, spreads(missed()))
+    found = calibrated(document("../calibration.yaml"), full.values, runs, spreads(missed()), device_spread(missed()))
     _write(found)
     print(f"{len(runs)} runs of {len({run.case.source for run in runs})} sources; wrote {_FILE.name}")
     return 0

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Generic, Protocol, TypeVar
 
 from estimator.search import search
 from estimator.training import Estimates
@@ -15,6 +16,18 @@ from measure.cases import Case
 # A source with fewer rows says little by itself; such sources are summarised together.
 SMALLEST_SOURCE = 5
 POOLED = "sources with few rows"
+
+
+class Sourced(Protocol):
+    """A measured run of some source."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+
+
+AnyCase = TypeVar("AnyCase", bound=Sourced)
 
 
 @dataclass(frozen=True)
@@ -54,10 +67,10 @@ def estimated(case: Case) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Generic[AnyCase]):
     """One run's prediction beside its measurement (both in the same unit)."""
 
-    case: Case
+    case: AnyCase
     observed: float
     prediction: Prediction
 
@@ -84,7 +97,7 @@ class Summary:
     coverage: float
 
 
-def summarise(scores: Sequence[Score]) -> Summary:
+def summarise(scores: Sequence[Score[AnyCase]]) -> Summary:
     """Raises ValueError for no scores at all."""
     if not scores:
         raise ValueError("there is nothing to summarise")
@@ -101,16 +114,16 @@ def summarise(scores: Sequence[Score]) -> Summary:
     )
 
 
-def by_group(scores: Iterable[Score], key: Callable[[Case], str]) -> dict[str, Summary]:
+def by_group(scores: Iterable[Score[AnyCase]], key: Callable[[AnyCase], str]) -> dict[str, Summary]:
     """A summary for each value of `key`, the largest group first."""
-    groups: dict[str, list[Score]] = defaultdict(list)
+    groups: dict[str, list[Score[AnyCase]]] = defaultdict(list)
     for score in scores:
         groups[key(score.case)].append(score)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return {name: summarise(members) for name, members in ordered}
 
 
-def over_sources(scores: Sequence[Score]) -> tuple[int, Summary]:
+def over_sources(scores: Sequence[Score[AnyCase]]) -> tuple[int, Summary]:
     """How many sources there are, and the mean of their summaries, each source counting once.
 
     A large source cannot hide the others this way; small ones are pooled into one.
@@ -131,12 +144,12 @@ def over_sources(scores: Sequence[Score]) -> tuple[int, Summary]:
     )
 
 
-def worst(scores: Iterable[Score], count: int = 10) -> list[Score]:
+def worst(scores: Iterable[Score[AnyCase]], count: int = 10) -> list[Score[AnyCase]]:
     """The scores that are furthest off as a ratio, so that half and double are equally far."""
     return sorted(scores, key=lambda score: -_ratio(score))[:count]
 
 
-def _ratio(score: Score) -> float:
+def _ratio(score: Score[AnyCase]) -> float:
     value = score.prediction.value
     if value <= 0:
         return float("inf")

@@ -1,11 +1,9 @@
 """Fits the calibration factors of step times to the measured runs: few physical factors, shared as far as they can be.
 
-A factor of a framework is the sum of what all frameworks share, what its kin add and what it adds itself (in the
-factor's fitted scale: logarithm or logit); so is a factor of an accelerator family. Each part has a prior of zero, so
-runs move what is shared before they move what is their own, and a framework that was never measured gets its kin's
-(random effects: Laird and Ware 1982). Damped Gauss-Newton on the log of estimated over measured step time with Huber
-weights; a source weighs by a root of its rows. Deterministic, numpy only. Surfaces of matmuls, attention and networks
-are fitted apart, on timings of single operators.
+Factors of frameworks and of accelerator families are shared as far as they can be (hierarchy.py): a framework that was
+never measured gets its kin's. Damped Gauss-Newton on the log of estimated over measured step time with Huber weights; a
+source weighs by a root of its rows. Surfaces of matmuls, attention and networks are fitted apart, on timings of single
+operators.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +23,8 @@ from estimator.profile import Calibration
 from estimator.schedule import step_time
 from knowledge.calibration import device_lineage, framework_lineage
 from measure.cases import Case
+from measure.hierarchy import DEFAULT, NUDGE, Design, Factor, Node, Values, nearest, step
+from measure.matmul_timings import best_rates, timings
 from measure.scores import estimated
 
 # Every n-th row of a source beyond this many: regular sweeps repeat themselves.
@@ -34,36 +35,8 @@ SOURCE_POWER = 0.5
 _HUBER = 0.2
 # What a miss is measured against: the noise of a good source.
 _NOISE = 0.08
-# How far kin may differ from each other, as a part of how far all together may be from what is expected.
-_KIN_SIGMA = 0.6
 _STEPS = 8
 _REFINING_STEPS = 2
-_NUDGE = 0.02
-DEFAULT = "default"
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One fitted number: `low` and `high` bound it, `expected` is its prior, `sigma` how far (in the fitted scale) the
-    prior lets it go."""
-
-    name: str
-    low: float
-    high: float
-    expected: float
-    sigma: float
-    logit: bool = False
-
-    def to_free(self, value: float) -> float:
-        if self.logit:
-            share = (value - self.low) / (self.high - self.low)
-            return math.log(share / (1.0 - share))
-        return math.log(value)
-
-    def from_free(self, value: float) -> float:
-        if self.logit:
-            return self.low + (self.high - self.low) / (1.0 + math.exp(-value))
-        return min(self.high, max(self.low, math.exp(value)))
 
 
 FRAMEWORK_FACTORS = (
@@ -71,7 +44,7 @@ FRAMEWORK_FACTORS = (
     Factor("data_overlap", 0.0, 1.0, 0.85, 1.0, logit=True),
     Factor("tensor_overlap", 0.0, 1.0, 0.5, 0.7, logit=True),
     Factor("expert_overlap", 0.0, 1.0, 0.8, 0.7, logit=True),
-    Factor("kernel_host_s", 1e-6, 1e-4, 8e-6, 0.4),
+    Factor("kernel_host_s", 1e-6, 1e-4, 2e-5, 0.4),
     Factor("step_host_s", 1e-4, 0.04, 5e-3, 0.35),
     Factor("expert_wait_s", 1e-5, 1e-2, 1e-3, 0.5),
     Factor("straggler", 1e-4, 0.08, 5e-3, 0.5),
@@ -127,35 +100,38 @@ def _run(case: Case) -> Run | None:
     return Run(case, job, found.all.layouts.take(np.array([found.best])), measured)
 
 
-Node = tuple[str, str]
-Values = dict[Node, dict[str, float]]
+def lineage(node: Node) -> list[Node]:
+    """A framework or family, and its kin."""
+    kind, name = node
+    return [(kind, member) for member in (framework_lineage(name) if kind == "framework" else device_lineage(name))]
 
 
-def lineage(kind: str, name: str) -> list[Node]:
-    """A framework or family, its kin, theirs, and last what all share."""
-    line = framework_lineage(name) if kind == "framework" else device_lineage(name)
-    return [(kind, member) for member in (*line, DEFAULT)]
-
-
-def _kinds(run: Run) -> tuple[tuple[str, str, tuple[Factor, ...]], ...]:
+def _leaves(run: Run) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
     device = run.job.calibration.device
     kernel = device.attention_kernel
-    height = HEIGHT if device.surface else BORROWED
+    known = device.surface or run.job.machine.accelerator.id in _searched()
+    height = HEIGHT if known else BORROWED
     attention = BORROWED_ATTENTION if kernel.borrowed or kernel.points < _FEW_POINTS else ATTENTION
     return (
-        ("framework", run.job.framework.name, FRAMEWORK_FACTORS),
-        ("device", device.family, (*DEVICE_FACTORS, height, attention)),
+        (("framework", run.job.framework.name), FRAMEWORK_FACTORS),
+        (("device", device.family), (*DEVICE_FACTORS, height, attention)),
     )
+
+
+@cache
+def _searched() -> frozenset[str]:
+    """The accelerators whose best rate a search over shapes has found: their surface's height rests on it."""
+    return frozenset(best_rates(timings("bf16")))
 
 
 def factors_of(run: Run) -> dict[Node, tuple[Factor, ...]]:
     """The framework and the family whose factors a run's time depends on."""
-    return {(kind, name): factors for kind, name, factors in _kinds(run)}
+    return dict(_leaves(run))
 
 
 def fitted_numbers(sample: Sequence[Run]) -> int:
     """How many numbers are fitted to a sample: what all share, what kin add, and each one's own."""
-    return len(_Design(sample).columns)
+    return len(_design(sample).columns)
 
 
 def applied(now: Calibration, framework: Mapping[str, object], device: Mapping[str, object]) -> Calibration:
@@ -167,16 +143,14 @@ def applied(now: Calibration, framework: Mapping[str, object], device: Mapping[s
     )
 
 
-def nearest(values: Values, kind: str, name: str) -> dict[str, float]:
+def values_of(values: Values, kind: str, name: str) -> dict[str, float]:
     """The values of a framework or family, or of its nearest kin that has some."""
-    return next((values[node] for node in lineage(kind, name) if node in values), {})
+    return nearest(values, [*lineage((kind, name)), (kind, DEFAULT)])
 
 
 def residual(run: Run, values: Values) -> float:
     """Log of estimated over measured step time."""
-    parts = {
-        kind: {f.name: nearest(values, kind, name)[f.name] for f in factors} for kind, name, factors in _kinds(run)
-    }
+    parts = {node[0]: {f.name: values_of(values, *node)[f.name] for f in factors} for node, factors in _leaves(run)}
     job = replace(run.job, calibration=applied(run.job.calibration, **parts))
     return math.log(float(step_time(job, run.layouts).seconds[0]) / run.measured_s)
 
@@ -187,84 +161,39 @@ def _responses(run: Run, values: Values) -> np.ndarray:
     One batch: the first entry as it is, each other with one factor nudged.
     """
     parts: dict[str, dict[str, np.ndarray]] = {}
-    total = 1 + sum(len(factors) for _, _, factors in _kinds(run))
+    total = 1 + sum(len(factors) for _, factors in _leaves(run))
     entry = 0
-    for kind, name, factors in _kinds(run):
-        own = nearest(values, kind, name)
+    for (kind, name), factors in _leaves(run):
+        own = values_of(values, kind, name)
         parts[kind] = {}
         for factor in factors:
             entry += 1
             column = np.full(total, own[factor.name])
-            column[entry] = factor.from_free(factor.to_free(own[factor.name]) + _NUDGE)
+            column[entry] = factor.nudged(own[factor.name], NUDGE)
             parts[kind][factor.name] = column
     job = replace(run.job, calibration=applied(run.job.calibration, **parts))
     logs = np.log(step_time(job, run.layouts.take(np.zeros(total, dtype=np.int64))).seconds / run.measured_s)
-    logs[1:] = (logs[1:] - logs[0]) / _NUDGE
+    logs[1:] = (logs[1:] - logs[0]) / NUDGE
     return logs
 
 
-class _Design:
-    """Which parts (node, factor) each run's factors are the sum of."""
-
-    def __init__(self, sample: Sequence[Run]) -> None:
-        self.columns: list[tuple[Node, Factor]] = []
-        self.index: dict[tuple[Node, str], int] = {}
-        self.leaves: dict[Node, tuple[Factor, ...]] = {}
-        for run in sample:
-            for kind, name, factors in _kinds(run):
-                known = self.leaves.get((kind, name), ())
-                self.leaves[kind, name] = factors if len(factors) > len(known) else known
-        for (kind, name), factors in sorted(self.leaves.items()):
-            for node in lineage(kind, name):
-                for factor in factors:
-                    if (node, factor.name) not in self.index:
-                        self.index[node, factor.name] = len(self.columns)
-                        self.columns.append((node, factor))
-        self.sigma = np.array([f.sigma * (1.0 if node[1] == DEFAULT else _KIN_SIGMA) for node, f in self.columns])
-
-    def jacobian(self, sample: Sequence[Run], responses: Sequence[np.ndarray]) -> np.ndarray:
-        """Derivatives of the residuals by the parts; shape (runs, parts)."""
-        matrix = np.zeros((len(sample), len(self.columns)))
-        for row, (run, response) in enumerate(zip(sample, responses, strict=True)):
-            entry = 1
-            for kind, name, factors in _kinds(run):
-                nodes = lineage(kind, name)
-                for factor in factors:
-                    for node in nodes:
-                        matrix[row, self.index[node, factor.name]] = response[entry]
-                    entry += 1
-        return matrix
-
-    def values(self, parts: np.ndarray) -> Values:
-        """The factors of every node, from the parts along its lineage."""
-        found: Values = {}
-        for node, factor in self.columns:
-            line = lineage(*node) if node[1] != DEFAULT else [node]
-            free = sum(parts[self.index[member, factor.name]] for member in line if (member, factor.name) in self.index)
-            value = factor.from_free(factor.to_free(factor.expected) + free)
-            found.setdefault(node, {})[factor.name] = _inside(factor, value)
-        return found
-
-    def parts(self, values: Values) -> np.ndarray:
-        """The parts that give `values`; nodes that `values` lacks add nothing."""
-        parts = np.zeros(len(self.columns))
-        for column, (node, factor) in enumerate(self.columns):
-            line = lineage(*node) if node[1] != DEFAULT else [node]
-            own = self._free(values, line, factor)
-            above = self._free(values, line[1:], factor) if len(line) > 1 else factor.to_free(factor.expected)
-            parts[column] = own - above
-        return parts
-
-    @staticmethod
-    def _free(values: Values, line: Sequence[Node], factor: Factor) -> float:
-        own = next((values[n][factor.name] for n in line if factor.name in values.get(n, {})), factor.expected)
-        return factor.to_free(own)
+def _design(sample: Sequence[Run]) -> Design:
+    leaves: dict[Node, tuple[Factor, ...]] = {}
+    for run in sample:
+        for node, factors in _leaves(run):
+            known = leaves.get(node, ())
+            leaves[node] = factors if len(factors) > len(known) else known
+    return Design(leaves, lineage)
 
 
-def _inside(factor: Factor, value: float) -> float:
-    """Within the bounds, and off them far enough for the scale to stay finite."""
-    edge = 1e-3 * (factor.high - factor.low)
-    return min(factor.high - edge, max(factor.low + edge, value)) if factor.logit else value
+def _jacobian(design: Design, sample: Sequence[Run], responses: Sequence[np.ndarray]) -> np.ndarray:
+    """Derivatives of the residuals by the parts; shape (runs, parts)."""
+    matrix = np.zeros((len(sample), len(design.columns)))
+    for row, (run, response) in enumerate(zip(sample, responses, strict=True)):
+        own = [design.columns_of(node, factor.name) for node, factors in _leaves(run) for factor in factors]
+        for entry, columns in enumerate(own, start=1):
+            matrix[row, columns] = response[entry]
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -280,7 +209,7 @@ def fit(sample: Sequence[Run], start: Fit | None = None) -> Fit:
 
     `start` is an earlier fit that a part of its runs was left out of: only few steps lead from there.
     """
-    design = _Design(sample)
+    design = _design(sample)
     parts = design.parts(start.values) if start else np.zeros(len(design.columns))
     values = design.values(parts)
     rows = defaultdict(int)
@@ -294,12 +223,7 @@ def fit(sample: Sequence[Run], start: Fit | None = None) -> Fit:
         responses = [known[run.case.id] if known else _responses(run, values) for run in sample]
         known = None
         current = np.array([response[0] for response in responses])
-        jacobian = design.jacobian(sample, responses)
-        huber = np.minimum(1.0, _HUBER / np.maximum(1e-9, np.abs(current)))
-        scale = weight * huber / _NOISE**2
-        normal = jacobian.T @ (jacobian * scale[:, None]) + np.diag(1.0 / design.sigma**2)
-        gradient = jacobian.T @ (scale * current) + parts / design.sigma**2
-        parts = parts - np.clip(np.linalg.solve(normal, gradient), -0.6, 0.6)
+        parts = step(design, parts, current, _jacobian(design, sample, responses), weight, _NOISE, _HUBER)
         values = design.values(parts)
         parts = design.parts(values)
     return Fit(values, {run.case.id: response for run, response in zip(sample, responses, strict=True)})

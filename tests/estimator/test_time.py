@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -245,3 +246,39 @@ def test_warnings_say_what_to_know_before_trusting() -> None:
     assert "no measured speed of nanotron" in told(estimate_of({"workload.framework": "nanotron"}))
     v100 = {"cluster.accelerator": "v100-sxm-32gb", "workload.precision": "fp16"}
     assert "no measured run on Volta" in told(estimate_of(v100))
+
+
+def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
+    """Megatron-LM reduces after the last backward pass unless it is told otherwise; NeMo's recipes tell it."""
+    layout = {"layout.tp": 1, "layout.pp": 1, "layout.dp": 16, "workload.global_batch": 16}
+    found = make_job(layout)
+    exposed = replace(found, framework=replace(found.framework, overlaps_reduction=False))
+    hidden = replace(found, framework=replace(found.framework, overlaps_reduction=True))
+    assert not found.framework.overlaps_reduction
+    assert make_job(layout | {"workload.framework": "nemo"}).framework.overlaps_reduction
+    one = candidates(found)
+    longer, shorter = (step_time(job, one).components["data_parallel"][0] for job in (exposed, hidden))
+    overlap = found.calibration.framework.data_overlap
+    assert shorter < longer
+    assert shorter >= longer * (1.0 - overlap) * (1.0 - 1e-9)
+    # ZeRO-3 gathers ahead in either case.
+    sharded = layout | {"workload.framework": "megatron-deepspeed", "layout.zero_stage": 3}
+    found = make_job(sharded)
+    three = [
+        step_time(
+            replace(found, framework=replace(found.framework, overlaps_reduction=said)), candidates(found)
+        ).seconds
+        for said in (False, True)
+    ]
+    assert np.array_equal(three[0], three[1])
+
+
+def test_collectives_of_tensor_parallelism_cost_the_host_launches() -> None:
+    """Of a tiny model, whose host decides: the same kernels, and the launches of two collectives a pass besides."""
+    small = {"model": "gpt2", "workload.seq_len": 128, "workload.global_batch": 16, "layout.pp": 1, "cluster.count": 2}
+    alone, split = (
+        make_job(small | {"layout.tp": tp, "layout.dp": 2 // tp, "workload.global_batch": 2 // tp}) for tp in (1, 2)
+    )
+    host = [step_time(job, candidates(job)).components["host"][0] for job in (alone, split)]
+    launches = 12 * 2 * 2 * 3.0 * split.calibration.framework.kernel_host_s
+    assert host[1] - host[0] > 0.3 * launches

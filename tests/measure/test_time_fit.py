@@ -10,20 +10,21 @@ import pytest
 
 from estimator.schedule import step_time
 from measure.cases import training_cases
-from measure.held_out_times import Missed, spreads
+from measure.held_out_times import Missed, device_spread, spreads
+from measure.hierarchy import DEFAULT, Factor
 from measure.time_fit import (
-    DEFAULT,
     DEVICE_FACTORS,
     FRAMEWORK_FACTORS,
+    HEIGHT,
     Run,
     applied,
     factors_of,
     fit,
     fitted_numbers,
-    nearest,
     residual,
     thinned,
     timed_runs,
+    values_of,
 )
 
 SOURCES = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v5.0", "foundation-model-stack/fms-fsdp README")
@@ -51,14 +52,14 @@ def test_a_factor_that_made_the_runs_is_found_again(some: list[Run]):
     start = fit(some).values
     made = []
     for run in some:
-        parts = {kind: dict(nearest(start, kind, name)) for kind, name in factors_of(run)}
+        parts = {kind: dict(values_of(start, kind, name)) for kind, name in factors_of(run)}
         parts["framework"]["compute"] *= 1.2
         job = replace(run.job, calibration=applied(run.job.calibration, **parts))
         made.append(replace(run, measured_s=float(step_time(job, run.layouts).seconds[0])))
     again = fit(made).values
     for run in some:
         name = run.job.framework.name
-        ratio = nearest(again, "framework", name)["compute"] / nearest(start, "framework", name)["compute"]
+        ratio = values_of(again, "framework", name)["compute"] / values_of(start, "framework", name)["compute"]
         assert 1.05 < ratio < 1.25, name
     assert np.median([abs(residual(run, again)) for run in made]) < 0.03
 
@@ -80,9 +81,9 @@ def test_the_fit_is_the_same_every_time_and_better_than_none(some: list[Run]):
 
 def test_a_framework_without_runs_gets_what_its_kin_got(some: list[Run]):
     values = fit(some).values
-    assert nearest(values, "framework", "nanotron") == values["framework", "megatron-lm"]
-    assert nearest(values, "framework", "maxtext") == values["framework", DEFAULT]
-    assert nearest(values, "device", "Volta") == values["device", DEFAULT]
+    assert values_of(values, "framework", "nanotron") == values["framework", "megatron-lm"]
+    assert values_of(values, "framework", "maxtext") == values["framework", DEFAULT]
+    assert values_of(values, "device", "Volta") == values["device", DEFAULT]
 
 
 def test_unseen_sources_widen_the_interval_of_what_was_not_measured(some: list[Run]):
@@ -90,3 +91,32 @@ def test_unseen_sources_widen_the_interval_of_what_was_not_measured(some: list[R
     found = spreads(sample)
     assert found["default"] == pytest.approx(math.expm1(0.3))
     assert all(0.02 < found[run.job.framework.name] < found["default"] for run in some)
+
+
+def test_what_only_one_source_ran_says_how_far_a_strange_device_is_off(some: list[Run]):
+    """Only MLPerf ran Blackwell, while two sources ran Ampere: how far off MLPerf is says it."""
+    usual = [Missed(run, rows=0.02, source=0.1) for run in some]
+    assert device_spread(usual) == pytest.approx(math.expm1(0.1))
+    far = [replace(one, source=0.5) if one.run.case.source == SOURCES[1] else one for one in usual]
+    assert device_spread(far) == pytest.approx(math.expm1(0.5))
+    known = [replace(one, source=0.5) if one.run.case.source == SOURCES[0] else one for one in usual]
+    assert device_spread(known) == spreads(known)["default"]
+
+
+def test_a_fit_at_a_bound_still_sees_where_the_runs_pull():
+    """A step beyond the bound changes the time, so that the bound is held and not left and come back to."""
+    factor = Factor("matmul", 0.3, 1.6, 1.0, 0.6)
+    assert factor.nudged(1.6, 0.02) == pytest.approx(1.6 * math.exp(0.02))
+    assert factor.nudged(0.3, -0.02) < 0.3
+    share = Factor("data_overlap", 0.0, 1.0, 0.85, 1.0, logit=True)
+    assert 0.9 < share.nudged(0.9, 0.02) < 1.0
+
+
+def test_a_searched_device_is_held_to_its_best_rate():
+    """What large matmuls reach on an MI300X was searched, so runs move it little; on a TPU v4 nobody looked."""
+    seen: dict[str, Factor] = {}
+    for run in timed_runs(case for case in training_cases() if case.source in ("tprimat", "maxtext")):
+        matmul = next(f for f in factors_of(run)["device", run.job.calibration.device.family] if f.name == "matmul")
+        seen[run.job.machine.accelerator.id] = matmul
+    assert seen["mi300x"] == HEIGHT
+    assert seen["tpu-v4"].sigma > 5 * HEIGHT.sigma
