@@ -2,12 +2,13 @@
 
     python benchmarks/accuracy.py training|memory [--by source|framework|method|accelerator|all] [--json | --markdown]
     python benchmarks/accuracy.py memory --hold-out rows|source|none
-    python benchmarks/accuracy.py memory --write README.md
+    python benchmarks/accuracy.py inference --hold-out rows|source|none [--json]
+    python benchmarks/accuracy.py training|memory|inference --write README.md
     python benchmarks/accuracy.py order [--json | --markdown]
 
-Training compares tokens per second and device, as calibrated (in-sample: calibration was fitted on these runs). Memory
-compares the peak bytes of the fullest device; every row is estimated with what was fitted without it, a tenth of the
-rows at a time, or without its whole source. `--write` puts the memory table into a file, between its two markers.
+Training compares tokens per second and device, memory the peak bytes of the fullest device, inference output tokens
+per second, time per token and time to the first one. Every row is estimated with what was fitted without it, a tenth of
+the rows at a time, or without its whole source. `--write` puts a table into a file, between its two markers.
 Order asks of measured runs that differ in their layout only whether estimates put them in the measured order.
 """
 
@@ -23,7 +24,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
+from benchmarks import serving_accuracy
 from estimator.errors import PlanError
 from measure import held_out_times
 from measure.cases import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
@@ -54,7 +57,7 @@ BASES = {
 MEASURED = {"training": "tokens/s and device of", "memory": "peak memory of"}
 
 
-def markers(kind: Kind) -> tuple[str, str]:
+def markers(kind: str) -> tuple[str, str]:
     """The lines of a file that a table stands between."""
     return f"<!-- {kind} table -->", f"<!-- end of {kind} table -->"
 
@@ -226,14 +229,15 @@ def table(kind: Kind) -> str:
     return "\n".join(lines)
 
 
-def write_table(path: Path, kind: Kind) -> None:
+def write_table(path: Path, kind: Kind | Literal["inference"]) -> None:
     """Puts a table between its two markers of a file. Raises ValueError where they are missing."""
     text = path.read_text(encoding="utf-8")
     first, last = markers(kind)
     start, end = re.escape(first), re.escape(last)
     if not re.search(f"{start}.*{end}", text, re.DOTALL):
         raise ValueError(f"{path} has no lines {first} and {last}")
-    whole = f"{first}\n{table(kind)}\n{last}"
+    made = serving_accuracy.table() if kind == "inference" else table(kind)
+    whole = f"{first}\n{made}\n{last}"
     partial = path.with_suffix(".partial")
     partial.write_text(re.sub(f"{start}.*{end}", lambda _: whole, text, flags=re.DOTALL), encoding="utf-8")
     partial.replace(path)
@@ -369,7 +373,7 @@ def order_as_json(found: Sequence[Order]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("kind", choices=["training", "memory", "order"])
+    parser.add_argument("kind", choices=["training", "memory", "inference", "order"])
     parser.add_argument("--by", choices=[*sorted(GROUPS), "all"], default="source")
     parser.add_argument(
         "--hold-out", choices=sorted(BASES), default="rows", help="what the fit was without (default: rows)"
@@ -388,6 +392,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.kind == "order":
         found = orders(training_cases())
         print(order_as_json(found) if chosen.json else order_as_text(found, chosen.markdown))
+        return 0
+    if chosen.kind == "inference":
+        hold_out = chosen.hold_out
+        print(
+            serving_accuracy.as_json(hold_out) if chosen.json else serving_accuracy.as_text(hold_out, BASES[hold_out])
+        )
         return 0
     report = report_of(chosen.kind, chosen.hold_out)
     print(as_json(report, chosen.by) if chosen.json else as_text(report, chosen.by, chosen.markdown))

@@ -130,6 +130,10 @@ class Architecture:
     family: str = ""
     notes: tuple[str, ...] = field(default=())
 
+    def __hash__(self) -> int:
+        """Of what tells models apart: hashing every matrix would take longer than an estimate."""
+        return hash((self.id, self.hidden, self.vocab, len(self.pattern)))
+
     @property
     def layers(self) -> int:
         return len(self.pattern)

@@ -6,8 +6,8 @@ generates (`workload.rollout`) decides the rest:
 - trainer: the trained model itself, launched kernel by kernel from Python (TRL, GRPOTrainer without vLLM), its cache
   copied each time it grows (transformers, DynamicCache.update), sharded weights gathered once before
   (TRL, ds3_gather_for_generation);
-- colocated: an engine on the same devices, with CUDA graphs, paged cache and shared prefixes (TRL, vllm_mode colocate;
-  verl's hybrid engine); it runs as many samples at once as its part of the memory has room for;
+- colocated: an engine on the same devices (TRL, vllm_mode colocate; verl's hybrid engine), which is the serving model
+  (serving.py) with all samples sent at once and the prompts of a group read once;
 - separate: other devices generate while these train, so that nothing is added here.
 
 All samples are taken to have the mean length `response_len`: where lengths vary, a step waits for the longest one
@@ -23,6 +23,7 @@ import numpy as np
 from estimator.architecture import Block
 from estimator.attention import core_flop, flash_share, keys_seen
 from estimator.compute import matmul_time, memory_time
+from estimator.deployments import Deployments
 from estimator.elementwise import (
     adapter_operators,
     block_operators,
@@ -30,10 +31,12 @@ from estimator.elementwise import (
     matmul_kernels,
     weight_operators,
 )
+from estimator.engine import most_tokens
 from estimator.job import Job
 from estimator.layouts import Layouts
 from estimator.network import Group, all_gather, group, one_shot_all_reduce
-from estimator.profile import Style
+from estimator.serving import estimate
+from estimator.serving_job import ServingJob
 from estimator.shards import held_parameters
 from estimator.stages import Floats, stage_shape, sum_of
 
@@ -41,35 +44,24 @@ STAGES = ("ppo", "grpo")
 # Part of its memory that an engine may fill with weights; the rest is for the cache. Published recipes split models
 # about this far (NeMo RL 0.6, performance summary: Qwen3-235B over 16 H100, DeepSeek-V3 over 32).
 _MOST_WEIGHTS = 0.9
-# Prompt tokens of one pass of an engine (vLLM, max_num_batched_tokens).
-_CHUNK = 8192.0
-# Passes over the cache in one step: attention reads it; where it is grown by concatenation it is read and written too.
-_CACHE_PASSES = {"trainer": 3.0, "colocated": 1.0}
+# Passes over the cache in one step: attention reads it, and it is grown by concatenation, so read and written too.
+_CACHE_PASSES = 3.0
 # A forward pass is launched from Python modules, of which the backward pass, half of the kernels that the mean host
 # time of a kernel is fitted on, has none.
 _FORWARD_LAUNCH = 2.0
 # Kernels that pick the next tokens: penalties, temperature, top-k and top-p, softmax, draw (transformers
 # generation/logits_process.py; the stopping criteria besides).
 _SAMPLING_KERNELS = 30.0
-# Seconds between two steps of an engine in which the devices wait: scheduling, inputs, sampling, and for each sample
-# what becomes of its token. Fitted on 70 runs of Qwen3-32B in vLLM 0.12 on 2 to 8 H100 (aiconfigurator,
-# silicon_sample.csv).
-_ENGINE_STEP_S = 3.0e-4
-_ENGINE_SAMPLE_S = 1.2e-5
 
 
 @dataclass(frozen=True)
 class Generator:
-    """Who generates: every entry, n or one for all candidates, is a copy of the model over `layouts.tp` devices that
-    makes `samples`, `running` of them at once, from `prompts` prompts that are read. `tensor` joins its devices."""
+    """The trained model that generates: every entry is a copy over `layouts.tp` devices that makes `samples` at once.
+    `tensor` joins its devices."""
 
     layouts: Layouts
     tensor: Group
     samples: Floats
-    running: Floats
-    prompts: Floats
-    style: Style
-    engine: bool
 
 
 def lengths(job: Job) -> tuple[float, float]:
@@ -82,12 +74,42 @@ def generation_seconds(job: Job, layouts: Layouts) -> Floats:
     """Seconds per optimizer step for the step's samples; 0 where nothing is generated, or elsewhere."""
     if job.training.stage not in STAGES or job.training.rollout == "separate" or not len(layouts):
         return np.zeros(len(layouts))
-    generator = engine(job, layouts) if job.training.rollout == "colocated" else trainer(job, layouts)
+    gathering = gather_seconds(job, layouts)
+    if job.rollout is not None:
+        return np.asarray(gathering + engine_seconds(job, job.rollout), dtype=np.float64)
+    generator = trainer(job, layouts)
     prompt, response = lengths(job)
-    passes, reading, decoding = pass_seconds(job, generator, prompt, prompt + response / 2.0)
-    steps = response * generator.samples / generator.running
-    seconds = gather_seconds(job, layouts) + passes * reading + steps * decoding
-    return np.broadcast_to(seconds, (len(layouts),)).copy()
+    reading, decoding = pass_seconds(job, generator, prompt, prompt + response / 2.0)
+    return gathering + reading + response * decoding
+
+
+def engine_seconds(job: Job, rollout: ServingJob) -> float:
+    """Seconds that engines on all devices take for the samples of one step; they are laid out for themselves, so that
+    it is the same for all candidates."""
+    return float(job.global_batch / estimate(rollout, engines(job, rollout)).requests_per_s[0])
+
+
+def engines(job: Job, rollout: ServingJob) -> Deployments:
+    """Copies of the model in engines over all devices, one entry: each over the fewest devices that it takes."""
+    size = engine_size(job)
+    one = np.ones(1)
+    prompt, response = lengths(job)
+    samples = float(job.global_batch) * one
+    return Deployments(
+        tp=size * one,
+        pp=one,
+        ep=one,
+        dp=one,
+        replicas=max(1, job.machine.count // size) * one,
+        input_len=prompt * one,
+        output_len=response * one,
+        concurrency=samples,
+        request_rate=0.0 * one,
+        requests=samples,
+        max_batch=float(rollout.engine.max_batch) * one,
+        max_tokens=float(most_tokens(rollout.engine, prompt + response)) * one,
+        prefix_hit=(1.0 - 1.0 / _shared(job)) * one,
+    )
 
 
 def engine_size(job: Job) -> int:
@@ -104,39 +126,12 @@ def trainer(job: Job, layouts: Layouts) -> Generator:
     them. Pipeline stages run one after the other, so that their layers add up as if they were on one device."""
     whole = replace(layouts, sequence_parallel=np.zeros_like(layouts.tp), zero_stage=np.zeros_like(layouts.tp))
     samples = np.maximum(1.0, layouts.micro_batch * layouts.grad_accum / layouts.cp)
-    return Generator(
-        whole, group(job, layouts.tp, np.ones_like(layouts.tp)), samples, samples, samples, job.style, False
-    )
-
-
-def engine(job: Job, layouts: Layouts) -> Generator:
-    """An engine is laid out for itself, so that there is one entry for all candidates, of shape (1,)."""
-    first = layouts.take(np.zeros(1, dtype=np.int64))
-    one, size = np.ones(1, dtype=np.int64), engine_size(job)
-    alone = dict.fromkeys(("pp", "vpp", "cp", "ep", "dp", "shard_group", "grad_accum"), one)
-    without = dict.fromkeys(("sequence_parallel", "zero_stage", "recompute", "recompute_layers", "offload"), 0 * one)
-    ours = replace(first, tp=size * one, etp=size * one, **alone, **without)
-    samples = np.full(1, max(1.0, np.ceil(job.global_batch * size / job.machine.count)))
-    prompts = np.maximum(1.0, samples / _shared(job))
-    return Generator(
-        ours, group(job, ours.tp, one), samples, np.minimum(samples, _room(job, size)), prompts, "fused", True
-    )
+    return Generator(whole, group(job, layouts.tp, np.ones_like(layouts.tp)), samples)
 
 
 def _shared(job: Job) -> int:
     """Samples that have the same prompt, which an engine reads and keeps once."""
     return job.training.group_size if job.training.stage == "grpo" else 1
-
-
-def _room(job: Job, size: int) -> float:
-    """Samples whose whole cache an engine of `size` devices has room for, at least one."""
-    prompt, response = lengths(job)
-    weights = job.architecture.parameters * float(job.activation_bytes) / size
-    free = job.training.engine_share * job.usable_bytes - weights
-    blocks = (job.architecture.blocks[kind] for kind in job.architecture.pattern)
-    per_token = sum(block.kv_elements_per_token * float(_cache_share(block, float(size))) for block in blocks)
-    per_sample = per_token * job.activation_bytes * (response + prompt / _shared(job))
-    return max(1.0, free // per_sample) if per_sample else np.inf
 
 
 def _cache_share(block: Block, tp: np.ndarray | float) -> Floats:
@@ -148,7 +143,7 @@ def _cache_share(block: Block, tp: np.ndarray | float) -> Floats:
 def gather_seconds(job: Job, layouts: Layouts) -> Floats:
     """Seconds until whole weights stand where they generate: gathered where they are sharded, and handed to an engine
     through device memory. Once a step."""
-    sharded, engine = layouts.zero_stage >= 3, job.training.rollout == "colocated"
+    sharded, engine = layouts.zero_stage >= 3, job.rollout is not None
     if not (engine or sharded.any()):
         return np.zeros(len(layouts))
     shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
@@ -160,22 +155,16 @@ def gather_seconds(job: Job, layouts: Layouts) -> Floats:
     return seconds + memory_time(job, 2.0 * held_bytes, 1.0) if engine else seconds
 
 
-def pass_seconds(job: Job, generator: Generator, prompt: float, context: float) -> tuple[Floats, Floats, Floats]:
-    """(Passes that read all prompts of `prompt` tokens, seconds of one, seconds of one token for each of the running
-    samples, whose mean length so far is `context` tokens)."""
-    tokens = generator.prompts * prompt
-    passes = np.maximum(1.0, tokens / _CHUNK) if generator.engine else np.ones_like(tokens)
-    device, kernels = _pass(job, generator, np.stack([tokens / passes, generator.running]))
-    reading, decoding = device[0] + _reading(job, generator, tokens / passes, prompt), device[1]
-    copies = _CACHE_PASSES["colocated" if generator.engine else "trainer"]
-    moved = generator.running * job.activation_bytes * (copies * _cached(job, generator, context))
+def pass_seconds(job: Job, generator: Generator, prompt: float, context: float) -> tuple[Floats, Floats]:
+    """(Seconds of the pass that reads all prompts of `prompt` tokens, seconds of one token for each sample, whose mean
+    length so far is `context` tokens)."""
+    tokens = generator.samples * prompt
+    device, kernels = _pass(job, generator, np.stack([tokens, generator.samples]))
+    reading, decoding = device[0] + _reading(job, generator, tokens, prompt), device[1]
+    moved = generator.samples * job.activation_bytes * (_CACHE_PASSES * _cached(job, generator, context))
     layers = float(job.architecture.layers)
-    decoding = decoding + memory_time(job, moved, layers * (1.0 if generator.engine else 3.0))
-    return (
-        passes,
-        _launched(job, generator, reading, kernels[0] + layers, generator.prompts / passes),
-        _launched(job, generator, decoding, kernels[1] + 3.0 * layers, generator.running),
-    )
+    decoding = decoding + memory_time(job, moved, 3.0 * layers)
+    return _launched(job, reading, kernels[0] + layers), _launched(job, decoding, kernels[1] + 3.0 * layers)
 
 
 def _cached(job: Job, generator: Generator, context: float) -> Floats:
@@ -203,10 +192,8 @@ def _reading(job: Job, generator: Generator, tokens: Floats, prompt: float) -> F
     return seconds
 
 
-def _launched(job: Job, generator: Generator, device: Floats, kernels: Floats, samples: Floats) -> Floats:
-    """Seconds of a pass that takes the devices `device` seconds, with what the host adds or the devices wait for."""
-    if generator.engine:
-        return device + _ENGINE_STEP_S + _ENGINE_SAMPLE_S * samples
+def _launched(job: Job, device: Floats, kernels: Floats) -> Floats:
+    """Seconds of a pass that takes the devices `device` seconds and that the host launches."""
     kernel_s = job.calibration.framework.kernel_host_s * _FORWARD_LAUNCH
     return np.maximum(device, kernel_s * (kernels + _SAMPLING_KERNELS))
 
@@ -219,20 +206,19 @@ def _pass(job: Job, generator: Generator, tokens: Floats) -> tuple[Floats, Float
     for kind, block in enumerate(architecture.blocks):
         count = architecture.pattern.count(kind)
         sums += count * (1 if architecture.parallel_block else (block.mixer != "none") + (block.feed != "none"))
-        moved = block_operators(job, block, layouts, tokens, generator.style)
-        if not generator.engine:
-            moved = moved + weight_operators(job, block, layouts, generator.style)
-            if job.quantised:
-                moved = moved + dequantise_operators(job, block, layouts)
-            if job.uses_adapters:
-                moved = moved + adapter_operators(job, block, layouts, tokens, generator.style)
+        moved = block_operators(job, block, layouts, tokens, job.style)
+        moved = moved + weight_operators(job, block, layouts, job.style)
+        if job.quantised:
+            moved = moved + dequantise_operators(job, block, layouts)
+        if job.uses_adapters:
+            moved = moved + adapter_operators(job, block, layouts, tokens, job.style)
         seconds = seconds + count * memory_time(job, moved.forward_bytes, moved.forward_kernels)
-        kernels = kernels + count * (matmul_kernels(job, block, layouts, generator.style)[0] + moved.forward_kernels)
+        kernels = kernels + count * (matmul_kernels(job, block, layouts, job.style)[0] + moved.forward_kernels)
     if not generator.tensor.idle:
         reduced = one_shot_all_reduce(generator.tensor, tokens * (architecture.hidden * job.activation_bytes))
         seconds = seconds + sums * reduced
     # Only the last token of a sample needs logits.
-    rows = np.minimum(tokens, generator.running)
+    rows = np.minimum(tokens, generator.samples)
     head = matmul_time(job, rows, architecture.vocab / layouts.tp, architecture.hidden, head=True)
     return seconds + head, np.broadcast_to(kernels, tokens.shape)
 

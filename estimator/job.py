@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estimator.architecture import Architecture
 from estimator.hardware import Machine
 from estimator.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.plan import Plan, Training
 from estimator.profile import Calibration, Framework, OptimizerFacts, Style
+
+if TYPE_CHECKING:
+    from estimator.serving_job import ServingJob
 
 # Sequences that one sample stands for: a preference pair is a chosen and a rejected answer (TRL, DPOTrainer).
 _PAIRED_STAGES = ("dpo", "orpo", "simpo", "ipo", "rm")
@@ -42,7 +45,7 @@ class Assumption:
 @dataclass(frozen=True)
 class Job:
     """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as
-    given."""
+    given. `rollout` is the engine that generates samples on the same devices, where there is one."""
 
     plan: Plan
     architecture: Architecture
@@ -51,6 +54,7 @@ class Job:
     optimizer: OptimizerFacts
     calibration: Calibration
     assumptions: tuple[Assumption, ...]
+    rollout: ServingJob | None = None
 
     @property
     def training(self) -> Training:

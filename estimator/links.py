@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class KernelLimits(NamedTuple):
+    """Up to which bytes an engine uses its kernels, as (devices, bytes); devices that are not listed use none.
+
+    Its own all-reduce below `direct`, from there to below `switch` one where the switch adds. Below `one_shot` the
+    former takes one phase, else two; where nothing is listed the faster one.
+    """
+
+    direct: tuple[tuple[int, float], ...]
+    one_shot: tuple[tuple[int, float], ...] = ()
+    switch: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -17,7 +30,8 @@ class NetworkFactors:
     `out_chunk` latencies of the network outside.
 
     Kernels of serving engines that read the peers' memory start in `direct_s` plus `direct_peer_s` per peer, reach
-    `direct` of the bandwidth, and wait `direct_sync_s` between two phases.
+    `direct` of the bandwidth, and wait `direct_sync_s` per peer between two phases. Those that let the switch add start
+    in `direct_switch_s` and reach `direct_switch`.
     """
 
     ring: float
@@ -36,4 +50,6 @@ class NetworkFactors:
     direct_s: float
     direct_peer_s: float
     direct_sync_s: float
+    direct_switch: float
+    direct_switch_s: float
     adds_in_switch: bool

@@ -26,7 +26,7 @@ import numpy as np
 from estimator.hardware import Machine
 from estimator.job import Job
 from estimator.layouts import Layouts
-from estimator.links import NetworkFactors
+from estimator.links import KernelLimits, NetworkFactors
 from estimator.stages import Floats
 
 
@@ -209,8 +209,15 @@ class Group:
     @cached_property
     def two_shot(self) -> Path:
         """Every member reads its share of the peers' buffers, and then the sums."""
-        latency = self.one_shot.latency_s + self.factors.direct_sync_s * self.many
+        latency = self.one_shot.latency_s + self.factors.direct_sync_s * (self.size - 1.0)
         return Path(latency, self.one_shot.s_per_byte * (2.0 / self.size), self.one_shot.chunk_s)
+
+    @cached_property
+    def in_switch(self) -> Path:
+        """Every member lets the switch add its share of all buffers, and spread the sums (multimem instructions)."""
+        f = self.factors
+        per_byte = self.many * (1.0 + 1.0 / self.size) / (self.up * f.direct_switch)
+        return Path(f.direct_switch_s * self.many, per_byte, np.zeros_like(per_byte))
 
     @cached_property
     def direct(self) -> np.ndarray:
@@ -329,15 +336,35 @@ def send(members: Group, message_bytes: Floats) -> Floats:
     return np.zeros_like(members.size) if members.idle else _taken(members.pair, message_bytes)
 
 
-def one_shot_all_reduce(members: Group, total_bytes: Floats) -> Floats:
-    """All-reduce by the kernels of serving engines, which read peers' memory (vLLM custom_all_reduce, TensorRT-LLM).
+def one_shot_all_reduce(members: Group, total_bytes: Floats, limits: KernelLimits | None = None) -> Floats:
+    """All-reduce by the kernels of serving engines, which read peers' memory (vLLM custom_all_reduce, TensorRT-LLM), or
+    let the switch add (PyTorch's symmetric memory, as vLLM uses it).
 
-    In one phase every member reads all of every peer's buffer, in two phases its share and then the sums; beyond their
-    use the library's all-reduce is taken. Over PCIe only pairs use them.
+    In one phase every member reads all of every peer's buffer, in two phases its share and then the sums. `limits` say
+    up to which sizes an engine uses them; beyond, where the library is faster, and over PCIe but for pairs, it is the
+    library's all-reduce. `total_bytes` has the shape of the group, or ends in it.
     """
-    kernel = np.minimum(members.one_shot.seconds(total_bytes), members.two_shot.seconds(total_bytes))
-    library = all_reduce(members, total_bytes)
+    library, size = all_reduce(members, total_bytes), members.size
+    once, twice = members.one_shot.seconds(total_bytes), members.two_shot.seconds(total_bytes)
+    if limits is None or not limits.one_shot:
+        kernel = np.minimum(once, twice)
+    else:
+        kernel = np.where(total_bytes < _limit(limits.one_shot, size), once, twice)
+    if limits is not None:
+        beyond = library
+        if limits.switch and members.factors.adds_in_switch:
+            switched = total_bytes < _limit(limits.switch, size)
+            beyond = np.where(switched, members.in_switch.seconds(total_bytes), library)
+        kernel = np.where(total_bytes < _limit(limits.direct, size), kernel, beyond)
     return np.where(members.direct & (total_bytes > 0), np.minimum(kernel, library), library)
+
+
+def _limit(limits: tuple[tuple[int, float], ...], size: Floats) -> Floats:
+    """Bytes that are listed for groups of `size`; 0 for other sizes."""
+    most = np.zeros(max((devices for devices, _ in limits), default=0) + 2)
+    for devices, size_bytes in limits:
+        most[devices] = size_bytes
+    return most[np.minimum(size, len(most) - 1).astype(np.intp)]
 
 
 @dataclass(frozen=True)

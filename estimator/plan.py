@@ -34,7 +34,12 @@ Optimizer = Literal[
     "adam_mini", "lomo",
 ]  # fmt: skip
 Objective = Literal["throughput", "cost", "time", "memory"]
-WeightDtype = Literal["bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4"]
+WeightDtype = Literal[
+    "bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4", "exl2", "q8_0", "q6_k",
+    "q5_k_m", "q5_k_s", "q5_0", "q4_k_m", "q4_k_s", "q4_0", "q4_1", "iq4_xs", "iq4_nl", "q3_k_l", "q3_k_m", "q3_k_s",
+    "iq3_xxs", "q2_k", "iq2_xs",
+]  # fmt: skip
+Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "hf", "gpt-fast", "exllamav2", "mlc"]
 
 _SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 # Commas and underscores only between groups of three digits: '1,5B' could mean 1.5 or 15, so it is not read at all.
@@ -128,18 +133,70 @@ class Training(Part):
     epochs: float = Field(1, gt=0, le=1e6, description="Passes over the data set.")
 
 
+# What people and files call weight formats and engines, in lower case, by the Plan's own names.
+_FORMAT_NAMES = {
+    "fp4": "nvfp4", "f16": "fp16", "half": "fp16", "f32": "fp32", "4bit": "int4", "uint4": "int4", "w4a16": "int4",
+    "8bit": "int8", "w8a8": "int8", "float8": "fp8", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32",
+}  # fmt: skip
+_ENGINE_NAMES = {
+    "llama.cpp": "llamacpp", "llama-cpp": "llamacpp", "tensorrt-llm": "trtllm", "trt-llm": "trtllm",
+    "tensorrt_llm": "trtllm", "transformers": "hf", "huggingface": "hf", "mlc-llm": "mlc", "nim": "trtllm",
+}  # fmt: skip
+
+
+def _named(names: Mapping[str, str]) -> BeforeValidator:
+    """Reads a name in any case, and the usual other names of it."""
+    return BeforeValidator(lambda said: names.get(said.lower(), said.lower()) if isinstance(said, str) else said)
+
+
 class Inference(Part):
     kind: Literal["inference"]
-    input_len: int = Field(1024, ge=1, le=100_000_000, description="Prompt tokens per request.")
-    output_len: int = Field(256, ge=1, le=100_000_000, description="Generated tokens per request.")
-    concurrency: int | None = Field(None, ge=1, le=10_000_000, description="Requests in flight.")
-    request_rate: float | None = Field(None, gt=0, le=1e9, description="Requests per second.")
-    weight_dtype: WeightDtype = "bf16"
-    kv_dtype: Literal["bf16", "fp16", "fp8", "int8"] = "bf16"
-    engine: Literal["vllm", "sglang", "trtllm", "llamacpp", "hf"] = "vllm"
-    scenario: Literal["offline", "server", "interactive", "single-stream"] = "server"
-    ttft_slo_ms: float | None = Field(None, gt=0)
-    tpot_slo_ms: float | None = Field(None, gt=0)
+    input_len: int | float = Field(1024, ge=1, le=100_000_000, description="Mean prompt tokens per request.")
+    output_len: int | float = Field(256, ge=1, le=100_000_000, description="Mean generated tokens per request.")
+    output_spread: float | None = Field(
+        None, ge=0, le=10, description="Standard deviation of the generated tokens over their mean; 0 if all are alike."
+    )
+    concurrency: int | None = Field(None, ge=1, le=10_000_000, description="Requests in flight, over all devices.")
+    request_rate: float | None = Field(None, gt=0, le=1e9, description="Requests per second, arriving at random.")
+    requests: int | None = Field(
+        None, ge=1, le=1_000_000_000, description="Requests of the whole run, the first ones sent at once."
+    )
+    prefix_hit: float = Field(0.0, ge=0, lt=1, description="Part of the prompt tokens found in the prefix cache.")
+    weight_dtype: Annotated[WeightDtype, _named(_FORMAT_NAMES)] = Field(
+        "bf16", description="Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."
+    )
+    weight_bits: float | None = Field(
+        None, gt=0, le=32, description="Mean bits per weight, where known (gguf, exl2); the format's own unless given."
+    )
+    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8"] = Field(
+        "auto", description="Format of the KV cache; auto is what the engine takes for these weights."
+    )
+    engine: Annotated[Engine, _named(_ENGINE_NAMES)] = Field("vllm", description="Serving engine.")
+    software_version: str | None = Field(None, description="Version of the engine, where known.")
+    scenario: Literal["offline", "server", "interactive", "single-stream", "static-batch"] = Field(
+        "server",
+        description="offline: all requests at once; server and interactive: clients under limits of latency; "
+        "single-stream: one request at a time; static-batch: one batch in step.",
+    )
+    max_batch: int | None = Field(None, ge=1, le=1_000_000, description="Most requests in one step of a replica.")
+    max_batched_tokens: int | None = Field(None, ge=1, le=10_000_000, description="Most tokens in one step.")
+    chunked_prefill: bool | Literal["auto"] = Field(
+        "auto", description="Prompts are read in pieces beside generation, not in steps of their own."
+    )
+    admission_steps: int = Field(
+        1, ge=1, le=10_000, description="Steps between two looks at new requests (SGLang, --scheduler-recv-interval)."
+    )
+    cuda_graph: bool | Literal["auto"] = Field("auto", description="Generation steps are replayed CUDA graphs.")
+    memory_share: float | None = Field(
+        None, gt=0, le=1, description="Part of the device that the engine claims; its default unless given."
+    )
+    max_context: int | None = Field(
+        None, ge=1, le=100_000_000, description="Longest request that is to fit; prompt and output unless given."
+    )
+    speculative_tokens: int | None = Field(None, ge=1, le=64, description="Tokens drafted per step (MTP, EAGLE).")
+    acceptance: float = Field(0.7, ge=0, le=1, description="Chance that a drafted token is kept.")
+    ttft_slo_ms: float | None = Field(None, gt=0, description="Time to first token to stay below.")
+    tpot_slo_ms: float | None = Field(None, gt=0, description="Time per output token to stay below.")
 
 
 class Cluster(Part):
@@ -279,6 +336,13 @@ class Plan(Part):
         if isinstance(self.workload, Training):
             return self.workload
         raise PlanError("workload.kind", "this needs a training plan, but the plan is for inference", ["training"])
+
+    @property
+    def inference(self) -> Inference:
+        """The workload of a serving plan; raises PlanError for a training plan."""
+        if isinstance(self.workload, Inference):
+            return self.workload
+        raise PlanError("workload.kind", "this needs a serving plan, but the plan is for training", ["inference"])
 
 
 def _json(text: str) -> object:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from estimator.architecture import Block
+from estimator.hardware import Accelerator, Machine
 from estimator.job import Job
+from estimator.matmul import Kind
+from estimator.profile import DeviceFactors
+from estimator.serving_job import ServingJob
 from knowledge.calibration import surface_rows, timed_family, timed_framework, weighed_as
 from knowledge.data_files import FOLDER, document, rows
+from knowledge.decode_factors import decode_evidence
 from knowledge.hardware import accelerators
 from knowledge.networks import link_kind, timings_behind
 
@@ -23,8 +29,9 @@ class Backing:
     """The measurements behind one part of the model.
 
     `measured` names what was measured, `default` where nothing like it was, and `stands_for` what that stands in for.
-    `runs` are whole training runs, `points` timings of single operators, `error` the median miss on these as a
-    fraction. `borrowed` says from where numbers were taken over. `versions` are those of the runs that name one.
+    `runs` are whole runs of training or serving, `points` timings of single operators, `error` the median miss on
+    these as a fraction. `borrowed` says from where numbers were taken over. `versions` are those of the runs that name
+    one.
     """
 
     part: str
@@ -40,7 +47,26 @@ class Backing:
 
 def time_backing(job: Job) -> list[Backing]:
     """The parts of a step's time: framework, device, matmuls, attention or scans, and links."""
-    return [_framework(job), _device(job), _matmul(job), *_cores(job), *_links(job)]
+    device, blocks = job.calibration.device, job.architecture.blocks
+    kernels = _cores(device, blocks, job.training.attention != "eager")
+    matmul = _matmul(job.machine.accelerator, job.matmul_kind)
+    return [_framework(job), _device(job), matmul, *kernels, *_links(job.machine)]
+
+
+def serving_backing(job: ServingJob) -> list[Backing]:
+    """The parts of serving's time: engine, device, matmuls, attention over the cache and of prompts, experts, links."""
+    accelerator = job.machine.accelerator
+    matmuls = [_matmul(accelerator, kind) for kind in dict.fromkeys((job.kernel.kind, *_expert_kinds(job)))]
+    kernels = _cores(job.device, job.architecture.blocks, True)
+    return [_engine(job), _serving_device(job), *matmuls, *_cache_kernels(job), *kernels, *_links(job.machine)]
+
+
+def cache_backing(job: ServingJob) -> Backing:
+    """Sizes of caches that engines printed, against which the rules of their memory were checked."""
+    found = _printed(job.engine.name)
+    if not found:
+        return Backing("cache_room", DEFAULT, job.engine.name)
+    return Backing("cache_room", job.engine.name, runs=len(found), sources=_most_first(Counter(found)))
 
 
 def memory_backing(job: Job) -> Backing:
@@ -49,6 +75,41 @@ def memory_backing(job: Job) -> Backing:
     sources, versions = _named("memory.csv", measured)
     runs = job.calibration.framework.memory_runs
     return Backing("memory", measured, _other(job.framework.name, measured), runs, sources=sources, versions=versions)
+
+
+def _expert_kinds(job: ServingJob) -> tuple[Kind, ...]:
+    return (job.expert_matmul.kind,) if job.architecture.is_moe else ()
+
+
+def _engine(job: ServingJob) -> Backing:
+    name = job.engine.name
+    if not job.factors.engine_measured:
+        return Backing("engine", DEFAULT, name)
+    sources, versions = _named("serving.csv", name)
+    return Backing("engine", name, runs=job.factors.runs, sources=sources, versions=versions)
+
+
+def _serving_device(job: ServingJob) -> Backing:
+    family = job.machine.accelerator.family
+    if not job.factors.device_measured:
+        return Backing("device", DEFAULT, family)
+    return Backing("device", family, runs=_runs_on(family), sources=_sources_on(family, "serving.csv"))
+
+
+def _cache_kernels(job: ServingJob) -> Iterator[Backing]:
+    """Attention of a step over the cache, and grouped matmuls of experts."""
+    accelerator, blocks = job.machine.accelerator, job.architecture.blocks
+    family, held = accelerator.family, "fp8" if job.kv_bytes < 2.0 else "bf16"
+    for mixer in dict.fromkeys(block.mixer for block in blocks if block.mixer in ("attention", "mla")):
+        points, borrowed = decode_evidence(family, "mla" if mixer == "mla" else "attention", held, accelerator.id)
+        name = f"{mixer} over a {held} cache on {family} devices"
+        yield Backing("cache", name, points=points, borrowed=borrowed or None)
+
+
+@cache
+def _printed(engine: str) -> tuple[str, ...]:
+    """The source of each size of a cache that the engine printed."""
+    return tuple(row["source"] for row in rows("../measurements/kv_capacity.csv") if row["engine"] == engine)
 
 
 def _framework(job: Job) -> Backing:
@@ -70,9 +131,8 @@ def _device(job: Job) -> Backing:
     return Backing("device", measured, _other(family, measured), runs, sources=_sources_on(measured))
 
 
-def _matmul(job: Job) -> Backing:
-    """The surface of the blocks' matmuls; its error is that of as many rows as training has."""
-    accelerator, kind = job.machine.accelerator, job.matmul_kind
+def _matmul(accelerator: Accelerator, kind: Kind) -> Backing:
+    """The surface of the blocks' matmuls; its error is that of as many rows as training and prompts have."""
     name, kinds = surface_rows(accelerator.id)
     row = kinds[kind]
     return Backing(
@@ -101,13 +161,13 @@ def _short_names() -> dict[str, str]:
     return document("timings.yaml")["sources"]
 
 
-def _cores(job: Job) -> Iterator[Backing]:
+def _cores(device: DeviceFactors, blocks: Iterable[Block], fused: bool) -> Iterator[Backing]:
     """The attention kernel, where there is one, and the scans of the model's other mixers."""
-    device, blocks = job.calibration.device, job.architecture.blocks
+    blocks = tuple(blocks)
     kernels: list[tuple[str, str, Any]] = []
     attends = any(block.heads and block.mixer in ("attention", "mla") for block in blocks)
     # Eager attention is matmuls and passes through memory.
-    if attends and job.training.attention != "eager":
+    if attends and fused:
         kernel = device.attention_kernel
         kernels.append(("attention", f"{kernel.name} on {kernel.family}", kernel))
     scans = dict.fromkeys(block.mixer for block in blocks if block.mixer in device.scans)
@@ -124,15 +184,15 @@ def _cores(job: Job) -> Iterator[Backing]:
         )
 
 
-def _links(job: Job) -> Iterator[Backing]:
+def _links(machine: Machine) -> Iterator[Backing]:
     """Links between a node's devices and between nodes, where the run has any."""
-    accelerator = job.machine.accelerator
+    accelerator = machine.accelerator
     kind, _ = link_kind(accelerator)
     inside, outside = timings_behind(kind)
-    if job.machine.count > 1:
+    if machine.count > 1:
         other = accelerator.scaleup_link if kind == DEFAULT else None
         yield Backing("scaleup", kind, other, points=inside, sources=_collectives().get(kind, ()))
-    if job.machine.nodes > 1:
+    if machine.nodes > 1:
         yield Backing("network", "networks between nodes", points=outside, sources=_collectives()[""])
 
 
@@ -151,13 +211,14 @@ class _Run(NamedTuple):
 
 @cache
 def _runs(file: str) -> list[_Run]:
-    """The runs of a measurements' file that count."""
+    """The runs of a measurements' file that count; an engine stands for the framework of those of serving."""
+    software = "engine" if file == "serving.csv" else "framework"
     with (FOLDER.parent / "measurements" / file).open(encoding="utf-8", newline="") as text:
         # Rows are wide, and a dict for each would take most of the time.
         lines = csv.reader(text)
         header = next(lines)
         model, doubt = header.index("model"), header.index("doubt")
-        told = [header.index(name) for name in _Run._fields]
+        told = [header.index(software if name == "framework" else name) for name in _Run._fields]
         return [_Run(*(line[cell] for cell in told)) for line in lines if line[model] and not line[doubt]]
 
 
@@ -170,10 +231,21 @@ def _named(file: str, framework: str) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @cache
-def _sources_on(family: str) -> tuple[str, ...]:
+def _sources_on(family: str, file: str = "training.csv") -> tuple[str, ...]:
     """The sources of the timed runs on a family's devices."""
-    on_family = {device.id for device in accelerators() if device.family == family}
-    return _most_first(Counter(run.source for run in _runs("training.csv") if run.accelerator in on_family))
+    on_family = _devices_of(family)
+    return _most_first(Counter(run.source for run in _runs(file) if run.accelerator in on_family))
+
+
+@cache
+def _runs_on(family: str) -> int:
+    """The runs of serving on a family's devices."""
+    on_family = _devices_of(family)
+    return sum(run.accelerator in on_family for run in _runs("serving.csv"))
+
+
+def _devices_of(family: str) -> frozenset[str]:
+    return frozenset(device.id for device in accelerators() if device.family == family)
 
 
 def _most_first(counts: Counter[str]) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from estimator.defaults import fill, fill_adapters
 from estimator.errors import PlanError
+from estimator.generation import STAGES
 from estimator.job import Assumption, Job
 from estimator.plan import Plan
 from estimator.profile import holding
+from estimator.serving_job import ServingJob
 from knowledge.calibration import calibration, framework, optimizer
 from knowledge.hardware import find_accelerator, machine
 from knowledge.models import find_architecture
@@ -56,6 +58,7 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         optimizer=optimizer(training.optimizer),
         calibration=calibration(accelerator.value.family, name, accelerator.value, training.attention),
         assumptions=(*assumptions, *assumed, *adapters),
+        rollout=_rollout(filled),
     )
     if not found.peak_flops:
         kinds = sorted(accelerator.value.peak_flops)
@@ -63,3 +66,21 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
             "workload.precision", f"no {filled.training.precision} rate is known for {accelerator.value.name}", kinds
         )
     return found
+
+
+def _rollout(plan: Plan) -> ServingJob | None:
+    """The engine that generates the samples of reinforcement training on the training's own devices."""
+    training = plan.training
+    if training.stage not in STAGES or training.rollout != "colocated":
+        return None
+    from knowledge.serving_jobs import serving_job
+
+    workload = {
+        "kind": "inference",
+        "engine": "vllm",
+        "scenario": "offline",
+        "weight_dtype": "bf16" if training.precision not in ("fp16", "fp32") else training.precision,
+        "memory_share": training.engine_share,
+    }
+    cluster = plan.cluster.model_dump(exclude_unset=True)
+    return serving_job(Plan.parse({"model": plan.model, "workload": workload, "cluster": cluster}))

@@ -61,17 +61,19 @@ def with_given_links(machine: Machine, given: Overrides) -> Machine:
     return replace(machine, accelerator=accelerator, network=joined)
 
 
-def network_factors(accelerator: Accelerator | None) -> NetworkFactors:
+def network_factors(accelerator: Accelerator | None, engine: str = "") -> NetworkFactors:
     """What collectives reach on an accelerator's links; the middle of the measured kinds stands in for others, and for
-    no accelerator."""
-    return factors_of(accelerator, _fitted())
+    no accelerator. Kernels are those of `engine` where it has its own that were timed ('sglang', from 0.5.12 on, and
+    'trtllm'), else vLLM's, which others took over."""
+    return factors_of(accelerator, _fitted(), engine)
 
 
-def factors_of(accelerator: Accelerator | None, fitted: Mapping[str, Any]) -> NetworkFactors:
+def factors_of(accelerator: Accelerator | None, fitted: Mapping[str, Any], engine: str = "") -> NetworkFactors:
     """As `network_factors`, from given contents of the factors' file."""
     measured_as, adds = link_kind(accelerator) if accelerator else ("default", False)
     rows = fitted["scaleup"]
-    numbers = rows["default"] | rows.get(measured_as, {}) | fitted["scaleout"]
+    kernels = fitted["kernels"].get(engine, {}).get(measured_as, {})
+    numbers = rows["default"] | rows.get(measured_as, {}) | kernels | fitted["scaleout"]
     return NetworkFactors(adds_in_switch=adds, **{name: numbers[name] for name in FACTORS})
 
 

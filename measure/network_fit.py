@@ -3,14 +3,15 @@
 
 The mean absolute log error is made least, which is least where medians are right, by a pattern search over few factors;
 every source is weighted by the square root of its rows. Links with few timings have only their bandwidth fitted and
-take the rest from the middle of the others. Deterministic; needs only numpy.
+take the rest from the middle of the others. The kernels of serving engines are fitted after the library's collectives:
+vLLM's for every link, and where another engine has its own, by engine and link. Deterministic; needs only numpy.
 """
 
 from __future__ import annotations
 
 import csv
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -31,29 +32,59 @@ REGIONS = {"below 64 KiB": (0, 2**16), "64 KiB to 16 MiB": (2**16, 2**24 + 1), "
 _HEADER = """\
 # What collectives reach, written by `python -m measure.network_fit` from measurements/collectives.csv. Meanings:
 # estimator/network.py, NetworkFactors. `scaleup` by kind of link (data/networks.yaml says which stands for which);
-# `default` is the middle of those with many timings. `latency_s` is one message between nodes, by kind of network.
+# `default` is the middle of those with many timings. `kernels` by engine replace what `scaleup` says of kernels that
+# read peers' memory (`direct`...), which are vLLM's. `latency_s` is one message between nodes, by kind of network.
 # `rows` counts the timings behind an entry.
 """
-ENGINES = "one_shot_all_reduce"
+
+
+def _one_shot(members: Group, size_bytes: Floats) -> Floats:
+    return members.one_shot.seconds(size_bytes)
+
+
+def _two_shot(members: Group, size_bytes: Floats) -> Floats:
+    return members.two_shot.seconds(size_bytes)
+
+
+def _in_switch(members: Group, size_bytes: Floats) -> Floats:
+    return members.in_switch.seconds(size_bytes)
+
+
+# The last four are engines' kernels; `engine_all_reduce` is whatever the engine takes.
 COLLECTIVES: dict[str, Callable[[Group, Floats], Floats]] = {
     "all_gather": all_gather,
     "reduce_scatter": all_gather,
     "all_reduce": all_reduce,
     "all_to_all": all_to_all,
     "send_recv": send,
-    ENGINES: one_shot_all_reduce,
+    "one_shot_all_reduce": _one_shot,
+    "two_shot_all_reduce": _two_shot,
+    "switch_all_reduce": _in_switch,
+    "engine_all_reduce": one_shot_all_reduce,
 }
 Factors = dict[str, float]
 # Where the search begins, and what stands in where no kind of link has timings of its own.
 START: Factors = {
     "ring": 0.75, "switch": 0.65, "switch_wide": 1.0, "spread": 0.7, "pair": 0.8, "own": 0.3, "base_s": 6e-6,
-    "switch_s": 2e-5, "step_s": 1e-6, "chunk_s": 2e-6, "direct": 0.6, "direct_s": 4e-6, "direct_peer_s": 1e-7,
-    "direct_sync_s": 3e-6,
+    "switch_s": 2e-5, "step_s": 1e-6, "chunk_s": 2e-6,
+}  # fmt: skip
+START_KERNELS: Factors = {
+    "direct": 0.6, "direct_s": 4e-6, "direct_peer_s": 1e-7, "direct_sync_s": 1e-6, "direct_switch": 0.5,
+    "direct_switch_s": 1e-5,
 }  # fmt: skip
 START_OUT: Factors = {"out": 0.9, "out_chunk": 2.0}
 _START_LATENCY_S = 2e-5
 # Fractions end at 1; what is counted in seconds, and the chunks, need no bound.
-_FRACTIONS = {"ring", "switch", "switch_wide", "spread", "pair", "own", "out", "direct"}
+_FRACTIONS = {"ring", "switch", "switch_wide", "spread", "pair", "own", "out", "direct", "direct_switch"}
+# Whose kernels the row of a link describes: other engines took them over, or began with them.
+USUAL_KERNEL = "vllm"
+_TOLD_BY = {
+    "spread": {"all_to_all"},
+    "pair": {"send_recv"},
+    "direct_sync_s": {"two_shot_all_reduce", "engine_all_reduce"},
+    "direct_switch": {"switch_all_reduce"},
+    "direct_switch_s": {"switch_all_reduce"},
+}
 # A kind of link with fewer timings has only `ring` fitted; a network with none of small messages keeps its latency.
 _MANY_ROWS = 100
 _SMALL_BYTES = 2**21
@@ -62,8 +93,12 @@ _STRIDES = (0.4, 0.15, 0.05, 0.02)
 
 @dataclass(frozen=True)
 class Timings:
-    """Timings on one kind of machine: arrays of shape (rows,), rows of one collective side by side (`parts`)."""
+    """Timings on one kind of machine: arrays of shape (rows,), rows of one collective side by side (`parts`).
 
+    `kernel` is the engine whose own kernels were timed, empty for the library's collectives.
+    """
+
+    kernel: str
     machine: Machine
     link: str
     network: str
@@ -77,7 +112,7 @@ class Timings:
         """Seconds of each by the estimator, with given contents of the factors' file."""
         latency = fitted["latency_s"].get(self.network, self.machine.network.latency_s)
         joined = replace(self.machine, network=replace(self.machine.network, latency_s=latency))
-        factors, one = factors_of(joined.accelerator, fitted), np.ones(1)
+        factors, one = factors_of(joined.accelerator, fitted, self.kernel), np.ones(1)
         return np.concatenate(
             [
                 COLLECTIVES[name](connect(joined, factors, self.devices[rows], one), self.size_bytes[rows])
@@ -89,38 +124,19 @@ class Timings:
         """Log of estimated over measured."""
         return np.log(self.estimated(fitted) / self.measured_s)
 
-    def only(self, wanted: Callable[[str], bool]) -> Timings | None:
-        """The timings of some collectives, None where there are none."""
-        kept = [(name, rows) for name, rows in self.parts if wanted(name)]
-        if not kept:
-            return None
-        index = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in kept])
-        ends = np.cumsum([rows.stop - rows.start for _, rows in kept])
-        parts = [
-            (name, slice(int(end) - (rows.stop - rows.start), int(end)))
-            for (name, rows), end in zip(kept, ends, strict=True)
-        ]
-        return replace(
-            self,
-            parts=tuple(parts),
-            sources=tuple(self.sources[row] for row in index),
-            devices=self.devices[index],
-            size_bytes=self.size_bytes[index],
-            measured_s=self.measured_s[index],
-        )
-
 
 @cache
 def timings() -> tuple[Timings, ...]:
     """Every timing of collectives.csv by machine: of one node, of one scale-up domain, or across nodes."""
-    found: dict[tuple[str, str, str], list[dict[str, str]]] = defaultdict(list)
+    found: dict[tuple[str, str, str, str], list[dict[str, str]]] = defaultdict(list)
     with (FOLDER / "measurements" / "collectives.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             nodes, devices = int(row["nodes"]), int(row["devices"])
             per_node = str(devices // nodes) if nodes > 1 else ""
-            found[row["accelerator"], row["interconnect"], per_node].append(row)
+            kernel = next((tag.partition(":")[2] for tag in row["tags"].split() if tag.startswith("kernel:")), "")
+            found[row["accelerator"], row["interconnect"], per_node, kernel].append(row)
     made: list[Timings] = []
-    for (accelerator, interconnect, per_node), rows in found.items():
+    for (accelerator, interconnect, per_node, kernel), rows in found.items():
         rows.sort(key=lambda row: row["collective"])
         counts = Counter(row["collective"] for row in rows)
         ends = dict(zip(counts, np.cumsum(list(counts.values())).tolist(), strict=True))
@@ -131,6 +147,7 @@ def timings() -> tuple[Timings, ...]:
         crosses = cluster.fast_domain < cluster.count
         made.append(
             Timings(
+                kernel=kernel,
                 machine=cluster,
                 link=link_kind(cluster.accelerator)[0],
                 network=cluster.network.name.rpartition("-")[0] if crosses else "",
@@ -145,50 +162,60 @@ def timings() -> tuple[Timings, ...]:
 
 
 def fit() -> dict[str, Any]:
-    """The contents of the factors' file: {"scaleup": {kind: factors}, "scaleout": factors, "latency_s": {...}}."""
+    """The contents of the factors' file: {"scaleup": {kind: factors}, "kernels": {engine: {kind: factors}}, "scaleout":
+    factors, "latency_s": {...}}."""
     by_kind: dict[str, list[Timings]] = defaultdict(list)
+    kernels: dict[str, dict[str, list[Timings]]] = defaultdict(lambda: defaultdict(list))
     for part in timings():
-        if not part.network:
+        if part.kernel:
+            kernels[part.kernel][part.link].append(part)
+        elif not part.network:
             by_kind[part.link].append(part)
     rows = {kind: sum(len(part.measured_s) for part in parts) for kind, parts in by_kind.items()}
     kinds = sorted(by_kind, key=lambda kind: (-rows[kind], kind))
     many = [kind for kind in kinds if rows[kind] >= _MANY_ROWS]
-    scaleup: dict[str, Factors] = {"default": dict(START)}
-    fitted: dict[str, Any] = {"scaleup": scaleup, "scaleout": dict(START_OUT), "latency_s": {}}
+    usual = kernels.pop(USUAL_KERNEL)
+    scaleup: dict[str, Factors] = {"default": START | START_KERNELS}
+    fitted: dict[str, Any] = {"scaleup": scaleup, "kernels": {}, "scaleout": dict(START_OUT), "latency_s": {}}
     for kind in many:
-        _fit_link(fitted, kind, by_kind[kind], START)
-    for name in START:
+        scaleup[kind] = _start(START, by_kind[kind])
+        _descend(fitted, scaleup[kind], list(scaleup[kind]), by_kind[kind])
+        found = _start(START_KERNELS, usual[kind])
+        scaleup[kind] |= found
+        _descend(fitted, scaleup[kind], list(found), usual[kind])
+    for name in START | START_KERNELS:
         measured = [scaleup[kind][name] for kind in many if name in scaleup[kind]]
-        scaleup["default"][name] = float(np.median(measured)) if measured else START[name]
+        if measured:
+            scaleup["default"][name] = float(np.median(measured))
     for kind in kinds:
         if kind not in many:
-            _fit_link(fitted, kind, by_kind[kind], ("ring",))
+            scaleup[kind] = _start({"ring": START["ring"]}, by_kind[kind])
+            _descend(fitted, scaleup[kind], list(scaleup[kind]), by_kind[kind])
+    for engine, by_link in sorted(kernels.items()):
+        fitted["kernels"][engine] = {}
+        for kind, parts in sorted(by_link.items()):
+            row = _start({name: scaleup[kind][name] for name in START_KERNELS if name in scaleup[kind]}, parts)
+            fitted["kernels"][engine][kind] = row
+            _descend(fitted, row, list(row), parts)
+            row["rows"] = sum(len(part.measured_s) for part in parts)
     _fit_networks(fitted)
     for kind in kinds:
-        scaleup[kind]["rows"] = rows[kind]
+        scaleup[kind]["rows"] = rows[kind] + sum(len(part.measured_s) for part in usual.get(kind, ()))
     return fitted
 
 
-def _fit_link(fitted: dict[str, Any], kind: str, parts: Sequence[Timings], names: Iterable[str]) -> None:
-    """Adds the factors of one kind of link that its own timings tell."""
-    free = [name for name in names if _told(name, parts)]
-    row: Factors = {name: START[name] for name in free}
-    fitted["scaleup"][kind] = row
-    engines = [name for name in free if name.startswith("direct")]
-    for of_engines in (False, True):
-        chosen = [one for part in parts if (one := part.only(lambda name, e=of_engines: (name == ENGINES) == e))]
-        _descend(fitted, row, [name for name in free if (name in engines) == of_engines], chosen)
+def _start(factors: Factors, parts: Sequence[Timings]) -> Factors:
+    """The factors that timings say anything about: those of other collectives and machines do not."""
+    return {name: value for name, value in factors.items() if _told(name, parts)}
 
 
 def _told(name: str, parts: Sequence[Timings]) -> bool:
-    """Whether timings say anything about a factor: those of other collectives and machines do not."""
     if name.startswith("switch"):
         parts = [part for part in parts if link_kind(part.machine.accelerator)[1]]
     if name == "switch_wide":
         parts = [part for part in parts if part.machine.nodes > 1]
-    wanted = {"spread": "all_to_all", "pair": "send_recv"}.get(name, "all_reduce")
-    wanted = ENGINES if name.startswith("direct") else wanted
-    return any(collective == wanted for part in parts for collective, _ in part.parts)
+    wanted = _TOLD_BY.get(name, {"one_shot_all_reduce", "engine_all_reduce"} if "direct" in name else {"all_reduce"})
+    return any(collective in wanted for part in parts for collective, _ in part.parts)
 
 
 def _fit_networks(fitted: dict[str, Any]) -> None:
@@ -249,12 +276,12 @@ class Spread:
 
 
 def errors(fitted: Mapping[str, Any]) -> dict[tuple[str, str], Spread]:
-    """The errors by (kind of link or network, region of sizes); engines' own kernels apart."""
+    """The errors by (kind of link or network, region of sizes); engines' own kernels apart, by engine."""
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for part in timings():
         relative = np.expm1(part.error(fitted))
-        for name, rows in part.parts:
-            kind = (part.network or part.link) + (" engines" if name == ENGINES else "")
+        for _, rows in part.parts:
+            kind = f"{part.network or part.link} {part.kernel}".strip()
             for region, (low, high) in REGIONS.items():
                 inside = (part.size_bytes[rows] >= low) & (part.size_bytes[rows] < high)
                 found[kind, region] += relative[rows][inside].tolist()

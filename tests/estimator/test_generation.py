@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.generation import (
-    engine,
+    engine_seconds,
     engine_size,
+    engines,
     gather_seconds,
     generation_seconds,
     lengths,
-    pass_seconds,
-    trainer,
 )
 from estimator.job import Job
 from estimator.layouts import Layouts
 from estimator.search import candidates
+from estimator.serving import estimate
 
 RL: dict[str, Any] = {
     "workload": {"framework": "deepspeed", "stage": "grpo", "rollout": "colocated", "global_batch": 64},
@@ -54,27 +54,6 @@ def engine_job(model: str, accelerator: str, count: int, share: float, batch: in
     )
 
 
-# Milliseconds per output token of Qwen3-32B in vLLM 0.12 on H100, 1024 tokens in and 512 out, by devices and requests
-# in flight (NVIDIA aiconfigurator, silicon_sample.csv).
-VLLM = [(2, 8, 16.48), (2, 32, 21.0), (2, 128, 42.29), (4, 8, 10.73), (4, 64, 18.52), (8, 16, 9.11), (8, 64, 14.25)]
-
-
-@pytest.mark.parametrize(("tp", "requests", "measured_ms"), VLLM)
-def test_an_engine_takes_the_published_time_per_token(tp: int, requests: int, measured_ms: float) -> None:
-    """A server reads new prompts between the steps of the others: one prompt every 512 steps and request in flight."""
-    job = engine_job("Qwen/Qwen3-32B", "h100-sxm", tp, 0.9, requests, seq_len=1536, response_len=512)
-    layouts = candidates(job).take(np.array([0]))
-    found = engine(job, layouts)
-    one = np.ones(1, dtype=np.int64)
-    split = replace(found.layouts, tp=tp * one, etp=tp * one)
-    members = trainer(job, split).tensor
-    running = np.array([float(requests)])
-    found = replace(found, layouts=split, tensor=members, running=running, prompts=running)
-    passes, reading, decoding = pass_seconds(job, found, 1024.0, 1024.0 + 256.0)
-    estimated_ms = 1e3 * float((decoding + passes * reading / 512.0)[0])
-    assert estimated_ms == pytest.approx(measured_ms, rel=0.2)
-
-
 # Devices of one engine (NeMo RL 0.6, performance summary; six tenths of each device's memory).
 RECIPES = [("meta-llama/Llama-3.1-8B", "h100-sxm", 16, 1), ("Qwen/Qwen3-30B-A3B", "h100-sxm", 32, 2),
            ("Qwen/Qwen3-235B-A22B", "h100-sxm", 128, 16), ("deepseek-ai/DeepSeek-V3", "h100-sxm", 256, 32),
@@ -92,15 +71,19 @@ def test_nothing_is_added_where_nothing_is_generated() -> None:
     assert seconds(rl_job(workload__rollout="separate")) == 0.0
 
 
-def test_one_sample_is_bound_by_reading_the_weights() -> None:
-    """16-bit weights without the embedding table, which is looked up, over the bandwidth of the device."""
+def test_an_engine_is_the_serving_model_with_all_samples_sent_at_once() -> None:
     job = rl_job(workload__group_size=1, workload__seq_len=512, workload__response_len=256)
-    generator = engine(job, candidates(job))
-    one = np.ones(1)
-    *_, token = pass_seconds(job, replace(generator, running=one, prompts=one), 256.0, 384.0)
-    weights = 2.0 * (job.architecture.parameters - job.architecture.embedding_parameters)
-    least = weights / job.machine.accelerator.memory_bandwidth
-    assert least < float(token[0]) < 2.0 * least
+    assert job.rollout is not None
+    found = estimate(job.rollout, engines(job, job.rollout))
+    assert float(found.steady.running[0]) == pytest.approx(64 / 8, rel=0.1)
+    assert engine_seconds(job, job.rollout) == pytest.approx(64.0 / float(found.requests_per_s[0]))
+    tokens = 256 * float(found.steady.tpot_s[0])
+    assert tokens < engine_seconds(job, job.rollout) < 1.5 * tokens
+
+
+def test_other_rollouts_have_no_engine() -> None:
+    assert rl_job(workload__rollout="trainer").rollout is None
+    assert rl_job(workload__stage="sft").rollout is None
 
 
 def test_the_trainer_is_bound_by_its_host_and_an_engine_is_not() -> None:
@@ -117,11 +100,11 @@ def test_the_trainer_is_slower_than_an_engine() -> None:
 
 def test_generation_is_most_of_a_step() -> None:
     """Published splits: 72 to 77 % of a step (verl issues 6747 and 1208), 80 % (OpenRLHF README), with an engine."""
-    from estimator.training import estimate
+    from estimator.training import estimate as estimate_training
 
     job = rl_job(workload__rollout="colocated")
     layouts = candidates(job)
-    components = estimate(job, layouts).step.components
+    components = estimate_training(job, layouts).step.components
     training = sum(float(part[0]) for name, part in components.items() if name != "generation")
     generating = seconds(job)
     assert 0.5 < generating / (generating + training) < 0.9
@@ -129,25 +112,19 @@ def test_generation_is_most_of_a_step() -> None:
 
 def test_samples_that_do_not_fit_wait_for_others() -> None:
     batch = {"workload__global_batch": 4096, "workload__group_size": 1}
+    running = []
+    for share in (0.3, 0.6):
+        job = rl_job(**batch, workload__engine_share=share)
+        assert job.rollout is not None
+        running.append(float(estimate(job.rollout, engines(job, job.rollout)).steady.running[0]))
+    assert running[0] < running[1] <= 512
     small, large = (rl_job(**batch, workload__engine_share=share) for share in (0.3, 0.6))
-    layouts = candidates(small)
-    assert float(engine(small, layouts).running[0]) < float(engine(large, layouts).running[0]) <= 512
-    assert seconds(small) > 1.2 * seconds(large)
+    assert seconds(small) > 1.05 * seconds(large)
 
 
 def test_an_engine_reads_the_prompt_of_a_group_once() -> None:
     long = {"workload__seq_len": 8192, "workload__response_len": 64}
     assert seconds(rl_job(**long, workload__group_size=8)) < 0.6 * seconds(rl_job(**long, workload__group_size=1))
-
-
-def test_few_tokens_reach_few_experts() -> None:
-    job = engine_job("Qwen/Qwen3-235B-A22B", "h100-sxm", 16, 0.9, 64)
-    found = engine(job, candidates(job).take(np.array([0])))
-    times = []
-    for running in (1.0, 64.0):
-        count = np.array([running])
-        times.append(float(pass_seconds(job, replace(found, running=count, prompts=count), 512.0, 1024.0)[2][0]))
-    assert times[0] < 0.5 * times[1] < 32 * times[0]
 
 
 def test_sharded_weights_are_gathered_once() -> None:

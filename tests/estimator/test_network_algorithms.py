@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.hardware import Machine
+from estimator.links import KernelLimits
 from estimator.network import (
     Group,
     NetworkFactors,
@@ -227,6 +228,82 @@ def test_engines_kernels_win_where_messages_are_small() -> None:
     assert seconds("one_shot_all_reduce", over_pcie, 8192) == seconds("all_reduce", over_pcie, 8192)
     across = members(on, 16)
     assert seconds("one_shot_all_reduce", across, 8192) == seconds("all_reduce", across, 8192)
+
+
+# As vLLM has them on Hopper.
+LIMITS = KernelLimits(
+    direct=((2, 2.0**23), (4, 2.0**23), (8, 2.0**18)),
+    one_shot=((2, 2.0**23), (4, 2.0**19), (8, 2.0**18)),
+    switch=((4, 2.0**25), (8, 2.0**26)),
+)
+
+
+def limited(group: Group, payload: float, limits: KernelLimits | None = LIMITS) -> float:
+    return float(one_shot_all_reduce(group, np.array([payload]), limits)[0])
+
+
+def test_limits_say_which_kernel_an_engine_takes() -> None:
+    on = MACHINES["h100"]
+    pair, four, eight = members(on, 2), members(on, 4), members(on, 8)
+    below = np.array([2.0**18])
+    assert limited(four, 2.0**18) == four.one_shot.seconds(below)[0]
+    assert limited(four, 2.0**19) == four.two_shot.seconds(2 * below)[0]
+    # One phase is what two devices always take; more than the limit is the library's.
+    assert limited(pair, 2.0**22) == pair.one_shot.seconds(16 * below)[0]
+    assert limited(pair, 2.0**23) == seconds("all_reduce", pair, 2.0**23)
+    assert limited(eight, 2.0**23) == eight.in_switch.seconds(32 * below)[0]
+    assert limited(eight, 2.0**26) == seconds("all_reduce", eight, 2.0**26)
+    assert limited(eight, 2.0**23, LIMITS._replace(switch=())) == seconds("all_reduce", eight, 2.0**23)
+    # A group that is not listed, and links whose switches do not add.
+    assert limited(members(on, 16), 8192) == seconds("all_reduce", members(on, 16), 8192)
+    assert limited(members(on, 2, stride=2), 8192) == limited(pair, 8192)
+    ampere = members(MACHINES["a100"], 8)
+    assert limited(ampere, 2.0**22) == seconds("all_reduce", ampere, 2.0**22)
+    # Without a rule for phases the faster one is taken, and the limit still counts.
+    free = KernelLimits(direct=((2, 2.0**24),))
+    assert limited(pair, 2.0**23, free) == seconds("one_shot_all_reduce", pair, 2.0**23)
+    assert limited(pair, 2.0**24, free) == seconds("all_reduce", pair, 2.0**24)
+
+
+@given(NAMES, SIZES, STRIDES, BYTES)
+def test_no_kernel_is_taken_where_the_library_is_faster(name: str, size: int, stride: int, payload: float) -> None:
+    group = members(MACHINES[name], size, stride)
+    library = seconds("all_reduce", group, payload)
+    for limits in (None, LIMITS, KernelLimits(direct=())):
+        assert limited(group, payload, limits) <= library
+    assert limited(group, payload, KernelLimits(direct=())) == library
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "engine", "devices", "size_bytes", "measured_us"),
+    [
+        # Timings of aiconfigurator's database at sizes that the fit does not see.
+        ("h100-sxm", "sglang", 8, 2**16, 4.8),
+        ("h100-sxm", "sglang", 4, 2**20, 11.1),
+        ("h100-sxm", "trtllm", 4, 2**18, 5.5),
+        ("h100-sxm", "trtllm", 8, 2**16, 4.6),
+        ("h100-sxm", "vllm", 8, 2**16, 6.4),
+        ("b200-sxm", "sglang", 8, 2**20, 15.0),
+        ("b200-sxm", "trtllm", 4, 2**16, 5.4),
+        ("b200-sxm", "vllm", 8, 2**16, 8.6),
+    ],
+)
+def test_engines_kernels_reach_what_was_measured(
+    accelerator: str, engine: str, devices: int, size_bytes: float, measured_us: float
+) -> None:
+    on, _ = machine(accelerator, devices)
+    group = members(on, devices, factors=network_factors(on.accelerator, engine))
+    assert seconds("one_shot_all_reduce", group, size_bytes) * 1e6 == pytest.approx(measured_us, rel=0.12)
+
+
+def test_a_batch_of_steps_has_the_shape_of_its_groups() -> None:
+    on = MACHINES["h100"]
+    group = connect(on, network_factors(on.accelerator), np.array([2, 8, 1]), np.ones(3))
+    sizes = np.array([[8192.0, 2.0**23, 0.0], [0.0, 2.0**18, 8192.0]])
+    found = one_shot_all_reduce(group, sizes, LIMITS)
+    for row in range(2):
+        assert found[row].tolist() == one_shot_all_reduce(group, sizes[row], LIMITS).tolist()
+    assert found[1, 0] == found[0, 2] == found[1, 2] == 0
 
 
 def test_links_that_a_user_gives_replace_those_of_the_catalogue() -> None:

@@ -37,9 +37,10 @@ def _values(model: type[Part], name: str) -> st.SearchStrategy[Any]:
         elif kind is str:
             choices.append(TEXT)
         else:
-            bounds = {key: getattr(rule, key) for rule in info.metadata for key in ("le", "lt") if hasattr(rule, key)}
-            most = min([1e6, *bounds.values()])
-            choices.append(st.floats(1e-3, most, allow_nan=False, exclude_max="lt" in bounds))
+            limits = ("ge", "le", "lt")
+            bounds = {key: getattr(rule, key) for rule in info.metadata for key in limits if hasattr(rule, key)}
+            least = max(1e-3, bounds.pop("ge", 0.0))
+            choices.append(st.floats(least, min([1e6, *bounds.values()]), allow_nan=False, exclude_max="lt" in bounds))
     return st.one_of(choices)
 
 

@@ -120,5 +120,5 @@ def test_nothing_scored_is_said():
 
 def test_unknown_arguments_are_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
-        main(["inference"])
+        main(["rendering"])
     assert "training" in capsys.readouterr().err

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
-from estimator.network import all_reduce, connect
+from estimator.network import all_reduce, connect, one_shot_all_reduce
+from knowledge.hardware import machine
 from knowledge.networks import factors_of
-from measure.network_fit import ENGINES, FILE, START, Timings, errors, fit, timings, written
+from measure.network_fit import FILE, START, START_KERNELS, errors, fit, timings, written
 
 
 @cache
@@ -25,6 +26,12 @@ def test_the_file_holds_what_the_fit_finds() -> None:
         kind: set(row) for kind, row in found["scaleup"].items()
     }
     rows = [(kept["scaleup"][kind], found["scaleup"][kind]) for kind in found["scaleup"]]
+    assert {engine: set(links) for engine, links in kept["kernels"].items()} == {
+        engine: set(links) for engine, links in found["kernels"].items()
+    }
+    rows += [
+        (kept["kernels"][name][kind], row) for name, links in found["kernels"].items() for kind, row in links.items()
+    ]
     for before, now in (*rows, (kept["scaleout"], found["scaleout"]), (kept["latency_s"], found["latency_s"])):
         # A platform whose square roots round otherwise may end a stride away.
         assert before == pytest.approx(now, rel=0.1)
@@ -41,6 +48,14 @@ def test_the_file_holds_what_the_fit_finds() -> None:
         ("efa-v1", 0.06, 0.11, 0.06),
         ("efa-v2", 0.13, 0.16, 0.18),
         ("slingshot", None, 0.05, 0.05),
+        ("NVLink 3 vllm", 0.05, 0.08, None),
+        ("NVLink 4 vllm", 0.04, 0.05, 0.05),
+        ("NVLink 5 vllm", 0.11, 0.13, 0.05),
+        ("NVLink 4 sglang", 0.05, 0.07, None),
+        ("NVLink 5 sglang", 0.1, 0.06, None),
+        ("NVLink 3 trtllm", 0.15, 0.17, None),
+        ("NVLink 4 trtllm", 0.05, 0.07, None),
+        ("NVLink 5 trtllm", 0.07, 0.05, None),
     ],
 )
 def test_estimates_follow_the_timings(kind: str, small: float | None, middle: float, large: float) -> None:
@@ -61,19 +76,36 @@ def test_every_timing_is_estimated() -> None:
 
 
 def test_the_fit_is_better_than_its_start() -> None:
-    start = {"scaleup": {"default": START}, "scaleout": {"out": 0.9, "out_chunk": 2.0}, "latency_s": {}}
+    start = {
+        "scaleup": {"default": START | START_KERNELS},
+        "kernels": {},
+        "scaleout": {"out": 0.9, "out_chunk": 2.0},
+        "latency_s": {},
+    }
     for part in timings():
-        if part.link in ("NVLink 3", "NVLink 4", "NVLink 5", "PCIe") and len(part.measured_s) > 50 and not part.network:
+        if part.link.startswith("NVLink") and len(part.measured_s) > 20 and not part.network:
             assert np.abs(part.error(fitted())).mean() < np.abs(part.error(start)).mean()
 
 
-def test_only_keeps_the_rows_of_a_collective() -> None:
-    part = next(part for part in timings() if dict(part.parts).keys() >= {"all_reduce", ENGINES})
-    kept = part.only(lambda name: name == "all_reduce")
-    assert isinstance(kept, Timings)
-    rows = dict(part.parts)["all_reduce"]
-    assert kept.measured_s.tolist() == part.measured_s[rows].tolist()
-    factors = factors_of(part.machine.accelerator, fitted())
-    members = connect(part.machine, factors, kept.devices, np.ones(1))
-    assert kept.estimated(fitted()).tolist() == all_reduce(members, kept.size_bytes).tolist()
-    assert part.only(lambda name: name == "broadcast") is None
+def test_an_engine_s_own_kernels_change_nothing_else() -> None:
+    accelerator = machine("h100-sxm", 8)[0].accelerator
+    usual, own = factors_of(accelerator, fitted()), factors_of(accelerator, fitted(), "trtllm")
+    different = {name for name in START | START_KERNELS if getattr(usual, name) != getattr(own, name)}
+    assert different == {"direct", "direct_s", "direct_peer_s", "direct_sync_s"}
+    assert factors_of(accelerator, fitted(), "vllm") == factors_of(accelerator, fitted(), "mlc-llm") == usual
+    gaudi = machine("gaudi3", 8)[0].accelerator
+    assert factors_of(gaudi, fitted(), "trtllm") == factors_of(gaudi, fitted())
+
+
+def test_kernels_are_fitted_to_their_own_rows_alone() -> None:
+    for part in timings():
+        assert part.kernel in ("", "vllm", "sglang", "trtllm")
+        assert {"all_reduce", "all_gather"}.isdisjoint(dict(part.parts)) == bool(part.kernel)
+    # In one phase it is the same kernel as whatever the engine takes, where that is the fastest.
+    part = next(part for part in timings() if part.kernel == "vllm" and "one_shot_all_reduce" in dict(part.parts))
+    rows = dict(part.parts)["one_shot_all_reduce"]
+    members = connect(part.machine, factors_of(part.machine.accelerator, fitted()), part.devices[rows], np.ones(1))
+    sizes = part.size_bytes[rows]
+    free = np.minimum(members.one_shot.seconds(sizes), members.two_shot.seconds(sizes))
+    found = one_shot_all_reduce(members, sizes)
+    assert found.tolist() == np.minimum(free, all_reduce(members, sizes)).tolist()

@@ -1,0 +1,104 @@
+"""Serving engines: how each schedules and what memory it keeps, by version and by the accelerator it runs on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Any
+
+from estimator.engine import Engine, Reserve
+from estimator.errors import PlanError, nearest
+from estimator.hardware import Accelerator
+from knowledge.data_files import document, inherited
+
+PLACE = "workload.engine"
+_GIB = 2**30
+_LIMITS = ("direct_limits", "one_shot_limits", "switch_limits", "share_steps")
+_CHOICES = ("from_gib", "by_family", "by_link")
+
+
+def engines_known() -> tuple[str, ...]:
+    """Every engine that has an entry."""
+    return tuple(_entries()["engines"])
+
+
+def engine(name: str, version: str | None = None, accelerator: Accelerator | None = None) -> Engine:
+    """An engine as it runs by default on `accelerator` (None: an H100's size and links).
+
+    Without a version, or with one that is no number, it is the newest. Raises PlanError for an unknown engine.
+    """
+    rows = _entries()["engines"]
+    if name not in rows:
+        raise PlanError(PLACE, f"there is no serving engine {name!r}", nearest(name, rows))
+    device = _H100 if accelerator is None else _described(accelerator)
+    return _made(name, version or "", device)
+
+
+def runs_on(found: Engine, accelerator: Accelerator) -> bool:
+    """Whether the engine has kernels for the accelerator's vendor, or for CPUs where it is one."""
+    return ("CPU" if accelerator.family == "CPU" else accelerator.vendor) in found.vendors
+
+
+@lru_cache(maxsize=256)
+def _made(name: str, version: str, device: tuple[str, str, float, str]) -> Engine:
+    """The Engine of one entry, version and device."""
+    row = _entries()["engines"][name]
+    values = inherited(_entries(), "usual") | {key: value for key, value in row.items() if key != "before"}
+    asked = _numbers(version)
+    for change in row.get("before", ()):
+        if asked and asked < _numbers(change["version"]):
+            values |= {key: value for key, value in change.items() if key != "version"}
+    chosen: dict[str, Any] = {key: _chosen(value, device) for key, value in values.items()}
+    for key in _LIMITS:
+        chosen[key] = tuple(sorted((int(devices), float(limit)) for devices, limit in chosen[key].items()))
+    for key in ("weight_formats", "vendors", "speculative"):
+        chosen[key] = tuple(chosen[key])
+    if chosen["reserve"] is not None:
+        chosen["reserve"] = Reserve(**{key: _chosen(value, device) for key, value in chosen["reserve"].items()})
+    chosen.setdefault("wide_graph_batch", chosen["graph_batch"])
+    chosen.update(name=name, version=version)
+    return Engine(**chosen)
+
+
+def _chosen(value: Any, device: tuple[str, str, float, str]) -> Any:
+    """What a value that depends on the device is there; other values as they are."""
+    if not isinstance(value, Mapping) or not any(key in value for key in _CHOICES):
+        return value
+    id, family, gib, link = device
+    families = value.get("by_family", {})
+    if family in families:
+        return families[family]
+    if "by_link" in value:
+        return value["by_link"][link]
+    if "from_gib" not in value:
+        return families["other"]
+    apart = next((found for start, found in value.get("but", {}).items() if id.startswith(start)), None)
+    sizes = value["from_gib"]
+    return sizes[max(size for size in sizes if size <= gib)] if apart is None else apart
+
+
+def _described(accelerator: Accelerator) -> tuple[str, str, float, str]:
+    """(id, family, memory in GiB as the driver shows it, kind of link: bridges join pairs, so groups use PCIe)."""
+    paired = "bridge" in accelerator.scaleup_link.lower()
+    link = "pcie" if paired or accelerator.topology in ("pcie", "none") else "fast"
+    return accelerator.id, accelerator.family, accelerator.usable_bytes / _GIB, link
+
+
+_H100 = ("h100-sxm", "Hopper", 79.65, "fast")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """0.8.5.post1 -> (0, 8, 5); builds of llama.cpp: b6900 -> (6900,); what has no number at its start -> ()."""
+    found = re.match(r"[vb]?(\d+(?:\.\d+)*)", version.strip())
+    return tuple(int(part) for part in found.group(1).split(".")) if found else ()
+
+
+@cache
+def _entries() -> dict[str, Any]:
+    return document("engines.yaml")
+
+
+def engine_lineage(name: str) -> list[str]:
+    """The engine, and those whose measured runs stand in for it."""
+    return [name]
