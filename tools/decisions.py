@@ -6,24 +6,31 @@ from pydantic import Field
 
 from estimator.cost import energy_kwh
 from estimator.errors import PlanError
+from estimator.plan import Inference
 from knowledge.energy import energy_assumptions
 from tools.evidence import evidence_of
 from tools.offers import cheapest, offers
 from tools.planning import Planned, complete, planned, run_of, warnings_of
 from tools.registry import tool
-from tools.requests import PlanRequest
+from tools.requests import EitherRequest
 from tools.results import Assumption, CostEstimate, ProviderCost, RunLength
 
 
-class CostRequest(PlanRequest):
+class CostRequest(EitherRequest):
     usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
 
 
 @tool(title="Estimate what a run costs", read_only=True)
 def estimate_cost(request: CostRequest) -> CostEstimate:
-    """Hours, device-hours, USD by provider and instance, energy and CO2 of a whole training run. Needs dataset_tokens.
-    Use it for "what does it cost" and "which provider is cheapest"; prices come with their date and source."""
-    found = planned(request.to_plan())
+    """Hours, device-hours, USD by provider and instance, energy and CO2 of a whole training run (needs dataset_tokens),
+    or of serving: USD per hour, month and million tokens. Use it for "what does it cost", "cost per million tokens" and
+    "which provider is cheapest"; prices come with their date and source."""
+    plan = request.to_plan()
+    if isinstance(plan.workload, Inference):
+        from tools.serving_bill import bill_of
+
+        return bill_of(plan, request.usd_per_device_hour)
+    found = planned(plan)
     run = run_of(found)
     if run is None:
         raise PlanError("workload.dataset_tokens", "is required to know the length of the run", ["1B", "300M"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from knowledge.evidence import DEFAULT, Backing, memory_backing, time_backing
+from estimator.serving_job import ServingJob
+from knowledge.evidence import DEFAULT, Backing, cache_backing, memory_backing, serving_backing, time_backing
 from tools.planning import Planned
 from tools.results import Evidence
 
@@ -14,7 +15,14 @@ def evidence_of(planned: Planned) -> list[Evidence]:
     return [*found, _row("memory", memory_backing(job), job.memory_below)]
 
 
-def _row(figure: str, backing: Backing, spread: float) -> Evidence:
+def serving_evidence_of(job: ServingJob) -> list[Evidence]:
+    """The parts behind latency and throughput of serving, then that behind the memory."""
+    spread = max(job.factors.tpot_spread, job.factors.throughput_spread)
+    found = [_row("time", backing, spread) for backing in serving_backing(job)]
+    return [*found, _row("memory", cache_backing(job), None)]
+
+
+def _row(figure: str, backing: Backing, spread: float | None) -> Evidence:
     return Evidence(
         figure=figure,
         part=backing.part,
@@ -33,8 +41,11 @@ def _row(figure: str, backing: Backing, spread: float) -> Evidence:
 
 _WHAT = {
     "framework": "factors of {}",
+    "engine": "factors of {}",
     "device": "factors of {} devices",
     "matmul": "{}",
+    "cache": "{}",
+    "cache_room": "sizes of caches that {} printed",
     "attention": "attention by {}",
     "scan": "scans of {}",
     "scaleup": "collectives over {}",
@@ -44,6 +55,8 @@ _WHAT = {
 # Of the parts that can have nothing of their own.
 _PLURALS = {
     "framework": "factors of frameworks",
+    "engine": "factors of engines",
+    "cache_room": "sizes of caches that engines printed",
     "device": "factors of devices",
     "scaleup": "collectives over links",
     "memory": "spread of peaks of frameworks",

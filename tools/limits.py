@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.job import GIB
-from estimator.plan import Plan
+from estimator.plan import Inference, Plan
 from estimator.search import divisors
 from knowledge.jobs import job as look_up
 from knowledge.models import ModelFacts, architecture, find_architecture, models
@@ -20,10 +20,11 @@ from tools.evidence import evidence_of
 from tools.planning import Planned, choice, complete, memory_of, planned, warnings_of
 from tools.probing import Trials, Tried, Value, last_that_fits, narrowed
 from tools.registry import tool
-from tools.requests import PlanRequest
+from tools.requests import EitherRequest
 from tools.results import Assumption, Limit, LimitProbe, NextValue
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
+_SERVING_GOALS = ("context", "input_len", "concurrency")
 
 # The bounds of a Plan's seq_len and micro_batch, and a cluster larger than any that is known to train one model.
 _LONGEST_TOKENS = 100_000_000
@@ -39,13 +40,17 @@ _SCANNED_NODES = 32
 _SHOWN_PROBES = 24
 
 
-class LimitRequest(PlanRequest):
-    goal: Goal = Field(
-        description="What to push to its limit: seq_len, micro_batch, model (largest) or devices (least)."
+class LimitRequest(EitherRequest):
+    goal: Literal["seq_len", "micro_batch", "model", "devices", "context", "input_len", "concurrency"] = Field(
+        description="What to push to its limit: seq_len, micro_batch, model (largest) or devices (least); of serving "
+        "also context (longest request), input_len (longest prompt) or concurrency (most requests at once)."
     )
     family: str | None = Field(
         None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
     )
+
+    def asks_serving(self) -> bool:
+        return self.goal in _SERVING_GOALS
 
 
 @dataclass(frozen=True)
@@ -66,15 +71,20 @@ class _Found:
 @tool(title="Find how far a plan can go", read_only=True)
 def find_limit(request: LimitRequest) -> Limit:
     """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
-    (largest of the catalogue or of a family; needs no model) or devices (fewest; whole nodes beyond one). What the
-    layout leaves open is searched at every value, what is given stays. Use it for "longest context", "biggest batch",
-    "largest model on", "how many GPUs at least". Gives the plan there, the next value that does not fit and what of
-    the memory decides."""
+    (largest of the catalogue or of a family; needs no model) or devices (fewest; whole nodes beyond one); for serving
+    context (longest request), input_len, concurrency (most users at once, within limits of latency), model or devices.
+    What the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "biggest
+    batch", "largest model on", "how many GPUs at least", "how many users fit". Gives the plan there, the next value
+    that does not fit and what of the memory decides."""
     started = time.perf_counter()
     if request.family is not None and request.goal != "model":
         raise PlanError("family", f"goes with goal model alone, not with {request.goal}", ["goal=model"])
     plan, named = _plan_of(request)
-    plan.training  # noqa: B018 (raises PlanError for a serving plan)
+    if isinstance(plan.workload, Inference):
+        from tools.serving_limits import serving_limit
+
+        candidates = _candidates(plan, request.family, named) if request.goal == "model" else None
+        return serving_limit(request.goal, plan, candidates)
     match request.goal:
         case "seq_len":
             found = _longest(plan)
@@ -84,6 +94,8 @@ def find_limit(request: LimitRequest) -> Limit:
             found = _largest_model(plan, request.family, named)
         case "devices":
             found = _fewest_devices(plan)
+        case goal:
+            raise PlanError("goal", f"{goal} is of serving, but the plan is for training", get_args(Goal))
     return _limit(request.goal, found, started)
 
 
@@ -207,7 +219,7 @@ def _candidates(plan: Plan, family: str | None, named: bool) -> tuple[list[Model
         scope, why = own, f"the family of the plan's model, {len(rows)} models; family=any takes all"
     else:
         rows = [row for row in rows if not architecture(row.id).multimodal]
-        if plan.training.stage != "pretrain":
+        if isinstance(plan.workload, Inference) or plan.training.stage != "pretrain":
             rows = [row for row in rows if row.license != "paper-only"]
         scope, why = "any", f"the {len(rows)} text models of the catalogue; name a family to look at fewer"
     rows = sorted(rows, key=lambda row: -architecture(row.id).parameters)

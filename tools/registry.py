@@ -19,7 +19,15 @@ from estimator.errors import PlanError, nearest
 from estimator.plan import plan_error, refuse_bools
 
 # The modules that define tools, in the order in which faces list them.
-_MODULES = ("tools.facts", "tools.training", "tools.limits", "tools.sweep", "tools.decisions", "tools.files")
+_MODULES = (
+    "tools.facts",
+    "tools.training",
+    "tools.limits",
+    "tools.sweep",
+    "tools.serving",
+    "tools.decisions",
+    "tools.files",
+)
 _tools: dict[str, Tool] = {}
 
 Request = TypeVar("Request", bound=BaseModel)
@@ -37,6 +45,8 @@ class Tool:
     request: type[BaseModel]
     response: type[BaseModel]
     function: Callable[[Any], BaseModel]
+    preview: str | None = None
+    """Of a tool that writes: the tool that shows what it would write, from the same arguments where it has them."""
 
     def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
         """The arguments as the tool's request. Raises PlanError naming the argument and what is wrong with it."""
@@ -52,7 +62,9 @@ class Tool:
         return self.function(self.parse(arguments)).model_dump(mode="json")
 
 
-def tool(*, title: str, read_only: bool) -> Callable[[Callable[[Request], Response]], Callable[[Request], Response]]:
+def tool(
+    *, title: str, read_only: bool, preview: str | None = None
+) -> Callable[[Callable[[Request], Response]], Callable[[Request], Response]]:
     """Registers a function from one pydantic model to another as a tool named like the function."""
 
     def register(function: Callable[[Request], Response]) -> Callable[[Request], Response]:
@@ -67,7 +79,7 @@ def tool(*, title: str, read_only: bool) -> Callable[[Callable[[Request], Respon
         if name in _tools:
             raise TypeError(f"tool {name}: is registered twice")
         description = inspect.cleandoc(function.__doc__).replace("\n", " ")
-        _tools[name] = Tool(name, title, description, read_only, requests[0], response, function)
+        _tools[name] = Tool(name, title, description, read_only, requests[0], response, function, preview)
         return function
 
     return register

@@ -4,36 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-
-class Result(BaseModel):
-    """Base of all results; the validator of each is built when it is first needed, as most runs need few."""
-
-    model_config = ConfigDict(defer_build=True)
-
-
-class Assumption(Result):
-    field: str
-    value: Any
-    why: str
-
-
-class Evidence(Result):
-    """What a figure rests on, part by part of the model: what its numbers were fitted on, and how far off they are."""
-
-    figure: str = Field(description="time (with throughput and MFU) or memory.")
-    part: str = Field(description="framework, device, matmul, attention, scan, scaleup, network or memory.")
-    basis: str = Field(description="The rest of this row in words.")
-    measured: str = Field(description="What was measured; default where nothing like it was.")
-    stands_for: str | None = Field(description="What that stands in for; null where the very thing was measured.")
-    runs: int = Field(description="Measured runs behind it; 0 means none.")
-    points: int = Field(description="Timings of single operators behind it.")
-    error: float | None = Field(description="Median miss on these timings, as a fraction; null where not known.")
-    borrowed: str | None = Field(description="From where numbers were taken over, where nothing was measured.")
-    versions: list[str] = Field(description="Software versions that the runs name, those of most runs first.")
-    sources: list[str]
-    spread: float = Field(description="Half width of the 80 % interval as a factor on the figure, e.g. 0.15.")
+from tools.result import Assumption, Evidence, ProviderCost, Result, TimeLimit
+from tools.serving_results import ServingChoice, ServingMemoryEstimate
 
 
 class StageMemory(Result):
@@ -136,14 +110,6 @@ class Rejected(Result):
     summary: str
 
 
-class TimeLimit(Result):
-    """A part of the step by what it waits for."""
-
-    limit: str
-    seconds: float
-    share: float = Field(description="Of the step.")
-
-
 class Roofline(Result):
     """The forward and backward passes of a step on one device, against arithmetic and device memory."""
 
@@ -209,10 +175,14 @@ class FitCheck(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     fits: bool
-    headroom_bytes: float = Field(description="Capacity minus the upper end of the memory interval.")
-    memory: MemoryEstimate
-    largest_micro_batch: int | None
-    largest_seq_len: int | None
+    headroom_bytes: float = Field(
+        description="Capacity minus the upper end of the memory interval; of serving, room for more requests."
+    )
+    memory: MemoryEstimate | ServingMemoryEstimate
+    largest_micro_batch: int | None = Field(description="Of training.")
+    largest_seq_len: int | None = Field(description="The longest sequence; of serving, prompt and output together.")
+    max_concurrency: int | None = Field(default=None, description="Of serving: whole requests that fit at once.")
+    meets_slo: bool | None = Field(default=None, description="Of serving: null where no limit of latency was set.")
     remedies: list[Remedy]
     relaxations: list[Remedy] = Field(description="For a plan that fits: what its headroom could buy in speed.")
     warnings: list[str]
@@ -247,8 +217,8 @@ class Limit(Result):
     plan: dict[str, Any] = Field(description="The complete plan at that value, or at the least value where none fits.")
     assumptions: list[Assumption]
     parameters: int = Field(description="Parameters of the plan's model.")
-    memory: MemoryEstimate
-    chosen: LayoutChoice = Field(description="The best layout that fits at that value.")
+    memory: MemoryEstimate | ServingMemoryEstimate
+    chosen: LayoutChoice | ServingChoice = Field(description="The best layout that fits at that value.")
     limited_by: str = Field(
         description="The largest memory component where it no longer fits; or global_batch, range, catalogue, a field."
     )
@@ -277,23 +247,13 @@ class BestParallelism(Result):
     evidence: list[Evidence]
 
 
-class ProviderCost(Result):
-    provider: str
-    instance: str
-    instances: int
-    usd_per_hour: float | None
-    usd: float | None
-    spot_usd: float | None
-    price_date: str | None
-    note: str
-    source: str
-
-
 class CostEstimate(Result):
+    """Of a whole training run; of serving for a month of 730 hours, or until all `requests` of the plan are served."""
+
     plan: dict[str, Any]
     assumptions: list[Assumption]
-    tokens: float
-    steps: int
+    tokens: float = Field(description="Of serving: prompt and output tokens in these hours.")
+    steps: int | None = Field(description="Null for serving.")
     hours: float
     low_hours: float
     high_hours: float
@@ -301,7 +261,11 @@ class CostEstimate(Result):
     usd: float | None
     low_usd: float | None
     high_usd: float | None
-    usd_per_million_tokens: float | None
+    usd_per_million_tokens: float | None = Field(description="Of serving: prompt and output tokens alike.")
+    usd_per_million_output_tokens: float | None = Field(default=None, description="Of serving.")
+    usd_per_million_requests: float | None = Field(default=None, description="Of serving.")
+    usd_per_hour: float | None = Field(default=None, description="Of serving.")
+    usd_per_month: float | None = Field(default=None, description="Of serving: 730 hours.")
     kwh: float | None
     co2_kg: float | None
     by_provider: list[ProviderCost]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,14 +12,15 @@ from typing import Any
 from pydantic import Field
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan import Inference, Plan
 from knowledge.jobs import job as look_up
 from tools.evidence import evidence_of
 from tools.offers import cheapest, offers
 from tools.planning import Planned, complete, planned, warnings_of
 from tools.registry import tool
-from tools.requests import PlanRequest
+from tools.requests import ONLY_SERVING, EitherRequest
 from tools.results import Assumption, Evidence, Result
+from tools.serving_sweep import ServingPoint, Tried
 from tools.sweep_values import Values, check_number, path_of, values_of
 
 _COUNT, _BATCH = "cluster.count", "workload.global_batch"
@@ -39,7 +40,7 @@ _WHOLE_POINTS = 8
 _MOST_BATCH = 4
 
 
-class SweepRequest(PlanRequest):
+class SweepRequest(EitherRequest):
     field: str = Field(description="The Plan field to sweep, flat or dotted: count, seq_len, layout.tp, accelerator …")
     values: Values = Field(
         description="Its values: a list, {start, stop, factor or step}, or words such as '8..512 doubling'."
@@ -50,6 +51,10 @@ class SweepRequest(PlanRequest):
         False, description="Weak scaling: global_batch grows with the devices; else it stays (strong scaling)."
     )
     usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
+
+    def asks_serving(self) -> bool:
+        names = [name for name in (self.field, self.second_field) if name is not None]
+        return any(name.strip().replace("-", "_").rpartition(".")[2] in ONLY_SERVING for name in names)
 
 
 class SweepPoint(Result):
@@ -83,9 +88,11 @@ class SweepPoint(Result):
 class Sweep(Result):
     plan: dict[str, Any] = Field(description="The complete plan of the best point; of the first where none fits.")
     fields: list[str] = Field(description="Dotted names of the swept Plan fields.")
-    points: list[SweepPoint] = Field(description="In the order of the values, those of the second field innermost.")
+    points: Sequence[SweepPoint | ServingPoint] = Field(
+        description="In the order of the values, those of the second field innermost."
+    )
     columns: dict[str, list[Any]] = Field(description="The points again, a list for each field and figure, to plot.")
-    best: SweepPoint | None = Field(description="Of the points that fit, the best by the plan's goal.")
+    best: SweepPoint | ServingPoint | None = Field(description="Of the points that fit, the best by the plan's goal.")
     scaling: str | None = Field(description="strong (the work stays) or weak (it grows along) where devices are swept.")
     assumptions: list[Assumption]
     seconds: float
@@ -106,13 +113,16 @@ class _Point:
 def sweep(request: SweepRequest) -> Sweep:
     """A training plan over a range of values of one or two fields (count, seq_len, global_batch, micro_batch,
     accelerator, model, precision, method, framework, tp, zero_stage, recompute …): at each point the layout, step time,
-    tokens/s, MFU, memory, cost and scaling efficiency. Use it for "how does it scale to 512 GPUs" (field=count), "sweep
-    seq_len 4k 8k 16k", "compare frameworks". What the layout leaves open is chosen anew at every point; a point that
-    cannot be says why."""
+    tokens/s, MFU, memory, cost and scaling efficiency. Or a serving plan (concurrency, request_rate, input_len,
+    weight_dtype, engine, tp, count …): time to first token and per token, tokens/s, requests at once, memory and cost.
+    Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k", "compare frameworks",
+    "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that cannot be
+    says why."""
     started = time.perf_counter()
     plan = request.to_plan()
-    plan.training  # noqa: B018 (raises PlanError for a serving plan)
     axes = _axes(request)
+    if isinstance(plan.workload, Inference):
+        return _serving(plan, axes, request, started)
     plan, said = _freed(plan, axes)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     batches, more = _batches(plan, axes, grid, request.scale_batch)
@@ -140,6 +150,35 @@ def sweep(request: SweepRequest) -> Sweep:
         seconds=time.perf_counter() - started,
         warnings=_warnings(tried, points),
         evidence=evidence_of(shown.found),
+    )
+
+
+def _serving(plan: Plan, axes: dict[str, list[Any]], request: SweepRequest, started: float) -> Sweep:
+    """As above, of a serving plan."""
+    from tools import serving_sweep as points_of
+
+    if request.scale_batch:
+        raise PlanError("scale_batch", "is of training: serving has no global batch", ["false"])
+    plan, said = _freed(plan, axes)
+    grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    tried = [points_of.tried(plan, values, request.usd_per_device_hour) for values in grid]
+    _refuse_if_all_fail(tried, axes)
+    points = [points_of.point(at) for at in tried]
+    points_of.compare(points, axes)
+    best = points_of.best_point(plan, points)
+    shown = next((at for at, one in zip(tried, points, strict=True) if one is best), None)
+    shown = shown or next(at for at in tried if at.found)
+    return Sweep(
+        plan=points_of.shown_plan(shown),
+        fields=list(axes),
+        points=points,
+        columns=points_of.columns(points, axes),
+        best=best,
+        scaling="strong" if _COUNT in axes else None,
+        assumptions=[*said, *points_of.common(tried, set(axes))],
+        seconds=time.perf_counter() - started,
+        warnings=points_of.warnings(tried, points),
+        evidence=points_of.evidence(shown),
     )
 
 
@@ -247,7 +286,7 @@ def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool
         return _Point(values, None, error)
 
 
-def _refuse_if_all_fail(tried: list[_Point], axes: Mapping[str, Any]) -> None:
+def _refuse_if_all_fail(tried: Sequence[_Point | Tried], axes: Mapping[str, Any]) -> None:
     """Raises the first refusal where no point can be: there is nothing to show."""
     if any(at.found for at in tried):
         return

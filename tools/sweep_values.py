@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from estimator.plan import Overrides
-from tools.requests import FLAT_PATHS
+from tools.requests import ALL_PATHS
 
 MOST_POINTS = 200
 # What a plan has besides its flat fields that can be swept, and a word that people use for a field.
@@ -36,7 +36,7 @@ class Range:
 
 def path_of(name: str, argument: str) -> str:
     """The dotted Plan path that a flat or dotted name means. Raises PlanError for `argument` where there is none."""
-    paths = {flat: path for flat, path in FLAT_PATHS.items() if flat not in _NO_AXIS}
+    paths = {flat: path for flat, path in ALL_PATHS.items() if flat not in _NO_AXIS}
     known = paths | {path: path for path in paths.values()} | _PATHS
     wanted = name.strip().replace("-", "_")
     if wanted not in known:

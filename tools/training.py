@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from estimator.bottleneck import Diagnosis
-from estimator.plan import Plan
+from estimator.plan import Inference, Plan
 from estimator.ranking import alternatives, neighbours, pareto
 from tools.evidence import evidence_of
 from tools.improvements import improvements
@@ -29,7 +29,7 @@ from tools.planning import (
 )
 from tools.registry import tool
 from tools.remedies import relaxations, remedies
-from tools.requests import PlanRequest
+from tools.requests import EitherRequest, PlanRequest
 from tools.results import BestParallelism, FitCheck, Rejected, Roofline, TimeLimit, TrainingEstimate
 
 
@@ -76,12 +76,16 @@ def time_limits(limits: Diagnosis) -> list[TimeLimit]:
 
 
 @tool(title="Check that a plan fits", read_only=True)
-def check_fit(request: PlanRequest) -> FitCheck:
-    """Whether a training plan fits in device memory with margin, how far it could grow (largest micro-batch and
-    sequence length of the same layout), what would make it fit (two changes at once where no single one does) and what
-    a plan that fits could give up for speed, each as a Plan patch with its memory and slowdown. Use it for
-    out-of-memory questions."""
+def check_fit(request: EitherRequest) -> FitCheck:
+    """Whether a plan for training or serving fits in device memory with margin, how far it could grow (largest
+    micro-batch and sequence length of the same layout; of serving, most requests at once and the longest one), what
+    would make it fit (two changes at once where no single one does) and what a plan that fits could give up for speed,
+    each as a Plan patch with its memory and slowdown. Use it for out-of-memory questions."""
     asked = request.to_plan()
+    if isinstance(asked.workload, Inference):
+        from tools.serving_fit import fit_of
+
+        return fit_of(asked)
     found = planned(asked)
     memory = memory_of(found)
     return FitCheck(

@@ -142,7 +142,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"model": "no-such"}, "model", "there is no model"),
     ({"accelerator": None}, "cluster.accelerator", "is required"),
     ({"values": [True]}, "cluster.count", "got true"),
-    ({"plan": {"workload": {"kind": "inference"}}}, "workload.kind", "training"),
+    ({"plan": {"workload": {"kind": "inference"}}, "global_batch": 8}, "workload.global_batch", "field of training"),
+    ({"plan": {"workload": {"kind": "inference"}}, "scale_batch": True}, "scale_batch", "of training"),
+    ({"field": "concurrency", "global_batch": 8}, "workload.global_batch", "the plan is for serving"),
 ]
 
 

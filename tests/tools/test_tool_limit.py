@@ -202,7 +202,9 @@ def test_where_nothing_fits_there_is_no_value_but_a_reason(arguments: dict[str, 
     ("arguments", "field", "says"),
     [
         (EIGHT, "goal", "is required"),
-        (EIGHT | {"goal": "context"}, "goal", "valid: seq_len, micro_batch, model, devices"),
+        (EIGHT | {"goal": "contxt"}, "goal", "valid: seq_len, micro_batch, model, devices"),
+        (EIGHT | {"goal": "context", "seq_len": 4096}, "workload.seq_len", "the plan is for serving"),
+        (EIGHT | {"goal": "micro_batch", "concurrency": 8}, "goal", "valid: context, input_len"),
         (EIGHT | {"goal": "seq_len", "tp": 3}, "layout.tp", "valid: 1 2 4 8 16 32"),
         (EIGHT | {"goal": "seq_len", "family": "llama"}, "family", "goal model"),
         (EIGHT | {"goal": "model", "family": "lama"}, "family", "llama"),
@@ -210,7 +212,7 @@ def test_where_nothing_fits_there_is_no_value_but_a_reason(arguments: dict[str, 
         ({"goal": "seq_len", "model": "gpt2"}, "cluster.accelerator", "is required"),
         ({"goal": "model"}, "cluster.accelerator", "is required"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_what_cannot_be_asked_is_said(arguments: dict[str, Any], field: str, says: str) -> None:
     with pytest.raises(PlanError) as caught:

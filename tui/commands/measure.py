@@ -8,10 +8,10 @@ import argparse
 def run(arguments: argparse.Namespace) -> int:
     """Writes the files of fitted factors, the operators' first: the runs are fitted on top of them."""
     from estimator.errors import PlanError
-    from measure import attention_fit, calibrate, matmul_fit, network_fit
+    from measure import attention_fit, calibrate, decode_fit, matmul_fit, network_fit, serving_calibrate
 
     try:
-        for part in (matmul_fit, attention_fit, network_fit, calibrate):
+        for part in (matmul_fit, attention_fit, network_fit, decode_fit, calibrate, serving_calibrate):
             part.main()
     except OSError as error:
         raise PlanError("measure fit", f"cannot write: {error}", ["a checkout that you may write to"]) from None

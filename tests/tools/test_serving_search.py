@@ -1,0 +1,151 @@
+"""best_serving: the best is the best of all that was tried, meets its limits, and can be had again from its plan."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serving_calls import LARGE, best
+
+from estimator.errors import PlanError
+from tools import call
+
+KEYS = {
+    "plan", "assumptions", "best", "alternatives", "pareto", "candidates", "feasible", "seconds", "rejected",
+    "warnings", "evidence", "goal", "meets_slo", "pareto_cost", "by_accelerator",
+}  # fmt: skip
+
+
+def test_results_have_the_promised_keys_and_are_plain_json() -> None:
+    found = best()
+    assert found.keys() >= KEYS
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["candidates"] > found["feasible"] > 100
+
+
+@pytest.mark.parametrize("changes", [
+    {}, {"goal": "latency"}, {"goal": "cost"}, {"slo_statistic": "p99"}, {"concurrency": 64}, {"ttft_slo_ms": 150},
+    {"ttft_slo_ms": None, "tpot_slo_ms": None}, {"concurrency": None, "request_rate": 4.0}, {"scenario": "offline"},
+], ids=range(9))  # fmt: skip
+def test_the_best_fits_meets_its_limits_and_is_had_again_from_its_plan(changes: dict[str, Any]) -> None:
+    found = best(**changes)
+    chosen = found["best"]
+    again = call("estimate_inference", {"plan": found["plan"], "slo_statistic": changes.get("slo_statistic", "mean")})
+    assert not again["layout_chosen"]
+    assert again["latency"]["tpot_s"] == pytest.approx(chosen["tpot_s"])
+    assert again["latency"]["ttft_s"] == pytest.approx(chosen["ttft_s"])
+    assert again["throughput"]["output_tokens_per_s"] == pytest.approx(chosen["output_tokens_per_s"])
+    assert again["meets_slo"] == chosen["meets_slo"]
+    assert chosen["meets_slo"] is not False
+    checked = call("check_fit", {"plan": found["plan"]})
+    assert checked["fits"]
+    assert checked["memory"]["per_device_bytes"] == pytest.approx(chosen["per_device_bytes"])
+    assert found["plan"]["workload"]["engine"] == chosen["engine"]
+    assert found["plan"]["layout"]["tp"] == chosen["layout"]["tp"]
+    named = [item["field"] for item in found["assumptions"]]
+    assert len(named) == len(set(named))
+
+
+def test_each_goal_is_best_at_its_own() -> None:
+    by_goal = {goal: best(goal=goal)["best"] for goal in ("throughput", "latency", "cost")}
+    assert by_goal["throughput"]["output_tokens_per_s"] >= by_goal["latency"]["output_tokens_per_s"]
+    assert by_goal["latency"]["e2e_s"] == min(choice["e2e_s"] for choice in by_goal.values())
+    cheapest = min(choice["usd_per_million_output_tokens"] for choice in by_goal.values())
+    assert by_goal["cost"]["usd_per_million_output_tokens"] <= cheapest * 1.01
+
+
+def test_no_candidate_on_the_front_beats_another() -> None:
+    front = best()["pareto"]
+    assert len(front) > 3
+    for one, other in pairwise(front):
+        assert other["tpot_s"] > one["tpot_s"]
+        assert other["output_tokens_per_s_per_device"] > one["output_tokens_per_s_per_device"]
+    assert front[-1]["output_tokens_per_s_per_device"] >= best()["best"]["output_tokens_per_s_per_device"] * 0.999
+    costs = [choice["usd_per_million_output_tokens"] for choice in best()["pareto_cost"]]
+    assert costs == sorted(costs, reverse=True)
+
+
+@settings(max_examples=6, deadline=None)
+@given(limit=st.floats(12.0, 80.0), looser=st.floats(1.05, 2.0))
+def test_looser_limits_never_give_less(limit: float, looser: float) -> None:
+    asked = {"engines": ("vllm",), "weight_dtypes": ("fp8",)}
+    tight = best(tpot_slo_ms=round(limit, 2), **asked)
+    loose = best(tpot_slo_ms=round(limit * looser, 2), **asked)
+    if tight["meets_slo"]:
+        assert loose["meets_slo"]
+        more, less = (one["best"]["output_tokens_per_s_per_device"] for one in (loose, tight))
+        assert more >= less * 0.989
+    assert loose["feasible"] >= tight["feasible"]
+
+
+def test_every_neighbour_that_lost_says_why() -> None:
+    found = best()
+    assert len(found["rejected"]) > 4
+    for row in found["rejected"]:
+        assert row["rule"]
+        if row["choice"]["meets_slo"] is False:
+            assert "limit" in row["rule"] or "does not fit" in row["rule"]
+    fields = {(row["choice"]["engine"], row["choice"]["weight_dtype"]) for row in found["rejected"]}
+    assert len(fields) > 2
+
+
+def test_limits_that_nothing_meets_are_said() -> None:
+    found = best(tpot_slo_ms=0.2)
+    assert found["feasible"] == 0
+    assert found["meets_slo"] is False
+    assert any("None meets the limits" in text for text in found["why"])
+    assert any("over the limit of 0.2 ms" in text for text in found["warnings"])
+
+
+def test_accelerators_are_compared() -> None:
+    found = best(accelerators=("h100-sxm", "mi300x", "b200-sxm"), goal="cost")
+    costs = [choice["usd_per_million_output_tokens"] for choice in found["by_accelerator"]]
+    assert {choice["accelerator"] for choice in found["by_accelerator"]} == {"h100-sxm", "mi300x", "b200-sxm"}
+    assert costs[0] == pytest.approx(min(costs), rel=0.01)
+    assert found["plan"]["cluster"]["accelerator"] == found["by_accelerator"][0]["accelerator"]
+    # TensorRT-LLM is of NVIDIA alone.
+    amd = best(accelerator="mi300x")
+    assert "trtllm" not in {choice["engine"] for choice in [amd["best"], *amd["alternatives"]]}
+
+
+def test_what_is_given_is_kept() -> None:
+    found = best(engine="sglang", weight_dtype="bf16", tp=4, concurrency=32)
+    for choice in (found["best"], *found["alternatives"]):
+        assert (choice["engine"], choice["weight_dtype"], choice["layout"]["tp"]) == ("sglang", "bf16", 4)
+        assert choice["concurrency"] == 32
+    assert not {"engines", "weight_dtypes"} & {item["field"] for item in found["assumptions"]}
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"accelerator": None}, "cluster.accelerator", "is required"),
+    ({"goal": "speed"}, "goal", "valid: throughput, latency, cost"),
+    ({"engines": ["vlm"]}, "engines.0", "vllm"),
+    ({"accelerators": ["h1000"]}, "cluster.accelerator", "h100"),
+    ({"engines": ["trtllm"], "accelerator": "mi300x"}, "workload.engine", "does not run on"),
+    ({"weight_dtypes": ["exl2"]}, "engines", "does not read exl2"),
+    ({"tp": 3}, "layout.tp", "valid: 1 2 4 8"),
+    ({"provider": "nobody"}, "goal.provider", "no price book"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field", "says"), WRONG, ids=range(len(WRONG)))
+def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any], field: str, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        call("best_serving", LARGE | changes)
+    assert caught.value.field == field
+    assert says in str(caught.value)
+
+
+def test_a_search_over_everything_is_quick() -> None:
+    asked = LARGE | {"engines": ["vllm", "sglang", "trtllm"], "weight_dtypes": ["bf16", "fp8", "awq"]}
+    took = []
+    for _ in range(3):
+        started = time.process_time()
+        assert call("best_serving", asked)["candidates"] > 900
+        took.append(time.process_time() - started)
+    assert min(took) < 0.3

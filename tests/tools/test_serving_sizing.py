@@ -1,0 +1,129 @@
+"""size_serving: enough replicas and not one more, within the limits, the cheapest first."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serving_calls import LARGE
+
+from estimator.errors import PlanError
+from tools import call
+
+LIMITED: dict[str, Any] = {name: value for name, value in LARGE.items() if name != "count"} | {
+    "ttft_slo_ms": 2000, "tpot_slo_ms": 50, "engines": ["vllm", "trtllm"], "weight_dtypes": ["fp8"],
+}  # fmt: skip
+KEYS = {"plan", "assumptions", "best", "sizes", "by_accelerator", "offers", "why", "seconds", "warnings", "evidence"}
+
+
+@cache
+def size(**changes: Any) -> dict[str, Any]:
+    arguments = LIMITED | {name: list(v) if isinstance(v, tuple) else v for name, v in changes.items()}
+    return call("size_serving", {name: value for name, value in arguments.items() if value is not None})
+
+
+def test_results_have_the_promised_keys_and_are_plain_json() -> None:
+    found = size(request_rate=40.0)
+    assert found.keys() >= KEYS
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+@pytest.mark.parametrize("load", [{"request_rate": 40.0}, {"request_rate": 0.2}, {"concurrency": 1500}], ids=range(3))
+def test_there_are_just_enough_replicas(load: dict[str, Any]) -> None:
+    found = size(**load)
+    wanted = float(load.get("request_rate") or load["concurrency"])
+    for one in found["sizes"]:
+        assert one["replicas"] == max(1, math.ceil(wanted / one["replica_limit"] * (1 - 1e-9)))
+        assert one["devices"] == one["replicas"] * one["devices_per_replica"]
+        assert one["meets_slo"]
+        assert one["fits"]
+        assert 0 < one["utilisation"] <= 1
+    costs = [one["usd_per_hour"] for one in found["sizes"]]
+    assert costs == sorted(costs)
+    assert found["best"] == found["sizes"][0]
+    assert found["best"]["usd_per_month"] == pytest.approx(found["best"]["usd_per_hour"] * 730)
+
+
+@pytest.mark.parametrize("load", [{"request_rate": 40.0}, {"concurrency": 1500}], ids=range(2))
+def test_the_plan_of_the_best_serves_the_load_within_the_limits(load: dict[str, Any]) -> None:
+    found = size(**load)
+    again = call("estimate_inference", {"plan": found["plan"]})
+    assert again["meets_slo"]
+    assert again["memory"]["fits"]
+    assert again["devices"] == found["best"]["devices"]
+    assert again["replicas"] == found["best"]["replicas"]
+    assert again["latency"]["tpot_s"] == pytest.approx(found["best"]["tpot_s"])
+    assert again["cost"]["usd_per_hour"] == pytest.approx(found["best"]["usd_per_hour"])
+    # One replica less has more than it takes.
+    fewer = found["best"]["replicas"] - 1
+    cluster = found["plan"]["cluster"] | {"count": fewer * found["best"]["devices_per_replica"]}
+    over = call("estimate_inference", {"plan": found["plan"] | {"cluster": cluster}})
+    assert over["latency"]["tpot_s"] > again["latency"]["tpot_s"]
+
+
+@settings(max_examples=6, deadline=None)
+@given(rate=st.floats(0.5, 200), times=st.floats(1.2, 5))
+def test_more_load_never_takes_fewer_devices_or_less_money(rate: float, times: float) -> None:
+    less, more = (size(request_rate=round(value, 2))["best"] for value in (rate, rate * times))
+    assert more["usd_per_hour"] >= less["usd_per_hour"]
+
+
+def test_tighter_limits_never_take_fewer_devices() -> None:
+    devices = [size(request_rate=40.0, tpot_slo_ms=limit)["best"]["usd_per_hour"] for limit in (100, 50, 30, 20)]
+    assert devices == sorted(devices)
+
+
+def test_accelerators_are_compared_by_the_price_of_tokens() -> None:
+    found = size(request_rate=40.0, accelerators=("h100-sxm", "mi300x", "l40s"), engines=("vllm",))
+    rows = found["by_accelerator"]
+    assert {row["accelerator"] for row in rows} <= {"h100-sxm", "mi300x", "l40s"}
+    assert len(rows) >= 2
+    assert [row["usd_per_hour"] for row in rows] == sorted(row["usd_per_hour"] for row in rows)
+    for row in rows:
+        assert row["usd_per_million_tokens"] == pytest.approx(
+            row["usd_per_hour"] / (row["total_tokens_per_s"] * 3600) * 1e6
+        )
+
+
+def test_a_model_larger_than_a_node_takes_several() -> None:
+    found = call("size_serving", {"model": "meta-llama/Llama-3.1-405B", "accelerator": "h100-sxm", "engine": "vllm",
+                                  "weight_dtype": "bf16", "request_rate": 1.0})  # fmt: skip
+    assert found["best"]["devices_per_replica"] == 16
+    assert found["best"]["fits"]
+
+
+def test_too_few_devices_and_impossible_limits_are_said() -> None:
+    few = size(request_rate=400.0, count=8)
+    assert few["best"] is None
+    assert any("more than the 8 there are" in text for text in few["why"])
+    never = size(request_rate=1.0, tpot_slo_ms=0.2)
+    assert never["best"] is None
+    assert any("No deployment meets the limits" in text for text in never["why"])
+
+
+def test_ones_own_price_replaces_the_price_book() -> None:
+    found = size(request_rate=40.0, usd_per_device_hour=2.0)["best"]
+    assert found["usd_per_hour"] == pytest.approx(2.0 * found["devices"])
+    assert found["provider"] is None
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "request_rate", "is required, or concurrency"),
+    ({"request_rate": 0}, "workload.request_rate", "greater than 0"),
+    ({"request_rate": 1, "accelerator": None}, "cluster.accelerator", "is required"),
+    ({"request_rate": 1, "accelerators": ["h1000"]}, "cluster.accelerator", "h100"),
+    ({"request_rate": 1, "seq_len": 8}, "seq_len", "there is no such field"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field", "says"), WRONG, ids=range(len(WRONG)))
+def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any], field: str, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        call("size_serving", LIMITED | changes)
+    assert caught.value.field == field
+    assert says in str(caught.value)

@@ -1,0 +1,60 @@
+"""What results of every kind hold. Every number has its unit in its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Result(BaseModel):
+    """Base of all results; the validator of each is built when it is first needed, as most runs need few."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Assumption(Result):
+    field: str
+    value: Any
+    why: str
+
+
+class Evidence(Result):
+    """What a figure rests on, part by part of the model: what its numbers were fitted on, and how far off they are."""
+
+    figure: str = Field(description="time (with throughput, latency and MFU) or memory.")
+    part: str = Field(
+        description="framework, engine, device, matmul, cache, attention, scan, scaleup, network, memory or cache_room."
+    )
+    basis: str = Field(description="The rest of this row in words.")
+    measured: str = Field(description="What was measured; default where nothing like it was.")
+    stands_for: str | None = Field(description="What that stands in for; null where the very thing was measured.")
+    runs: int = Field(description="Measured runs behind it; 0 means none.")
+    points: int = Field(description="Timings of single operators behind it.")
+    error: float | None = Field(description="Median miss on these timings, as a fraction; null where not known.")
+    borrowed: str | None = Field(description="From where numbers were taken over, where nothing was measured.")
+    versions: list[str] = Field(description="Software versions that the runs name, those of most runs first.")
+    sources: list[str]
+    spread: float | None = Field(
+        description="Half width of the 80 % interval as a factor on the figure, e.g. 0.15; null where there is none."
+    )
+
+
+class TimeLimit(Result):
+    """A part of the step by what it waits for."""
+
+    limit: str
+    seconds: float
+    share: float = Field(description="Of the step.")
+
+
+class ProviderCost(Result):
+    provider: str
+    instance: str
+    instances: int
+    usd_per_hour: float | None
+    usd: float | None
+    spot_usd: float | None
+    price_date: str | None
+    note: str
+    source: str
