@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from pydantic import Field
@@ -71,7 +74,7 @@ def render_configs(request: RenderRequest) -> RenderedConfigs:
     )
 
 
-@tool(title="Write launch files", read_only=False)
+@tool(title="Write launch files", read_only=False, preview="render_configs")
 def write_configs(request: WriteRequest) -> WrittenConfigs:
     """Writes the launch files of a training plan into a folder below the working folder, all of them or none. Use it
     only when the user asked for files on disk; existing files are kept unless overwrite is set."""
@@ -90,11 +93,32 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
 
 
 def _folder(given: str | None, found: Planned) -> Path:
-    """The folder asked for, which has to lie below the working folder once links are followed."""
     if given is None:
         name = found.job.plan.name or f"{found.job.architecture.id.split('/')[-1]}-{found.job.training.method}"
         given = f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-') or 'plan'}"
-    base, shown = Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
+    return inside_root(given)
+
+
+_root: ContextVar[Path | None] = ContextVar("root", default=None)
+
+
+@contextmanager
+def writing_below(root: Path) -> Iterator[None]:
+    """Tools that run inside write below `root` (absolute, links followed) instead of the working folder."""
+    token = _root.set(root)
+    try:
+        yield
+    finally:
+        _root.reset(token)
+
+
+def inside_root(given: str) -> Path:
+    """The folder asked for, which has to lie below the root of what may be written once links are followed.
+
+    It is relative where the root is the working folder. Raises PlanError.
+    """
+    root = _root.get()
+    base, shown = root or Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
     try:
         if len(given) > 1000:
             raise ValueError
@@ -103,4 +127,4 @@ def _folder(given: str | None, found: Planned) -> Path:
         raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
     if not inside:
         raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
-    return Path(given)
+    return base / given if root else Path(given)

@@ -77,8 +77,7 @@ def parser() -> argparse.ArgumentParser:
     )
     call.set_defaults(run="tui.commands.call")
 
-    mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
-    mcp.set_defaults(run="tui.commands.mcp")
+    _add_servers(commands)
 
     for name, what in (("models", "model"), ("hardware", "accelerator")):
         catalogue = commands.add_parser(name, help=f"list the {what} catalogue")
@@ -97,6 +96,34 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _add_servers(commands: Any) -> None:
+    """The tools for other programs: MCP on standard input and output, and HTTP."""
+    writable = "the one folder that files may be written below, once the person has agreed (default: none)"
+    mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
+    mcp.add_argument("--root", metavar="DIR", help=writable)
+    mcp.set_defaults(run="tui.commands.mcp")
+    what = mcp.add_subparsers(title="commands", metavar="WHAT", parser_class=Parser)
+    config = what.add_parser("config", help="print what an assistant needs to start this server")
+    config.add_argument("--client", required=True, choices=_CLIENTS, help="the assistant")
+    config.add_argument("--root", metavar="DIR", dest="config_root", help=writable)
+    config.add_argument("--install", action="store_true", help="write it into the assistant's file, after asking")
+    config.add_argument("-y", "--yes", action="store_true", help="write without being asked")
+    config.set_defaults(run="tui.commands.mcp_config")
+
+    serve = commands.add_parser("serve", help="serve the tools over HTTP: MCP at /mcp, REST at /v1, /docs")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on; others than 127.0.0.1 need a token")
+    serve.add_argument("--port", type=int, default=8000, help="0 takes any free one (default: 8000)")
+    serve.add_argument("--token-file", metavar="FILE", help="file with the bearer token (or set SHARDWISE_TOKEN)")
+    serve.add_argument("--root", metavar="DIR", help=writable)
+    serve.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="another name of this server")
+    serve.add_argument(
+        "--allow-origin", metavar="ORIGIN", action="append", default=[], help="a site whose pages may call, https://…"
+    )
+    serve.add_argument("--no-log", action="store_true", help="no access log (JSON lines on standard error)")
+    serve.set_defaults(run="tui.commands.serve")
+
+
+_CLIENTS = ("claude-code", "claude-desktop", "cursor", "gemini-cli", "vscode")
 _CHAT_DEFAULTS = {"session": None, "latest": False, "model": "auto", "output": None}
 
 

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from estimator.errors import PlanError
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     from tools.mcp_server import serve_stdio
 
-    serve_stdio()
+    serve_stdio(folder(arguments.root))
     return 0
+
+
+def folder(given: str | None) -> Path | None:
+    """The folder that may be written below, which has to be there; None where none was given."""
+    if given is None:
+        return None
+    path = Path(given).expanduser()
+    if not path.is_dir():
+        raise PlanError("--root", f"{given} is not a folder", ["a folder that exists"])
+    return path.resolve()

@@ -1,0 +1,57 @@
+"""Requests made from /openapi.json, valid and not: no server error, and answers as the document says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from live_server import Live, in_thread
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS
+from tool_calls import FLAT
+
+from tools.registry import registry
+
+EXAMPLES = 6
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with in_thread(tmp_path_factory.mktemp("root")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def api(live: Live) -> Any:
+    return schemathesis.openapi.from_url(f"{live.url}/openapi.json")
+
+
+TOOLS = [f"/v1/tools/{name}" for name in registry()]
+# What takes input that could be wrong by the document; any text may be a name.
+CASES = [
+    *((path, mode) for path in (*TOOLS, "/v1/models") for mode in GenerationMode),
+    *((path, GenerationMode.POSITIVE) for path in ("/v1/models/{id}", "/v1/hardware/{id}", "/healthz", "/v1/tools")),
+]
+
+
+@pytest.mark.parametrize(("path", "mode"), CASES, ids=lambda part: getattr(part, "value", part))
+def test_no_request_from_the_document_breaks_the_server(path: str, mode: GenerationMode, api: Any, live: Live) -> None:
+    operation = api[path]["POST" if path in TOOLS else "GET"]
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    )  # fmt: skip
+    def run(case: Any) -> None:
+        if mode is GenerationMode.POSITIVE and isinstance(case.body, dict) and "model" in case.body:
+            # Random text is no model: with a real one the other arguments are reached.
+            case.body = {**case.body, "model": FLAT["model"]}
+        answer = case.call(base_url=live.url)
+        # Which plans can work is more than a schema can say, so a valid body may get 422.
+        case.validate_response(answer, excluded_checks=[CHECKS.get_one("positive_data_acceptance")])
+
+    run()
