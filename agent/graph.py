@@ -39,6 +39,7 @@ from agent.wire import (
 )
 from estimator.errors import PlanError
 from tools.registry import Tool
+from tools.requests import PlanArguments
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
@@ -259,10 +260,19 @@ def _plan_of(calls: list[Call], tools: Mapping[str, Tool]) -> dict[str, Any] | N
     """What a language model's calls say about the session's plan: the last one that takes a plan and names a model."""
     for call in reversed(calls):
         if call.name in tools and "plan" in tools[call.name].request.model_fields:
-            plan = nested(call.arguments)
+            plan = nested(call.arguments, _serves(call, tools))
             if plan.get("model") is not None:
                 return plan
     return None
+
+
+def _serves(call: Call, tools: Mapping[str, Tool]) -> bool:
+    """Whether the plan of a call is one for serving. Arguments that the tool refuses are taken as for training."""
+    try:
+        request = tools[call.name].parse(call.arguments)
+        return isinstance(request, PlanArguments) and request.to_plan().workload.kind == "inference"
+    except PlanError:
+        return False
 
 
 def _carrying_out(proposal: Proposal, approved: str | None, around: Surroundings) -> Callable[[], dict[str, Any]]:

@@ -12,6 +12,7 @@ from agent.offline.numbers import context_length
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
 # name.
 _HOUR_S, _DAY_S = 3600.0, 86400.0
+_RATES = ("tokens_per_s", "samples_per_s")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
     key = path[-1] if path else ""
     if key.endswith("bytes_per_s") or key == "memory_bandwidth_bytes_per_s":
         yield Origin("bytes_per_s", value)
-    elif key.endswith("_per_s") or key.startswith(("tokens_per_s", "samples_per_s")):
+    elif key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user")) or key.startswith(_RATES):
         yield Origin("rate", value)
         yield Origin("count", value)
         yield Origin("count", value * _DAY_S)
@@ -80,7 +81,7 @@ def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
         yield Origin("bytes", value)
     elif ("components" in path and "time" in path) or key.endswith("_s") or key == "seconds":
         yield Origin("seconds", value)
-    elif key.endswith("_ms"):
+    elif key.endswith("_ms") or (len(path) > 1 and path[-2].endswith("_ms")):
         yield Origin("seconds", value / 1e3)
     elif key == "device_hours":
         yield from (Origin("device_hours", value), Origin("count", value))
@@ -111,11 +112,12 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     """Figures that follow from one result: headroom, shares of a whole, batch arithmetic, hourly prices."""
     if isinstance(memory := result.get("memory"), Mapping):
         total, capacity = memory["per_device_bytes"], memory["capacity_bytes"]
-        for size in (total, memory["low_bytes"], memory["high_bytes"]):
+        # Of serving there is no interval of memory.
+        for size in (total, memory.get("low_bytes", total), memory.get("high_bytes", total)):
             yield Origin("bytes", abs(capacity - size))
             yield Origin("fraction", size / capacity)
         yield from (Origin("fraction", size / total) for size in memory["components"].values() if total)
-    if isinstance(time := result.get("time"), Mapping) and time["step_s"]:
+    if isinstance(time := result.get("time"), Mapping) and time["step_s"] and "components" in time:
         yield from (Origin("fraction", part / time["step_s"]) for part in time["components"].values())
     if isinstance(headroom := result.get("headroom_bytes"), int | float):
         yield Origin("bytes", -headroom)
@@ -124,6 +126,18 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
         if result.get("device_hours"):
             yield Origin("usd", result["usd"] / result["device_hours"])
     yield from _batch(result.get("plan"))
+    yield from _served(result)
+
+
+def _served(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """Of a deployment: what one replica gives, and how far a latency is from its limit."""
+    rate, replicas = result.get("throughput"), result.get("replicas")
+    if isinstance(rate, Mapping) and isinstance(replicas, int) and replicas and "output_tokens_per_s" in rate:
+        yield from (Origin(kind, rate["output_tokens_per_s"] / replicas) for kind in ("rate", "count"))
+    for row in result.get("slo") or ():
+        if isinstance(row, Mapping) and row.get("value_s") and row.get("limit_s"):
+            times = row["value_s"] / row["limit_s"]
+            yield from (Origin("count", times), Origin("fraction", abs(times - 1)))
 
 
 def _batch(plan: Any) -> Iterator[Origin]:

@@ -48,7 +48,7 @@ class Session:
         """Says `text`. Ends with an approval event (go on with `resume`) or a done event."""
         text = plain(text).strip()
         if not text:
-            raise PlanError("text", "there is nothing to answer", ["a question about a training run"])
+            raise PlanError("text", "there is nothing to answer", ["a question about training or serving a model"])
         if len(text) > _MOST_CHARACTERS:
             raise PlanError("text", f"is longer than {_MOST_CHARACTERS:,} characters")
         async for event in self._run({"heard": text}, text):

@@ -25,9 +25,12 @@ import numpy as np
 from estimator.job import Job
 from estimator.plan import Plan
 from estimator.search import candidates, objective_order, search, search_whole
+from estimator.serving import estimate as estimate_serving
+from estimator.serving_space import deployments
 from estimator.space import WHOLE, enumerated
 from estimator.training import estimate
 from knowledge.jobs import job as look_up
+from knowledge.serving_jobs import serving_job
 from tools import call
 
 ONE = {
@@ -38,6 +41,14 @@ NAMED = {
     "workload": {"framework": "megatron-lm", "micro_batch": 1, "global_batch": 64},
     "cluster": {"accelerator": "h100-sxm", "count": 16},
     "layout": {"tp": 2, "pp": 2, "cp": 1, "dp": 4, "vpp": 1, "zero_stage": 1, "recompute": "none", "offload": "none"},
+}  # fmt: skip
+SERVED = {
+    "model": "meta-llama/Llama-3.1-70B", "accelerator": "h200-sxm", "count": 8, "tp": 4, "weight_dtype": "fp8",
+    "input_len": 2000, "output_len": 500, "concurrency": 64,
+}  # fmt: skip
+SERVED_BEST = {
+    "model": "meta-llama/Llama-3.1-70B", "accelerator": "h200-sxm", "count": 8, "input_len": 2000, "output_len": 500,
+    "ttft_slo_ms": 1000, "tpot_slo_ms": 50, "engines": ["vllm", "sglang", "trtllm"],
 }  # fmt: skip
 BEST = {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 64, "framework": "megatron-lm"}
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -81,12 +92,25 @@ def answers() -> dict[str, float]:
     """Seconds of single answers: in this process once it is warm, and as commands."""
     call("estimate_training", ONE)
     named = look_up(Plan.parse({"model": ONE["model"], **NAMED}))
+    served = serving_job(
+        Plan.parse(
+            {
+                "model": SERVED["model"],
+                "workload": {"kind": "inference", "concurrency": 64, "weight_dtype": "fp8"},
+                "cluster": {"accelerator": "h200-sxm", "count": 8},
+                "layout": {"tp": 4},
+            }
+        )
+    )
     return {
         "candidates of a layout named whole": best_s(lambda: candidates(named), 200),
         "estimate of a layout named whole": best_s(lambda: estimate(named, candidates(named)), 50),
         "estimate_training, warm": best_s(lambda: call("estimate_training", ONE), 20),
         "check_fit, warm": best_s(lambda: call("check_fit", ONE), 5),
         "best_parallelism, warm": best_s(lambda: call("best_parallelism", BEST), 3),
+        "estimate of a deployment": best_s(lambda: estimate_serving(served, deployments(served)), 50),
+        "estimate_inference, warm": best_s(lambda: call("estimate_inference", SERVED), 20),
+        "best_serving, warm": best_s(lambda: call("best_serving", SERVED_BEST), 3),
         "shardwise --help": command_s("--help"),
         "shardwise call estimate_training": command_s("call", "estimate_training", json.dumps(ONE), runs=3),
     }

@@ -29,6 +29,8 @@ _PLAIN_DEFAULTS = {
 }
 _CLIENTS = 32
 _EXPERT_SPREAD = 10.0
+# Families whose own checkpoints are not in 16 bits.
+_PUBLISHED = {"deepseek-v3": "fp8", "minimax-m2": "fp8", "gpt-oss": "mxfp4"}
 # Families whose own checkpoints in 8 bits have a scale per block of 128 (quantization_config of their config.json).
 _BLOCK_SCALED = ("deepseek-v3", "kimi-k2", "minimax-m2", "glm-5", "qwen3", "qwen3.5")
 
@@ -57,7 +59,7 @@ def serving_job(plan: Plan) -> ServingJob:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
-    changes, assumed = _filled(workload, accelerator)
+    changes, assumed = _filled(workload, accelerator, architecture.family)
     workload_changes: dict[str, Any] = {"workload": changes}
     placed = {"cluster": {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}}
     filled = plan.patch(workload_changes | placed)
@@ -113,7 +115,7 @@ def _count(plan: Plan) -> tuple[int, str]:
     return size, "as many as the layout names" if size > 1 else "one device unless a number is given"
 
 
-def _filled(workload: Inference, accelerator: Accelerator) -> tuple[dict[str, Any], list[Assumption]]:
+def _filled(workload: Inference, accelerator: Accelerator, family: str) -> tuple[dict[str, Any], list[Assumption]]:
     """(Changes to the workload, assumptions made)."""
     given = workload.model_fields_set
     changes: dict[str, Any] = {}
@@ -122,6 +124,10 @@ def _filled(workload: Inference, accelerator: Accelerator) -> tuple[dict[str, An
         changes["engine"] = "llamacpp"
         assumed.append(Assumption("workload.engine", "llamacpp", f"the usual engine on {accelerator.name}"))
         given = given | {"engine"}
+    if "weight_dtype" not in given and family in _PUBLISHED:
+        changes["weight_dtype"] = _PUBLISHED[family]
+        assumed.append(Assumption("workload.weight_dtype", _PUBLISHED[family], "weights as this model is published"))
+        given = given | {"weight_dtype"}
     for name, why in _PLAIN_DEFAULTS.items():
         if name not in given:
             assumed.append(Assumption(f"workload.{name}", getattr(workload, name), why))

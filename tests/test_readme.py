@@ -70,3 +70,22 @@ def test_every_command_that_it_names_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`?make ([a-z]+)", README)):
         assert f"\n{target}:" in makefile
+
+
+def test_the_serving_table_counts_what_is_measured() -> None:
+    """The whole table takes minutes to make; what it counts does not."""
+    from benchmarks.serving_accuracy import TITLES, memory_verdicts
+    from measure.serving_cases import serving_cases
+
+    start, end = benchmark().markers("inference")
+    table = README[README.index(start) : README.index(end)]
+    memory = memory_verdicts()
+    words = (
+        f"Of {memory.ran_out} runs of llama.cpp that ran out of memory, {memory.ran_out_seen} are estimated not to fit"
+    )
+    assert words in " ".join(table.split())
+    for metric, title in TITLES.items():
+        said = re.search(rf"\*\*{re.escape(title)}, mean of [0-9]+ sources\*\* \| ([0-9]+) \|", table)
+        counted = sum(metric in case.observed for case in serving_cases() if case.reason_unscored is None)
+        assert said
+        assert int(said[1]) == counted

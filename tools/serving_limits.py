@@ -173,9 +173,9 @@ def _most_at_once(plan: Plan) -> _Found:
     rows = zip(found, memory.total, strict=True)
     probes = [LimitProbe(value=int(min(n, 1e7)), fits=n >= 1.0, per_device_bytes=float(b), why=None) for n, b in rows]
     if value < 1:
-        by = reasons[best] if room[best] >= 1.0 else "kv_cache"
+        by = reasons[best] if room[best] >= 1.0 and reasons[best] in ("ttft", "tpot") else "kv_cache"
         return _Found(planned, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow")
-    if slow[best] <= min(room[best], engine[best]):
+    if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
         by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {reasons[best]} is missed"
     elif engine[best] < room[best]:
         by, why = "max_batch", f"{job.engine.name} runs no more than {int(these.max_batch[best])} requests in a step"

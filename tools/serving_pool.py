@@ -43,7 +43,8 @@ def slo_of(workload: Inference, statistic: Statistic) -> Slo:
 class Pool:
     """n deployments under a load each; arrays have shape (n,), seconds and tokens/s over all devices.
 
-    Entry i is entry `entry[i]` of the estimates of `jobs[option[i]]`. `usd_per_hour` is of all its devices, NaN where
+    Entry i is entry `entry[i]` of the estimates of `jobs[option[i]]`. `excess_bytes` is what a device of one that does
+    not fit lacks. `usd_per_hour` is of all its devices, NaN where
     no price is known.
     """
 
@@ -52,6 +53,7 @@ class Pool:
     option: Ints
     entry: Ints
     fits: np.ndarray
+    excess_bytes: Floats
     saturated: np.ndarray
     devices: Floats
     complexity: Floats
@@ -121,6 +123,9 @@ def pool_of(options: Sequence[tuple[ServingJob, ServingEstimates, Floats]]) -> P
         option=joined([np.full(len(these), number) for number, these in enumerate(shapes)]),
         entry=joined([np.arange(len(these)) for these in shapes]),
         fits=joined([one.memory.fits for _, one, _ in options]),
+        excess_bytes=joined(
+            [np.where(one.memory.fits, 0.0, one.memory.total - one.memory.capacity) for _, one, _ in options]
+        ),
         saturated=joined([one.saturated for one in steadies]),
         devices=joined([these.devices for these in shapes]).astype(np.float64),
         complexity=joined([these.pp * 4 + these.tp + these.dp + these.ep for these in shapes]).astype(np.float64),
@@ -141,7 +146,8 @@ def feasible(pool: Pool, slo: Slo) -> np.ndarray:
 
 
 def goal_order(pool: Pool, goal: Goal, slo: Slo) -> Ints:
-    """Indices: what fits and meets the limits first, the best of it by the goal; then what misses them least."""
+    """Indices: what fits and meets the limits first, the best of it by the goal; then what misses them least, and what
+    lacks the least memory."""
     missed = pool.missed(slo)
     meets = missed <= 1.0
     able = pool.fits & meets if (pool.fits & meets).any() else pool.fits
@@ -154,7 +160,7 @@ def goal_order(pool: Pool, goal: Goal, slo: Slo) -> Ints:
         case "cost":
             first, second = _steps(pool.usd_per_million, able), tokens
     misses = np.where(meets, 0.0, np.minimum(missed, 1e12))
-    return np.lexsort((pool.complexity, second, first, misses, ~meets, ~pool.fits))
+    return np.lexsort((pool.complexity, second, first, misses, ~meets, pool.excess_bytes, ~pool.fits))
 
 
 def _steps(values: Floats, able: np.ndarray) -> Floats:

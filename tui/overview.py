@@ -17,13 +17,15 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Overview:
-    """`figures` maps a label to its formatted value; `memory` is a tool's memory result as it came."""
+    """`figures` maps a label to its formatted value; `memory` is a tool's memory result as it came; `limits` says of
+    each limit of latency that was set whether it is met."""
 
     plan: Data | None = None
     memory: Data | None = None
     headroom_bytes: float | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
     bottleneck: str | None = None
+    limits: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool | None:
@@ -32,6 +34,10 @@ class Overview:
 
 def _hours(hours: float) -> str:
     return units.duration(hours * 3600)
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}"
 
 
 # Label, where the value lies in a result, how it is written, and where the ends of its interval lie.
@@ -44,18 +50,52 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str], tuple[str, str] | None],
     ("TFLOP/s", "throughput.model_tflops_per_device", lambda value: f"{value:.0f}", None),
     ("MFU", "throughput.mfu", units.percent, None),
     ("MFU", "best.mfu", units.percent, None),
-    ("first token", "latency.ttft_s", units.duration, None),
-    ("per token", "latency.tpot_s", units.duration, None),
-    ("output tok/s", "throughput.output_tokens_per_s", units.count, None),
-    ("requests/s", "throughput.requests_per_s", lambda value: f"{value:.2f}", None),
+    *(
+        row
+        for place in ("latency", "best", "chosen")
+        for row in (
+            ("first token", f"{place}.ttft_s", units.short_duration, (f"{place}.ttft_low_s", f"{place}.ttft_high_s")),
+            ("per token", f"{place}.tpot_s", units.short_duration, (f"{place}.tpot_low_s", f"{place}.tpot_high_s")),
+            ("request", f"{place}.e2e_s", units.short_duration, (f"{place}.e2e_low_s", f"{place}.e2e_high_s")),
+        )
+    ),
+    *(
+        row
+        for place in ("throughput", "best", "chosen")
+        for row in (
+            (
+                "output tok/s",
+                f"{place}.output_tokens_per_s",
+                units.count,
+                (f"{place}.output_tokens_low_per_s", f"{place}.output_tokens_high_per_s"),
+            ),
+            ("per device", f"{place}.output_tokens_per_s_per_device", units.count, None),
+            ("tok/s per user", f"{place}.tokens_per_s_per_user", units.count, None),
+            ("requests/s", f"{place}.requests_per_s", units.count, None),
+        )
+    ),
+    ("tokens/s", "tokens_per_s", units.count, None),
+    ("samples/s", "samples_per_s", units.count, ("samples_low_per_s", "samples_high_per_s")),
+    ("users at once", "memory.max_concurrency", _whole, None),
+    ("users at once", "best.max_concurrency", _whole, None),
+    ("longest", "memory.longest_request", lambda value: f"{value:,.0f} tokens", None),
+    ("replicas", "replicas", _whole, None),
+    ("replicas", "best.replicas", _whole, None),
     ("run", "run.hours", _hours, ("run.low_hours", "run.high_hours")),
     ("run", "hours", _hours, ("low_hours", "high_hours")),
     ("cost", "usd", units.usd, ("low_usd", "high_usd")),
+    ("per hour", "cost.usd_per_hour", units.usd, None),
+    ("per hour", "usd_per_hour", units.usd, None),
+    ("per month", "usd_per_month", units.usd, None),
+    ("per month", "cost.usd_per_month", units.usd, None),
     ("per 1M tokens", "usd_per_million_tokens", units.usd, None),
+    *(("per 1M output", f"{place}usd_per_million_output_tokens", units.usd, None) for place in ("cost.", "best.", "")),
     ("host per node", "memory.host.per_node_bytes", units.memory, None),
     ("energy", "kwh", lambda value: f"{value:,.0f} kWh", None),
     ("CO2", "co2_kg", lambda value: f"{value:,.0f} kg", None),
 )
+_OF_TRAINING = ("step",)
+_OF_A_RUN = ("run", "cost", "energy", "CO2")
 FIGURE_LABELS = tuple(dict.fromkeys(label for label, *_ in _FIGURES))
 
 
@@ -78,7 +118,27 @@ def fold(overview: Overview, result: Data) -> Overview:
         headroom_bytes=_number(_at(result, "headroom_bytes"), overview.headroom_bytes),
         figures={**overview.figures, **_figures(result)},
         bottleneck=result.get("bottleneck") or overview.bottleneck,
+        limits=_limits(result) or overview.limits,
     )
+
+
+def _limits(result: Data) -> tuple[str, ...]:
+    """'TTFT 297 ms, over 200 ms' of each limit of latency."""
+    told: list[str] = []
+    for row in _rows(result.get("slo")):
+        value, limit = row.get("value_s"), row.get("limit_s")
+        if not isinstance(limit, int | float):
+            continue
+        name = f"{'p99 ' if row.get('statistic') == 'p99' else ''}{str(row.get('limit')).upper()}"
+        shown = units.short_duration(value) if isinstance(value, int | float) else "without end"
+        side = "within" if row.get("met") else "over"
+        doubt = "" if row.get("sure", True) else "?"
+        told.append(one_line(f"{name} {shown}, {side} {units.short_duration(limit)}{doubt}"))
+    return tuple(told)
+
+
+def _rows(found: Any) -> list[Data]:
+    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list | tuple) else []
 
 
 def plan_lines(plan: Data) -> list[tuple[str, str]]:
@@ -88,8 +148,13 @@ def plan_lines(plan: Data) -> list[tuple[str, str]]:
     model = plan.get("model")
     lines = [("model", one_line(model) if isinstance(model, str) else "given as a configuration")]
     if workload.get("kind") == "inference":
-        lines.append(("serving", _words(workload, "engine", "weight_dtype", "scenario")))
-        lines.append(("requests", _named(workload, "input_len", "output_len", "concurrency", "request_rate")))
+        lines.append(("serving", _words(workload, "engine", "software_version", "weight_dtype", "scenario")))
+        lines.append(
+            ("requests", _named(workload, "input_len", "output_len", "concurrency", "request_rate", "requests"))
+        )
+        lines.append(("cache", _cache(workload)))
+        lines.append(("drafts", _named(workload, "speculative_tokens")))
+        lines.append(("limits", _named(workload, "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch")))
     else:
         lines.append(("training", _words(workload, "stage", "method", "precision", "optimizer", "framework")))
         lines.append(("batch", _named(workload, "seq_len", "micro_batch", "global_batch")))
@@ -111,6 +176,12 @@ def _layout(layout: Data) -> str:
     if layout.get("offload") not in (None, "none"):
         rest.append(f"offload {layout['offload']}")
     return one_line(" ".join(sizes + rest))
+
+
+def _cache(workload: Data) -> str:
+    """The format of the cache, and how much of prompts is found in it."""
+    kept = {name: workload.get(name) for name in ("prefix_hit", "memory_share") if workload.get(name)}
+    return one_line(f"{_words(workload, 'kv_dtype')} {_named(kept, *kept)}".strip())
 
 
 def _overrides(given: Data) -> str:
@@ -143,13 +214,19 @@ def _plain(value: Any) -> str:
 
 def _figures(result: Data) -> dict[str, str]:
     found: dict[str, str] = {}
+    workload = _at(result, "plan.workload")
+    # A deployment runs on: what its bill says of a month is no length of a run.
+    serving = _at(workload, "kind") == "inference"
+    left_out = (*(_OF_TRAINING if serving else ()), *(_OF_A_RUN if serving and not _at(workload, "requests") else ()))
     for label, path, write, ends in _FIGURES:
+        if label in left_out:
+            continue
         value = _at(result, path)
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         low, high = (_at(result, end) for end in ends) if ends else (None, None)
         found[label] = write(value)
-        if isinstance(low, int | float) and isinstance(high, int | float):
+        if isinstance(low, int | float) and isinstance(high, int | float) and write(low) != write(high):
             found[label] += f" ({write(low)} – {write(high)})"
     return found
 

@@ -25,6 +25,11 @@ def duration(seconds: float) -> str:
     return f"{_digits(seconds / 86400)} days"
 
 
+def short_duration(seconds: float) -> str:
+    """As `duration`, with three digits of milliseconds: '8.43 ms', '85.1 ms'."""
+    return f"{_digits(seconds * 1e3)} ms" if seconds < 1.0 else duration(seconds)
+
+
 def count(number: float) -> str:
     """'8.03B', '131K', '512'."""
     for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):

@@ -15,6 +15,9 @@ SOLVED = {
     "micro_batch": "workload.micro_batch",
     "model": "model",
     "devices": "cluster.count",
+    "context": "workload.max_context",
+    "input_len": "workload.input_len",
+    "concurrency": "workload.concurrency",
 }
 _SIZED = re.compile(r"\d+(?:\.\d+)?\s?[bm]\b", re.IGNORECASE)
 
@@ -41,11 +44,11 @@ def read_limit(named: str, page: Page, said: Collection[str]) -> tuple[LimitQues
         if match is None or (goal != "model" and SOLVED[goal] in said):
             continue
         rest = named[: match.start()] + " " * len(match[0]) + named[match.end() :]
-        return LimitQuestion(goal, _family(page) if goal == "model" else None), rest
+        return LimitQuestion(goal, family_of(page) if goal == "model" else None), rest
     return None, named
 
 
-def _family(page: Page) -> str:
+def family_of(page: Page) -> str:
     """The family that is named ('the largest Llama model'): a model name without a size; else any."""
     names = [name.text for name in page.of("model") if not _SIZED.search(name.text)]
     return re.sub(r"[\s_-]", "", names[0].lower()) if names else "any"

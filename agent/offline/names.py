@@ -24,7 +24,7 @@ _NOUN_AFTER = (
 )
 
 _PATH = re.compile(
-    r"(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\.json\b|(?<!\S)(?:~|\.{1,2})?/[\w./@+-]*[\w@+-]|(?<!\S)[\w.-]+\.json\b"
+    r"(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\.json\b|(?<!\S)(?:~|\.{1,2})?/(?!\d+[km]?\b(?!/))[\w./@+-]*[\w@+-]|(?<!\S)[\w.-]+\.json\b"
 )
 _HUB_ID = re.compile(r"(?<![\w/.])[A-Za-z][\w.-]*/[A-Za-z][\w.-]*[\w](?![\w/])")
 _WORD = re.compile(r"[A-Za-z]+")
@@ -72,7 +72,11 @@ _ACCELERATOR = re.compile(
     re.IGNORECASE,
 )
 _GLUED = re.compile(rf"(?<=\dx){_PREFIX}(?P<card>{_CARD}){_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}", re.IGNORECASE)
-_BARE_CARD = re.compile(r"(?<![\w.$-])(\d{4})(s?)(?![\w.]|\s*(?:tokens?|context|ctx|seq|steps?|samples?))")
+_BARE_CARD = re.compile(
+    r"(?<![\w.$-])(\d{4})(s?)(?![\w.]|\s*(?:tokens?|context|ctx|seq|steps?|samples?)|"
+    r"\s*(?:(?:daily|active|concurrent|simultaneous|parallel) )*(?:users?|clients?|requests?|people|customers?|"
+    r"employees|prompts?|q(?:ps|ueries)|rps|in\b|out\b|input|output))"
+)
 
 
 def spot(page: Page, catalogue: Catalogue) -> None:
@@ -190,7 +194,7 @@ def _stands_alone(page: Page, match: re.Match[str], head: str, catalogue: Catalo
     """A bare family word is a model only where it is nothing else: 'fine-tune llama', not 'the next step'."""
     after = page.rest[match.end() : match.end() + 9].lower()
     return (
-        not _ORDINARY.fullmatch(head) and len(head) > 3 and not re.match(r"[- ]?(?:factory|\.cpp|board|format)", after)
+        not _ORDINARY.fullmatch(head) and len(head) > 3 and not re.match(r"[- ]?(?:factory|\.?cpp|board|format)", after)
     )
 
 

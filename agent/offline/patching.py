@@ -8,12 +8,14 @@ from typing import Any
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.reading import Reading
+from agent.offline.serving_mode import flat_serving, is_serving
+from agent.offline.serving_patching import ASKED, COMBINED, combine, loads_agree
 from agent.offline.slots import Question, Relative, Slot
 from estimator.plan import merge
-from tools.requests import FLAT_PATHS
+from tools.requests import FLAT_PATHS, SERVING_PATHS
 
 # Readings that become a Plan field only together with others.
-_COMBINED = ("batch_tokens", "samples", "nodes", "recompute_block", "usd_per_device_hour")
+_COMBINED = ("batch_tokens", "samples", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
 
 
 @dataclass
@@ -21,7 +23,7 @@ class Patched:
     """The new partial plan, what was assumed in reading it, what must be asked, and the path that changed last.
 
     `nodes` is a number of nodes whose size is not known yet; `usd_per_device_hour` the user's own price, which no
-    Plan holds.
+    Plan holds; `asked` what else the answer needs and no Plan holds.
     """
 
     plan: dict[str, Any]
@@ -30,6 +32,7 @@ class Patched:
     recent: str | None = None
     nodes: int | None = None
     usd_per_device_hour: float | None = None
+    asked: dict[str, Any] = field(default_factory=dict)
 
 
 def get(plan: Mapping[str, Any], path: str) -> Any:
@@ -41,18 +44,23 @@ def get(plan: Mapping[str, Any], path: str) -> Any:
 
 
 def flat(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A partial plan as the tools' flat arguments; `overrides` holds those figures that have no flat name."""
+    """A partial plan as the tools' flat arguments; `overrides` holds those figures that have no flat name.
+
+    Of serving `plan` holds what has none.
+    """
+    if is_serving(plan):
+        return flat_serving(plan)
     found = {name: get(plan, path) for name, path in FLAT_PATHS.items()}
     rest = {name: value for name, value in (found["overrides"] or {}).items() if name not in FLAT_PATHS}
     found["overrides"] = rest or None
     return {name: value for name, value in found.items() if value is not None}
 
 
-def nested(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool's arguments as a partial plan: the flat ones laid over `plan`."""
+def nested(arguments: Mapping[str, Any], serving: bool = False) -> dict[str, Any]:
+    """A tool's arguments as a partial plan, of training or of serving: the flat ones laid over `plan`."""
     base = arguments.get("plan")
-    plan = merge(base if isinstance(base, Mapping) else {}, {})
-    for name, path in FLAT_PATHS.items():
+    plan = merge(base if isinstance(base, Mapping) else {}, {"workload": {"kind": "inference"}} if serving else {})
+    for name, path in (SERVING_PATHS if serving else FLAT_PATHS).items():
         if arguments.get(name) is not None:
             plan = merge(plan, {path: arguments[name]})
     return plan
@@ -64,6 +72,7 @@ def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nod
     `nodes` was said in an earlier turn, before the accelerator was known.
     """
     result = Patched(merge(plan, {}), questions=list(reading.questions))
+    serving = is_serving(plan)
     # In 'H100 or H200?' neither replaces the device that the session already has.
     kept = [path for path in ("model", "cluster.accelerator") if reading.compare and get(plan, path)]
     slots = [slot for slot in reading.slots if isinstance(slot, Slot) and slot.path not in kept]
@@ -81,11 +90,22 @@ def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nod
     for change in reading.slots:
         if isinstance(change, Relative):
             _scale(result, change)
+    if serving:
+        changes, notes = loads_agree(result.plan.get("workload") or {}, said)
+        result.plan, result.notes = merge(result.plan, changes), [*result.notes, *notes]
     for slot in slots:
-        if slot.path in _COMBINED:
+        if slot.path in ASKED:
+            result.asked[slot.path] = slot.value
+        if slot.path in COMBINED:
+            changes, notes, questions = combine(result.plan, slot)
+            result.plan, result.questions = merge(result.plan, changes), [*result.questions, *questions]
+            result.notes += notes
+        elif slot.path in _COMBINED:
             _combine(result, slot, said, catalogue)
     if nodes and not {"nodes", "cluster.count"} & said:
         _nodes(result, nodes, f"{nodes} nodes", catalogue)
+    if serving:
+        return result
     method = get(result.plan, "workload.method")
     if "workload.lora.quantisation" in said and method in (None, "full", "lora"):
         result.plan = merge(result.plan, {"workload.method": "qlora"})

@@ -4,20 +4,23 @@ It is deterministic and holds no state of its own: what it must remember between
 `topic`, plain data: `intents` (of the last question), `recent` (Plan path that changed last), `plans` (earlier ones,
 for "go back"), `nodes` (a node count still without a node size), `limit` (find_limit's arguments, of the last question
 for a limit), `sweep` (the sweep tool's own, of the last question for a range), `fewest` (the answer to "how many
-devices?"), `usd_per_device_hour` (the user's own price) and `turn` (the reading that the current turn works on).
+devices?"), `usd_per_device_hour` (the user's own price), `asked` and `choices` (of serving: limits that no Plan holds,
+and the alternatives of the last question) and `turn` (the reading that the current turn works on).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.models import Thought, Turn
-from agent.offline import answer, small_talk
+from agent.offline import answer, serving_answer, serving_calls, small_talk
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.limit_words import SOLVED
 from agent.offline.patching import flat, get, patched
 from agent.offline.reading import Reading, read
+from agent.offline.serving_mode import is_serving, switched
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan import merge
 from tools.requests import FLAT_PATHS
@@ -64,14 +67,16 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
         plan, topic = turn.plan, turn.topic
     # Calls that a language model made before it failed were about its own reading of the question.
     outcomes = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
-    calls = _next_calls(plan, topic["turn"], outcomes, turn.tools)
+    work = topic["turn"]
+    served = "facts" not in work and is_serving(plan)
+    calls = serving_calls.next_calls(plan, work, outcomes) if served else _next_calls(plan, work, outcomes, turn.tools)
     if calls:
         numbered = [
             Call(f"{NAME}-{start}-{len(outcomes) + index}", name, arguments)
             for index, (name, arguments) in enumerate(calls)
         ]
         return Thought(thought(NAME, calls=numbered), plan, topic)
-    text, asked = answer.compose(plan, topic["turn"], outcomes)
+    text, asked = (serving_answer if served else answer).compose(plan, work, outcomes)
     if fewest := _fewest(outcomes):
         topic = {**topic, "fewest": fewest}
     return Thought(thought(NAME, text), plan, topic, asked, topic["turn"].get("notes", []))
@@ -96,8 +101,6 @@ def _begin(
         base = plans[0] if reading.back in ("first", "original") else plans[-1]
         plans = [] if reading.back in ("first", "original") else plans[:-1]
         topic["plans"] = plans
-    if reading.serving and "estimate_inference" not in turn.tools:
-        return Thought(thought(NAME, small_talk.NO_SERVING), topic=topic)
     if reading.facts and reading.questions:
         questions = [str(question) for question in reading.questions]
         text = small_talk.ask(questions, {}, [], reading.unread)
@@ -115,10 +118,19 @@ def _begin(
     if not reading.in_scope or (reading.help and not reading.slots and not reading.questions):
         text = small_talk.HELP if reading.help else small_talk.OUT_OF_SCOPE
         return Thought(thought(NAME, text), topic=topic, origins=[text])
+    serving = is_serving(base) if reading.back and base else reading.serving
+    base, said = switched(base, serving)
+    if serving != is_serving(turn.plan):
+        # What was asked of the other kind of work is not asked again.
+        topic = {name: topic[name] for name in ("plans", "nodes") if name in topic}
     change = patched(base, reading, catalogue, topic.pop("nodes", None))
+    change.notes[:0] = said
     plan = _pruned(change.plan)
     if turn.plan and plan != turn.plan and not reading.back:
         topic["plans"] = [*plans, turn.plan][-_MOST_PLANS:]
+    if serving and reading.limit and reading.limit.goal == "devices" and serving_calls.has_load(plan):
+        # How many serve a load is another question than how many hold the model.
+        reading = replace(reading, limit=None, intents=["size", *reading.intents])
     limit = _limit(reading, topic, plan)
     fewest = topic.pop("fewest", None)
     if (
@@ -130,10 +142,16 @@ def _begin(
         plan = merge(plan, {"cluster.count": fewest})
         change.notes.append(f"{fewest} devices taken, the fewest that fit")
     sweep = _sweep(reading, topic, plan, catalogue)
+    choices = _choices(reading, topic) if serving else {}
+    counted = any(slot.path == "cluster.count" for slot in reading.slots)
     intents = _intents(reading, topic, plan, limit is not None or sweep is not None)
+    if serving and counted and not reading.intents and "size" in intents:
+        # "And on 8?" after "how many?" is about these 8.
+        intents = ["time"]
     topic |= {"intents": intents, "limit": limit, "sweep": sweep, "recent": change.recent or topic.get("recent")}
     if change.nodes:
         topic["nodes"] = change.nodes
+    topic |= {"asked": {**topic.get("asked", {}), **change.asked}, "choices": choices} if serving else {}
     if reading.accelerators:
         topic.pop("usd_per_device_hour", None)
     if change.usd_per_device_hour:
@@ -141,6 +159,8 @@ def _begin(
     questions = [str(question) for question in change.questions]
     settled = {question.field for question in change.questions}
     settled |= {SOLVED[limit["goal"]]} if limit else set()
+    if serving and choices.get("accelerator", serving_calls.searches_devices(plan, intents)):
+        settled |= {"cluster.accelerator"}
     settled |= {"cluster.count"} if sweep and sweep["field"] == "cluster.count" else set()
     questions += small_talk.missing(plan, settled, bool(change.nodes) or "cluster.count" in settled)
     if questions:
@@ -156,7 +176,10 @@ def _begin(
         "notes": change.notes,
         "unread": reading.unread,
         "anyway": reading.anyway,
-        "variants": _variants(reading),
+        "variants": [] if serving and choices.get("accelerator") else _variants(reading),
+        "choices": choices,
+        "asked": topic.get("asked", {}),
+        "counted": counted,
         "limit": limit,
         "sweep": sweep,
         "usd_per_device_hour": topic.get("usd_per_device_hour"),
@@ -191,6 +214,8 @@ def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]
     before = [name for name in topic.get("intents", []) if name not in ("write", "render")]
     if before or limit:
         return before
+    if is_serving(plan):
+        return ["time"]
     return ["fit", "time", "cost"] if get(plan, "workload.dataset_tokens") else ["fit", "time"]
 
 
@@ -218,6 +243,21 @@ def _sweep(
     if not before or reading.intents or reading.compare or reading.limit or not reading.slots:
         return None
     return None if before["field"] in {slot.path for slot in reading.slots} else before
+
+
+def _choices(reading: Reading, topic: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Of serving: the alternatives to choose from; a follow-up that asks nothing else asks about them again."""
+    named = dict(reading.choices)
+    if (
+        reading.compare
+        and len(reading.accelerators) > 1
+        and len({device.count for device in reading.accelerators}) == 1
+    ):
+        named["accelerator"] = [device.id for device in reading.accelerators]
+    if named or reading.intents or reading.limit or reading.sweep or reading.compare:
+        return named
+    said = {slot.path.rpartition(".")[2] for slot in reading.slots}
+    return {name: values for name, values in topic.get("choices", {}).items() if name not in said}
 
 
 def _variants(reading: Reading) -> list[dict[str, Any]]:

@@ -142,6 +142,8 @@ _LONG = _rule(
 _WAY = _rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
 _LONG_NAMES = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
 _SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch"}
+_CLIENT_PATHS = dict.fromkeys(_SHORT_PATHS, "workload.concurrency")
+_OF_SERVING = ("overrides.", "layout.pp", "layout.vpp")
 
 _MONEY = (
     re.compile(
@@ -187,13 +189,16 @@ _KINDS = {"ethernet": "ethernet", "infiniband": "ib", "ib": "ib", "roce": "roce"
 _NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(efa)[- ]?v([2-4])\b", re.IGNORECASE)
 
 
-def read_numbers(page: Page) -> tuple[list[Slot], list[Question]]:
-    """Every number with a noun. Paths such as batch_tokens, samples and recompute_block become Plan fields later."""
+def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Question]]:
+    """Every number with a noun. Paths such as batch_tokens, samples and recompute_block become Plan fields later.
+
+    Of serving only devices, layout and memory are read here: its requests have nouns of their own.
+    """
     slots: list[Slot] = []
     questions: list[Question] = []
     _network(page, slots)
     for match in page.find(_SHORT):
-        path = _SHORT_PATHS.get(match[1].lower(), f"layout.{match[1].lower()}")
+        path = (_CLIENT_PATHS if serving else _SHORT_PATHS).get(match[1].lower(), f"layout.{match[1].lower()}")
         slots.append(Slot(path, int(match[2]), page.take(match.start(), match.end())))
     for rule, kind, number in ((_LONG, 1, 2), (_WAY, 2, 1)):
         for match in page.find(rule):
@@ -201,6 +206,8 @@ def read_numbers(page: Page) -> tuple[list[Slot], list[Question]]:
             path = "layout." + ("etp" if name.endswith("tensor") and name != "tensor" else _LONG_NAMES[name])
             slots.append(Slot(path, count(match[number]), page.take(match.start(), match.end())))
     for rule, path, read in _RULES:
+        if serving and not path.startswith(_OF_SERVING):
+            continue
         for match in page.find(rule):
             value = read(next(group for group in match.groups() if group))
             words = page.take(match.start(), match.end()).strip()
@@ -263,10 +270,16 @@ _BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
 _AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
 
 
-def read_bare(page: Page, plan: Mapping[str, Any], recent: str | None) -> tuple[list[Slot | Relative], list[str]]:
+_Meaning = Callable[[re.Match[str], str, bool, bool, str | None], Slot | None]
+
+
+def read_bare(
+    page: Page, plan: Mapping[str, Any], recent: str | None, meaning: _Meaning | None = None
+) -> tuple[list[Slot | Relative], list[str]]:
     """Numbers without a noun in a follow-up ('what about 16k', 'and on 8'): by form, else by what changed last.
 
-    Second: numbers that could not be placed, to be told to the user.
+    `meaning` decides what one of them means; by default as in a plan for training. Second: numbers that could not be
+    placed, to be told to the user.
     """
     slots: list[Slot | Relative] = []
     unread: list[str] = []
@@ -275,7 +288,7 @@ def read_bare(page: Page, plan: Mapping[str, Any], recent: str | None) -> tuple[
         if page.text[match.start()] not in "-0123456789":
             continue  # a spelled-out number ("which one") counts only with a noun
         alone = len(matches) == 1 and bool(_CLAUSE_END.match(page.rest, match.end()))
-        slot = _bare_slot(match, page.rest[: match.start()].lower().rstrip(), bool(plan), alone, recent)
+        slot = (meaning or _bare_slot)(match, page.rest[: match.start()].lower().rstrip(), bool(plan), alone, recent)
         if slot:
             slots.append(slot)
         else:

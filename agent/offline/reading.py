@@ -21,8 +21,11 @@ from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
 from agent.offline.page import ACCELERATOR, MODEL, Page
 from agent.offline.quantities import read_bare, read_goal, read_numbers
+from agent.offline.serving_mode import names_serving, serves
+from agent.offline.serving_quantities import read_node_size, read_serving
+from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read_serving_limit, read_words
 from agent.offline.slots import Device, Question, Relative, Slot
-from agent.offline.sweep_words import SweepQuestion, read_sweep
+from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
 from estimator.errors import PlanError
 
 _CUE = re.compile(
@@ -38,13 +41,20 @@ _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}
 _COMPARE = re.compile(r"\b(?:vs\.?|versus|or|compare[ds]?|against|side by side)\b", re.I)
 # A size without a noun, in a session that has a model: that model in another size ("what about 70B?").
 _BARE_SIZE = re.compile(r"(?<![\w.$-])\d+(?:\.\d+)?[bB]\b(?!\s*-?\s*(?:\w+ )?tok)")
+# What names of quantised copies end in, by the weight format where it is called otherwise.
+_QUANTISED = re.compile(r"[-_.](awq|gptq(?:-int[48])?|fp8|nvfp4|fp4|mxfp4|int4|int8|gguf|w4a16|w8a8)$", re.I)
+_QUANTS = {"gptq-int4": "gptq", "gptq-int8": "int8", "fp4": "nvfp4", "w4a16": "int4", "w8a8": "int8"}
 _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one utterance says. `facts` is 'model' or 'hardware' for a question about a thing in a catalogue; `limit` is
-    set for a question of how far a plan can go, `sweep` for one about a range of values."""
+    """What one utterance says.
+
+    `facts` is 'model' or 'hardware' for a question about a thing in a catalogue; `limit` is set for a question of how
+    far a plan can go, `sweep` for one about a range of values. `serving` tells a question about serving from one about
+    training; `choices` are the alternatives of 'vLLM or SGLang?', by field of the workload.
+    """
 
     slots: list[Slot | Relative] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
@@ -58,6 +68,7 @@ class Reading:
     limit: LimitQuestion | None = None
     sweep: SweepQuestion | None = None
     serving: bool = False
+    choices: dict[str, list[str]] = field(default_factory=dict)
     help: bool = False
     thanks: bool = False
     reset: bool = False
@@ -77,46 +88,83 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
     spot(page, catalogue)
     named = page.rest.lower()
     page.rest = spelled_out(page.rest)
-    sweep = read_sweep(page)
-    slots: list[Slot | Relative] = []
+    reset = bool(re.search(vocabulary.RESET, lowered))
+    serving, assumed = serves(named, {} if reset else plan)
+    sweep = read_sweep(page, serving)
+    slots: list[Slot | Relative] = [*assumed]
     questions: list[Question] = []
-    models = _models(page, catalogue, plan, slots, questions)
+    choices: dict[str, list[str]] = {}
+    models = _models(page, catalogue, plan, slots, questions, serving)
     node = (plan.get("cluster") or {}).get("per_node")
+    slots += read_node_size(page) if serving else []
     hardware, unclear, accelerators = read_hardware(page, catalogue, node)
     slots += hardware
     questions += unclear
-    numbers, unclear = read_numbers(page)
+    if serving:
+        of_requests, unclear = read_serving(page)
+        slots += of_requests
+        questions += unclear
+    numbers, unclear = read_numbers(page, serving)
     slots += numbers
     questions += unclear
+    if serving and sweep is None and _COMPARE.search(named):
+        sizes = [
+            (slot.path, slot.value) for slot in slots if isinstance(slot, Slot) and slot.path.startswith("layout.")
+        ]
+        sweep = alternatives(sizes)
+        slots = [slot for slot in slots if sweep is None or slot.path != sweep.path]
     slots += read_goal(page, lambda rest: hours_until(rest, now))
     slots += _providers(page, catalogue)
-    slots += _words(page)
-    if _THREE_D.search(lowered) and not _said(slots, "workload.framework"):
+    if serving:
+        words, unclear, choices = read_words(page)
+        slots += words
+        questions += unclear
+    else:
+        slots += _words(page)
+    if not serving and _THREE_D.search(lowered) and not _said(slots, "workload.framework"):
         why = "3D parallelism read as tensor, pipeline and data parallelism in Megatron-LM"
         slots.append(Slot("workload.framework", "megatron-lm", "3D parallelism", why))
     back = re.search(vocabulary.BACK, lowered)
-    bare, left = read_bare(page, plan, recent)
+    bare, left = read_bare(page, plan, recent, bare_slot if serving else None)
     slots += bare
-    limit, asked = (None, named) if sweep else read_limit(named, page, {slot.path for slot in slots})
-    if limit and limit.goal == "seq_len" and not accelerators and not (plan.get("cluster") or {}).get("accelerator"):
+    reads_limit = read_serving_limit if serving else read_limit
+    limit, asked = (None, named) if sweep else reads_limit(named, page, {slot.path for slot in slots})
+    of_serving = serving and names_serving(named)
+    if (
+        limit
+        and limit.goal in ("seq_len", "context")
+        and not accelerators
+        and not (plan.get("cluster") or {}).get("accelerator")
+        and not of_serving
+    ):
         # "What is the longest context of Llama-3.1-8B?" is about the model.
         facts = _facts(named, page, plan, models, accelerators, slots)
     else:
-        facts = None if limit or sweep else _facts(named, page, plan, models, accelerators, slots)
+        facts = None if limit or sweep or of_serving else _facts(named, page, plan, models, accelerators, slots)
     if facts:
         limit, asked = None, named
     if limit and limit.goal == "model":
         slots, questions = [s for s in slots if s.path != "model"], [q for q in questions if q.field != "model"]
         models = []
-    intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
+    if serving:
+        # "TTFT under 2 s" is a limit, not a question for it.
+        values = [slot.words.lower() for slot in slots if slot.path in LIMIT_PATHS]
+        for words in values:
+            asked = asked.replace(words, " ")
+        intents = intents_of(asked)
+    else:
+        intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
     if "write" in intents and "render" in intents:
         intents.remove("render")
-    # An engine that generates samples for training is no serving.
-    samples = _said(slots, "workload.rollout") or _said(slots, "workload.engine_share")
-    trains = samples or re.search(vocabulary.TRAINING, named)
-    serving = bool(re.search(vocabulary.SERVING, named)) and not trains
     scope = bool(
-        slots or questions or page.names or back or sweep or (plan and (intents or limit or _CUE.search(lowered)))
+        slots
+        or questions
+        or page.names
+        or back
+        or sweep
+        or of_serving
+        or choices
+        or (plan and (intents or limit or _CUE.search(lowered)))
     )
     return Reading(
         slots=slots,
@@ -131,9 +179,10 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         limit=limit,
         sweep=sweep,
         serving=serving,
+        choices=choices,
         thanks=bool(re.search(vocabulary.THANKS, lowered.strip())),
         help=bool(re.search(vocabulary.HELP, lowered)),
-        reset=bool(re.search(vocabulary.RESET, lowered)),
+        reset=reset,
         back=(back["which"] or "previous") if back else None,
         anyway=bool(re.search(vocabulary.ANYWAY, lowered)),
         in_scope=scope or bool(_DOMAIN.search(lowered)),
@@ -145,7 +194,12 @@ def _said(slots: list[Slot | Relative], path: str) -> bool:
 
 
 def _models(
-    page: Page, catalogue: Catalogue, plan: Mapping[str, Any], slots: list[Slot | Relative], questions: list[Question]
+    page: Page,
+    catalogue: Catalogue,
+    plan: Mapping[str, Any],
+    slots: list[Slot | Relative],
+    questions: list[Question],
+    serving: bool,
 ) -> list[str]:
     ids: list[str] = []
     for name in page.of("path"):
@@ -153,7 +207,8 @@ def _models(
         ids.append(name.text)
     for name in page.of("model"):
         try:
-            id, note = catalogue.find_model(name.value or name.text)
+            wanted = name.value or name.text
+            id, note = _look_up(wanted, catalogue, slots) if serving else catalogue.find_model(wanted)
         except PlanError as error:
             questions.append(Question("model", str(error).removeprefix("model: ")))
             continue
@@ -176,6 +231,16 @@ def _models(
         questions.append(Question("model", f"which {name.text} model is it{such}?"))
         break
     return ids
+
+
+def _look_up(name: str, catalogue: Catalogue, slots: list[Slot | Relative]) -> tuple[str, str | None]:
+    """The model of that name; of a quantised copy ('Qwen2.5-7B-Instruct-AWQ') the model and the format."""
+    match = _QUANTISED.search(name)
+    if match is None:
+        return catalogue.find_model(name)
+    found, note = catalogue.find_model(name[: match.start()])
+    slots.append(Slot("workload.weight_dtype", _QUANTS.get(match[1].lower(), match[1].lower()), match[0]))
+    return found, note or f"{name} read as {found} with {match[1]} weights"
 
 
 def _sibling(model: Any, size: str, catalogue: Catalogue) -> str | None:

@@ -309,7 +309,7 @@ def alternatives(
     fitting: list[tuple[float, str, Result]] = []
     results: list[Result] = []
     for variant in variants:
-        name = _alternative(variant)
+        name = alternative(variant)
         mine = {o.call.name: o for o in outcomes if variant.items() <= o.call.arguments.items()}
         estimate, price = mine.get("estimate_training"), mine.get("estimate_cost")
         if estimate is None or estimate.error:
@@ -333,7 +333,7 @@ def alternatives(
     return rows, fitting, results, problems
 
 
-def _alternative(variant: Mapping[str, Any]) -> str:
+def alternative(variant: Mapping[str, Any]) -> str:
     """'h100-sxm', '4 x l40s', 'Qwen/Qwen2.5-7B' or '8 devices'."""
     count = variant.get("count")
     name = variant.get("accelerator") or variant.get("model")

@@ -9,22 +9,18 @@ from agent.offline.numbers import short
 from agent.offline.patching import get
 
 HELP = (
-    "I plan LLM training runs: tell me the model, the accelerators and what you want to do, "
-    "and I work out whether it fits, "
-    "how fast it runs, the best parallel layout and what it costs, and I write the launch files.\n\n"
+    "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "
+    "and I work out whether it fits, how fast it runs, the best layout and what it costs; of a training run I "
+    "write the launch files too.\n\n"
     "For example: *Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B "
     "tokens? How long, what does it cost?* Or: *What is the longest context, the biggest batch or "
-    "the largest model that fits? How many GPUs do I need at least?*"
+    "the largest model that fits? How many GPUs do I need at least?* Or: *How many users can Llama-3.1-70B serve on 8 "
+    "H100s with vLLM, 2k tokens in and 500 out? What does a million tokens cost?*"
 )
 OUT_OF_SCOPE = (
-    "That is outside what I can help with: I plan the training and fine-tuning of language "
-    "models (memory, speed, layout, cost "
-    "and launch files). Name a model and the accelerators you have, and I will start from there."
-)
-NO_SERVING = (
-    "I cannot size serving yet: my estimates are for training and fine-tuning only, and I "
-    "would rather not guess latency or "
-    "throughput of an inference engine. Ask me about a training run of the model instead."
+    "That is outside what I can help with: I plan the training, fine-tuning and serving of language "
+    "models (memory, speed, layout, cost and launch files). Name a model and the accelerators you have, and I will "
+    "start from there."
 )
 WELCOME = "All right. Change anything about the plan (devices, method, context, data) and I will work it out again."
 FRESH = "Done, I have set the earlier plan aside. What would you like to run, and on which accelerators?"
@@ -82,6 +78,12 @@ def _understood(plan: Mapping[str, Any]) -> str:
         ("workload.stage", "{}"),
         ("workload.framework", "{}"),
         ("workload.precision", "{}"),
+        ("workload.engine", "{}"),
+        ("workload.weight_dtype", "{} weights"),
+        ("workload.input_len", "{:,} tokens in"),
+        ("workload.output_len", "{:,} tokens out"),
+        ("workload.concurrency", "{:,} clients at once"),
+        ("workload.request_rate", "{:.4g} requests/s"),
     ):
         if value := get(plan, path):
             parts.append(label.format(value))

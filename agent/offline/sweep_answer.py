@@ -11,7 +11,8 @@ from agent.wire import Outcome
 Result = Mapping[str, Any]
 _NAMES = {
     "cluster.count": "devices", "workload.seq_len": "sequence length", "layout.zero_stage": "ZeRO stage",
-    "workload.lora.rank": "LoRA rank",
+    "workload.lora.rank": "LoRA rank", "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
+    "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
 }  # fmt: skip
 
 
@@ -25,7 +26,7 @@ def compose(work: Result, outcomes: list[Outcome]) -> list[str]:
     return [
         _verdict(found),
         _table(found),
-        *_refused(found),
+        *refused(found),
         *sections.warnings({"sweep": found}),
         *sections.assumptions([found], work["notes"]),
     ]
@@ -49,7 +50,7 @@ def _verdict(found: Result) -> str:
     most = {"memory": "needs the least memory", "cost": "costs the least per token"}.get(goal, "is the fastest")
     where = "" if path in ("cluster.count", "cluster.accelerator") else f" on {hardware}"
     return (
-        f"**{_value(best['values'][path])}** ({_name(path)}) {most} for {run}{where}: "
+        f"**{value_of(best['values'][path])}** ({name_of(path)}) {most} for {run}{where}: "
         f"{figures.rate(best['tokens_per_s'])} tokens/s, {figures.gib(best['per_device_bytes'])} per device."
     )
 
@@ -60,7 +61,7 @@ def _table(found: Result) -> str:
     # Where the framework is open, what does not fit one may fit another.
     several = "workload.framework" not in fields and len({point["framework"] for point in found["points"]} - {None}) > 1
     heads = [
-        *map(_name, fields),
+        *map(name_of, fields),
         *(["framework"] if several else []),
         "fits",
         "step",
@@ -75,7 +76,7 @@ def _table(found: Result) -> str:
     heads += ["per million tokens"] if priced else []
     rows = [f"| {' | '.join(heads)} |", f"|{' ---: |' * len(heads)}"]
     for point in found["points"]:
-        cells = [*(_value(point["values"][path]) for path in fields)]
+        cells = [*(value_of(point["values"][path]) for path in fields)]
         cells += [point["framework"] or ""] if several else []
         cells.append("yes" if point["fits"] else "no")
         if point["step_s"] is None:
@@ -92,9 +93,9 @@ def _table(found: Result) -> str:
     return "\n".join(rows)
 
 
-def _refused(found: Result) -> list[str]:
+def refused(found: Result) -> list[str]:
     lines = [
-        f"- {', '.join(_value(value) for value in point['values'].values())}: {point['why']}"
+        f"- {', '.join(value_of(value) for value in point['values'].values())}: {point['why']}"
         for point in found["points"]
         if point["why"]
     ]
@@ -106,10 +107,10 @@ def _efficiency(value: float) -> str:
     return figures.percent(value) if value <= 1 else f"{value:.2f}x"
 
 
-def _name(path: str) -> str:
+def name_of(path: str) -> str:
     name = path.rpartition(".")[2]
     return _NAMES.get(path, name.upper() if len(name) == 2 else name.replace("_", " "))
 
 
-def _value(value: Any) -> str:
+def value_of(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

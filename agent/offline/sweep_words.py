@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -105,8 +105,47 @@ _WORDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def read_sweep(page: Page) -> SweepQuestion | None:
+_Field = tuple[str, str, Callable[[str], int | None] | tuple[str, ...]]
+_OF_LAYOUT = [
+    row for row in _NUMBERED if row[1] in ("layout.tp", "layout.pp", "layout.ep", "layout.dp", "cluster.count")
+]
+# Of serving: what the load is called, and what asks for a curve over it where no values are said.
+_LOAD = (
+    r"(?:concurrenc(?:y|ies)|loads?|(?:number of )?(?:concurrent |parallel )?(?:users|clients|requests)|"
+    r"batch(?:[-_ ]?sizes?|es)?)"
+)
+_SERVED: tuple[tuple[str, str, Callable[[str], int | None]], ...] = (
+    (r"(?:request[-_ ]?)?rates?|qps|rps|req(?:uest)?s?/s|requests per second", "workload.request_rate", count),
+    (r"(?:input|prompt)[-_ ]?(?:len(?:gth)?s?|tokens|sizes?)|isls?|prompts|inputs", "workload.input_len",
+     context_length),
+    (r"(?:output|answer|response)[-_ ]?(?:len(?:gth)?s?|tokens|sizes?)|osls?|answers|outputs", "workload.output_len",
+     context_length),
+    (_LOAD, "workload.concurrency", count),
+)  # fmt: skip
+_USERS_TO = re.compile(
+    rf"\bscal(?:e|es|ing)\b(?:(?![.?!])[^\d\n])*?(?:\b(?:from\s+)?({_N})(?:\s+{_LOAD})?{_TO}|\bto\s+)({_LAST})"
+    rf"\s+{_LOAD}\b",
+    re.I,
+)
+_CURVE = re.compile(
+    rf"\b(?:against|versus|vs\.?|over|as a function of|by|per|sweep(?:ing)?|vary(?:ing)?|different|various|"
+    rf"(?:chang|var|grow|depend|scal|behav)\w* (?:with|on))"
+    rf"(?: the)? {_LOAD}\b(?!\s*\d)|\b(?:load|concurrency|latency|throughput) (?:curve|sweep|plot)\b",
+    re.I,
+)
+_SERVED_TRIGGER = re.compile(
+    r"\b(?:sweep(?:ing)?|scan(?:ning)?|vary(?:ing)?|plot|compare|table of|against|versus|vs|over|from|for|at|with)\b",
+    re.I,
+)
+_START, _SWEEPS = re.compile(""), re.compile(r"\b(?:sweep|scan|curve|table)\b", re.I)
+_CURVE_CLIENTS = (1, 256)
+_FEW = 3
+
+
+def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
     """The question for a range, if there is one; its words are blanked, so that its numbers are not read as values."""
+    if serving and (found := _load_sweep(page)):
+        return found
     weak = bool(_WEAK.search(page.rest))
     if match := _SCALES_TO.search(page.rest):
         nodes = match[4].lower().startswith("node")
@@ -118,21 +157,59 @@ def read_sweep(page: Page) -> SweepQuestion | None:
         page.take(match.start(), match.end())
         return SweepQuestion("cluster.count", (None, None), True, weak)
     if trigger := _TRIGGER.search(page.rest):
-        return _field_sweep(page, trigger, weak)
+        return _field_sweep(page, trigger, weak, _OF_LAYOUT if serving else (*_NUMBERED, *_WORDED))
     return None
 
 
-def _field_sweep(page: Page, trigger: re.Match[str], weak: bool) -> SweepQuestion | None:
-    """'sweep seq_len 4k 8k 16k': the field that is named first behind the trigger, with at least two values."""
+def alternatives(sizes: Sequence[tuple[str, Any]]) -> SweepQuestion | None:
+    """'TP 4 or TP 8?' as a sweep of the one layout size that is given several values; `sizes` are (path, value)."""
+    for path in dict.fromkeys(path for path, _ in sizes):
+        values = tuple(dict.fromkeys(value for other, value in sizes if other == path))
+        if len(values) > 1:
+            return SweepQuestion(path, values)
+    return None
+
+
+def _load_sweep(page: Page) -> SweepQuestion | None:
+    """Of serving: 'from 1 to 256 users', 'at 1, 8 and 64 clients', 'throughput against concurrency'."""
+    if match := _USERS_TO.search(page.rest):
+        first, last = count(match[1]) if match[1] else 1, count(match[2])
+        if first and last and first < last:
+            page.take(match.start(), match.end())
+            return SweepQuestion("workload.concurrency", tuple(_doubled(first, last)))
+    # "Input length 1k 4k 16k sweep": the word may stand behind.
+    start = [match for match in [_START.match(page.rest)] if match]
+    weak = ("for", "at", "with", "over", *([] if _SWEEPS.search(page.rest) else [""]))
+    for trigger in (*_SERVED_TRIGGER.finditer(page.rest), *start):
+        # Two numbers with a comma between them may be of two things; three are a list.
+        least = _FEW if trigger[0].lower() in weak else 2
+        if found := _field_sweep(page, trigger, False, _SERVED, least):
+            return found
+    if match := _CURVE.search(page.rest):
+        page.take(match.start(), match.end())
+        return SweepQuestion("workload.concurrency", tuple(_doubled(*_CURVE_CLIENTS)))
+    return None
+
+
+def _field_sweep(
+    page: Page, trigger: re.Match[str], weak: bool, fields: Sequence[_Field], least: int = 2
+) -> SweepQuestion | None:
+    """'sweep seq_len 4k 8k 16k': the field that is named first behind the trigger, with at least so many values."""
     named: list[tuple[int, int, str, Callable[[str], int | None] | tuple[str, ...]]] = []
-    for pattern, path, reads in (*_NUMBERED, *_WORDED):
+    for pattern, path, reads in fields:
         if match := re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.I).search(page.rest, trigger.end()):
             named.append((match.start(), -match.end(), path, reads))
     if not named:
         return None
     start, minus_end, path, reads = min(named, key=lambda item: item[:2])
     if callable(reads):
-        return _numbers(page, trigger.start(), start, -minus_end, path, reads, weak)
+        found = _numbers(page, trigger.start(), start, -minus_end, path, reads)
+        if found is None or len(found[0]) < least:
+            return None
+        values, first, last = found
+        page.take(trigger.start(), trigger.start() + 1)
+        page.take(first, last)
+        return SweepQuestion(path, values, weak=weak and path == "cluster.count")
     words = [
         word for word in reads if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page.rest[-minus_end:], re.I)
     ]
@@ -145,9 +222,10 @@ def _field_sweep(page: Page, trigger: re.Match[str], weak: bool) -> SweepQuestio
 
 
 def _numbers(
-    page: Page, begin: int, start: int, end: int, path: str, reads: Callable[[str], int | None], weak: bool
-) -> SweepQuestion | None:
-    """The numbers behind the field's name ('seq_len 4k 8k'), or right before it ('8, 16 and 32 GPUs')."""
+    page: Page, begin: int, start: int, end: int, path: str, reads: Callable[[str], int | None]
+) -> tuple[tuple[Any, ...], int, int] | None:
+    """(Values, where their words start and end): numbers behind the field's name ('seq_len 4k 8k'), or right before it
+    ('8, 16 and 32 GPUs')."""
     for rule in (_RANGE, _LIST):
         behind, before = rule.search(page.rest, end), rule.search(page.rest, begin)
         near = behind if behind and behind.start() - end <= 12 else None
@@ -160,9 +238,7 @@ def _numbers(
         if None in numbers or (rule is _RANGE and numbers[0] >= numbers[1]):  # type: ignore[operator]
             continue
         values = _doubled(*numbers) if rule is _RANGE else numbers  # type: ignore[arg-type]
-        page.take(begin, begin + 1)
-        page.take(min(start, near.start()), max(end, near.end()))
-        return SweepQuestion(path, tuple(values), weak=weak and path == "cluster.count")
+        return tuple(values), min(start, near.start()), max(end, near.end())
     return None
 
 

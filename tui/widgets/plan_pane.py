@@ -25,6 +25,7 @@ class PlanPane(VerticalScroll):
         yield Static("", id="fit", markup=False)
         yield MemoryBar(id="memory-bar")
         yield Rows(id="figures")
+        yield Static("", id="latency-limits", markup=False)
         yield Static("", id="bottleneck", markup=False)
 
     def watch_overview(self, overview: Overview) -> None:
@@ -40,6 +41,9 @@ class PlanPane(VerticalScroll):
         bar.display = overview.memory is not None
         figures = ((label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures)
         self.query_one("#figures", Rows).rows = tuple(figures)
+        limits = self.query_one("#latency-limits", Static)
+        limits.update("\n".join(overview.limits))
+        limits.display = bool(overview.limits)
         limited = f"Limited by: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else ""
         self.query_one("#bottleneck", Static).update(limited)
 
@@ -54,4 +58,8 @@ def _fit_text(overview: Overview) -> str:
         return ""
     verdict = {True: "FITS", False: "DOES NOT FIT", None: "MEMORY"}[overview.fits]
     peak = f"{units.memory(memory['per_device_bytes'])} of {units.memory(memory['capacity_bytes'])}"
-    return f"{verdict}  {peak}\n80 % interval {units.memory_range(memory['low_bytes'], memory['high_bytes'])}"
+    if "low_bytes" in memory and "high_bytes" in memory:
+        return f"{verdict}  {peak}\n80 % interval {units.memory_range(memory['low_bytes'], memory['high_bytes'])}"
+    # Of serving the engine takes its whole share, whatever the requests need.
+    claimed = memory.get("claimed_bytes")
+    return f"{verdict}  {peak}" + (f"\nengine claims {units.memory(claimed)}" if overview.fits and claimed else "")

@@ -10,7 +10,7 @@ from textual.widgets import OptionList, Static
 EXAMPLES = (
     "Pretrain Llama-2-7B on 8 H100s with DP 8 and 4k sequences: does it fit, and how fast is it?",
     "Pretrain Llama-3.1-70B on 64 H100s for 100B tokens: which TP, PP and DP is best?",
-    "Pretrain Mixtral-8x7B on 64 H100s with 4k sequences: how should the experts be split?",
+    "Serve Llama-3.1-70B on 8 H100s with vLLM to 64 users, 2k tokens in and 500 out: how fast is it?",
 )
 
 
@@ -25,7 +25,7 @@ class Welcome(Vertical):
     def compose(self) -> ComposeResult:
         yield Static("What do you want to train, fine-tune or serve?", classes="heading", markup=False)
         yield Static(
-            "Name the model, the accelerators and the length of the sequences. You get memory, speed and cost with "
+            "Name the model, the accelerators and what is to be done. You get memory, speed and cost with "
             "their intervals, the best layout, and launch files.",
             markup=False,
         )

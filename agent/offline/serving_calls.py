@@ -1,0 +1,157 @@
+"""Which tools answer a question about serving, with which arguments, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline.limit_words import SOLVED
+from agent.offline.patching import flat, get
+from agent.offline.serving_words import mlperf_arguments
+from agent.wire import Outcome
+from estimator.plan import Inference, merge
+
+Calls = list[tuple[str, dict[str, Any]]]
+_LAYOUT = ("tp", "pp", "ep", "dp")
+_GOALS = {"cost": "cost", "time": "latency", "throughput": "throughput"}
+# What "which GPU?" is answered from where none is named: what is usually rented for serving.
+COMMON_DEVICES = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
+# Tools for training and serving alike are told which it is.
+_SERVING = {"workload": {"kind": "inference"}}
+
+
+def next_calls(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> Calls:
+    """The calls that can be made now. What chooses a deployment runs first; the rest is about its choice."""
+    arguments, intents = _arguments(plan), set(work["intents"])
+    asked = work["asked"]
+    own = {"usd_per_device_hour": work["usd_per_device_hour"]} if work["usd_per_device_hour"] else {}
+    tail = asked.get("slo_statistic") and any(name in arguments for name in ("ttft_slo_ms", "tpot_slo_ms"))
+    extra = own | ({"slo_statistic": asked["slo_statistic"]} if tail else {})
+    called = {outcome.call.name: outcome for outcome in outcomes}
+    if variants := work["variants"]:
+        estimates = [("estimate_inference", _varied(arguments, variant) | extra) for variant in variants]
+        return [] if outcomes else estimates
+    if "mlperf" in intents:
+        return [] if outcomes else [("project_mlperf", mlperf_arguments(plan, arguments))]
+    if sweep := work["sweep"]:
+        kept = {name: value for name, value in arguments.items() if name not in _swept_away(sweep["field"])}
+        return [] if outcomes else [("sweep", _either(kept) | sweep | own)]
+    if limit := work["limit"]:
+        return [] if outcomes else [("find_limit", _either(_open(arguments, limit["goal"])) | limit)]
+    first = _first(plan, work, intents)
+    if first not in called:
+        return [(first, _first_arguments(first, plan, arguments, work) | extra)]
+    if called[first].error or (first == "size_serving" and called[first].response["best"] is None):
+        return []
+    if first != "estimate_inference":
+        arguments = _chosen(arguments, called[first].response["plan"])
+        wanted = ["estimate_inference"]
+    else:
+        fits = called[first].response["memory"]["fits"]
+        wanted = ["check_fit"] if intents & {"fit", "faster"} or not fits else []
+        # How long all requests of a run take is told with what they cost.
+        priced = "cost" in intents or get(plan, "workload.requests")
+        wanted += ["estimate_cost"] if priced and fits else []
+    if any(name in called for name in wanted):
+        return []
+    calls: Calls = []
+    for name in wanted:
+        if name == "estimate_inference":
+            calls.append((name, arguments | extra))
+        elif name == "check_fit":
+            # What the layout leaves open stays so: more devices are laid out anew.
+            calls.append((name, _either(arguments)))
+        else:
+            calls.append((name, _either(_laid_out(arguments, called[first].response["plan"])) | own))
+    return calls
+
+
+def searches_devices(plan: Mapping[str, Any], intents: list[str]) -> bool:
+    """Whether "which GPU?" is the question, so that none has to be named."""
+    return "size" in intents and has_load(plan)
+
+
+def has_load(plan: Mapping[str, Any]) -> bool:
+    return any(get(plan, f"workload.{name}") for name in ("request_rate", "concurrency"))
+
+
+def _first(plan: Mapping[str, Any], work: Mapping[str, Any], intents: set[str]) -> str:
+    if "size" in intents and has_load(plan):
+        return "size_serving"
+    if work["choices"] or intents & {"best", "size"}:
+        return "best_serving"
+    return "estimate_inference"
+
+
+def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat arguments of a tool for serving, which need not be told what kind of plan it is."""
+    found = flat(plan)
+    rest = merge(found.pop("plan", {}), {"workload.kind": None})
+    rest = {name: value for name, value in rest.items() if value}
+    return found | ({"plan": rest} if rest else {})
+
+
+def _either(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a tool for training and serving alike."""
+    return {**arguments, "plan": merge(arguments.get("plan") or {}, _SERVING)}
+
+
+def _first_arguments(
+    first: str, plan: Mapping[str, Any], arguments: dict[str, Any], work: Mapping[str, Any]
+) -> dict[str, Any]:
+    if first == "estimate_inference":
+        return arguments
+    found = dict(arguments)
+    for name, argument in (("engine", "engines"), ("weight_dtype", "weight_dtypes")):
+        if name in work["choices"]:
+            found.pop(name, None)
+            found |= {argument: work["choices"][name]} if work["choices"][name] else {}
+    devices = work["choices"].get("accelerator") or ([] if arguments.get("accelerator") else list(COMMON_DEVICES))
+    if devices:
+        found |= {"accelerators": devices}
+        found.pop("accelerator", None)
+    if first == "size_serving":
+        # Devices that were counted before are not the answer, and no bound of it.
+        if not work["counted"]:
+            found.pop("count", None)
+        return found
+    goal = get(plan, "goal.objective")
+    return found | ({"goal": _GOALS[goal]} if goal in _GOALS else {})
+
+
+def _chosen(arguments: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's arguments with what a search chose, so that every later figure is about the same deployment."""
+    cluster, workload = plan["cluster"], plan["workload"]
+    found = {**arguments, "engine": workload["engine"], "weight_dtype": workload["weight_dtype"]}
+    found |= {name: cluster[name] for name in ("accelerator", "count", "per_node") if cluster.get(name)}
+    found |= {name: workload[name] for name in ("concurrency", "request_rate") if workload.get(name)}
+    return _laid_out(found, plan)
+
+
+def _laid_out(arguments: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    sizes = {name: plan["layout"][name] for name in _LAYOUT if plan["layout"].get(name)}
+    return {**arguments, **{name: size for name, size in sizes.items() if name not in arguments}}
+
+
+def _open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:
+    """The arguments without what a question for a limit solves for."""
+    solved = {SOLVED[goal].rpartition(".")[2]}
+    solved |= {"concurrency": {"request_rate"}, "context": {"input_len"}, "input_len": {"max_context"}}.get(goal, set())
+    if goal == "concurrency" and "input_len" not in arguments and (most := arguments.get("max_context")):
+        # "How many users at 8k context": each of them uses it.
+        answer = arguments.get("output_len") or Inference.model_fields["output_len"].default
+        arguments = {**arguments, "input_len": max(1, int(most - answer))}
+    # The longest is asked of one request, where no number of clients was said.
+    alone = {"concurrency": 1} if goal in ("context", "input_len") and "request_rate" not in arguments else {}
+    return alone | {name: value for name, value in arguments.items() if name not in solved}
+
+
+def _swept_away(field: str) -> set[str]:
+    name = field.rpartition(".")[2]
+    return {name} | {"concurrency": {"request_rate"}, "request_rate": {"concurrency"}}.get(name, set())
+
+
+def _varied(arguments: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan's arguments with one alternative in; what only belonged to the first device is left out."""
+    dropped = ("per_node", "dp", "usable_gib") if {"accelerator", "count"} & set(variant) else ()
+    return {**{name: value for name, value in arguments.items() if name not in dropped}, **variant}

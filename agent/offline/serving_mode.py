@@ -1,0 +1,89 @@
+"""Whether an utterance is about serving a model or about training one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline import serving_vocabulary
+from agent.offline.slots import Slot
+from estimator.plan import merge
+from tools.requests import SERVING_PATHS
+
+# Training's own words for an engine that only generates its samples.
+_ROLLOUT = (
+    r"\bcolocat\w+|\bco-located\b|\b(?:separate|other) (?:vllm|sglang|inference|rollout|generation)\b|"
+    r"\b(?:vllm|sglang) on the same\b"
+)
+_KEPT = ("model", "name", "cluster")
+_KEPT_OVERRIDES = ("usable_gib", "reserve_gib", "scaleup_gb_per_s", "network_gb_per_s", "network_latency_us")
+RUN_NOTE = "'run' read as serving the model to one's users; say fine-tune or train where that is meant"
+
+
+def is_serving(plan: Mapping[str, Any]) -> bool:
+    workload = plan.get("workload")
+    return isinstance(workload, Mapping) and workload.get("kind") == "inference"
+
+
+def names_serving(named: str) -> bool:
+    """Whether the words alone make it a question about serving; `named` is the lower-case text with names blanked."""
+    return bool(re.search(serving_vocabulary.SERVES, named)) and not _trains(named)
+
+
+def serves(named: str, plan: Mapping[str, Any]) -> tuple[bool, list[Slot]]:
+    """(Whether this is about serving, what had to be assumed for that), said in a session with a partial plan."""
+    if _trains(named):
+        return False, []
+    if is_serving(plan):
+        return True, []
+    training = bool(plan.get("model"))
+    if training and re.search(_ROLLOUT, named):
+        return False, []
+    if re.search(serving_vocabulary.SERVES, named) and not re.search(_ROLLOUT, named):
+        return True, []
+    if training:
+        return False, []
+    if re.search(serving_vocabulary.MAY_SERVE, named):
+        return True, []
+    runs = bool(re.search(serving_vocabulary.RUNS, named))
+    return runs, [Slot("note", None, "run", RUN_NOTE)] if runs else []
+
+
+def _trains(named: str) -> bool:
+    return bool(re.search(serving_vocabulary.TRAINS, named))
+
+
+def switched(plan: Mapping[str, Any], serving: bool) -> tuple[dict[str, Any], list[str]]:
+    """The partial plan as one for serving, or for training, and what is said about that.
+
+    Model and devices go over; what was said about the other kind of work is set aside.
+    """
+    if is_serving(plan) == serving:
+        return merge(plan, {}), []
+    kept: dict[str, Any] = {name: plan[name] for name in _KEPT if name in plan}
+    if provider := (plan.get("goal") or {}).get("provider"):
+        kept["goal"] = {"provider": provider}
+    overrides = {name: value for name, value in (plan.get("overrides") or {}).items() if name in _KEPT_OVERRIDES}
+    kept |= {"overrides": overrides} if overrides else {}
+    kept |= {"workload": {"kind": "inference"}} if serving else {}
+    lost = set(plan.get("workload") or {}) - {"kind"} or set(plan.get("layout") or {})
+    what = "training" if serving else "serving"
+    said = f"what was said about {what} before is set aside; model and accelerators are kept"
+    return merge(kept, {}), [said] if lost else []
+
+
+def flat_serving(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A partial serving plan as flat arguments; `plan` holds what has no flat name."""
+    found: dict[str, Any] = {}
+    rest = merge(plan, {})
+    for name, path in SERVING_PATHS.items():
+        value: Any = plan
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is None or name == "overrides":
+            continue
+        found[name] = value
+        rest = merge(rest, {path: None})
+    rest = {name: value for name, value in rest.items() if value}
+    return found | ({"plan": rest} if rest else {})

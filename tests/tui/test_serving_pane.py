@@ -1,0 +1,103 @@
+"""The plan pane with a serving plan: its figures in place of those of training, from what the tools really give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_session import COST, ESTIMATE
+from textual.app import App, ComposeResult
+from textual.widgets import Static
+
+from tools.registry import registry
+from tui.overview import FIGURE_LABELS, Overview, fold, plan_lines
+from tui.widgets.memory_bar import MemoryBar
+from tui.widgets.plan_pane import PlanPane
+from tui.widgets.rows import Rows
+
+ARGUMENTS: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
+LOAD: dict[str, Any] = {"concurrency": 64, "input_len": 2048, "output_len": 500, "kv_dtype": "fp8"}
+EITHER: dict[str, Any] = {"plan": {"workload": {"kind": "inference"}}}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("estimate_inference", LOAD | {"ttft_slo_ms": 1.0, "tpot_slo_ms": 1000.0}),
+    ("check_fit", LOAD),
+    ("estimate_cost", LOAD),
+    ("best_serving", LOAD | {"weight_dtypes": ["bf16"]}),
+    ("size_serving", {"request_rate": 10.0, "count": None}),
+    ("find_limit", {"goal": "concurrency"}),
+    ("find_limit", {"goal": "context"} | EITHER),
+    ("sweep", {"field": "concurrency", "values": [1, 8]}),
+    ("project_mlperf", {"benchmark": "llama3.1-8b", "model": None}),
+]
+
+
+def result(name: str, more: dict[str, Any]) -> dict[str, Any]:
+    given = {field: value for field, value in (ARGUMENTS | more).items() if value is not None}
+    return registry()[name](given)
+
+
+@pytest.fixture(scope="module")
+def estimate() -> dict[str, Any]:
+    return result(*CALLS[0])
+
+
+class PaneApp(App[None]):
+    def compose(self) -> ComposeResult:
+        yield PlanPane(id="plan")
+
+
+def test_the_figures_are_those_of_serving(estimate: dict[str, Any]) -> None:
+    overview = fold(Overview(), estimate)
+    assert overview.fits is True
+    assert {"first token", "per token", "request", "output tok/s", "users at once", "per 1M output"} <= set(
+        overview.figures
+    )
+    assert not {"step", "MFU", "TFLOP/s", "run", "host per node"} & set(overview.figures)
+    assert " – " in overview.figures["first token"]
+    assert overview.bottleneck == estimate["bottleneck"]
+    assert overview.limits[0].startswith("TTFT ")
+    assert overview.limits[0].endswith("over 1.00 ms")
+    assert "within 1.00 s" in overview.limits[1]
+
+
+def test_the_plan_reads_in_a_few_lines(estimate: dict[str, Any]) -> None:
+    lines = dict(plan_lines(estimate["plan"]))
+    assert lines["serving"] == "vllm bf16 server"
+    assert lines["requests"] == "input_len=2048 output_len=500 concurrency=64"
+    assert lines["cache"] == "fp8"
+    assert lines["limits"] == "ttft_slo_ms=1 tpot_slo_ms=1000"
+    assert lines["layout"] == "tp1 pp1 dp1"
+
+
+def test_a_bill_of_a_month_is_no_length_of_a_run(estimate: dict[str, Any]) -> None:
+    month = fold(Overview(), result("estimate_cost", LOAD))
+    assert {"per hour", "per month", "per 1M tokens"} <= set(month.figures)
+    assert not {"run", "cost", "energy"} & set(month.figures)
+    run = fold(Overview(), result("estimate_cost", {"requests": 1000, "scenario": "offline"}))
+    assert {"run", "cost"} <= set(run.figures)
+
+
+def test_training_and_serving_replace_each_other(estimate: dict[str, Any]) -> None:
+    overview = fold(fold(Overview(), ESTIMATE), estimate)
+    assert "MFU" not in overview.figures
+    back = fold(overview, COST)
+    assert "first token" not in back.figures
+    assert back.limits == ()
+
+
+@pytest.mark.parametrize(("name", "more"), CALLS, ids=[f"{name}-{place}" for place, (name, _) in enumerate(CALLS)])
+async def test_every_result_about_serving_is_shown(name: str, more: dict[str, Any]) -> None:
+    app = PaneApp()
+    async with app.run_test(size=(60, 50)) as pilot:
+        pane = app.query_one(PlanPane)
+        pane.overview = overview = fold(Overview(), result(name, more))
+        await pilot.pause()
+        assert set(overview.figures) <= set(FIGURE_LABELS)
+        assert len(app.query_one("#figures", Rows).rows) == len(overview.figures)
+        assert overview.figures
+        assert app.query_one(MemoryBar).display is (overview.memory is not None)
+        fit = str(app.query_one("#fit", Static).content)
+        if overview.memory is not None:
+            assert fit.startswith("FITS")
+            assert "engine claims" in fit
+            assert "kv cache" in app.query_one(MemoryBar).render().plain
