@@ -64,7 +64,7 @@ def test_every_command_that_it_names_exists() -> None:
 
     named = set(re.findall(r"`shardwise ([a-z]+)", README))
     assert named
-    assert named <= {"ask", "call", "models", "hardware", "mcp", "measure", "sessions"}
+    assert named <= {"ask", "call", "models", "hardware", "mcp", "measure", "serve", "sessions"}
     text = parser().format_help()
     assert all(name in text for name in named)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
