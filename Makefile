@@ -25,6 +25,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/accuracy.py memory
 	$(BIN)/python benchmarks/accuracy.py training
+	$(BIN)/python benchmarks/accuracy.py inference
 
 screenshots: $(VENV)/.ready
 	$(BIN)/python docs/screenshots.py

@@ -131,7 +131,9 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
     )
     count = len(each)
     generating, reading, crowded = (passes.part(slice(at * count, (at + 1) * count)) for at in range(3))
-    quiet, with_prompt = generating.total, reading.total
+    # A draft is one layer for each of its tokens (multi-token prediction: DeepSeek-V3, section 2.2; EAGLE).
+    drafting = generating.total * (job.checked_tokens - 1.0) / job.architecture.layers
+    quiet, with_prompt = generating.total + drafting, reading.total + drafting
     stalls = with_prompt - quiet if job.mixes else with_prompt
     share = np.minimum(1.0, due / piece) if job.mixes else due / piece
     return _Cycle(

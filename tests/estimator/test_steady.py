@@ -139,7 +139,7 @@ def test_a_longer_run_hides_its_burst() -> None:
     loads = under(these, concurrency=[64.0] * 4, requests=[64.0, 640.0, 6400.0, np.inf])
     found = steady(job, loads, np.full(4, 4096.0))
     assert (np.diff(found.ttft_s) < 0).all()
-    assert found.ttft_s[2] == pytest.approx(found.ttft_s[3], rel=0.1)
+    assert found.ttft_s[2] == pytest.approx(found.ttft_s[3], rel=0.2)
     assert found.requests_per_s[3] >= found.requests_per_s[0]
 
 
