@@ -26,12 +26,14 @@ Key = tuple[str, Metric]
 
 @dataclass(frozen=True)
 class Missed:
-    """A figure's log of estimated over measured, fitted without its fold, and without its source."""
+    """A figure's log of estimated over measured, fitted without its fold, and without its source; of an engine on an
+    accelerator family."""
 
     observation: Observation
     engine: str
     rows: float
     source: float
+    family: str = ""
 
 
 @cache
@@ -39,7 +41,11 @@ def missed() -> list[Missed]:
     """How far every figure is off, both ways of leaving it out."""
     runs, seen, full = everything()
     rows, source = (misses(runs, seen, full, hold_out) for hold_out in ("rows", "source"))
-    return [Missed(one, runs[one.group].job.engine.name, rows[_key(one)], source[_key(one)]) for one in seen]
+    jobs = [runs[one.group].job for one in seen]
+    return [
+        Missed(one, job.engine.name, rows[_key(one)], source[_key(one)], job.machine.accelerator.family)
+        for one, job in zip(seen, jobs, strict=True)
+    ]
 
 
 def _key(one: Observation) -> Key:
@@ -92,14 +98,16 @@ def predictions(hold_out: HoldOut) -> dict[Key, Prediction]:
     _, seen, _ = everything()
     every = missed()
     keys = dict(zip(map(_key, seen), _folds(seen, hold_out), strict=True))
-    known: dict[Hashable, Mapping[tuple[str, Metric], float]] = {
-        name: spreads([one for one in every if keys[_key(one.observation)] != name]) for name in set(keys.values())
-    }
+    kept = {name: [one for one in every if keys[_key(one.observation)] != name] for name in set(keys.values())}
+    known: dict[Hashable, Mapping[tuple[str, Metric], float]] = {name: spreads(part) for name, part in kept.items()}
+    families = {name: {one.family for one in part} for name, part in kept.items()}
     found: dict[Key, Prediction] = {}
     for one in every:
         key = _key(one.observation)
         value = one.observation.value * math.exp(one.rows if hold_out == "rows" else one.source)
         table, metric = known[keys[key]], one.observation.metric
-        spread = 1.0 + table.get((one.engine, metric), table.get(("default", metric), 1.0))
+        # On devices that nothing else was measured on, nobody is surer than of an unknown engine.
+        engine = one.engine if one.family in families[keys[key]] else "default"
+        spread = 1.0 + table.get((engine, metric), table.get(("default", metric), 1.0))
         found[key] = Prediction(value, value / spread, value * spread, fits=True)
     return found
