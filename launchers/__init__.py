@@ -1,25 +1,28 @@
-"""From a complete Plan to the files that start it: training configs, sharding configs, scheduler jobs.
+"""From a complete Plan to the files that start it: training configs, engine commands, scheduler jobs.
 
-A target is one module with one function `render(job) -> Piece` and one row in `_TARGETS`. Nothing here estimates: the
-figures in a file's heading come from the `Prediction` that the caller passes. What a target cannot say is refused with
-a PlanError that names what can (`launchers.rules`), never bent into a different plan.
+A target is one module and one row in `launchers.targets`. Nothing here estimates: the figures in a file's heading come
+from the prediction that the caller passes. What a target cannot say is refused with a PlanError that names what can
+(`launchers.rules`), never bent into a different plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from launchers.site import Site
 
 if TYPE_CHECKING:
     from estimator.plan import Plan
+    from launchers.job import Job
+    from launchers.serving_job import ServingJob
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the estimator says of the plan: bytes per device and seconds per optimizer step, each with its interval."""
+    """What the estimator says of a training plan: bytes per device and seconds per optimizer step, with intervals."""
 
     memory_bytes: float
     memory_low_bytes: float
@@ -28,6 +31,26 @@ class Prediction:
     step_s: float
     step_low_s: float
     step_high_s: float
+
+
+@dataclass(frozen=True)
+class ServingPrediction:
+    """What the estimator says of a serving plan: bytes per device, and means over requests, with intervals.
+
+    Rates are of all replicas together. No `ttft_s` where the load is more than can be served.
+    """
+
+    memory_bytes: float
+    capacity_bytes: float
+    fits: bool
+    ttft_s: float | None
+    ttft_low_s: float | None
+    ttft_high_s: float | None
+    tpot_s: float
+    tpot_low_s: float
+    tpot_high_s: float
+    output_tokens_per_s: float
+    max_concurrency: int | None
 
 
 @dataclass(frozen=True)
@@ -41,6 +64,34 @@ class File:
 
 
 @dataclass(frozen=True)
+class Start:
+    """How a program is started: `command` is run once on every node, from the folder of the files.
+
+    It is one simple command of POSIX shell, on one line, in which every value from the plan or the user is quoted
+    already (a scheduler may put `exec env` before it). Where the run has several nodes it reads what differs from node
+    to node, and where they meet, from the variables NODE_RANK, MASTER_ADDR and MASTER_PORT (`launchers.shell.NODE_RANK`
+    …), which the scheduler sets; nothing else is expanded. `environment` is set besides. `programs` are what has to be
+    installed on every node, `image` a container image that holds them (None: none is known). `port` is where an engine
+    listens.
+    """
+
+    command: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
+    image: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one target adds: its files, what the user must fill in, and how what it is for is started."""
+
+    files: tuple[File, ...]
+    needs_from_user: tuple[str, ...] = ()
+    start: Start | None = None
+
+
+@dataclass(frozen=True)
 class Rendered:
     """All files of a set, the command that starts the run from their folder, and what only the user can fill in."""
 
@@ -49,72 +100,75 @@ class Rendered:
     needs_from_user: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What one target adds: its file, the command that starts the run through it, and what the user must fill in."""
+def target_descriptions() -> dict[str, str]:
+    """What each target writes, by its name."""
+    from launchers.targets import TARGETS
 
-    file: File
-    launch_command: str
-    needs_from_user: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Target:
-    """A row of the table: what the target is, and which other targets its file refers to for a given plan."""
-
-    description: str
-    refers_to: Callable[[Plan], tuple[str, ...]]
-
-
-# In the order of files in a set; the last one rendered is the one that starts the run.
-_TARGETS: dict[str, _Target] = {
-    "deepspeed": _Target("DeepSpeed JSON: ZeRO stage, offload, precision, batch sizes", lambda plan: ()),
-    "llamafactory": _Target(
-        "LlamaFactory YAML: pretraining, SFT and preference training, full, freeze, LoRA, QLoRA, DoRA, PiSSA",
-        lambda plan: ("deepspeed",) if plan.layout.zero_stage else (),
-    ),
-    "slurm": _Target(
-        "Slurm sbatch script that starts the LlamaFactory run on every node", lambda plan: ("llamafactory",)
-    ),
-}
-
-TARGETS: Mapping[str, str] = MappingProxyType({name: target.description for name, target in _TARGETS.items()})
+    return {name: target.description for name, target in TARGETS.items()}
 
 
 def render(
-    plan: Plan, targets: Sequence[str], prediction: Prediction | None = None, model_id: str | None = None
+    plan: Plan,
+    targets: Sequence[str],
+    prediction: Prediction | ServingPrediction | None = None,
+    model_id: str | None = None,
+    site: Site | None = None,
 ) -> Rendered:
-    """The files of `targets`, and of those that these refer to, for a complete training plan.
+    """The files of `targets`, and of those that these refer to, for a complete plan.
 
     `model_id` is what goes in as the model's name (the plan may hold an alias); without it the plan's own string does,
-    and a local path goes through as it is. Raises PlanError when the plan lacks a field, contradicts itself, or asks
-    for something that one of the targets cannot express.
+    and a local path goes through as it is. A scheduler without a program starts the usual one of the plan's framework
+    or engine. Raises PlanError when the plan lacks a field, contradicts itself, or asks for something that one of the
+    targets cannot express.
     """
-    from launchers.job import make_job
+    from launchers.choice import chosen
     from launchers.rules import check
+    from launchers.shell import NODE_RANK
+    from launchers.targets import TARGETS
 
-    names = _with_referred(plan, targets)
-    job = make_job(plan, names, prediction, model_id)
+    names = chosen(plan, targets)
+    job = make(plan, names, prediction, model_id, site or Site())
     for name in names:
         check(job, name)
-    pieces: list[Piece] = [import_module(f"launchers.{name}").render(job) for name in names]
+    pieces: list[Piece] = []
+    start: Start | None = None
+    for name in names:
+        module: Any = import_module(f"launchers.{TARGETS[name].module}")
+        if TARGETS[name].role == "scheduler":
+            pieces.append(module.render(job, start))
+        else:
+            pieces.append(module.render(job))
+            start = pieces[-1].start or start
+    assert start is not None, "a set has a program, or a config that names what reads it"
+    files = tuple(file for piece in pieces for file in piece.files)
     needs = dict.fromkeys(need for piece in pieces for need in piece.needs_from_user)
-    return Rendered(tuple(piece.file for piece in pieces), pieces[-1].launch_command, tuple(needs))
+    launch = job.launch or start.command
+    if NODE_RANK in launch:
+        needs[
+            f"every node runs the command with its own NODE_RANK (0 to {job.nodes - 1}), the first node's address as "
+            "MASTER_ADDR and a free port there as MASTER_PORT"
+        ] = None
+    return Rendered(files, launch, tuple(needs))
 
 
-def _with_referred(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
-    """The targets asked for and all that they refer to, in the order of the table."""
-    from estimator.errors import PlanError, nearest
+def make(
+    plan: Plan,
+    names: Sequence[str],
+    prediction: Prediction | ServingPrediction | None = None,
+    model_id: str | None = None,
+    site: Site | None = None,
+) -> Job | ServingJob:
+    """The job of a complete plan and its set of targets. Raises PlanError."""
+    from estimator.plan import Inference
 
-    if isinstance(targets, str) or not targets:
-        raise PlanError("targets", "must be a list with at least one target", TARGETS)
-    wanted: set[str] = set()
-    waiting = list(targets)
-    while waiting:
-        name = waiting.pop()
-        if name not in _TARGETS:
-            raise PlanError("targets", f"{name!r} is not a launch target", nearest(str(name), TARGETS))
-        if name not in wanted:
-            wanted.add(name)
-            waiting.extend(_TARGETS[name].refers_to(plan))
-    return tuple(name for name in _TARGETS if name in wanted)
+    site = site or Site()
+
+    if isinstance(plan.workload, Inference):
+        from launchers.serving_job import make_serving_job
+
+        assert not isinstance(prediction, Prediction)
+        return make_serving_job(plan, names, prediction, model_id, site)
+    from launchers.job import make_job
+
+    assert not isinstance(prediction, ServingPrediction)
+    return make_job(plan, names, prediction, model_id, site)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from estimator.errors import PlanError
 
 if TYPE_CHECKING:
     from estimator.plan import Plan, Training
-    from launchers import Prediction
+    from launchers import Prediction, Site
+    from launchers.serving_job import ServingJob
 
 _Value = TypeVar("_Value")
 _GIB = 2.0**30
@@ -21,7 +22,7 @@ _UNITS = {"_gib": "GiB per device", "_gb_per_s": "GB/s", "_us": "us"}
 
 @dataclass(frozen=True)
 class Job:
-    """What the targets render. `devices` = `nodes` x `node_devices`; `devices` = `dp` x tp x pp x cp.
+    """What the targets of training render. `devices` = `nodes` x `node_devices`; `devices` = `dp` x tp x pp x cp.
 
     global_batch = `micro_batch` x `accumulation` x `dp` sequences. `model` is the name or path to load, None when the
     plan describes the model inline. `slug` is safe in a file name, a Slurm job name and a YAML value.
@@ -31,6 +32,7 @@ class Job:
     training: Training
     targets: tuple[str, ...]
     prediction: Prediction | None
+    site: Site
     model: str | None
     slug: str
     devices: int
@@ -45,6 +47,13 @@ class Job:
     micro_batch: int
     global_batch: int
     accumulation: int
+    kind: Literal["training"] = "training"
+    replicas: Literal[1] = 1
+
+    @property
+    def launch(self) -> str:
+        """The command of the set's scheduler, '' where there is none."""
+        return launch_of(self.targets)
 
     @property
     def uses_adapters(self) -> bool:
@@ -56,12 +65,14 @@ class Job:
         return self.training.lora.quantisation if self.training.method == "qlora" else None
 
 
-def make_job(plan: Plan, targets: Sequence[str], prediction: Prediction | None, model_id: str | None) -> Job:
+def make_job(
+    plan: Plan, targets: Sequence[str], prediction: Prediction | None, model_id: str | None, site: Site
+) -> Job:
     """Checks that the plan is complete and consistent. Raises PlanError naming the first field that is not."""
     training, cluster, layout = plan.training, plan.cluster, plan.layout
-    devices = _given("cluster.count", cluster.count)
-    per_node = _given("cluster.per_node", cluster.per_node)
-    split = {name: _given(f"layout.{name}", getattr(layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
+    devices = given("cluster.count", cluster.count)
+    per_node = given("cluster.per_node", cluster.per_node)
+    split = {name: given(f"layout.{name}", getattr(layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
     ranks = split["tp"] * split["pp"] * split["cp"] * split["dp"]
     if ranks != devices:
         problem = f"tp x pp x cp x dp is {ranks}, but cluster.count is {devices}"
@@ -77,8 +88,8 @@ def make_job(plan: Plan, targets: Sequence[str], prediction: Prediction | None, 
         groups = [size for size in range(1, min(dp, 4096) + 1) if dp % size == 0]
         nearest_groups = sorted(sorted(groups, key=lambda size: abs(size - shard_group))[:5])
         raise PlanError("layout.shard_group", f"{shard_group} does not divide dp={dp}", nearest_groups)
-    micro_batch = _given("workload.micro_batch", training.micro_batch)
-    global_batch = _given("workload.global_batch", training.global_batch)
+    micro_batch = given("workload.micro_batch", training.micro_batch)
+    global_batch = given("workload.global_batch", training.global_batch)
     round_size = micro_batch * dp
     if global_batch % round_size:
         low = global_batch // round_size * round_size
@@ -91,25 +102,37 @@ def make_job(plan: Plan, targets: Sequence[str], prediction: Prediction | None, 
         training=training,
         targets=tuple(targets),
         prediction=prediction,
-        model=_loadable(model),
-        slug=_slug(plan.name) or _slug(f"{_last_part(model or 'model')}-{training.stage}-{training.method}") or "run",
+        site=site,
+        model=loadable(model),
+        slug=slug(plan.name) or slug(f"{last_part(model or 'model')}-{training.stage}-{training.method}") or "run",
         devices=devices,
         nodes=nodes,
         node_devices=devices // nodes,
         whole_nodes=devices == nodes * per_node,
         dp=dp,
-        zero_stage=_given("layout.zero_stage", layout.zero_stage),
-        recompute=_given("layout.recompute", layout.recompute),
-        offload=_given("layout.offload", layout.offload),
-        seq_len=_given("workload.seq_len", training.seq_len),
+        zero_stage=given("layout.zero_stage", layout.zero_stage),
+        recompute=given("layout.recompute", layout.recompute),
+        offload=given("layout.offload", layout.offload),
+        seq_len=given("workload.seq_len", training.seq_len),
         micro_batch=micro_batch,
         global_batch=global_batch,
         accumulation=global_batch // round_size,
     )
 
 
-def heading(job: Job) -> list[str]:
-    """What a file says about itself, one plain line each and without comment signs: the plan and what was predicted."""
+def heading(job: Job | ServingJob, run: str) -> list[str]:
+    """What a file says about itself, one plain line each and without comment signs: the plan, what was predicted, and
+    how it is run (the set's scheduler, or `run`)."""
+    if job.kind == "inference":
+        from launchers.serving_job import serving_lines
+
+        lines = serving_lines(job)
+    else:
+        lines = _training_lines(job)
+    return [*lines, f"run, from this folder: {one_line(job.launch or run)}"]
+
+
+def _training_lines(job: Job) -> list[str]:
     training, cluster = job.training, job.plan.cluster
     adapters = f" rank {training.lora.rank}" if job.uses_adapters else ""
     weights = "" if training.weights == "auto" else f" ({training.weights} weights)"
@@ -121,8 +144,7 @@ def heading(job: Job) -> list[str]:
         f"{one_line(cluster.accelerator or 'accelerator')} ({job.nodes} x {job.node_devices}), zero {job.zero_stage}, "
         f"recompute {job.recompute}, offload {job.offload}",
     ]
-    if given := job.plan.overrides.model_dump(exclude_none=True):
-        lines.append(f"figures set by hand: {', '.join(_by_hand(name, value) for name, value in given.items())}")
+    lines += by_hand(job.plan)
     predicted = job.prediction
     if predicted is not None:
         lines.append(
@@ -138,6 +160,21 @@ def heading(job: Job) -> list[str]:
     return lines
 
 
+def launch_of(targets: Sequence[str]) -> str:
+    """What starts the set of `targets`: its first scheduler's command, '' where none is in it."""
+    from launchers.targets import TARGETS
+
+    return next((TARGETS[name].launch for name in targets if TARGETS[name].launch), "")
+
+
+def by_hand(plan: Plan) -> list[str]:
+    """The line that names the figures which the user set; none where there are none."""
+    figures = plan.overrides.model_dump(exclude_none=True)
+    if not figures:
+        return []
+    return [f"figures set by hand: {', '.join(_by_hand(name, value) for name, value in figures.items())}"]
+
+
 def _by_hand(name: str, value: float) -> str:
     ending, unit = next((ending, unit) for ending, unit in _UNITS.items() if name.endswith(ending))
     return f"{name.removesuffix(ending).replace('_', ' ')} {value:g} {unit}"
@@ -148,13 +185,13 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _given(field: str, value: _Value | None) -> _Value:
+def given(field: str, value: _Value | None) -> _Value:
     if value is None:
         raise PlanError(field, "is needed to write launch files, and the plan leaves it open")
     return value
 
 
-def _loadable(model: str | None) -> str | None:
+def loadable(model: str | None) -> str | None:
     """The model's name or path, refused where a config file could not carry it as plain text."""
     if model is None:
         return None
@@ -165,10 +202,10 @@ def _loadable(model: str | None) -> str | None:
     return model
 
 
-def _last_part(name: str) -> str:
+def last_part(name: str) -> str:
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1]
 
 
-def _slug(text: str | None) -> str:
+def slug(text: str | None) -> str:
     """Letters, digits, dots, dashes and underscores, at most 64, no mark at either end; '' if nothing is left."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text or "").strip("-._")[:64].rstrip("-._")

@@ -1,4 +1,4 @@
-"""What each target cannot say or would not run, as data: one row each in expressibility.yaml and refusals.yaml.
+"""What each target cannot say or would not run, as data: data/features.yaml and data/targets/<target>.yaml.
 
 A row's `when` names plan fields and the values for which it speaks; all of them must hold. Besides the plan's fields
 there are `run.*` facts of the job, listed in `facts`.
@@ -7,48 +7,72 @@ there are `run.*` facts of the job, listed in `facts`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
-from launchers.job import Job
 from launchers.tables import table
+from launchers.targets import TARGETS
+
+if TYPE_CHECKING:
+    from launchers.job import Job
+    from launchers.serving_job import ServingJob
 
 
-def check(job: Job, target: str) -> None:
+def check(job: Job | ServingJob, target: str) -> None:
     """Raises PlanError with the first reason why `target` cannot carry the plan."""
+    own = table(f"targets/{target}")
     known = facts(job)
-    expressible = table("expressibility")
-    frameworks = expressible["frameworks"].get(target)
-    if frameworks and job.training.framework not in frameworks:
-        problem = f"{job.training.framework} runs are not started by {target} files"
-        raise PlanError("workload.framework", problem, frameworks)
-    for feature in expressible["features"]:
-        if target in feature["cannot"] and matches(feature["when"], known):
-            can = ", ".join(feature["targets"])
-            raise PlanError(
-                feature["field"],
-                f"{target} files cannot express {feature['name']} ({known[feature['field']]}); these can: {can}",
-                feature.get("valid", ()),
-            )
-    for row in table("refusals"):
-        if row["target"] == target and matches(row["when"], known):
+    scope = "frameworks" if job.kind == "training" else "engines"
+    field = "workload.framework" if job.kind == "training" else "workload.engine"
+    if own.get(scope) and known[field] not in own[scope]:
+        raise PlanError(field, f"{known[field]} runs are not started by {target} files", own[scope])
+    if TARGETS[target].role != "scheduler":
+        _check_features(job.kind, target, own, known)
+    for row in own["refusals"]:
+        if matches(row["when"], known):
             raise PlanError(row["field"], row["problem"], row.get("valid", ()))
 
 
-def facts(job: Job) -> dict[str, Any]:
-    """Dotted plan fields and `run.*`: whether the set has a DeepSpeed file, whether it has a trainer's config, whether
-    shard groups are smaller than dp, micro-steps per optimizer step, the chat template (which names the family), and
-    whether an embedding that is to be trained is the output head too."""
+def _check_features(kind: str, target: str, own: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    said = {*own.get("says", ()), *own.get("elsewhere", ())}
+    for feature in table("features"):
+        if feature.get("kind", "training") == kind and feature["name"] not in said and matches(feature["when"], known):
+            named = f"{feature['name']} ({known[feature['field']]})"
+            can = ", ".join(targets_that_say(feature["name"], kind))
+            offer = f"; these can: {can}" if can else ""
+            problem = f"{target} files cannot express {named}{offer}"
+            raise PlanError(feature["field"], problem, feature.get("valid", ()))
+
+
+def targets_that_say(feature: str, kind: str) -> list[str]:
+    """The programs whose files have a field for a feature."""
+    rows = ((name, target) for name, target in TARGETS.items() if target.role == "program" and kind in target.kinds)
+    return [name for name, _ in rows if feature in table(f"targets/{name}").get("says", ())]
+
+
+def facts(job: Job | ServingJob) -> dict[str, Any]:
+    """Dotted plan fields and `run.*` by name.
+
+    Of training: whether the set has a DeepSpeed file and a training program, whether shard groups are smaller than dp,
+    micro-steps per optimizer step, the chat template (which names the family), and whether an embedding that is to be
+    trained is the output head too. Of both: nodes and replicas.
+    """
+    known: dict[str, Any] = {
+        f"{section}.{name}": value
+        for section in ("workload", "cluster", "layout")
+        for name, value in getattr(job.plan, section)
+    }
+    known |= {"run.nodes": job.nodes, "run.replicas": job.replicas}
+    return known | _training_facts(job) if job.kind == "training" else known
+
+
+def _training_facts(job: Job) -> dict[str, Any]:
     from launchers.families import template_of
 
-    known: dict[str, Any] = {}
-    for section in ("workload", "cluster", "layout"):
-        known |= {f"{section}.{name}": value for name, value in getattr(job.plan, section)}
-    known |= {f"workload.lora.{name}": value for name, value in job.training.lora}
     shard_group = job.plan.layout.shard_group
-    return known | {
+    return {f"workload.lora.{name}": value for name, value in job.training.lora} | {
         "run.deepspeed": "deepspeed" in job.targets,
-        "run.trainer": "llamafactory" in job.targets,
+        "run.program": any(TARGETS[name].role == "program" for name in job.targets),
         "run.shard_groups": shard_group is not None and shard_group != job.dp,
         "run.accumulation": job.accumulation,
         "run.template": template_of(job.model),

@@ -7,25 +7,40 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 import launchers
 from estimator.errors import PlanError
+from estimator.plan import Inference, Plan
 from launchers.writing import write
-from tools.planning import Planned, complete, memory_of, planned, time_of, warnings_of
+from tools.planning import complete, memory_of, planned, time_of, warnings_of
 from tools.registry import tool
-from tools.requests import PlanRequest
+from tools.requests import EitherRequest
+from tools.result import Assumption
 from tools.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
 
 
-class RenderRequest(PlanRequest):
-    targets: list[str] = Field(
-        default_factory=lambda: ["llamafactory", "deepspeed", "slurm"],
+class RenderRequest(EitherRequest):
+    targets: list[str] | None = Field(
+        None,
         min_length=1,
-        description=f"What to write: {', '.join(launchers.TARGETS)}.",
+        description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
+        f"Of: {', '.join(launchers.target_descriptions())}.",
     )
+    partition: str | None = Field(None, description="Slurm partition.")
+    account: str | None = Field(None, description="Slurm account.")
+    image: str | None = Field(None, description="Container image to run in, e.g. nvcr.io/nvidia/pytorch:25.10-py3.")
+    namespace: str | None = Field(None, description="Kubernetes namespace.")
+    queue: str | None = Field(None, description="Kueue queue of the Kubernetes cluster.")
+    dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
+    time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
+
+    def site(self) -> launchers.Site:
+        return launchers.Site(**{field.name: getattr(self, field.name) for field in fields(launchers.Site)})
 
 
 class WriteRequest(RenderRequest):
@@ -33,8 +48,22 @@ class WriteRequest(RenderRequest):
     overwrite: bool = Field(False, description="Replace files that exist with other contents.")
 
 
-def _rendered(request: RenderRequest) -> tuple[Planned, launchers.Rendered]:
-    found = planned(request.to_plan())
+@dataclass(frozen=True)
+class _Set:
+    """The files of a plan with the plan as completed, its name, and what the estimate says of it."""
+
+    rendered: launchers.Rendered
+    name: str
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    warnings: list[str]
+
+
+def _rendered(request: RenderRequest) -> _Set:
+    plan = request.to_plan()
+    if isinstance(plan.workload, Inference):
+        return _serving_set(plan, request)
+    found = planned(plan)
     memory, step = memory_of(found), time_of(found)
     prediction = launchers.Prediction(
         memory_bytes=memory.per_device_bytes,
@@ -45,58 +74,97 @@ def _rendered(request: RenderRequest) -> tuple[Planned, launchers.Rendered]:
         step_low_s=step.low_s,
         step_high_s=step.high_s,
     )
-    return found, launchers.render(found.plan, request.targets, prediction, _model_id(found))
+    model = found.job.architecture.id
+    return _Set(
+        rendered=_render(found.plan, request, prediction, model),
+        name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
+        plan=complete(found),
+        assumptions=found.assumptions,
+        warnings=warnings_of(found),
+    )
 
 
-def _model_id(found: Planned) -> str | None:
-    """What loaders take: the catalogue's id, the folder of a model on disk, None for one given inline."""
-    model = found.job.plan.model
+def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
+    from tools import serving_planning as serving
+    from tools.serving_warnings import warnings_of as serving_warnings_of
+
+    found = serving.served(plan)
+    memory, latency = serving.memory_of(found), serving.latency_of(found)
+    prediction = launchers.ServingPrediction(
+        memory_bytes=memory.per_device_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        fits=memory.fits,
+        ttft_s=latency.ttft_s,
+        ttft_low_s=latency.ttft_low_s,
+        ttft_high_s=latency.ttft_high_s,
+        tpot_s=latency.tpot_s,
+        tpot_low_s=latency.tpot_low_s,
+        tpot_high_s=latency.tpot_high_s,
+        output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
+        max_concurrency=memory.max_concurrency,
+    )
+    model = found.job.architecture.id
+    return _Set(
+        rendered=_render(found.plan, request, prediction, model),
+        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
+        plan=serving.complete(found),
+        assumptions=found.assumptions,
+        warnings=serving_warnings_of(found),
+    )
+
+
+def _render(
+    plan: Plan, request: RenderRequest, prediction: launchers.Prediction | launchers.ServingPrediction, model: str
+) -> launchers.Rendered:
+    from launchers.choice import usual_targets
+
+    targets = request.targets or usual_targets(plan)
+    return launchers.render(plan, targets, prediction, _model_id(plan, model), request.site())
+
+
+def _model_id(plan: Plan, known: str) -> str | None:
+    """What loaders take: the id `known` to the catalogue, the folder of a model on disk, None for one given inline."""
+    model = plan.model
     if not isinstance(model, str):
         return None
     path = os.path.expanduser(model)
     if os.path.isfile(path):
         return os.path.dirname(model) or "."
-    return model if os.path.isdir(path) else found.job.architecture.id
+    return model if os.path.isdir(path) else known
 
 
 @tool(title="Render launch files", read_only=True)
 def render_configs(request: RenderRequest) -> RenderedConfigs:
-    """Launch files of a training plan as text (LlamaFactory YAML, DeepSpeed JSON, Slurm sbatch), the command that
-    starts them, and what the user still has to fill in. Nothing is written to disk."""
-    found, rendered = _rendered(request)
+    """Launch files of a training or serving plan as text (configs of training frameworks, engine commands, Slurm,
+    Kubernetes and other launchers), the command that starts them, and what the user still has to fill in. Nothing is
+    written to disk."""
+    made = _rendered(request)
     return RenderedConfigs(
-        plan=complete(found),
-        assumptions=found.assumptions,
-        files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in rendered.files],
-        launch_command=rendered.launch_command,
-        needs_from_user=list(rendered.needs_from_user),
-        warnings=warnings_of(found),
+        plan=made.plan,
+        assumptions=made.assumptions,
+        files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files],
+        launch_command=made.rendered.launch_command,
+        needs_from_user=list(made.rendered.needs_from_user),
+        warnings=made.warnings,
     )
 
 
 @tool(title="Write launch files", read_only=False, preview="render_configs")
 def write_configs(request: WriteRequest) -> WrittenConfigs:
-    """Writes the launch files of a training plan into a folder below the working folder, all of them or none. Use it
-    only when the user asked for files on disk; existing files are kept unless overwrite is set."""
-    found, rendered = _rendered(request)
-    folder = _folder(request.folder, found)
-    written = write(rendered, folder, overwrite=request.overwrite)
+    """Writes the launch files of a plan into a folder below the working folder, all of them or none. Use it only when
+    the user asked for files on disk; existing files are kept unless overwrite is set."""
+    made = _rendered(request)
+    folder = inside_root(request.folder or f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', made.name).strip('.-') or 'plan'}")
+    written = write(made.rendered, folder, overwrite=request.overwrite)
     return WrittenConfigs(
-        plan=complete(found),
-        assumptions=found.assumptions,
+        plan=made.plan,
+        assumptions=made.assumptions,
         folder=str(folder),
         files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
-        launch_command=rendered.launch_command,
-        needs_from_user=list(rendered.needs_from_user),
-        warnings=warnings_of(found),
+        launch_command=made.rendered.launch_command,
+        needs_from_user=list(made.rendered.needs_from_user),
+        warnings=made.warnings,
     )
-
-
-def _folder(given: str | None, found: Planned) -> Path:
-    if given is None:
-        name = found.job.plan.name or f"{found.job.architecture.id.split('/')[-1]}-{found.job.training.method}"
-        given = f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-') or 'plan'}"
-    return inside_root(given)
 
 
 _root: ContextVar[Path | None] = ContextVar("root", default=None)

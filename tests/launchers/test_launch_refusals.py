@@ -2,58 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 from launch_plans import complete, devices
 
 from estimator.errors import PlanError
 from launchers import render
+from launchers.rules import targets_that_say
 from launchers.tables import table
+from launchers.targets import TARGETS
 
 ZERO_0 = {"layout.zero_stage": 0}
-
-# Row id -> (targets, changes to the base plan).
-REFUSED = {
-    "pissa-zero3": (["llamafactory"], {"workload.method": "pissa", "layout.zero_stage": 3}),
-    "pissa-stage": (["llamafactory"], {"workload": {"method": "pissa", "stage": "dpo"}}),
-    "galore-adapters": (["llamafactory"], {"workload": {"optimizer": "galore", "method": "lora"}, **ZERO_0}),
-    "galore-deepspeed": (["llamafactory"], {"workload.optimizer": "apollo"}),
-    "fp8-quantized": (["llamafactory"], {"workload": {"precision": "fp8", "method": "qlora"}}),
-    "muon-deepspeed": (["llamafactory", "deepspeed"], {"workload.optimizer": "muon", **ZERO_0}),
-    "lomo-deepspeed": (["llamafactory"], {"workload": {"optimizer": "lomo", "global_batch": 8}}),
-    "lomo-accumulation": (["llamafactory"], {"workload.optimizer": "lomo", **ZERO_0}),
-    "fa3": (["llamafactory"], {"workload.attention": "flash3"}),
-    "flash-fp32": (["llamafactory"], {"workload.precision": "fp32"}),
-    "fp32-frozen-weights": (
-        ["llamafactory"],
-        {"workload": {"precision": "tf32", "attention": "sdpa", "method": "lora"}},
-    ),
-    "fused-loss-stage": (["llamafactory"], {"workload": {"fused_loss": True, "stage": "dpo"}}),
-    "offload-activations-without-recompute": (
-        ["llamafactory"],
-        {"layout": {"offload": "activations", "recompute": "none"}},
-    ),
-    "offload-other-optimizer": (["deepspeed"], {"layout.offload": "optimizer", "workload.optimizer": "adamw_8bit"}),
-    "offload-optimizer-stage": (["deepspeed"], {"layout": {"offload": "optimizer", "zero_stage": 0}}),
-    "offload-params-stage": (["llamafactory"], {"layout": {"offload": "params", "zero_stage": 2}}),
-    "offload-without-deepspeed": (["llamafactory"], {"layout": {"offload": "params", "zero_stage": 0}}),
-    "deepspeed-activations": (["deepspeed"], {"layout.offload": "activations"}),
-    "fp32-weights-frozen": (["llamafactory"], {"workload": {"weights": "fp32", "method": "freeze"}, **ZERO_0}),
-    "fp32-weights-deepspeed": (["llamafactory"], {"workload.weights": "fp32"}),
-    "bf16-weights-deepspeed": (["llamafactory"], {"workload.weights": "bf16"}),
-    "bf16-weights-precision": (["llamafactory"], {"workload": {"weights": "bf16", "precision": "fp16"}, **ZERO_0}),
-    "bf16-weights-adapters": (["llamafactory"], {"workload": {"weights": "bf16", "method": "lora"}, **ZERO_0}),
-    "gptq-zero3": (
-        ["llamafactory"],
-        {"workload": {"method": "qlora", "lora": {"quantisation": "gptq"}}, "layout.zero_stage": 3},
-    ),
-    "tied-embeddings": (
-        ["llamafactory"],
-        {"model": "Qwen/Qwen2.5-0.5B", "workload": {"method": "lora", "lora": {"train_embeddings": True}}},
-    ),
-    "ppo-rollout": (["llamafactory"], {"workload": {"stage": "ppo", "rollout": "colocated"}}),
+# By target: `base`, changes that make the base plan one for it, and by row id what meets the row.
+MET: dict[str, dict[str, Any]] = {
+    target: yaml.safe_load((Path(__file__).parent / "refused" / f"{target}.yaml").read_text()) for target in TARGETS
 }
+ROWS = [(target, row) for target in TARGETS for row in table(f"targets/{target}")["refusals"]]
 
-# Feature name -> changes; each is refused for every target in the row's `cannot`.
+# Feature name -> changes; each is refused for every target of its kind that does not say it.
 SPLIT = {"cluster.count": 16, "workload.global_batch": 32}
 INEXPRESSIBLE = {
     "tensor parallelism": {**SPLIT, "layout.tp": 2},
@@ -73,27 +42,34 @@ INEXPRESSIBLE = {
 
 
 def test_all_rows_are_met():
-    assert set(REFUSED) == {row["id"] for row in table("refusals")}
-    assert set(INEXPRESSIBLE) == {feature["name"] for feature in table("expressibility")["features"]}
+    for target, met in MET.items():
+        assert set(met["refusals"]) == {row["id"] for row in table(f"targets/{target}")["refusals"]}, target
+    assert set(INEXPRESSIBLE) == {feature["name"] for feature in table("features")}
 
 
-@pytest.mark.parametrize("row", table("refusals"), ids=lambda row: row["id"])
-def test_refused_combination(row):
-    targets, changes = REFUSED[row["id"]]
+@pytest.mark.parametrize(("target", "row"), ROWS, ids=lambda value: value if isinstance(value, str) else value["id"])
+def test_refused_combination(target, row):
+    met = MET[target]["refusals"][row["id"]]
     with pytest.raises(PlanError) as raised:
-        render(complete(changes), targets)
+        render(complete(MET[target]["base"]).patch(met["changes"]), met.get("targets", [target]))
     assert str(raised.value).startswith(f"{row['field']}: {row['problem']}")
     assert raised.value.valid == [str(value) for value in row.get("valid", ())]
     assert row["source"]
 
 
-@pytest.mark.parametrize("feature", table("expressibility")["features"], ids=lambda feature: feature["name"])
+@pytest.mark.parametrize("feature", table("features"), ids=lambda feature: feature["name"])
 def test_inexpressible_feature_names_what_can(feature):
-    for target in feature["cannot"]:
+    kind = feature.get("kind", "training")
+    for target, row in TARGETS.items():
+        own = table(f"targets/{target}")
+        if row.role == "scheduler" or kind not in row.kinds:
+            continue
+        if feature["name"] in {*own.get("says", ()), *own.get("elsewhere", ())}:
+            continue
         with pytest.raises(PlanError) as raised:
-            render(complete(INEXPRESSIBLE[feature["name"]]), [target])
-        assert raised.value.field == feature["field"]
-        for other in feature["targets"]:
+            render(complete(MET[target]["base"]).patch(INEXPRESSIBLE[feature["name"]]), [target])
+        assert raised.value.field == feature["field"], target
+        for other in targets_that_say(feature["name"], kind):
             assert other in str(raised.value)
 
 
@@ -119,7 +95,7 @@ def test_other_frameworks_are_refused(framework):
 
 
 def test_serving_plans_are_refused():
-    with pytest.raises(PlanError, match=r"workload\.kind"):
+    with pytest.raises(PlanError, match="llamafactory has no files for serving"):
         render(complete({"workload": None}).patch({"workload": {"kind": "inference"}}), ["llamafactory"])
 
 

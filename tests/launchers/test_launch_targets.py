@@ -14,8 +14,9 @@ import yaml
 from launch_plans import PREDICTION, complete, devices
 
 from estimator.errors import PlanError
-from launchers import TARGETS, Rendered, render
-from launchers.slurm import slurm_time
+from launchers import Rendered, render
+from launchers.schedulers.slurm import slurm_time
+from launchers.targets import TARGETS
 
 
 def text_of(rendered: Rendered, target: str) -> str:
@@ -38,7 +39,7 @@ def test_targets_bring_what_their_files_refer_to():
     assert names(["llamafactory"], {"layout.zero_stage": 0}) == ["llamafactory"]
     assert names(["deepspeed", "deepspeed"]) == ["deepspeed"]
     assert names(["slurm"]) == ["deepspeed", "llamafactory", "slurm"]
-    assert names(list(TARGETS)[::-1]) == list(TARGETS)
+    assert names(["slurm", "llamafactory", "deepspeed"]) == ["deepspeed", "llamafactory", "slurm"]
 
 
 @pytest.mark.parametrize("targets", [[], "slurm", ["kubernets"]])
@@ -283,7 +284,10 @@ def test_launch_commands():
         "FORCE_TORCHRUN=1 NPROC_PER_NODE=8 llamafactory-cli train llamafactory.yaml"
     )
     several = render(complete(devices(16)), ["llamafactory"])
-    assert "NNODES=2 NODE_RANK=$NODE_RANK MASTER_ADDR=$MASTER_ADDR" in several.launch_command
+    assert (
+        'NNODES=2 NODE_RANK="$NODE_RANK" MASTER_ADDR="$MASTER_ADDR" MASTER_PORT="$MASTER_PORT"'
+        in several.launch_command
+    )
     assert any("NODE_RANK (0 to 1)" in need for need in several.needs_from_user)
     assert render(complete(devices(16)), ["slurm"]).launch_command == "sbatch job.sbatch"
     alone = render(complete(devices(16)), ["deepspeed"])

@@ -241,15 +241,16 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"reserve_gib": -1}, "overrides.reserve_gib", "greater than or equal to 0"),
     ({"plan": {"cluster": {"per_node": True}}}, "cluster.per_node", "got true"),
     ({"plan": {"layout": {"tpp": 1}}}, "layout.tpp", "valid: tp"),
-    (
-        {"plan": {"workload": {"kind": "inference"}}, "seq_len": None, "global_batch": None, "dataset_tokens": None},
-        "workload.kind",
-        "valid: training",
-    ),
     ({"global_batch": 100}, "workload.global_batch", "valid: 96 104"),
     ({"dataset_tokens": float("nan")}, "dataset_tokens", "finite"),
     ({"dataset_tokens": 10**5000}, "dataset_tokens", "too large"),
 ]
+
+
+def test_a_serving_plan_is_not_taken_for_training() -> None:
+    serving = {"plan": {"workload": {"kind": "inference"}}}
+    with pytest.raises(PlanError, match=r"workload\.kind.*valid: training"):
+        call("estimate_training", FLAT | serving | {"seq_len": None, "global_batch": None, "dataset_tokens": None})
 
 
 @pytest.mark.parametrize(("changes", "field", "says"), WRONG, ids=range(len(WRONG)))

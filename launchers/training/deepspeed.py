@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from launchers import File, Piece
+from launchers import File, Piece, Start
 from launchers.job import Job
 from launchers.tables import table
 
@@ -16,7 +16,7 @@ _SCRIPT = "train.py"
 
 
 def render(job: Job) -> Piece:
-    """The JSON and, for a set without a trainer's config, the launch of the user's own script."""
+    """The JSON and, where it is all of the set, the launch of the user's own script."""
     words = table("deepspeed")
     config: dict[str, Any] = {
         "train_batch_size": job.global_batch,
@@ -35,9 +35,10 @@ def render(job: Job) -> Piece:
     if job.nodes > 1:
         command = command.replace("deepspeed ", f"deepspeed --hostfile hostfile --num_nodes {job.nodes} ", 1)
         needs.append(f"hostfile: one line '<host> slots={job.node_devices}' for each of the {job.nodes} nodes")
-    alone = "llamafactory" not in job.targets
     text = json.dumps(config, indent=2) + "\n"
-    return Piece(File(PATH, "deepspeed", text), command, tuple(needs) if alone else ())
+    files = (File(PATH, "deepspeed", text),)
+    alone = job.targets == ("deepspeed",)
+    return Piece(files, tuple(needs), Start(command, programs=("deepspeed",))) if alone else Piece(files)
 
 
 def _zero(job: Job, words: dict[str, Any]) -> dict[str, Any]:

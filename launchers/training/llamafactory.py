@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 
 from estimator.errors import PlanError
-from launchers import File, Piece
+from launchers import File, Piece, Start
 from launchers.families import embedding_modules_of, is_known_to_liger, linear_layers_of, template_of
 from launchers.job import Job, heading
+from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.tables import table
 from launchers.yaml_text import Value, document
 
 PATH = "llamafactory.yaml"
-MASTER_PORT = 29500
 _MODEL = "SET_ME_MODEL"
 _DATASET = "SET_ME_DATASET"
 _REWARD_MODEL = "SET_ME_REWARD_MODEL"
@@ -81,10 +81,10 @@ def render(job: Job) -> Piece:
             needs.append(f"{PATH}: enable_liger_kernel, check that Liger knows this model (others run unfused)")
     if packages:
         needs.append(f"environment: pip install {' '.join(dict.fromkeys(packages))}")
-    command = _command(job, needs)
-    started_by = "sbatch job.sbatch" if "slurm" in job.targets else command
-    head = [*heading(job), f"run, from this folder: {started_by}"]
-    return Piece(File(PATH, "llamafactory", document(head, sections, comments)), command, tuple(needs))
+    command = _command(job)
+    text = document(heading(job, command), sections, comments)
+    start = Start(command, programs=("llamafactory",))
+    return Piece((File(PATH, "llamafactory", text),), tuple(needs), start)
 
 
 def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:
@@ -114,10 +114,11 @@ def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Val
     stage = job.training.stage
     # PPO cuts prompts only; what is generated comes on top (data/processor/unsupervised.py).
     generated = job.training.response_len or 0 if stage == "ppo" else 0
-    fields: dict[str, Value] = {"dataset": _DATASET, "cutoff_len": job.seq_len - generated}
-    content = table("llamafactory")["data"][stage]
-    comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"
-    needs.append(f"{PATH}: dataset, the name of your data in data/dataset_info.json ({content})")
+    fields: dict[str, Value] = {"dataset": job.site.dataset or _DATASET, "cutoff_len": job.seq_len - generated}
+    if job.site.dataset is None:
+        content = table("llamafactory")["data"][stage]
+        comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"
+        needs.append(f"{PATH}: dataset, the name of your data in data/dataset_info.json ({content})")
     template = template_of(job.model)
     if template:
         fields["template"] = template
@@ -209,21 +210,16 @@ def _memory_and_speed(job: Job) -> dict[str, Value]:
     return fields
 
 
-def _command(job: Job, needs: list[str]) -> str:
+def _command(job: Job) -> str:
     """llamafactory-cli starts torchrun itself and takes the world from the environment (launcher.py). FORCE_TORCHRUN is
     set even for one device: without it DeepSpeed is refused and all visible devices would be used."""
     words = ["FORCE_TORCHRUN=1"]
     if job.nodes > 1:
         words += [
             f"NNODES={job.nodes}",
-            "NODE_RANK=$NODE_RANK",
-            "MASTER_ADDR=$MASTER_ADDR",
+            f"NODE_RANK={NODE_RANK}",
+            f"MASTER_ADDR={MASTER_ADDR}",
             f"MASTER_PORT={MASTER_PORT}",
         ]
-        if "slurm" not in job.targets:
-            needs.append(
-                f"every node runs the command with its own NODE_RANK (0 to {job.nodes - 1}) and the first node's "
-                "address as MASTER_ADDR"
-            )
     words.append(f"NPROC_PER_NODE={job.node_devices}")
     return " ".join([*words, "llamafactory-cli", "train", PATH])

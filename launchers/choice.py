@@ -1,0 +1,79 @@
+"""Which targets a set consists of: those asked for, what their files refer to, and a program for a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from estimator.errors import PlanError, nearest
+from estimator.plan import Inference
+from launchers.tables import table
+from launchers.targets import TARGETS
+
+if TYPE_CHECKING:
+    from estimator.plan import Plan
+
+
+def usual_targets(plan: Plan) -> tuple[str, ...]:
+    """What is written for a plan when no target is named: its framework's or engine's usual program, and Slurm."""
+    return (usual_program(plan), "slurm")
+
+
+def usual_program(plan: Plan) -> str:
+    """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, or the
+    first of all. Raises PlanError where there is none."""
+    programs = table("programs")
+    if isinstance(plan.workload, Inference):
+        field, name, known = "workload.engine", plan.workload.engine, programs["engines"]
+    else:
+        field, name, known = "workload.framework", plan.training.framework, programs["frameworks"]
+    if name not in known:
+        raise PlanError(field, f"no launch target starts {name}", list(known))
+    candidates: list[str] = known[name]
+    return next((target for target in candidates if _can_say(plan, target)), candidates[0])
+
+
+def _can_say(plan: Plan, target: str) -> bool:
+    from launchers import make
+    from launchers.rules import check
+
+    try:
+        check(make(plan, chosen(plan, [target])), target)
+    except PlanError:
+        return False
+    return True
+
+
+def chosen(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
+    """The targets asked for and all that they need, in the order of the table. Raises PlanError."""
+    if isinstance(targets, str) or not targets:
+        raise PlanError("targets", "must be a list with at least one target", list(TARGETS))
+    kind = "inference" if isinstance(plan.workload, Inference) else "training"
+    wanted: set[str] = set()
+    waiting = list(targets)
+    while waiting:
+        name = waiting.pop()
+        if name not in TARGETS:
+            raise PlanError("targets", f"{name!r} is not a launch target", nearest(str(name), TARGETS))
+        if kind not in TARGETS[name].kinds:
+            what = "serving" if kind == "inference" else "training"
+            can = [other for other, target in TARGETS.items() if kind in target.kinds]
+            raise PlanError("targets", f"{name} has no files for {what}", can)
+        if name not in wanted:
+            wanted.add(name)
+            waiting.extend(TARGETS[name].refers_to(plan))
+        schedules = any(TARGETS[name].role == "scheduler" for name in wanted)
+        if not waiting and schedules and not _programs(wanted):
+            waiting.append(usual_program(plan))
+    programs = _programs(wanted)
+    schedulers = [name for name in TARGETS if name in wanted and TARGETS[name].role == "scheduler"]
+    if schedulers and len(programs) > 1:
+        problem = f"{', '.join(schedulers)} can start one program of a set, not {' and '.join(programs)}"
+        raise PlanError("targets", problem, programs)
+    order = {"config": 0, "program": 1, "scheduler": 2}
+    names = [name for name in TARGETS if name in wanted]
+    return tuple(sorted(names, key=lambda name: order[TARGETS[name].role]))
+
+
+def _programs(wanted: set[str]) -> list[str]:
+    return [name for name in TARGETS if name in wanted and TARGETS[name].role == "program"]

@@ -1,0 +1,1 @@
+"""Targets that serve: commands and configs of inference engines and their harnesses."""
