@@ -1,5 +1,6 @@
 # make demo   sets everything up in .venv and runs the main job
 # make test   sets everything up and runs the tests
+# make test-launchers  asks the real programs (LlamaFactory, DeepSpeed, Slurm, vLLM ...) whether they take our files
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
 # make screenshots  the README's picture, from the real app
@@ -8,13 +9,16 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
 
-.PHONY: demo test lint bench screenshots format lock clean
+.PHONY: demo test test-launchers lint bench screenshots format lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
 
 test: $(VENV)/.ready-dev
 	$(BIN)/pytest -n 2
+
+test-launchers: $(VENV)/.ready-dev
+	$(BIN)/pytest -n 2 --dist loadfile checks
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -1,0 +1,78 @@
+"""Asks the real programs whether they take our files: each in an environment of its own, made on first use.
+
+`ask("train", "llamafactory", questions)` runs checks/programs/llamafactory.py once with the Python of the environment
+checks/environments/train.txt (its lines are what pip installs, one step a line) below .venv-programs/. The script reads
+a JSON list of questions on its standard input and prints a JSON list of answers as its last line.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+HOME = Path(os.environ.get("SHARDWISE_PROGRAMS") or HERE.parent / ".venv-programs")
+Ask = Callable[..., list[dict[str, Any]]]
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def python_of(environment: str) -> Path:
+    """The interpreter of an environment, which is made where it is missing or its list has changed."""
+    steps = [
+        line.split()
+        for line in (HERE / "environments" / f"{environment}.txt").read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
+    folder = HOME / environment
+    python = folder / "bin" / "python"
+    done = folder / f".made-{hashlib.sha256(repr(steps).encode()).hexdigest()[:12]}"
+    with _alone(environment):
+        if not done.exists():
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            for step in steps:
+                install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *step]
+                made = subprocess.run(install, capture_output=True, text=True, check=False)
+                assert made.returncode == 0, f"pip install {' '.join(step)}: {made.stderr[-2000:]}"
+            done.touch()
+    return python
+
+
+@pytest.fixture(scope="session")
+def ask() -> Ask:
+    """The answers of a script of checks/programs to a list of questions."""
+
+    def asked(environment: str, script: str, questions: list[dict[str, Any]], **variables: str) -> list[dict[str, Any]]:
+        python = python_of(environment)
+        keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        done = subprocess.run(
+            [str(python), str(HERE / "programs" / f"{script}.py")],
+            input=json.dumps(questions),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+            env=keep | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"} | variables,
+        )
+        assert done.returncode == 0, f"{script}: {done.stderr[-3000:]}"
+        answers = json.loads(done.stdout.strip().splitlines()[-1])
+        assert len(answers) == len(questions), script
+        return answers
+
+    return asked
