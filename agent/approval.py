@@ -15,10 +15,6 @@ from agent.wire import Call
 from estimator.errors import PlanError
 from tools.registry import Tool
 
-# The tool that shows what a writing tool would write.
-_SHOWN_BY = {"write_configs": "render_configs"}
-_NOT_SHOWN = ("folder", "overwrite")
-
 
 @dataclass(frozen=True)
 class Proposal:
@@ -44,16 +40,21 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
 
     Raises PlanError when it cannot be rendered or would leave `root`.
     """
-    if call.name not in _SHOWN_BY:
+    writer = tools[call.name]
+    if writer.preview is None:
         return Proposal(call, "", ())
+    writer.parse(call.arguments)
     arguments = {key: value for key, value in call.arguments.items() if value is not None}
-    shown = {key: value for key, value in arguments.items() if key not in _NOT_SHOWN}
-    result = tools[_SHOWN_BY[call.name]](shown)
+    shows = tools[writer.preview]
+    result = shows({key: value for key, value in arguments.items() if key in shows.request.model_fields})
+    files = tuple((file["path"], file["text"]) for file in result["files"])
+    if not _takes_folder(writer):
+        # What is kept in the user's own folders has its place there.
+        return Proposal(Call(call.id, call.name, arguments), result["folder"], files)
     folder = _folder(arguments.get("folder") or default, result["plan"], root)
     if isinstance(model := arguments.get("model"), str) and root != Path.cwd().resolve() and Path(model).exists():
         # The call runs inside `root`, from where a relative path would lead elsewhere.
         arguments["model"] = str(Path(model).resolve())
-    files = tuple((file["path"], file["text"]) for file in result["files"])
     return Proposal(Call(call.id, call.name, {**arguments, "folder": folder}), folder, files)
 
 
@@ -61,10 +62,16 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
     """Runs an approved call; `approved` is the digest of what was shown. Raises PlanError when the files changed."""
     if proposal.digest != approved:
         raise PlanError("approval", "the files are no longer those that were approved; nothing was written")
+    if not _takes_folder(tools[proposal.call.name]):
+        return tools[proposal.call.name](proposal.call.arguments)
     root.mkdir(parents=True, exist_ok=True)
     # The tool writes below the working folder only; for another root that folder is changed while it runs.
     with contextlib.chdir(root) if root != Path.cwd().resolve() else contextlib.nullcontext():
         return tools[proposal.call.name](proposal.call.arguments)
+
+
+def _takes_folder(tool: Tool) -> bool:
+    return "folder" in tool.request.model_fields
 
 
 def _folder(given: Any, plan: Mapping[str, Any], root: Path) -> str:

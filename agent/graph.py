@@ -260,10 +260,21 @@ def _plan_of(calls: list[Call], tools: Mapping[str, Tool]) -> dict[str, Any] | N
     """What a language model's calls say about the session's plan: the last one that takes a plan and names a model."""
     for call in reversed(calls):
         if call.name in tools and "plan" in tools[call.name].request.model_fields:
-            plan = nested(call.arguments, _serves(call, tools))
+            plan = nested(_spelled_out(call, tools), _serves(call, tools))
             if plan.get("model") is not None:
                 return plan
     return None
+
+
+def _spelled_out(call: Call, tools: Mapping[str, Tool]) -> Mapping[str, Any]:
+    """A call's arguments with the plan of the scenario that they name in place of its name."""
+    if not isinstance(call.arguments.get("plan"), str):
+        return call.arguments
+    try:
+        request = tools[call.name].parse(call.arguments)
+    except PlanError:
+        return call.arguments
+    return {**call.arguments, "plan": getattr(request, "plan", None)}
 
 
 def _serves(call: Call, tools: Mapping[str, Tool]) -> bool:

@@ -1,6 +1,6 @@
 """Where sessions live: one SQLite file in the user's data folder, readable by the user alone.
 
-The graph's checkpoints and the table of sessions share it. SHARDWISE_HOME names another folder.
+The graph's checkpoints and the table of sessions share it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from agent.screen import plain
 from estimator.errors import PlanError, nearest
+from knowledge.user_files import data_folder
 
 _BUSY_S = 10.0
 _TITLE_LENGTH = 72
@@ -22,21 +23,6 @@ _SESSIONS = """
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, title TEXT NOT NULL, created TEXT NOT NULL, last_used TEXT NOT NULL
 )"""
-
-
-def data_folder() -> Path:
-    """The folder for the user's data, made with access for the user alone."""
-    if home := os.environ.get("SHARDWISE_HOME"):
-        folder = Path(home).expanduser()
-    else:
-        from platformdirs import user_data_path
-
-        folder = user_data_path("shardwise", appauthor=False)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise PlanError("SHARDWISE_HOME", f"{folder} cannot be used as the data folder: {error.strerror}") from None
-    return folder
 
 
 def _file() -> Path:

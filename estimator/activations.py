@@ -58,16 +58,22 @@ def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
 
     Attention's fp32 statistics count as two elements per head. With sequence parallelism the first part is split too.
     """
-    whole, split, expert = _norms(job, block), 0.0, 0.0
-    mixer_whole, mixer_split = _mixer(job, block)
-    whole, split = whole + mixer_whole, split + mixer_split
+    whole = split = expert = 0.0
+    for part in saved_by_operator(job, block).values():
+        whole, split, expert = whole + part[0], split + part[1], expert + part[2]
+    return whole, split, expert
+
+
+def saved_by_operator(job: Job, block: Block) -> dict[str, tuple[float, float, float]]:
+    """The same, operator by operator."""
+    parts = {"norms": (_norms(job, block), 0.0, 0.0), "mixer": (*_mixer(job, block), 0.0)}
     if block.feed == "dense":
-        split += _feed(job, block.ffn_width, block.gated)
+        parts["feed_forward"] = (0.0, _feed(job, block.ffn_width, block.gated), 0.0)
     elif block.feed == "moe":
-        moe_whole, moe_split, expert = _experts(job, block)
-        whole, split = whole + moe_whole, split + moe_split
-    more = adapter_elements(job, block)
-    return whole + more[0], split + more[1], expert + more[2]
+        parts["experts"] = _experts(job, block)
+    if job.uses_adapters:
+        parts["adapters"] = adapter_elements(job, block)
+    return parts
 
 
 def _norms(job: Job, block: Block) -> float:
@@ -162,11 +168,29 @@ def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     tokens = micro_batch_tokens(job, layouts)
     outside = layouts.outside_split
     size = job.activation_bytes * tokens * (whole / outside + split / layouts.tp + expert / layouts.tp)
-    if job.training.attention == "eager" and block.heads:
-        size = size + _score_bytes(job, block, layouts, tokens)
-    if job.architecture.dropout:
-        size = size + tokens * job.architecture.hidden * 2.0 / outside
+    for more in _besides(job, block, layouts).values():
+        size = size + more
     return size
+
+
+def _besides(job: Job, block: Block, layouts: Layouts) -> dict[str, Floats]:
+    """Bytes that a block saves and that are no multiple of the activations' own width."""
+    tokens, found = micro_batch_tokens(job, layouts), dict[str, Floats]()
+    if job.training.attention == "eager" and block.heads:
+        found["scores"] = _score_bytes(job, block, layouts, tokens)
+    if job.architecture.dropout:
+        found["dropout_masks"] = tokens * job.architecture.hidden * 2.0 / layouts.outside_split
+    return found
+
+
+def bytes_by_operator(job: Job, block: Block, layouts: Layouts) -> dict[str, Floats]:
+    """What `block_bytes` adds up, operator by operator."""
+    each = job.activation_bytes * micro_batch_tokens(job, layouts)
+    found = {
+        name: each * (whole / layouts.outside_split + (split + expert) / layouts.tp)
+        for name, (whole, split, expert) in saved_by_operator(job, block).items()
+    }
+    return found | _besides(job, block, layouts)
 
 
 def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Floats:

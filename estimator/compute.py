@@ -27,7 +27,7 @@ from estimator.elementwise import (
 )
 from estimator.job import Job
 from estimator.layouts import FEW, RECOMPUTE, Layouts
-from estimator.matmul import matmul_seconds
+from estimator.matmul import MatmulSurface, matmul_seconds
 from estimator.offloading import host_step_seconds
 from estimator.stages import Floats, micro_batch_tokens
 
@@ -66,12 +66,16 @@ def matmul_time(
     job: Job, m: Floats, n: Floats | float, k: Floats | float, copies: Floats | float = 1.0, *, head: bool = False
 ) -> Floats:
     """Seconds of `copies` matmuls of (m, n, k) launched as one kernel; the head stays in 16 bits."""
+    surface, peak, bandwidth, operand_bytes = matmul_rates(job, head)
+    return matmul_seconds(surface, peak, bandwidth, m, n, k, copies, operand_bytes, job.activation_bytes)
+
+
+def matmul_rates(job: Job, head: bool) -> tuple[MatmulSurface, Floats | float, Floats | float, tuple[float, float]]:
+    """(Surface, FLOP/s, bytes/s, bytes per element of activations and weights) of the blocks' matmuls or the head's."""
     surface = job.head_surface if head else job.surface
     peak = (job.head_peak_flops if head else job.peak_flops) * job.calibration.device.matmul
     operand_bytes = job.wide_operand_bytes if head else job.operand_bytes
-    return matmul_seconds(
-        surface, peak, job.machine.accelerator.memory_bandwidth, m, n, k, copies, operand_bytes, job.activation_bytes
-    )
+    return surface, peak, job.machine.accelerator.memory_bandwidth, operand_bytes
 
 
 def memory_time(job: Job, traffic_bytes: Floats, kernels: Floats | float) -> Floats:
@@ -83,18 +87,18 @@ def memory_time(job: Job, traffic_bytes: Floats, kernels: Floats | float) -> Flo
 def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     tokens = micro_batch_tokens(job, layouts)
     forward, backward, flop = _matmuls(job, block, layouts, tokens)
-    core = _core(job, block, layouts, tokens)
+    core = core_time(job, block, layouts, tokens)
     launch_s, reached = job.calibration.device.launch_s, job.trained_layer_share
     attention = core.forward + core.kernels_forward * launch_s
     attention_back = core.backward + core.kernels_backward * (launch_s * reached)
-    moving, fixed = _memory_bound(job, block, layouts, tokens)
+    moving, fixed = memory_bound(job, block, layouts, tokens)
     memory_forward = memory_time(job, moving.forward_bytes + fixed.forward_bytes, moving.forward_kernels)
     memory_backward = memory_time(job, reached * moving.backward_bytes + fixed.backward_bytes, moving.backward_kernels)
     launched, launched_back = matmul_kernels(job, block, layouts, job.style)
     kernels = launched + core.kernels_forward + (moving.forward_kernels + fixed.forward_kernels)
     kernels_back = launched_back + core.kernels_backward + (moving.backward_kernels + fixed.backward_kernels)
 
-    matmul_share, core_share = _repeated(job, layouts)
+    matmul_share, core_share = repeated(job, layouts)
     return BlockTime(
         matmul_forward=forward,
         matmul_backward=backward,
@@ -111,7 +115,7 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     )
 
 
-def _repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
+def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     """Parts of a block that run again in the backward pass: of all but the mixer's core, and of the core."""
     if not layouts.recomputes:
         return layouts.zeros(), layouts.zeros()
@@ -126,7 +130,7 @@ def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[
     """(forward s, backward s, forward FLOP). Backward multiplies once for the input's gradient, and once for the
     weight's where the weight is trained: its depth is then the tokens."""
     forward = weights = flop = layouts.zeros()
-    for times, m, n, k, copies in _products(block, layouts, tokens):
+    for _, times, m, n, k, copies in products(block, layouts, tokens):
         forward = _plus(forward, times, matmul_time(job, m, n, k, copies))
         if job.trains_blocks:
             weights = _plus(weights, times, matmul_time(job, n, k, m, copies))
@@ -137,9 +141,11 @@ def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[
 class Products(NamedTuple):
     """Matrix products (m, n, k) of one device, one row for each shape that a block has and `times` how often it has it.
 
-    Arrays have shape (n,), (shapes, 1) or (shapes, n).
+    `kinds` are (of experts, split, outputs, inputs, copies) of each. Arrays have shape (n,), (shapes, 1) or
+    (shapes, n).
     """
 
+    kinds: list[tuple[bool, str, int, int, int]]
     times: list[float]
     m: Floats
     n: Floats
@@ -147,7 +153,7 @@ class Products(NamedTuple):
     copies: Floats | float
 
 
-def _products(block: Block, layouts: Layouts, tokens: Floats) -> Iterator[Products]:
+def products(block: Block, layouts: Layouts, tokens: Floats) -> Iterator[Products]:
     """A block's products: those that see every token apart from those of routed experts.
 
     Of few candidates all shapes are one evaluation, as calls take longer than their arithmetic; of many each shape is
@@ -166,6 +172,7 @@ def _products(block: Block, layouts: Layouts, tokens: Floats) -> Iterator[Produc
             rows = tokens * block.top_k * layouts.etp / layouts.tp / copies
         part = "etp" if routed else "tp"
         yield Products(
+            kinds,
             [float(counts[kind]) for kind in kinds],
             rows,
             _cut(outputs, [kind[1] == "column" for kind in kinds], layouts, part),
@@ -189,7 +196,7 @@ def _plus(total: Floats, times: list[float], each: Floats) -> Floats:
     return total
 
 
-def _core(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> CoreTime:
+def core_time(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> CoreTime:
     device = job.calibration.device
     if block.mixer in ("attention", "mla") and block.heads:
         return attention_time(job, block, layouts, tokens, device.attention_kernel)
@@ -198,7 +205,7 @@ def _core(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> CoreTime:
     return no_core(layouts)
 
 
-def _memory_bound(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Operators, Operators]:
+def memory_bound(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Operators, Operators]:
     """(What backward does only for the layers that are trained, what it does as counted)."""
     style = job.style
     moving = token_operators(job, block, layouts, tokens, style)

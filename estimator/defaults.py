@@ -11,6 +11,7 @@ from estimator.hardware import Accelerator
 from estimator.job import Assumption, Job
 from estimator.plan import Plan
 from estimator.profile import Framework
+from estimator.run_length import data_size, full_sample
 
 # Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for
 # pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
@@ -54,10 +55,14 @@ def fill(
     if training.global_batch is None:
         batch, why = _global_batch(plan, seq_len, count)
         assume("global_batch", batch, why)
+    data_size(training)
+    if training.dataset_samples is not None and training.dataset_tokens is None and training.sample_tokens is None:
+        filled = full_sample(training.model_copy(update={"seq_len": seq_len}))
+        assume("sample_tokens", float(filled), "no length of samples is known, so each is taken to be full")
     if "precision" not in given:
         assume("precision", *_precision(accelerator))
     for name, why in _PLAIN_DEFAULTS.items():
-        if name not in given:
+        if name not in given and not (name == "epochs" and training.steps is not None):
             assumed.append(Assumption(f"workload.{name}", getattr(training, name), why))
     if training.method in ("lora", "qlora", "dora", "pissa"):
         for name in ("rank", "alpha", "targets"):

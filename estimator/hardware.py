@@ -39,6 +39,12 @@ class Accelerator:
     year: int | None = None
     source: str = ""
     notes: str = ""
+    like: str = ""
+    """The accelerator whose timings of single operators stand for its own; its own where empty."""
+
+    @property
+    def timed_as(self) -> str:
+        return self.like or self.id
 
 
 @dataclass(frozen=True)
@@ -93,3 +99,8 @@ class Price:
     source: str = ""
     notes: str = ""
     extra: dict[str, str] = field(default_factory=dict)
+    spot_price_date: str | None = None
+    """Where it is not `price_date`; empty where the spot price is undated."""
+    reserved_usd_per_hour: float | None = None
+    reserved_term: str | None = None
+    reserved_price_date: str | None = None

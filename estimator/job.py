@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,11 @@ from estimator.hardware import Machine
 from estimator.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.plan import Plan, Training
 from estimator.profile import Calibration, Framework, OptimizerFacts, Style
+from estimator.run_length import PAIRED_STAGES, RunSize, run_size
 
 if TYPE_CHECKING:
     from estimator.serving_job import ServingJob
 
-# Sequences that one sample stands for: a preference pair is a chosen and a rejected answer (TRL, DPOTrainer).
-_PAIRED_STAGES = ("dpo", "orpo", "simpo", "ipo", "rm")
 # Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
 _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
 # LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py,
@@ -72,7 +70,7 @@ class Job:
 
     @cached_property
     def sequences_per_sample(self) -> int:
-        return 2 if self.training.stage in _PAIRED_STAGES else 1
+        return 2 if self.training.stage in PAIRED_STAGES else 1
 
     @cached_property
     def uses_adapters(self) -> bool:
@@ -258,10 +256,14 @@ class Job:
         return self.global_batch * self.sequences_per_sample * self.seq_len
 
     @cached_property
+    def run(self) -> RunSize | None:
+        """The whole run; None when neither the size of the data nor the steps are known."""
+        return run_size(self.training, self.tokens_per_step)
+
+    @cached_property
     def steps(self) -> int | None:
-        """Optimizer steps of the whole run; None when the size of the data is not known."""
-        tokens = self.training.dataset_tokens
-        return None if tokens is None else math.ceil(tokens * self.training.epochs / self.tokens_per_step)
+        """Optimizer steps of the whole run; None when it is not known."""
+        return None if self.run is None else self.run.steps
 
     @cached_property
     def peak_flops(self) -> float:

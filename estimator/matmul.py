@@ -75,11 +75,28 @@ def matmul_seconds(
     `operand_bytes` are per element of the activations and the weights, scales included. Casting, scaling and permuting
     are other kernels.
     """
+    arithmetic, moving = matmul_limits(
+        surface, peak_flops, memory_bandwidth, m, n, k, copies, operand_bytes, output_bytes
+    )
+    return np.maximum(arithmetic, moving) + surface.unhidden * np.minimum(arithmetic, moving) + surface.launch_s
+
+
+def matmul_limits(
+    surface: MatmulSurface,
+    peak_flops: Floats | float,
+    memory_bandwidth: Floats | float,
+    m: Floats,
+    n: Floats | float,
+    k: Floats | float,
+    copies: Floats | float,
+    operand_bytes: tuple[float, float],
+    output_bytes: float,
+) -> tuple[Floats, Floats]:
+    """Seconds that the kernel of `matmul_seconds` would take by its arithmetic alone, and by its transfer alone."""
     activation_bytes, weight_bytes = operand_bytes
     rows = m + _GROUP_ROWS * (copies > 1.0)
     outputs = copies * rows * n
     busy = np.sqrt(outputs * outputs + surface.wave_outputs * surface.wave_outputs)
     arithmetic = busy * (k + surface.half_k) * (2.0 / (peak_flops * surface.height))
     traffic = k * (activation_bytes * m + weight_bytes * n) + output_bytes * m * n
-    moving = traffic * (copies / (memory_bandwidth * surface.memory))
-    return np.maximum(arithmetic, moving) + surface.unhidden * np.minimum(arithmetic, moving) + surface.launch_s
+    return arithmetic, traffic * (copies / (memory_bandwidth * surface.memory))

@@ -150,13 +150,13 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
 
 def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> list[dict[str, Floats]]:
     """What there is at each of MOMENTS besides what is always there."""
-    kept, working = _activations(job, layouts, shape)
+    kept, working = activations_held(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
     extra = extra_models(job, layouts, states, shape, kept)
     zero = layouts.zeros()
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
     left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
-    resident = _resident_buffers(job, layouts, states)
+    resident = resident_buffers(job, layouts, states)
     rows = [
         # gradients, activations, logits and loss, beside the resident extra models, buffers, step temporaries
         (left, kept, logits, extra.working, states.head_buffers, zero),
@@ -237,7 +237,7 @@ def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list
             parts[name] = np.where(parts[name] >= most, value, np.minimum(parts[name], value))
 
 
-def _resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
+def resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     """Buffers that outlive the backward pass: all but what FSDP gathers."""
     if not job.framework.live_units or layouts.most("zero_stage") < 3:
         return states.buffers
@@ -277,7 +277,7 @@ def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
     return np.minimum(held, layouts.grad_accum)
 
 
-def _activations(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
+def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
     """Kept activations of the micro-batches in flight, and what the block at work needs besides."""
     recomputes = layouts.recompute > RECOMPUTE.index("none")
     offloads = layouts.most("offload") >= OFFLOAD.index("activations")
@@ -286,7 +286,7 @@ def _activations(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats,
     again = recomputed_share(layouts, shape)
     reaches = reached(job, shape)
     for kind, block in enumerate(job.architecture.blocks):
-        everything, kept_of_one, temporary = _of_block(job, block, layouts)
+        everything, kept_of_one, temporary = block_activations(job, block, layouts)
         per_layer = kept_of_one
         if layouts.most("recompute_layers"):
             per_layer = kept_of_one * (1.0 - again) + boundary * again
@@ -309,7 +309,7 @@ def _activations(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats,
     return kept, working
 
 
-def _of_block(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+def block_activations(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     """Of one block: everything it saves, what of that it keeps, and temporaries while its gradients are made."""
 
     def make() -> tuple[Floats, Floats, Floats]:
@@ -327,6 +327,12 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     Unfused, `logit_bytes` per logit at the peak: 16-bit logits, fp32 log-softmax, and their gradients. Fused (Liger,
     cut cross-entropy) the logits exist one chunk at a time, and the gradient of the hidden states is kept.
     """
+    per_logit, columns, hidden_bytes = loss_parts(job, layouts)
+    return shape.has_head * (per_logit * columns * job.architecture.vocab / layouts.tp + hidden_bytes)
+
+
+def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+    """(Bytes per logit at the peak, tokens whose logits exist at once, bytes that the norm before the head keeps)."""
     architecture, framework = job.architecture, job.framework
     tokens = micro_batch_tokens(job, layouts)
     hidden_bytes = final_norm_elements(job) * job.activation_bytes * tokens * architecture.hidden
@@ -335,7 +341,7 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     if job.fused_loss and framework.fused_logit_bytes is None:
         # Liger's chunk of tokens makes a matrix of about the size of the hidden states.
         columns = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
-    return shape.has_head * (per_logit * columns * architecture.vocab / layouts.tp + hidden_bytes)
+    return per_logit, columns, hidden_bytes
 
 
 def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:

@@ -309,6 +309,16 @@ def all_reduce(members: Group, total_bytes: Floats) -> Floats:
     return np.where(total_bytes > 0, seconds, 0.0)
 
 
+def algorithm(members: Group, size_bytes: Floats, what: str) -> str:
+    """How a library does a collective of one candidate: what all-reduce is fastest by, and what the others are."""
+    if not what.startswith("all-reduce"):
+        kinds = {"all-to-all": "direct to every member", "send": "point to point", "ring": "point to point"}
+        return next((how for name, how in kinds.items() if what.startswith(name)), "ring")
+    if members.tree is None or float(members.ring.seconds(size_bytes)[0]) <= float(members.tree.seconds(size_bytes)[0]):
+        return "ring"
+    return "switch" if members.factors.adds_in_switch and not members.spans else "tree"
+
+
 def all_to_all(members: Group, sent_bytes: Floats, node_copies: Floats | float = 1.0) -> Floats:
     """Seconds for each member to spread `sent_bytes` evenly over the group, its own share included.
 

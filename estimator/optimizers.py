@@ -80,14 +80,14 @@ def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
 
 def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> tuple[Floats, Floats]:
     """(states with the master copy, temporaries of one step), both nothing where the optimizer runs on the host."""
-    states, step = _states(job, layouts, shape, held), _step(job, layouts, shape, held)
+    states, step = states_held(job, layouts, shape, held), _step(job, layouts, shape, held)
     if not layouts.most("offload"):
         return states, step
     away = layouts.optimizer_offloaded
     return np.where(away, 0.0, states), np.where(away, 0.0, step)
 
 
-def _states(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
+def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     facts, master = job.optimizer, job.framework.master_bytes
     element = job.updated_bytes
     size = facts.state_elements * element + facts.state_bytes + master

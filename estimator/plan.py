@@ -55,6 +55,7 @@ def parse_count(value: object) -> object:
 
 
 Amount = Annotated[float, BeforeValidator(parse_count)]
+WholeAmount = Annotated[int, BeforeValidator(parse_count)]
 
 
 class Part(BaseModel):
@@ -130,6 +131,15 @@ class Training(Part):
         "auto", description="Tokens beyond an expert's capacity are dropped, so that shapes are fixed."
     )
     dataset_tokens: Amount | None = Field(None, gt=0, le=1e18, description="Tokens in the data set, e.g. 1B.")
+    dataset_samples: Amount | None = Field(
+        None, ge=1, le=1e15, description="Samples in the data set, e.g. 52k; preference pairs or prompts count as one."
+    )
+    sample_tokens: Amount | None = Field(
+        None, gt=0, le=1e9, description="Mean tokens per sample; of a pair both answers, of grpo prompt and one answer."
+    )
+    steps: WholeAmount | None = Field(
+        None, ge=1, le=10**12, description="Optimizer steps of the run; wins over the size of the data."
+    )
     epochs: float = Field(1, gt=0, le=1e6, description="Passes over the data set.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,14 +52,42 @@ class Step:
     hardware_flop: Floats
 
 
-def step_time(job: Job, layouts: Layouts) -> Step:
-    """The slowest stage's micro-batches, the bubble, and what of the communication is not hidden."""
+class Message(NamedTuple):
+    """`times` collectives of `size` bytes a micro-batch (of data parallelism: a step) over one group; `seconds` are of
+    all of them, before anything hides them. Arrays of shape (n,)."""
+
+    group: Group
+    size: Floats
+    times: Floats | float
+    seconds: Floats
+
+
+@dataclass(frozen=True)
+class Passes:
+    """What one micro-batch takes, before it is put into a step.
+
+    `blocks` and `traffic` (messages by kind) are of one layer of each kind of block, `head` and `embedding` (forward,
+    backward) of the ends. `micro` are seconds on the stage that takes longest by component, `stage` says which one that
+    is; `even` are the seconds of all stages together, divided by them.
+    """
+
+    groups: Groups
+    blocks: list[BlockTime]
+    traffic: list[dict[str, Message]]
+    head: HeadTime
+    embedding: tuple[Floats, Floats]
+    micro: dict[str, Floats]
+    stage: np.ndarray
+    per_micro: Floats
+    even: Floats
+
+
+def passes(job: Job, layouts: Layouts) -> Passes:
+    """Of the first and the last stage, the one that takes longer decides."""
     groups = place(job, layouts)
     blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
     traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
     head, embedding = head_time(job, layouts), embedding_time(job, layouts)
-    first = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
-    held = held_parameters(job, layouts, first)
     last = layouts.pp - 1
     options = [np.zeros_like(last), last] if layouts.most("pp") > 1 else [np.zeros_like(last)]
     layers = [
@@ -67,25 +96,34 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     ]
     stages = [_stage(job, layouts, layers, blocks, head, embedding, stage) for stage in options]
     totals = [_micro_batch_seconds(stage) for stage in stages]
-    micro, per_micro = stages[0], totals[0]
+    micro, per_micro, slowest, even = stages[0], totals[0], options[0], totals[0]
     if len(stages) > 1:
         later = totals[1] > totals[0]
         micro = {name: np.where(later, stages[1][name], micro[name]) for name in micro}
-        per_micro = np.where(later, totals[1], totals[0])
+        per_micro, slowest = np.where(later, totals[1], totals[0]), np.where(later, last, 0)
+        even = _micro_batch_seconds(_stage(job, layouts, layers, blocks, head, embedding, None))
+    return Passes(groups, blocks, traffic, head, embedding, micro, slowest, per_micro, even)
+
+
+def step_time(job: Job, layouts: Layouts) -> Step:
+    """The slowest stage's micro-batches, the bubble, and what of the communication is not hidden."""
+    one = passes(job, layouts)
+    groups, micro = one.groups, one.micro
+    first = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
+    held = held_parameters(job, layouts, first)
     m = layouts.grad_accum.astype(np.float64)
 
     components: dict[str, Floats] = dict.fromkeys(COMPONENTS, layouts.zeros())
     for name in (*_MICRO, "host"):
         components[name] = m * micro[name]
-    sends = _pipeline(job, layouts, groups)
+    sends = pipeline_sends(job, layouts, groups)
     components["pipeline"] = m * sends
-    if len(stages) > 1:
+    if layouts.most("pp") > 1:
         # What a micro-batch takes on all stages together, less the slowest one's own.
-        even = _stage(job, layouts, layers, blocks, head, embedding, None)
-        others = np.maximum(0.0, layouts.pp * _micro_batch_seconds(even) - per_micro)
-        components["bubble"] = _bubble(layouts) * (others + (layouts.pp - 1) * sends)
+        others = np.maximum(0.0, layouts.pp * one.even - one.per_micro)
+        components["bubble"] = bubble_left(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
-    components["optimizer"] = optimizer_time(job, layouts, _updated(job, layouts, held))
+    components["optimizer"] = optimizer_time(job, layouts, updated(job, layouts, held))
     components["host"] = components["host"] + job.calibration.framework.step_host_s
     if layouts.most("offload"):
         passing = micro["forward"] + micro["backward"] + micro["recompute"] + micro["host"]
@@ -96,7 +134,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     nodes = max(1, job.machine.nodes)
     slack = job.calibration.framework.straggler * np.log2(nodes)
     components["stragglers"] = seconds * slack
-    model_flop, hardware_flop = _flop(job, layouts, blocks, head)
+    model_flop, hardware_flop = _flop(job, layouts, one.blocks, one.head)
     return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
 
 
@@ -108,7 +146,7 @@ def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
 
 
 def _layer(
-    job: Job, layouts: Layouts, block: Block, time: BlockTime, communication: dict[str, Floats]
+    job: Job, layouts: Layouts, block: Block, time: BlockTime, communication: dict[str, Message]
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch in one layer by component, on whatever stage it is."""
     factors = job.calibration.framework
@@ -120,12 +158,12 @@ def _layer(
         repeated = 1.0 + 0.5 * (layouts.recompute == RECOMPUTE.index("full"))
     tensor = expert = ring = zero
     if layouts.most("tp") > 1:
-        tensor = communication["tensor"] * repeated * (1.0 - tensor_hidden)
-    if layouts.most("ep") > 1:
-        expert = communication["expert"] * repeated * (1.0 - expert_hidden)
-    if layouts.most("cp") > 1:
+        tensor = communication["tensor"].seconds * repeated * (1.0 - tensor_hidden)
+    if "expert" in communication:
+        expert = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
+    if "context" in communication:
         attention = (time.attention_forward + time.attention_backward) * factors.compute
-        ring = np.maximum(0.0, communication["context"] - attention)
+        ring = np.maximum(0.0, communication["context"].seconds - attention)
     host, wait = _host(job, layouts, block, time)
     compute = time.forward + time.backward + time.recompute
     return {
@@ -230,8 +268,8 @@ def _extra_models(job: Job, layouts: Layouts, stage: dict[str, Floats]) -> Float
     return layouts.zeros()
 
 
-def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Floats]:
-    """Seconds of one block's forward and backward communication.
+def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Message]:
+    """Messages of one block's forward and backward communication.
 
     Tensor: an all-reduce (or all-gather and reduce-scatter) after attention and after the MLP, each way (Shoeybi et al.
     2019, section 3). Expert: dispatch and combine, each way. Context: keys and values round the ring, twice as much
@@ -242,23 +280,25 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
     sums = (block.mixer != "none") + (block.feed != "none")
     if job.architecture.parallel_block:
         sums = 1
-    tensor = expert = context = layouts.zeros()
+    found: dict[str, Message] = {}
     if layouts.most("tp") > 1:
-        tensor = 2.0 * sums * all_reduce(groups.tensor, row)
+        times = 2.0 * sums
+        found["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
     if block.experts and layouts.most("ep") > 1:
         flex = job.chosen("moe_dispatcher") == "flex"
         once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
         # Tokens travel at the width that experts read, which may be a narrower latent one.
         width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
         sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
-        expert = 4.0 * all_to_all(groups.expert, sent, once)
+        found["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
     if block.heads and layouts.most("cp") > 1:
         keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
-        context = 3.0 * (layouts.cp - 1) * send(groups.context, keys)
-    return {"tensor": tensor, "expert": expert, "context": context}
+        times = 3.0 * (layouts.cp - 1).astype(np.float64)
+        found["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
+    return found
 
 
-def _pipeline(job: Job, layouts: Layouts, groups: Groups) -> Floats:
+def pipeline_sends(job: Job, layouts: Layouts, groups: Groups) -> Floats:
     """Sends of one micro-batch that a stage waits for, forward and backward.
 
     1F1B sends and receives between passes; half of it is hidden. Interleaved stages overlap their sends with another
@@ -267,7 +307,7 @@ def _pipeline(job: Job, layouts: Layouts, groups: Groups) -> Floats:
     return (layouts.vpp == 1) * send(groups.pipeline, boundary_bytes(job, layouts))
 
 
-def _bubble(layouts: Layouts) -> Floats:
+def bubble_left(layouts: Layouts) -> Floats:
     """Part of the other stages' micro-batch that the slowest one waits for (Narayanan et al. 2021, section 2.2)."""
     waits = 1.0 / layouts.vpp
     for name, left in _BUBBLE_LEFT.items():
@@ -287,42 +327,86 @@ def _data_parallel(
     if groups.data.idle and groups.expert_data.idle:
         return layouts.zeros()
     framework, overlap = job.framework, job.calibration.framework.data_overlap
-    trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
-    reduces = m if framework.reduces_each_micro_batch else 1.0
     # A device that waits for its host is free to communicate.
     passing = micro["forward"] + micro["backward"] + micro["host"]
-
-    def both(size: float, dense: Floats, experts: Floats, group: Group) -> Floats:
-        """All parameters of either kind gathered, or their gradients reduced, at `size` bytes each."""
-        moved = all_gather(group, dense * size)
-        return moved + all_gather(groups.expert_data, experts * size) if job.architecture.experts else moved
 
     def exposed(moved: Floats, hides: Floats, overlap: Floats | float) -> Floats:
         return np.maximum(moved - hides * overlap, moved * (1.0 - overlap))
 
     def of_sharded() -> Floats:
-        gather = both(framework.compute_bytes, held.dense, held.experts, groups.shard)
-        if job.quantised:
-            gather = gather * 0.25
-        moved = 2.0 * m * gather
-        moved = moved + reduces * both(framework.reduce_bytes, trained_dense, trained_experts, groups.shard)
-        replicas = layouts.dp * layouts.cp / layouts.shard_group
-        if replicas.max(initial=1.0) > 1.0:
-            shards = trained_dense * framework.reduce_bytes / layouts.shard_group
-            moved = moved + np.where(replicas > 1, all_reduce(groups.data, shards), 0.0)
+        moved = _seconds(sharded_messages(job, layouts, groups, held, m))
         return exposed(moved, m * (passing + micro["recompute"]), overlap)
 
     def of_whole() -> Floats:
-        # Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py).
-        stage_two = np.where(layouts.zero_stage == 2, reduces, 1.0)
-        moved = stage_two * both(framework.reduce_bytes, trained_dense, trained_experts, groups.data)
-        moved = moved + both(framework.compute_bytes, trained_dense, trained_experts, groups.data)
-        return exposed(moved, passing * stage_two, overlap if framework.overlaps_reduction else 0.0)
+        moved = _seconds(whole_messages(job, layouts, groups, held, m))
+        hides = passing * _stage_two_rounds(job, layouts, m)
+        return exposed(moved, hides, overlap if framework.overlaps_reduction else 0.0)
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 
 
-def _updated(job: Job, layouts: Layouts, held: Held) -> Floats:
+def _seconds(messages: dict[str, list[Message]]) -> Floats:
+    return sum_of(sum_of(part.seconds for part in parts) for parts in messages.values())
+
+
+def _everything(
+    job: Job, groups: Groups, size: float, times: Floats | float, dense: Floats, experts: Floats, group: Group
+) -> list[Message]:
+    """All parameters of either kind gathered `times` over, or their gradients reduced, at `size` bytes each."""
+    parts = [(group, dense * size), (groups.expert_data, experts * size)]
+    return [
+        Message(members, moved, times, times * all_gather(members, moved))
+        for members, moved in (parts if job.architecture.experts else parts[:1])
+    ]
+
+
+def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Floats) -> dict[str, list[Message]]:
+    """What ZeRO-3 moves in one step, by what for."""
+    framework = job.framework
+    trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
+    reduces = m if framework.reduces_each_micro_batch else 1.0
+    # Forward and again backward; quantised weights travel packed.
+    gathers = 2.0 * m * (0.25 if job.quantised else 1.0)
+    found = {
+        "gather": _everything(job, groups, framework.compute_bytes, gathers, held.dense, held.experts, groups.shard),
+        "reduce": _everything(
+            job, groups, framework.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
+        ),
+    }
+    replicas = layouts.dp * layouts.cp / layouts.shard_group
+    if replicas.max(initial=1.0) > 1.0:
+        shards = trained_dense * framework.reduce_bytes / layouts.shard_group
+        several = (replicas > 1).astype(np.float64)
+        found["replicas"] = [Message(groups.data, shards, several, several * all_reduce(groups.data, shards))]
+    return found
+
+
+def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Floats) -> dict[str, list[Message]]:
+    """What ZeRO-0 to 2 move in one step, by what for."""
+    framework = job.framework
+    trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
+    times = _stage_two_rounds(job, layouts, m)
+    return {
+        "reduce": _everything(job, groups, framework.reduce_bytes, times, trained_dense, trained_experts, groups.data),
+        "gather": _everything(job, groups, framework.compute_bytes, 1.0, trained_dense, trained_experts, groups.data),
+    }
+
+
+def moved_by_data(job: Job, layouts: Layouts, groups: Groups, held: Held) -> dict[str, list[Message]]:
+    """What data parallelism moves in a step, of candidates that are all of ZeRO-3 or all of less."""
+    if groups.data.idle and groups.expert_data.idle:
+        return {}
+    m = layouts.grad_accum.astype(np.float64)
+    of = sharded_messages if layouts.zero_stage.min(initial=3) >= 3 else whole_messages
+    return of(job, layouts, groups, held, m)
+
+
+def _stage_two_rounds(job: Job, layouts: Layouts, m: Floats) -> Floats:
+    """Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py)."""
+    return np.where(layouts.zero_stage == 2, m if job.framework.reduces_each_micro_batch else 1.0, 1.0)
+
+
+def updated(job: Job, layouts: Layouts, held: Held) -> Floats:
     """Parameters that one device's optimizer step updates."""
     return held.sharded(1, held.trained_dense + held.adapters, held.trained_experts)
 

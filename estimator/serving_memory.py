@@ -18,6 +18,7 @@ from estimator.engine import cache_room, profiled_bytes
 from estimator.layouts import Floats
 from estimator.serving_job import ServingJob
 from estimator.serving_operators import cache_share
+from estimator.stages import sum_of
 
 # Share of a device that an engine can be told to claim where its default leaves too little for the cache.
 MOST_SHARE = 0.95
@@ -50,7 +51,7 @@ class ServingMemory:
 
     def running(self, job: ServingJob, these: Deployments, sequences: Floats) -> ServingMemory:
         """The same with `sequences` requests at once in a lane, half generated each."""
-        mean = _sequence(
+        mean = request_bytes(
             job, self.per_token_bytes, self.state_bytes, job.mean_context(these.input_len, these.output_len)
         )
         least = self.components["kv_cache"]
@@ -73,7 +74,7 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
     per_token, state = cache_bytes(job, these)
     length = these.input_len + these.output_len
     wanted = length if job.inference.max_context is None else np.maximum(length, float(job.inference.max_context))
-    needed = _sequence(job, per_token, state, wanted)
+    needed = request_bytes(job, per_token, state, wanted)
     raised = np.zeros(len(these), dtype=bool)
     if share is None and engine.share_of != "asked" and (needed > room).any():
         more = cache_room(engine, *parts, MOST_SHARE, these.dp, job.graphs)
@@ -100,19 +101,24 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
         room_tokens=np.where(grows, room / each, np.inf),
         per_token_bytes=per_token,
         state_bytes=state,
-        max_concurrency=np.floor(room / np.maximum(_sequence(job, per_token, state, length), 1e-9)) * these.lanes,
+        max_concurrency=np.floor(room / np.maximum(request_bytes(job, per_token, state, length), 1e-9)) * these.lanes,
         longest=np.where(grows, np.floor(np.maximum(0.0, room - state) / each), np.inf),
     )
 
 
-def _sequence(job: ServingJob, per_token: Floats, state: Floats, length: Floats | float) -> Floats:
+def request_bytes(job: ServingJob, per_token: Floats | float, state: Floats | float, length: Floats | float) -> Floats:
     """Bytes on one device that a request of `length` tokens takes, in whole blocks."""
     block = float(job.engine.block_tokens)
     return per_token * (np.ceil(length / block) * block) + state
 
 
 def weight_bytes(job: ServingJob, these: Deployments) -> Floats:
-    """Weights on the fullest device: matrices in their format, vectors in 16 bits, embedding and head on the first and
+    """Weights on the fullest device."""
+    return sum_of(weights_by_kind(job, these).values())
+
+
+def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
+    """The same by kind of parameter: matrices in their format, vectors in 16 bits, embedding and head on the first and
     last stage, split by vocabulary where there is a tensor group."""
     column, whole, experts, vectors, copied = _counted(job.architecture)
     tp = these.tp.astype(np.float64)
@@ -121,9 +127,6 @@ def weight_bytes(job: ServingJob, these: Deployments) -> Floats:
     for kv_heads, parameters in copied:
         # Key and value heads of which there are fewer than devices are held more than once.
         dense = dense + parameters * (np.maximum(1.0 / tp, 1.0 / kv_heads) - 1.0 / tp)
-    blocks = layer_share * (
-        dense * job.block_bytes + routed * job.expert_bytes + vectors * job.weights.vector_bits / 8.0
-    )
     table = job.architecture.embedding_parameters * job.weights.embedding_bits / 8.0
     tied = job.architecture.head_parameters < job.architecture.embedding_parameters
     head = job.architecture.embedding_parameters * job.weights.head_bits / 8.0
@@ -132,7 +135,13 @@ def weight_bytes(job: ServingJob, these: Deployments) -> Floats:
     both = (0.0 if tied else head) + table
     ends = np.where(these.pp > 1, max(table, head), both) / np.where(job.engine.splits_embedding, tp, 1.0)
     outside = (job.architecture.position_parameters + job.architecture.extra_parameters) * job.wide_bytes
-    return blocks + ends + outside
+    return {
+        "dense": layer_share * (dense * job.block_bytes),
+        "experts": layer_share * (routed * job.expert_bytes),
+        "vectors": layer_share * (vectors * job.weights.vector_bits / 8.0),
+        "embedding_and_head": ends,
+        "outside": outside + np.zeros(len(these)),
+    }
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from estimator.job import Job
 from estimator.layouts import OFFLOAD, Layouts
 from estimator.optimizers import optimizer_memory
 from estimator.shards import Held, has_second_copy, held_parameters, world_size
-from estimator.stages import Floats, StageShape, block_parameters, of_stage
+from estimator.stages import Floats, StageShape, block_parameters, of_stage, sum_of
 
 # Bytes per quantised parameter. NF4: 4 bits and, per block of 64, an fp32 absolute maximum, which double quantisation
 # stores in 8 bits with one fp32 per 256 blocks (Dettmers et al. 2023, section 3). GPTQ: 4 bits and, per group of 128, a
@@ -52,17 +52,31 @@ def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
 def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     held = held_parameters(job, layouts, shape)
     optimizer, step = optimizer_memory(job, layouts, shape, held)
-    weights = _weights(job, layouts, held)
-    shared = _casts_and_buckets(job, layouts, held) + _dummy_gradients(job, layouts, shape)
-    at_head, backward = _gathered(job, layouts, held)
+    weights = weights_held(job, layouts, held)
+    at_head, backward = buffers_held(job, layouts, shape, held)
     return States(
         weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.most("offload") else weights,
-        gradients=_gradients(job, layouts, held),
+        gradients=gradients_held(job, layouts, held),
         optimizer=optimizer,
-        buffers=shared + backward + _second_gradients(job, layouts, held),
-        head_buffers=shared + at_head + _head_gradient(job, layouts, shape),
+        buffers=sum_of(backward.values()),
+        head_buffers=sum_of(at_head.values()),
         step=step,
         parameters=held.total,
+    )
+
+
+def buffers_held(
+    job: Job, layouts: Layouts, shape: StageShape, held: Held
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Buffers beside the states by what they are for: while the loss is made, and while blocks run backward."""
+    shared = {
+        "casts_and_buckets": _casts_and_buckets(job, layouts, held),
+        "dummy_gradients": _dummy_gradients(job, layouts, shape),
+    }
+    at_head, backward = _gathered(job, layouts, held)
+    return (
+        shared | {"gathered": at_head, "head_gradient": _head_gradient(job, layouts, shape)},
+        shared | {"gathered": backward, "second_gradients": _second_gradients(job, layouts, held)},
     )
 
 
@@ -71,7 +85,7 @@ def _keeps_gathered(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
     return (layouts.zero_stage == 2) & (job.framework.live_units > 0) & (held.group > 1)
 
 
-def _weights(job: Job, layouts: Layouts, held: Held) -> Floats:
+def weights_held(job: Job, layouts: Layouts, held: Held) -> Floats:
     framework = job.framework
     inside = held.dense - held.outside
     if job.quantised:
@@ -110,7 +124,7 @@ def _weight_bytes(job: Job) -> tuple[float, float]:
     return size + low * job.framework.low_precision_copies, size
 
 
-def _gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
+def gradients_held(job: Job, layouts: Layouts, held: Held) -> Floats:
     """What a device keeps of gradients from one micro-batch to the next."""
     framework = job.framework
     size = framework.gradient_bytes if job.optimizer.keeps_gradients else 0.0

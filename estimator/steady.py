@@ -10,7 +10,7 @@ section 5.7). Arrays have shape (n,), times are seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,7 +27,9 @@ _POINTS = 16
 class Steady:
     """What a lane comes to, arrays of shape (n,), rates over all lanes. `running` sequences generate at once;
     `reading_share` is how many steps that read prompts there are for each one that generates. `generating` and
-    `reading` are those two kinds of pass. `saturated` is true where a request rate is more than can be served."""
+    `reading` are those two kinds of pass. `saturated` is true where a request rate is more than can be served. `ttft`,
+    `tpot` and `cycle` are the parts that time to first token, time per token, and the seconds between two answers to
+    one of `sent` requests in a lane add up to (the last where clients wait for their answers)."""
 
     running: Floats
     tpot_s: Floats
@@ -40,6 +42,10 @@ class Steady:
     saturated: np.ndarray
     generating: PassTime
     reading: PassTime
+    sent: Floats
+    ttft: dict[str, Floats] = field(default_factory=dict)
+    tpot: dict[str, Floats] = field(default_factory=dict)
+    cycle: dict[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,10 @@ def _in_step(job: ServingJob, these: Deployments, most: Floats) -> Steady:
         saturated=np.zeros(len(these), dtype=bool),
         generating=cycle.generating.part(0),
         reading=cycle.reading.part(0),
+        sent=most,
+        ttft={"reading": most * cycle.burst[0], "request": job.request_s + np.zeros(len(these))},
+        tpot={"step": tpot},
+        cycle={"first_token": ttft, "generating": decode},
     )
 
 
@@ -192,6 +202,21 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
         saturated=np.zeros(len(these), dtype=bool),
         generating=cycle.generating.part(0),
         reading=cycle.reading.part(0),
+        sent=held,
+        ttft={
+            "reading": cycle.read[0],
+            "queue": inside - cycle.read[0],
+            "place": outside,
+            "together": (first - inside) * together,
+            "request": job.request_s + np.zeros(len(these)),
+        },
+        tpot={"step": step, "quieter": -0.5 * together * (step - quiet)},
+        cycle={
+            "first_token": inside,
+            "generating": decode,
+            "request": np.where(np.isfinite(clients), job.request_s, 0.0),
+            "ends": ends / sent * held,
+        },
     )
 
 
@@ -292,6 +317,14 @@ def _open(job: ServingJob, these: Deployments, most: Floats) -> Steady:
         saturated=saturated,
         generating=cycle.generating.part(0),
         reading=cycle.reading.part(0),
+        sent=running,
+        ttft={
+            "reading": own - job.request_s,
+            "queue": waits,
+            "request": job.request_s + np.zeros(len(these)),
+            "backlog": backlog,
+        },
+        tpot={"step": step},
     )
 
 

@@ -160,11 +160,11 @@ def calibration(
     factors, weighed = dict(own), frameworks[weighed_as(framework_name)]
     for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
         factors[key] = weighed[key]
-    _, matmuls = surface_rows(accelerator.id if accelerator else "")
+    _, matmuls = surface_rows(accelerator.timed_as if accelerator else "")
     return Calibration(
         device=DeviceFactors(
             family=family,
-            surfaces=surfaces(accelerator.id if accelerator else ""),
+            surfaces=surfaces(accelerator.timed_as if accelerator else ""),
             attention_kernel=attention_kernel(family, framework_name, attention),
             scans=scan_kernels(),
             network=network_factors(accelerator),

@@ -82,7 +82,7 @@ def _described(accelerator: Accelerator) -> tuple[str, str, float, str]:
     """(id, family, memory in GiB as the driver shows it, kind of link: bridges join pairs, so groups use PCIe)."""
     paired = "bridge" in accelerator.scaleup_link.lower()
     link = "pcie" if paired or accelerator.topology in ("pcie", "none") else "fast"
-    return accelerator.id, accelerator.family, accelerator.usable_bytes / _GIB, link
+    return accelerator.timed_as, accelerator.family, accelerator.usable_bytes / _GIB, link
 
 
 _H100 = ("h100-sxm", "Hopper", 79.65, "fast")

@@ -101,7 +101,7 @@ def _cache_kernels(job: ServingJob) -> Iterator[Backing]:
     accelerator, blocks = job.machine.accelerator, job.architecture.blocks
     family, held = accelerator.family, "fp8" if job.kv_bytes < 2.0 else "bf16"
     for mixer in dict.fromkeys(block.mixer for block in blocks if block.mixer in ("attention", "mla")):
-        points, borrowed = decode_evidence(family, "mla" if mixer == "mla" else "attention", held, accelerator.id)
+        points, borrowed = decode_evidence(family, "mla" if mixer == "mla" else "attention", held, accelerator.timed_as)
         name = f"{mixer} over a {held} cache on {family} devices"
         yield Backing("cache", name, points=points, borrowed=borrowed or None)
 
@@ -133,12 +133,12 @@ def _device(job: Job) -> Backing:
 
 def _matmul(accelerator: Accelerator, kind: Kind) -> Backing:
     """The surface of the blocks' matmuls; its error is that of as many rows as training and prompts have."""
-    name, kinds = surface_rows(accelerator.id)
+    name, kinds = surface_rows(accelerator.timed_as)
     row = kinds[kind]
     return Backing(
         part="matmul",
         measured=f"{kind} matmuls on {name}",
-        stands_for=accelerator.id if name == DEFAULT else None,
+        stands_for=accelerator.id if name == DEFAULT or accelerator.like else None,
         points=row["points"],
         error=row["errors"]["many_rows"] / 100.0 if row["points"] else None,
         borrowed=row.get("borrowed"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from estimator.errors import PlanError
 from estimator.hardware import Accelerator, Machine, Topology
 from knowledge.data_files import rows
 from knowledge.names import Catalogue, Entry, Found, accelerator_tokens
 from knowledge.networks import network
+from knowledge.user_files import Stamp, stamp
+from knowledge.user_hardware import LIKE, joined_rows, table_row, taken_for
+from knowledge.user_rows import HardwareRow, LeftOut, Own, read_rows, refuse_lost
 
 GIB = 2**30
 USABLE_SHARE = 0.985
@@ -24,20 +28,60 @@ _RATES = {"fp16": "fp16_tflops", "bf16": "bf16_tflops", "fp32": "fp32_tflops", "
           "fp8": "fp8_tflops", "int8": "int8_tops", "int4": "int4_tops"}  # fmt: skip
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used."""
+
+    rows: dict[str, dict[str, str]]
+    by_id: dict[str, Accelerator]
+    names: Catalogue
+    own: dict[str, Own[HardwareRow]]
+    left_out: list[LeftOut]
+
+
 def accelerators() -> list[Accelerator]:
-    """Every accelerator of the catalogue, in its order."""
-    return list(_by_id().values())
+    """Every accelerator of the catalogue, in its order, and the user's own."""
+    return list(_known().by_id.values())
+
+
+def own_accelerators() -> dict[str, Own[HardwareRow]]:
+    """The user's own rows by id."""
+    return _known().own
+
+
+def accelerators_left_out() -> list[LeftOut]:
+    """The user's own rows that cannot be used."""
+    return _known().left_out
 
 
 def aliases(id: str) -> tuple[str, ...]:
     """Other names of an accelerator."""
-    return tuple(part for column in ("aliases", "readings") for part in _parts(_rows()[id][column]))
+    row = _known().rows[id]
+    return tuple(part for column in ("aliases", "readings") for part in _parts(row[column]))
 
 
 def find_accelerator(name: str) -> Found[Accelerator]:
     """The accelerator that a name means. Raises PlanError(field="cluster.accelerator"), also when memory is open."""
-    found = _catalogue().find(name)
-    return Found(_by_id()[found.value], found.said)
+    known = _known()
+    try:
+        found = known.names.find(name)
+    except PlanError:
+        refuse_lost(name, known.left_out, known.names.place)
+        raise
+    said = found.said
+    if found.value in known.own:
+        said = f"{said}; {known.own[found.value].source}" if said else known.own[found.value].source
+    return Found(known.by_id[found.value], said)
+
+
+def check_own_accelerator(own: Own[HardwareRow]) -> tuple[Accelerator, list[tuple[str, str | float, str]]]:
+    """The accelerator that a row of the user's makes, and (field, value, why) of what it leaves open.
+
+    Raises PlanError, also where it clashes with the catalogue's.
+    """
+    shipped = _shipped()
+    row = table_row(own, shipped.rows, shipped.names)
+    return _accelerator(row), taken_for(own.row, row)
 
 
 def machine(
@@ -57,7 +101,7 @@ def machine(
     if per_node is not None and per_node < 1:
         raise PlanError("cluster.per_node", f"must be 1 or more, not {per_node}")
     size = min(per_node or accelerator.per_node, count)
-    joined, assumed = network(interconnect, _rows()[accelerator.id]["typical_network"])
+    joined, assumed = network(interconnect, _known().rows[accelerator.id]["typical_network"])
     built = Machine(accelerator, count, size, joined)
     if built.nodes > 1:
         if per_node is None:
@@ -69,14 +113,27 @@ def machine(
     return built, said
 
 
-@cache
-def _rows() -> dict[str, dict[str, str]]:
-    return {row["id"]: row for row in rows("accelerators.csv")}
+def _known() -> _Known:
+    found = stamp("hardware")
+    return _joined(found) if found else _shipped()
 
 
 @cache
-def _by_id() -> dict[str, Accelerator]:
-    return {id: _accelerator(row) for id, row in _rows().items()}
+def _shipped() -> _Known:
+    return _with({row["id"]: row for row in rows("accelerators.csv")}, {}, [])
+
+
+@lru_cache(maxsize=2)
+def _joined(_: Stamp) -> _Known:
+    own, left_out = read_rows("hardware", HardwareRow)
+    shipped = _shipped()
+    added, unusable = joined_rows(own, shipped.rows, shipped.names)
+    return _with(shipped.rows | added, {each.row.id: each for each in own if each.row.id in added}, left_out + unusable)
+
+
+def _with(all_rows: dict[str, dict[str, str]], own: dict[str, Own[HardwareRow]], left_out: list[LeftOut]) -> _Known:
+    by_id = {id: _accelerator(row) for id, row in all_rows.items()}
+    return _Known(all_rows, by_id, _catalogue(all_rows), own, left_out)
 
 
 def _accelerator(row: dict[str, str]) -> Accelerator:
@@ -111,6 +168,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         year=int(row["year"]) if row["year"] else None,
         source=row["source"],
         notes=row["notes"],
+        like=row.get(LIKE, ""),
     )
 
 
@@ -134,10 +192,9 @@ def _parts(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(";") if part)
 
 
-@cache
-def _catalogue() -> Catalogue:
+def _catalogue(all_rows: dict[str, dict[str, str]]) -> Catalogue:
     entries = []
-    for row in _rows().values():
+    for row in all_rows.values():
         attributes = {f"{float(row['memory_gb']):g}gb", *accelerator_tokens(row["memory_type"])}
         attributes |= set(accelerator_tokens(row["form_factor"])) & {"sxm", "pcie"}
         names = (row["name"], *_parts(row["aliases"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from estimator.errors import PlanError
 from knowledge.data_files import FOLDER
 from knowledge.model_fields import canonical
 from knowledge.names import Catalogue, Entry, Found, model_tokens
+from knowledge.user_files import Stamp, follow, stamp
+from knowledge.user_rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
 
@@ -40,15 +42,42 @@ class ModelFacts:
     confirmed_by: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used."""
+
+    by_id: dict[str, ModelFacts]
+    names: Catalogue
+    own: dict[str, Own[ModelRow]]
+    left_out: list[LeftOut]
+    built: dict[str, Architecture] = field(default_factory=dict)
+
+    def said(self, id: str, said: str | None) -> str | None:
+        if id not in self.own:
+            return said
+        return f"{said}; {self.own[id].source}" if said else self.own[id].source
+
+
 def models() -> list[ModelFacts]:
-    """Every model of the catalogue, in its order."""
-    return list(_by_id().values())
+    """Every model of the catalogue, in its order, and the user's own."""
+    return list(_known().by_id.values())
+
+
+def own_models() -> dict[str, Own[ModelRow]]:
+    """The user's own rows by id."""
+    return _known().own
+
+
+def models_left_out() -> list[LeftOut]:
+    """The user's own rows that cannot be used."""
+    return _known().left_out
 
 
 def find_model(name: str) -> Found[ModelFacts]:
     """The catalogue row that a name means. Raises PlanError(field="model") when it is unknown or ambiguous."""
-    found = _catalogue().find(name)
-    return Found(_by_id()[found.value], found.said)
+    known = _known()
+    found = _named(known, name)
+    return Found(known.by_id[found.value], known.said(found.value, found.said))
 
 
 def architecture(spec: str | Mapping[str, Any]) -> Architecture:
@@ -66,18 +95,28 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
         return _inline(spec), None
     if not isinstance(spec, str):
         raise PlanError("model", f"must be a name, a path or a mapping of config fields, not {type(spec).__name__}")
-    if exact := _catalogue().exact(spec):
-        return _of_catalogue(exact), None
+    known = _known()
+    if exact := known.names.exact(spec):
+        return _of_catalogue(known, exact), known.said(exact, None)
     if path := _config_path(spec):
         return _of_file(path), None
-    found = _catalogue().find(spec)
-    return _of_catalogue(found.value), found.said
+    found = _named(known, spec)
+    return _of_catalogue(known, found.value), known.said(found.value, found.said)
 
 
-@cache
-def _of_catalogue(id: str) -> Architecture:
-    row = _by_id()[id]
-    return replace(build(row.fields, id), family=row.family)
+def _named(known: _Known, name: str) -> Found[str]:
+    try:
+        return known.names.find(name)
+    except PlanError:
+        refuse_lost(name, known.left_out, "model")
+        raise
+
+
+def _of_catalogue(known: _Known, id: str) -> Architecture:
+    if id not in known.built:
+        row = known.by_id[id]
+        known.built[id] = replace(build(row.fields, id), family=row.family)
+    return known.built[id]
 
 
 def _inline(fields: Mapping[str, Any]) -> Architecture:
@@ -89,6 +128,13 @@ def _inline(fields: Mapping[str, Any]) -> Architecture:
 
 
 def _of_file(path: Path) -> Architecture:
+    config = read_config(path)
+    name = config.get("_name_or_path")
+    return build(canonical(config), str(name) if name else str(path.parent.name or path))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The fields of a config.json. Raises PlanError(field="model")."""
     try:
         if path.stat().st_size > _LARGEST_CONFIG_BYTES:
             raise PlanError("model", f"{path} is too large for a config.json")
@@ -99,8 +145,7 @@ def _of_file(path: Path) -> Architecture:
         raise PlanError("model", f"{path} is not JSON: {error}") from None
     if not isinstance(config, dict):
         raise PlanError("model", f"{path} must hold a JSON object of config fields")
-    name = config.get("_name_or_path")
-    return build(canonical(config), str(name) if name else str(path.parent.name or path))
+    return config
 
 
 def _config_path(spec: str) -> Path | None:
@@ -121,11 +166,80 @@ def _config_path(spec: str) -> Path | None:
     return None
 
 
+def _known() -> _Known:
+    found = stamp("models")
+    return _joined(found) if found else _shipped()
+
+
 @cache
-def _by_id() -> dict[str, ModelFacts]:
+def _shipped() -> _Known:
     with (FOLDER / "models.jsonl").open(encoding="utf-8") as file:
         next(file)  # the line that says what the columns mean
-        return {row.id: row for row in map(_facts, file)}
+        by_id = {row.id: row for row in map(_facts, file)}
+    return _Known(by_id, _catalogue(by_id), {}, [])
+
+
+@lru_cache(maxsize=2)
+def _joined(_: Stamp) -> _Known:
+    """The user's rows after the catalogue's, or in place of them where they say so."""
+    own, left_out = read_rows("models", ModelRow)
+    shipped, added, kept = _shipped(), dict[str, ModelFacts](), dict[str, Own[ModelRow]]()
+    taken: dict[str, str] = {}
+    for each in own:
+        try:
+            facts = own_facts(each)
+            for name in (facts.id, *facts.aliases):
+                if (other := taken.setdefault(name.casefold(), facts.id)) != facts.id:
+                    raise PlanError(f"{each.path}: aliases", f"{name!r} is a name of {other} already")
+            added[facts.id], kept[facts.id] = facts, each
+        except PlanError as error:
+            named = (each.row.id, *(each.row.aliases or ()), each.path.stem)
+            left_out.append(LeftOut(each.path, tuple(name.casefold() for name in named), error))
+    by_id = shipped.by_id | added
+    return _Known(by_id, _catalogue(by_id), kept, left_out)
+
+
+def own_facts(own: Own[ModelRow]) -> ModelFacts:
+    """The catalogue row that a row of the user's makes. Raises PlanError, also where it clashes with another."""
+    row, place, names = own.row, f"{own.path}: ", _shipped().names
+    same = names.exact(row.id)
+    if same and not row.replaces:
+        problem = f"{row.id!r} names {same} of the catalogue; choose another, or say replaces: true"
+        raise PlanError(f"{place}id", problem)
+    if row.replaces and same != row.id:
+        raise PlanError(f"{place}replaces", f"the catalogue has no {row.id!r} to replace", [same] if same else [])
+    for alias in row.aliases or ():
+        if (other := names.exact(alias)) and other != row.id:
+            raise PlanError(f"{place}aliases", f"{alias!r} is a name of {other} in the catalogue")
+    try:
+        config = row.config if isinstance(row.config, dict) else _followed_config(row.config, own.path.parent)
+        fields = canonical(config)
+        built = build(fields, row.id)
+    except PlanError as error:
+        raise PlanError(f"{place}config ({error.field})", error.problem, error.valid) from None
+    kept = _shipped().by_id[same].aliases if same else ()
+    return ModelFacts(
+        id=row.id,
+        family=row.family or str(fields.get("model_type") or ""),
+        source=own.source,
+        fields=fields,
+        aliases=(*kept, *(row.aliases or ())),
+        parameters=built.parameters,
+        active_parameters=built.active_parameters,
+        context=built.context or None,
+        license=row.license,
+    )
+
+
+def _followed_config(given: str, folder: Path) -> dict[str, Any]:
+    """The config that a row of the user's names, from the folder of its file."""
+    try:
+        path = folder / Path(given).expanduser()
+        path = path / "config.json" if path.is_dir() else path
+    except (OSError, RuntimeError, ValueError):
+        raise PlanError("model", f"{given[:60]!r} is not a path") from None
+    follow("models", path)
+    return read_config(path)
 
 
 def _facts(line: str) -> ModelFacts:
@@ -152,7 +266,6 @@ def _billions(value: float | None) -> float | None:
     return None if value is None else value * 1e9
 
 
-@cache
-def _catalogue() -> Catalogue:
-    entries = [Entry(row.id, row.id, (row.id.rpartition("/")[2], *row.aliases)) for row in _by_id().values()]
+def _catalogue(by_id: Mapping[str, ModelFacts]) -> Catalogue:
+    entries = [Entry(row.id, row.id, (row.id.rpartition("/")[2], *row.aliases)) for row in by_id.values()]
     return Catalogue(entries, model_tokens, "model", "model")

@@ -92,10 +92,10 @@ def serving_job(plan: Plan) -> ServingJob:
         kv_dtype=kv_dtype,
         device=device,
         decode_kernels=(
-            decode_kernel(accelerator.family, "attention", kv_dtype, runs.name, accelerator.id),
-            decode_kernel(accelerator.family, "mla", kv_dtype, runs.name, accelerator.id),
+            decode_kernel(accelerator.family, "attention", kv_dtype, runs.name, accelerator.timed_as),
+            decode_kernel(accelerator.family, "mla", kv_dtype, runs.name, accelerator.timed_as),
         ),
-        expert_kernel=expert_kernel(accelerator.family, _expert_entry(weights, expert_matmul), accelerator.id),
+        expert_kernel=expert_kernel(accelerator.family, _expert_entry(weights, expert_matmul), accelerator.timed_as),
         expert_spread=_EXPERT_SPREAD if architecture.is_moe else 1.0,
         factors=serving_factors(runs.name, accelerator.family),
         assumptions=(*assumptions, *assumed),

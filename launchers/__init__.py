@@ -55,12 +55,13 @@ class ServingPrediction:
 
 @dataclass(frozen=True)
 class File:
-    """One file to write; `path` is relative to the folder that the user chooses."""
+    """One file to write; `path` is relative to the folder that the user chooses. What is no text is in `data`."""
 
     path: str
     target: str
     text: str
     executable: bool = False
+    data: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,10 @@ class Start:
     It is one simple command of POSIX shell, on one line, in which every value from the plan or the user is quoted
     already (a scheduler may put `exec env` before it). Where the run has several nodes it reads what differs from node
     to node, and where they meet, from the variables NODE_RANK, MASTER_ADDR and MASTER_PORT (`launchers.shell.NODE_RANK`
-    …), which the scheduler sets; nothing else is expanded. `environment` is set besides. `programs` are what has to be
+    …), which the scheduler sets. An engine takes its port from `launchers.shell.PORT`, so that replicas can share a
+    node. Nothing else is expanded. `environment` is set besides. `programs` are what has to be
     installed on every node, `image` a container image that holds them (None: none is known). `port` is where an engine
-    listens.
+    listens unless PORT says otherwise.
     """
 
     command: str
@@ -135,7 +137,8 @@ def render(
     for name in names:
         module: Any = import_module(f"launchers.{TARGETS[name].module}")
         if TARGETS[name].role == "scheduler":
-            pieces.append(module.render(job, start))
+            started = [file for piece in pieces for file in piece.files if TARGETS[file.target].role != "scheduler"]
+            pieces.append(module.render(job, start, started))
         else:
             pieces.append(module.render(job))
             start = pieces[-1].start or start

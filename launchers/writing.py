@@ -48,7 +48,7 @@ def write(rendered: Rendered, folder: Path, overwrite: bool = False) -> list[Wri
 
 
 def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written]:
-    contents = {file.path: file.text.encode() for file in files}
+    contents = {file.path: file.text.encode() if file.data is None else file.data for file in files}
     places = _places(files, root)
     different = [file for file in files if _content(places[file.path]) != contents[file.path]]
     taken = [file.path for file in different if os.path.lexists(places[file.path])]

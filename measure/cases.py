@@ -70,9 +70,25 @@ def memory_cases() -> list[Case]:
 
 @cache
 def _cases(kind: Kind) -> tuple[Case, ...]:
-    architectures = _architectures()
+    return tuple(case_of(row, kind) for row in rows_of(kind))
+
+
+@cache
+def rows_of(kind: Kind) -> tuple[dict[str, str], ...]:
+    """The transcribed rows of a file as they are, empty cells left out."""
     with (_FOLDER / f"{kind}.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(_case({k: v for k, v in row.items() if v}, architectures, kind) for row in csv.DictReader(file))
+        return tuple({name: cell for name, cell in row.items() if cell} for row in csv.DictReader(file))
+
+
+def columns_of(kind: Kind) -> tuple[str, ...]:
+    """The columns of a file of transcribed rows, in its order."""
+    with (_FOLDER / f"{kind}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(next(csv.reader(file)))
+
+
+def case_of(row: dict[str, str], kind: Kind) -> Case:
+    """One of `rows_of` as a case."""
+    return _case(row, architectures(), kind)
 
 
 def limits(kind: Kind) -> dict[str, str]:
@@ -85,7 +101,7 @@ def limits(kind: Kind) -> dict[str, str]:
 
 
 @cache
-def _architectures() -> dict[str, dict[str, Any]]:
+def architectures() -> dict[str, dict[str, Any]]:
     """Config fields of the models that are not in the catalogue, by the name that the rows use."""
     import yaml
 
@@ -94,12 +110,12 @@ def _architectures() -> dict[str, dict[str, Any]]:
         return {name: entry["fields"] for name, entry in yaml.load(file, loader).items()}
 
 
-def _case(row: dict[str, str], architectures: Mapping[str, dict[str, Any]], kind: Kind) -> Case:
+def _case(row: dict[str, str], known: Mapping[str, dict[str, Any]], kind: Kind) -> Case:
     row = row | _derived(row)
     tags = tuple(row.get("tags", "").split())
     assumed = tuple(tag.removeprefix("assumed:") for tag in tags if tag.startswith("assumed:"))
     inexpressible = _inexpressible(row)
-    plan = None if inexpressible else Plan.parse(plan_data(row, architectures))
+    plan = None if inexpressible else Plan.parse(plan_data(row, known))
     out_of_memory = row.get("outcome") == "oom"
     reason = row.get("doubt") or inexpressible or _incomplete(row, kind) or (RAN_OUT if out_of_memory else None)
     return Case(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,8 +43,24 @@ class ServingCase:
 @cache
 def serving_cases() -> tuple[ServingCase, ...]:
     """All rows in file order."""
+    return tuple(_case(row) for row in _read())
+
+
+@cache
+def serving_rows() -> tuple[dict[str, str], ...]:
+    """The transcribed rows as they are, empty cells left out."""
+    return tuple(_read())
+
+
+def serving_case(row: Mapping[str, str]) -> ServingCase:
+    """One of `serving_rows` as a case."""
+    return _case(row)
+
+
+def _read() -> Iterator[dict[str, str]]:
     with _FILE.open(encoding="utf-8", newline="") as file:
-        return tuple(_case({k: v for k, v in row.items() if v}) for row in csv.DictReader(file))
+        for row in csv.DictReader(file):
+            yield {name: cell for name, cell in row.items() if cell}
 
 
 def _case(row: Mapping[str, str]) -> ServingCase:

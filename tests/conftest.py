@@ -1,6 +1,10 @@
-"""Settings of the whole suite: property tests draw the same examples on every machine and have no clock."""
+"""Settings of the whole suite: property tests draw the same examples on every machine and have no clock, and a
+developer's own sessions, scenarios and catalogue rows stay out of it."""
 
 from __future__ import annotations
+
+import os
+import tempfile
 
 from hypothesis import HealthCheck, settings
 
@@ -8,3 +12,7 @@ settings.register_profile(
     "shardwise", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("shardwise")
+
+_EMPTY = tempfile.mkdtemp(prefix="shardwise-tests-")
+os.environ["SHARDWISE_HOME"] = os.environ["SHARDWISE_CONFIG"] = _EMPTY
+os.environ.pop("SHARDWISE_DATA", None)

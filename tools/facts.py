@@ -10,6 +10,7 @@ from estimator.search import valid_tp
 from knowledge.hardware import find_accelerator
 from knowledge.models import find_architecture, models
 from knowledge.prices import prices
+from tools.left_out import left_out_of, prices_left_out_of
 from tools.offers import offer
 from tools.registry import tool
 from tools.results import Assumption, HardwareDescription, ModelDescription
@@ -50,7 +51,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         license=facts.license if facts else None,
         source=facts.source if facts else None,
         assumptions=[Assumption(field="model", value=architecture.id, why=said)] if said else [],
-        notes=list(architecture.notes),
+        notes=[*architecture.notes, *left_out_of(model=architecture.id)],
     )
 
 
@@ -85,5 +86,5 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
         source=device.source,
         assumptions=[Assumption(field="accelerator", value=device.id, why=found.said)] if found.said else [],
-        notes=[device.notes] if device.notes else [],
+        notes=[*([device.notes] if device.notes else []), *left_out_of(device.id), *prices_left_out_of(device.id)],
     )

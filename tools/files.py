@@ -11,26 +11,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 import launchers
 from estimator.errors import PlanError
 from estimator.plan import Inference, Plan
 from launchers.writing import write
-from tools.planning import complete, memory_of, planned, time_of, warnings_of
+from tools.planning import Planned, complete, memory_of, planned, time_of, warnings_of
 from tools.registry import tool
 from tools.requests import EitherRequest
 from tools.result import Assumption
 from tools.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
 
 
-class RenderRequest(EitherRequest):
-    targets: list[str] | None = Field(
-        None,
-        min_length=1,
-        description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
-        f"Of: {', '.join(launchers.target_descriptions())}.",
-    )
+class SiteArguments(BaseModel):
+    """What the user may say of the place where a run starts."""
+
     partition: str | None = Field(None, description="Slurm partition.")
     account: str | None = Field(None, description="Slurm account.")
     image: str | None = Field(None, description="Container image to run in, e.g. nvcr.io/nvidia/pytorch:25.10-py3.")
@@ -41,6 +37,15 @@ class RenderRequest(EitherRequest):
 
     def site(self) -> launchers.Site:
         return launchers.Site(**{field.name: getattr(self, field.name) for field in fields(launchers.Site)})
+
+
+class RenderRequest(SiteArguments, EitherRequest):
+    targets: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
+        f"Of: {', '.join(launchers.target_descriptions())}.",
+    )
 
 
 class WriteRequest(RenderRequest):
@@ -64,8 +69,20 @@ def _rendered(request: RenderRequest) -> _Set:
     if isinstance(plan.workload, Inference):
         return _serving_set(plan, request)
     found = planned(plan)
+    model = found.job.architecture.id
+    return _Set(
+        rendered=_render(found.plan, request, prediction_of(found), model),
+        name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
+        plan=complete(found),
+        assumptions=found.assumptions,
+        warnings=warnings_of(found),
+    )
+
+
+def prediction_of(found: Planned) -> launchers.Prediction:
+    """What the estimate of a training plan says, for the headings of its files."""
     memory, step = memory_of(found), time_of(found)
-    prediction = launchers.Prediction(
+    return launchers.Prediction(
         memory_bytes=memory.per_device_bytes,
         memory_low_bytes=memory.low_bytes,
         memory_high_bytes=memory.high_bytes,
@@ -73,14 +90,6 @@ def _rendered(request: RenderRequest) -> _Set:
         step_s=step.step_s,
         step_low_s=step.low_s,
         step_high_s=step.high_s,
-    )
-    model = found.job.architecture.id
-    return _Set(
-        rendered=_render(found.plan, request, prediction, model),
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
-        plan=complete(found),
-        assumptions=found.assumptions,
-        warnings=warnings_of(found),
     )
 
 
@@ -119,10 +128,10 @@ def _render(
     from launchers.choice import usual_targets
 
     targets = request.targets or usual_targets(plan)
-    return launchers.render(plan, targets, prediction, _model_id(plan, model), request.site())
+    return launchers.render(plan, targets, prediction, model_id(plan, model), request.site())
 
 
-def _model_id(plan: Plan, known: str) -> str | None:
+def model_id(plan: Plan, known: str) -> str | None:
     """What loaders take: the id `known` to the catalogue, the folder of a model on disk, None for one given inline."""
     model = plan.model
     if not isinstance(model, str):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from estimator.plan import Layout
+from tools.change import Change
 from tools.planning import Planned, varied
 from tools.results import Improvement
 
@@ -20,26 +20,10 @@ _AMD_MEGATRON = "primus"
 _SPLIT_FOLLOWS = ("dp", "shard_group", "ep", "etp", "sequence_parallel")
 
 
-@dataclass(frozen=True)
-class Change:
-    """A patch over the complete plan. Of the changes of one `knob` only the best is told.
-
-    `kind` is setting, framework, training (what is trained changes) or hardware. `keeps_choice` patches are told with
-    the whole layout that was found for them, since they leave it open.
-    """
-
-    knob: str
-    patch: Mapping[str, Any]
-    what: str
-    why: str
-    kind: str = "setting"
-    keeps_choice: bool = False
-
-
 def improvements(found: Planned) -> list[Improvement]:
     """Changes that fit and give more tokens/s, the most first; each knob once."""
     best: dict[str, Improvement] = {}
-    for change in _changes(found):
+    for change in changes(found):
         told = _estimated(found, change)
         if told and told.gain > _LEAST_GAIN and (change.knob not in best or told.gain > best[change.knob].gain):
             best[change.knob] = told
@@ -56,12 +40,8 @@ def _estimated(found: Planned, change: Change) -> Improvement | None:
     before = float(found.estimates.step.seconds[found.index])
     after = float(other.estimates.step.seconds[other.index])
     speedup = (other.job.tokens_per_step / after) / (found.job.tokens_per_step / before)
-    patch = dict(change.patch)
-    if change.keeps_choice:
-        layouts = other.estimates.layouts
-        patch |= {"layout": layouts.row(other.index), "workload.micro_batch": int(layouts.micro_batch[other.index])}
     return Improvement(
-        patch=patch,
+        patch=told_patch(change, other),
         what=f"{change.what}: {other.estimates.layouts.summary(other.index)}" if change.keeps_choice else change.what,
         why=change.why,
         kind=change.kind,
@@ -76,7 +56,17 @@ def _estimated(found: Planned, change: Change) -> Improvement | None:
     )
 
 
-def _changes(found: Planned) -> Iterator[Change]:
+def told_patch(change: Change, other: Planned) -> dict[str, Any]:
+    """The patch with the layout that was found for it, where it leaves that open."""
+    if not change.keeps_choice:
+        return dict(change.patch)
+    layouts = other.estimates.layouts
+    found = {"layout": layouts.row(other.index), "workload.micro_batch": int(layouts.micro_batch[other.index])}
+    return dict(change.patch) | found
+
+
+def changes(found: Planned) -> Iterator[Change]:
+    """What is tried to make a plan faster; of one knob's changes the best is told."""
     yield from _batch_changes(found)
     yield from _memory_for_speed(found)
     yield from _split_changes(found)

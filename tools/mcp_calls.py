@@ -1,7 +1,8 @@
 """Tool calls beside each other: off the event loop, each answer computed once, and long ones out of the others' way.
 
-A tool is a pure function of its arguments, so an answer is kept for a while and equal calls that run at the same time
-share one computation. What reads a file on disk is never kept. What writes empties the store.
+A tool is a pure function of its arguments and of the user's own catalogue and scenarios, so an answer is kept for a
+while and equal calls that run at the same time share one computation. What reads another file on disk is never kept.
+What writes empties the store.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
+from knowledge.user_files import stamp_of_all
 
 if TYPE_CHECKING:
     from tools.registry import Tool
@@ -78,7 +80,7 @@ class Calls:
         """The answer of a tool. Raises Busy."""
         if not keep or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments)):
             return await self._compute(tool, arguments)
-        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)}"
+        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp_of_all()}"
         until, task = self._kept.get(key, (0.0, None))
         if task is None or (task.done() and (until < time.monotonic() or _spoilt(task))):
             task = asyncio.create_task(self._compute(tool, arguments))

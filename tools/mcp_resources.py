@@ -1,4 +1,4 @@
-"""What a client can read by address: models, accelerators, and the plans saved below the root.
+"""What a client can read by address: models, accelerators, and saved plans.
 
 A kind of resource is one entry of KINDS: its ids, and how one of them is read. Listing, templates, completion and
 reading follow from it.
@@ -7,6 +7,7 @@ reading follow from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -15,7 +16,6 @@ from estimator.errors import PlanError, nearest
 from tools.mcp_calls import dumps
 
 _SCHEME = "shardwise://"
-_LARGEST_PLAN_BYTES = 200_000
 
 
 @dataclass(frozen=True)
@@ -69,34 +69,38 @@ def _accelerator(name: str, _: Path | None) -> str:
     return dumps(find("describe_hardware")({"accelerator": name}))
 
 
+def topic_ids(_: Path | None = None) -> list[str]:
+    from knowledge.playbook import topics
+
+    return [topic.id for topic in topics()]
+
+
+def _topic(name: str, _: Path | None) -> str:
+    from tools.registry import find
+
+    return dumps(find("search_playbook")({"topic": name, "limit": 200}))
+
+
 def _saved_plans(root: Path | None) -> dict[str, Path]:
-    if root is None:
-        return {}
-    try:
-        found = sorted((root / "plans").glob("*.yaml"))
-        return {path.stem: path for path in found if path.is_file() and path.resolve().is_relative_to(root)}
-    except OSError:
-        return {}
+    """Those below the root, the user's scenarios and the ready examples; of two with one name the first."""
+    from knowledge.scenarios import scenarios
+
+    found: list[Path] = []
+    with suppress(OSError):
+        below = sorted((root / "plans").glob("*.yaml")) if root else []
+        found = [path for path in below if path.is_file() and root and path.resolve().is_relative_to(root)]
+    plans = {path.stem: path for path in found}
+    return plans | {each.name: each.path for each in scenarios() if each.name not in plans}
 
 
 def _plan(name: str, root: Path | None) -> str:
-    import yaml
-
     from estimator.plan import Plan
+    from knowledge.user_files import parsed, read_text
 
     plans = _saved_plans(root)
     if name not in plans:
-        where = "this server has no folder of plans (--root)" if root is None else f"no plan in {root / 'plans'}"
-        raise PlanError("plans", f"{_short(name)}: {where}" if not plans else f"there is no plan {_short(name)}",
-                        nearest(name, plans))  # fmt: skip
-    try:
-        with plans[name].open("rb") as file:
-            text = file.read(_LARGEST_PLAN_BYTES + 1)
-        if len(text) > _LARGEST_PLAN_BYTES:
-            raise PlanError("plans", f"{name} is too large for a plan")
-        return yaml.safe_dump(Plan.from_yaml(text.decode()).given(), sort_keys=False)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError("plans", f"{name} cannot be read: {error}") from None
+        raise PlanError("plans", f"there is no plan {_short(name)}", nearest(name, plans))
+    return Plan.parse(parsed(read_text(plans[name]), "plans")).to_yaml()
 
 
 KINDS = (
@@ -104,8 +108,10 @@ KINDS = (
          "application/json", model_ids, _model),
     Kind("hardware", "id", "Accelerator", "Memory, peak rates, links and prices of an accelerator.",
          "application/json", accelerator_ids, _accelerator),
-    Kind("plans", "name", "Saved plan", "A plan saved as plans/NAME.yaml below the server's root.",
+    Kind("plans", "name", "Saved plan", "A saved scenario, a ready example, or plans/NAME.yaml below the root.",
          "application/yaml", lambda root: list(_saved_plans(root)), _plan),
+    Kind("playbook", "topic", "Playbook topic", "What experienced engineers do, topic by topic, with sources.",
+         "application/json", topic_ids, _topic),
 )  # fmt: skip
 
 

@@ -121,9 +121,9 @@ def agreed(answer: Any) -> bool:
 
 def _question(writing: Writing, tool: Tool, arguments: Mapping[str, Any], preview: Mapping[str, Any]) -> str:
     """What the person reads before agreeing: every file with its size, and where it would go."""
-    files = preview.get("files", [])
+    files, below = preview.get("files", []), preview.get("folder") or writing.root
     lines = [
-        f"{tool.title}: {len(files)} files below {writing.root}" if files else f"{tool.title} below {writing.root}"
+        f"{tool.title}: {len(files)} files below {plain(below)}" if files else f"{tool.title} below {plain(below)}"
     ]
     if folder := arguments.get("folder"):
         lines.append(f"Folder: {plain(folder)}")

@@ -20,6 +20,7 @@ from estimator.search import Found, search, search_whole
 from estimator.training import Estimates, stages_of, warnings
 from knowledge.jobs import job as look_up
 from tools.host import Around, around
+from tools.left_out import left_out_of
 from tools.results import (
     Assumption,
     LayoutChoice,
@@ -268,14 +269,14 @@ def throughput_of(planned: Planned) -> Throughput:
 
 
 def run_of(planned: Planned) -> RunLength | None:
-    """Length of the whole run; None when the plan names no data."""
-    job, index = planned.job, planned.index
-    if job.steps is None or job.training.dataset_tokens is None:
+    """Length of the whole run; None when the plan names neither data nor steps."""
+    run, index = planned.job.run, planned.index
+    if run is None:
         return None
-    hours = job.steps / 3600.0
+    hours = run.steps / 3600.0
     return RunLength(
-        tokens=job.training.dataset_tokens * job.training.epochs,
-        steps=job.steps,
+        tokens=run.tokens,
+        steps=run.steps,
         hours=hours * float(planned.estimates.step.seconds[index]),
         low_hours=hours * float(planned.estimates.low_s[index]),
         high_hours=hours * float(planned.estimates.high_s[index]),
@@ -283,7 +284,8 @@ def run_of(planned: Planned) -> RunLength | None:
 
 
 def warnings_of(planned: Planned) -> list[str]:
-    return [*warnings(planned.estimates, planned.index), *planned.around.warnings]
+    found = [*warnings(planned.estimates, planned.index), *planned.around.warnings]
+    return [*found, *left_out_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 
 
 def choice(estimates: Estimates, index: int) -> LayoutChoice:

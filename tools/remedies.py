@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from estimator.plan import Layout, Plan
+from tools.change import Change
 from tools.planning import Planned, varied
 from tools.results import Remedy
 
@@ -17,15 +16,6 @@ _TRIED_PAIRS, _TOLD_PAIRS = 24, 8
 _MORE_DEVICES = (2, 4, 8, 16)
 # One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
 _GAIN = 0.99
-
-
-@dataclass(frozen=True)
-class Change:
-    """A patch over the complete plan: what it does, and what it saves and costs in words."""
-
-    patch: Mapping[str, Any]
-    what: str
-    why: str
 
 
 def remedies(found: Planned, asked: Plan) -> list[Remedy]:
@@ -47,7 +37,7 @@ def remedies(found: Planned, asked: Plan) -> list[Remedy]:
 def _more_devices(found: Planned, asked: Plan, now: float) -> list[tuple[Change, Remedy]]:
     """Larger clusters up to the first that is enough."""
     tried: list[tuple[Change, Remedy]] = []
-    for change in _device_changes(found, asked):
+    for change in device_changes(found, asked):
         if remedy := _estimated(found, found.plan, change, now):
             tried.append((change, remedy))
             if remedy.fits:
@@ -97,7 +87,7 @@ def _pairs(found: Planned, base: Plan, singles: list[tuple[Change, Remedy]], now
     ]
     fitting: list[Remedy] = []
     for one, two, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
-        both = Change({**one.patch, **two.patch}, f"{one.what}, and {two.what}", f"{one.why}; {two.why}")
+        both = Change("pair", {**one.patch, **two.patch}, f"{one.what}, and {two.what}", f"{one.why}; {two.why}")
         remedy = _estimated(found, base, both, now)
         if remedy and remedy.fits:
             fitting.append(remedy)
@@ -127,7 +117,7 @@ def _other_layout(found: Planned, asked: Plan, now: float) -> Remedy | None:
     }
     why = f"of {free.found.valid} layouts this one that fits is best for the plan's goal"
     summary = free.estimates.layouts.summary(free.index)
-    return _estimated(found, found.plan, Change(patch, f"another layout: {summary}", why), now)
+    return _estimated(found, found.plan, Change("layout", patch, f"another layout: {summary}", why), now)
 
 
 def changes(found: Planned) -> list[Change]:
@@ -144,14 +134,14 @@ def _activation_changes(found: Planned) -> list[Change]:
         ("full", "only the input of each layer is kept; its forward pass runs again in the backward pass"),
     ):
         if row["recompute"] != mode and not (mode == "selective" and job.framework.selective == "none"):
-            tried.append(Change({"layout.recompute": mode}, f"recompute activations ({mode})", why))
+            tried.append(Change("recompute", {"layout.recompute": mode}, f"recompute activations ({mode})", why))
     for size in sorted({1, micro // 2} - {0, micro}, reverse=True):
         what = "one sequence per micro-batch" if size == 1 else f"{size} sequences per micro-batch"
         why = "activations and logits shrink with it; more micro-batches make up the same global batch"
-        tried.append(Change({"workload.micro_batch": size}, what, why))
+        tried.append(Change("micro_batch", {"workload.micro_batch": size}, what, why))
     if not job.fused_loss:
         why = "the logits of a chunk of tokens exist at a time instead of all"
-        tried.append(Change({"workload.fused_loss": True}, "fused cross-entropy (no full logits)", why))
+        tried.append(Change("fused_loss", {"workload.fused_loss": True}, "fused cross-entropy (no full logits)", why))
     return tried
 
 
@@ -161,6 +151,7 @@ def _state_changes(found: Planned) -> list[Change]:
     sharded = {1: "optimizer states", 2: "optimizer states and gradients", 3: "optimizer states, gradients and weights"}
     tried = [
         Change(
+            "zero_stage",
             {"layout.zero_stage": stage},
             f"shard more states (ZeRO-{stage})",
             f"{sharded[stage]} are dealt over the data-parallel devices, which gather them over the network",
@@ -170,10 +161,11 @@ def _state_changes(found: Planned) -> list[Change]:
     ]
     if training.optimizer == "adamw" and not job.uses_adapters:
         why = "both moments are kept in 8 bits per parameter"
-        tried.append(Change({"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states", why))
+        tried.append(Change("optimizer", {"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states", why))
     if row["offload"] == "none":
         tried += [
             Change(
+                "offload",
                 {"layout.offload": kind},
                 f"offload {kind} to host memory",
                 "they live in host memory and cross the host link when they are used",
@@ -182,10 +174,14 @@ def _state_changes(found: Planned) -> list[Change]:
         ]
     if training.method == "full" and training.stage != "pretrain":
         why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
-        tried.append(Change({"workload.method": "lora"}, "train LoRA adapters instead of all weights", why))
+        tried.append(
+            Change("lora", {"workload.method": "lora"}, "train LoRA adapters instead of all weights", why, "training")
+        )
     if training.method in ("full", "lora") and training.stage != "pretrain":
         why = "the frozen weights are kept in 4 bits and read as 16 bits when they are used"
-        tried.append(Change({"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)", why))
+        tried.append(
+            Change("qlora", {"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)", why, "training")
+        )
     return tried
 
 
@@ -198,20 +194,20 @@ def _split_changes(found: Planned) -> list[Change]:
         double = row["tp"] * 2
         patch = {"layout.tp": double, **freed} | ({"layout.sequence_parallel": None} if double == 2 else {})
         why = "every matrix and its activations are cut further; its devices talk twice in every layer"
-        tried.append(Change(patch, f"tensor parallelism over {double} devices", why))
+        tried.append(Change("tp", patch, f"tensor parallelism over {double} devices", why))
     if framework.pp:
         double = row["pp"] * 2
         patch = {"layout.pp": double, "layout.vpp": None, "layout.schedule": None, **freed}
         why = "each device holds half the layers; the pipeline idles while it fills and drains"
-        tried.append(Change(patch, f"{double} pipeline stages", why))
+        tried.append(Change("pp", patch, f"{double} pipeline stages", why))
     if framework.cp:
         double = row["cp"] * 2
         why = "each sequence is cut over more devices, which pass keys and values around"
-        tried.append(Change({"layout.cp": double, **freed}, f"context parallelism over {double} devices", why))
+        tried.append(Change("cp", {"layout.cp": double, **freed}, f"context parallelism over {double} devices", why))
     return tried
 
 
-def _device_changes(found: Planned, asked: Plan) -> list[Change]:
+def device_changes(found: Planned, asked: Plan) -> list[Change]:
     """More devices, the next size first; the global batch grows along, so that every device has as much to do."""
     job = found.job
     named = asked.layout.model_fields_set - {"dp", "shard_group"}
@@ -225,9 +221,11 @@ def _device_changes(found: Planned, asked: Plan) -> list[Change]:
     why = "the model's states and the batch are dealt over more devices"
     return [
         Change(
+            "count",
             {"cluster.count": job.machine.count * times, "workload.global_batch": job.global_batch * times, **free},
             f"{job.machine.count * times} devices instead of {job.machine.count}",
             why,
+            "hardware",
         )
         for times in _MORE_DEVICES
     ]
@@ -241,22 +239,30 @@ def _looser(found: Planned) -> list[Change]:
     if row["recompute"] != "none":
         partly = row["recompute"] != "selective" and job.framework.selective != "none"
         modes = ["none", "selective"] if partly else ["none"]
-        tried += [
-            Change({"layout.recompute": mode}, "no recompute" if mode == "none" else "selective recompute only",
-                   "there is room to keep activations instead of computing them again")
-            for mode in modes
-        ]  # fmt: skip
+        why = "there is room to keep activations instead of computing them again"
+        names = {"none": "no recompute", "selective": "selective recompute only"}
+        tried += [Change("recompute", {"layout.recompute": mode}, names[mode], why) for mode in modes]
     tried += [
-        Change({"layout.zero_stage": stage}, f"shard less (ZeRO-{stage})", "less is gathered over the network")
+        Change(
+            "zero_stage",
+            {"layout.zero_stage": stage},
+            f"shard less (ZeRO-{stage})",
+            "less is gathered over the network",
+        )
         for stage in job.framework.zero_stages
         if stage < row["zero_stage"]
     ]
     if row["offload"] != "none":
         what = f"keep {row['offload']} on the device"
-        tried.append(Change({"layout.offload": "none"}, what, "nothing crosses to the host"))
+        tried.append(Change("offload", {"layout.offload": "none"}, what, "nothing crosses to the host"))
     per_replica = micro * int(layouts.grad_accum[index])
     tried += [
-        Change({"workload.micro_batch": size}, f"{size} sequences per micro-batch", "larger matmuls, fewer of them")
+        Change(
+            "micro_batch",
+            {"workload.micro_batch": size},
+            f"{size} sequences per micro-batch",
+            "larger matmuls, fewer of them",
+        )
         for size in (2 * micro, 4 * micro)
         if per_replica % size == 0
     ]
@@ -264,5 +270,5 @@ def _looser(found: Planned) -> list[Change]:
         patch = {"layout.tp": row["tp"] // 2, "layout.dp": None, "layout.shard_group": None, "layout.ep": None,
                  "layout.etp": None, "layout.sequence_parallel": None}  # fmt: skip
         what = f"tensor parallelism over {row['tp'] // 2} devices"
-        tried.append(Change(patch, what, "fewer devices talk in every layer"))
+        tried.append(Change("tp", patch, what, "fewer devices talk in every layer"))
     return tried

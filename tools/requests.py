@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from estimator.errors import PlanError
 from estimator.plan import Cluster, Goal, Inference, Layout, Lora, Overrides, Plan, Training, merge
+from knowledge.scenarios import find_scenario
 
 # Fields inside the Plan whose own name would be unclear or taken when flat.
 _RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
@@ -63,13 +64,27 @@ ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
 _ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)
 
 
+def _of_scenario(given: object) -> object:
+    """The plan of the scenario that a name means; anything else as it is."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return find_scenario(given, "plan").data("plan")
+    except PlanError as error:
+        # pydantic takes plain words, and names the field itself.
+        raise ValueError(str(error).removeprefix("plan: ")) from None
+
+
 class PlanArguments(BaseModel):
     """Base of the planning requests; `to_plan` gives the Plan that they describe."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     paths: ClassVar[Mapping[str, str]] = FLAT_PATHS
 
-    plan: dict[str, Any] | None = Field(None, description="A whole or partial Plan; flat arguments win over it.")
+    plan: Annotated[
+        dict[str, Any] | None,
+        BeforeValidator(_of_scenario, json_schema_input_type=dict[str, Any] | str | None),
+    ] = Field(None, description="A whole or partial Plan, or the name of a saved scenario; flat arguments win over it.")
 
     def to_plan(self) -> Plan:
         """Raises PlanError as Plan.parse does, or when no model is named."""

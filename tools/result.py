@@ -54,7 +54,30 @@ class ProviderCost(Result):
     instances: int
     usd_per_hour: float | None
     usd: float | None
-    spot_usd: float | None
+    spot_usd: float | None = Field(description="At the spot price, were the run never interrupted.")
     price_date: str | None
     note: str
     source: str
+    region: str | None = Field(default=None, description="Where the price holds; null where the source names none.")
+    in_region: bool | None = Field(
+        default=None, description="Whether that is in the region asked for; null where it is not known."
+    )
+    price_age_days: int | None = Field(default=None, description="Of the on-demand price; null where it is undated.")
+    stale: bool | None = Field(default=None, description="Older than 90 days or undated; null without a price.")
+    spot_usd_per_hour: float | None = None
+    spot_price_date: str | None = None
+    spot_stale: bool | None = None
+    spot_hours: float | None = Field(
+        default=None, description="Expected, with interruptions; null where it would not end."
+    )
+    spot_checkpoint_minutes: float | None = Field(
+        default=None, description="Of work between two checkpoints; null where the run is too short to need any."
+    )
+    spot_usd_with_interruptions: float | None = Field(default=None, description="At the spot price for these hours.")
+    reserved_usd_per_hour: float | None = Field(
+        default=None, description="Published, or by the discount that was given."
+    )
+    reserved_usd: float | None = None
+    reserved_term: str | None = None
+    reserved_price_date: str | None = None
+    reserved_stale: bool | None = None

@@ -247,34 +247,6 @@ class BestParallelism(Result):
     evidence: list[Evidence]
 
 
-class CostEstimate(Result):
-    """Of a whole training run; of serving for a month of 730 hours, or until all `requests` of the plan are served."""
-
-    plan: dict[str, Any]
-    assumptions: list[Assumption]
-    tokens: float = Field(description="Of serving: prompt and output tokens in these hours.")
-    steps: int | None = Field(description="Null for serving.")
-    hours: float
-    low_hours: float
-    high_hours: float
-    device_hours: float
-    usd: float | None
-    low_usd: float | None
-    high_usd: float | None
-    usd_per_million_tokens: float | None = Field(description="Of serving: prompt and output tokens alike.")
-    usd_per_million_output_tokens: float | None = Field(default=None, description="Of serving.")
-    usd_per_million_requests: float | None = Field(default=None, description="Of serving.")
-    usd_per_hour: float | None = Field(default=None, description="Of serving.")
-    usd_per_month: float | None = Field(default=None, description="Of serving: 730 hours.")
-    kwh: float | None
-    co2_kg: float | None
-    by_provider: list[ProviderCost]
-    within_budget: bool | None
-    within_deadline: bool | None
-    warnings: list[str]
-    evidence: list[Evidence]
-
-
 class ModelDescription(Result):
     id: str
     family: str

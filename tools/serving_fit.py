@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan import Plan
 from estimator.serving_memory import serving_memory
+from tools.change import Change
 from tools.evidence import serving_evidence_of
 from tools.results import FitCheck, Remedy
 from tools.serving_planning import Served, complete, memory_of, served
@@ -22,15 +21,6 @@ _MORE_DEVICES = (2, 4, 8, 16)
 _SIZES = ("layout.tp", "layout.pp", "layout.ep", "layout.dp")
 # One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
 _GAIN = 0.99
-
-
-@dataclass(frozen=True)
-class Change:
-    """A patch over the complete plan: what it does, and what it saves and costs in words."""
-
-    patch: Mapping[str, Any]
-    what: str
-    why: str
 
 
 def fit_of(asked: Plan) -> FitCheck:
@@ -64,14 +54,15 @@ def headroom(found: Served) -> float:
 def _remedies(found: Served, asked: Plan) -> list[Remedy]:
     """Changes that lower the memory per device, those that fit first, then by slowdown."""
     now = float(found.pool.of(found.index)[0].memory.total[found.entry])
-    told = [remedy for change in _changes(found) if (remedy := _tried(found, change)) and remedy.per_device_bytes < now]
+    told = [remedy for change in changes(found) if (remedy := _tried(found, change)) and remedy.per_device_bytes < now]
     for times in _MORE_DEVICES:
         count = found.job.machine.count * times
         free = {name: None for name in _SIZES if getattr(asked.layout, name.rpartition(".")[2]) is None}
         # A plan that names fewer devices than a node has is not one of small nodes.
         node = {} if asked.cluster.per_node else {"cluster.per_node": None}
         what = f"{count} devices instead of {found.job.machine.count}"
-        change = Change({"cluster.count": count, **free, **node}, what, "weights and cache are dealt over more devices")
+        why = "weights and cache are dealt over more devices"
+        change = Change("count", {"cluster.count": count, **free, **node}, what, why, "hardware")
         remedy = _tried(found, change)
         if remedy and remedy.per_device_bytes < now:
             told.append(remedy)
@@ -80,42 +71,50 @@ def _remedies(found: Served, asked: Plan) -> list[Remedy]:
     return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
 
 
-def _changes(found: Served) -> Iterator[Change]:
+def changes(found: Served) -> Iterator[Change]:
     """What may lower the memory of a plan on the devices that it has."""
     job, layout, count = found.job, found.layout, found.job.machine.count
     for name, what in (("tp", "tensor parallelism"), ("pp", "pipeline stages")):
         size = layout[name] * 2
         if size * layout["dp"] * (layout["pp"] if name == "tp" else layout["tp"]) <= count:
             patch = {f"layout.{name}": size} | ({"layout.ep": None} if name == "tp" else {})
-            yield Change(patch, f"{what} over {size}", "each device holds less of weights and cache")
+            yield Change(name, patch, f"{what} over {size}", "each device holds less of weights and cache")
     weights = job.inference.weight_dtype
     formats = _GGUF if job.engine.name == "llamacpp" else _FEWER_BITS
     for dtype in (*formats, *(("nvfp4",) if "nvfp4" in job.machine.accelerator.peak_flops else ())):
         if dtype != weights:
             why = "weights take fewer bits; quality can suffer"
-            yield Change({"workload.weight_dtype": dtype, "workload.weight_bits": None}, f"{dtype} weights", why)
+            patch = {"workload.weight_dtype": dtype, "workload.weight_bits": None}
+            yield Change("weight_dtype", patch, f"{dtype} weights", why, "quality")
     if job.kv_bytes > 1.0:
-        yield Change({"workload.kv_dtype": "fp8"}, "an fp8 cache", "keys and values take half the room")
+        why = "keys and values take half the room"
+        yield Change("kv_dtype", {"workload.kv_dtype": "fp8"}, "an fp8 cache", why, "quality")
     tokens = int(found.estimates.deployments.max_tokens[found.entry])
     if tokens > 2048:
         why = "the largest step needs less, and prompts are read in smaller pieces"
-        yield Change({"workload.max_batched_tokens": 2048}, "2048 tokens a step at most", why)
+        yield Change("max_batched_tokens", {"workload.max_batched_tokens": 2048}, "2048 tokens a step at most", why)
 
 
 def _relaxations(found: Served) -> list[Remedy]:
     """Changes that use the room of a plan that fits to make it faster, the fastest first."""
+    useful = [remedy for change in looser(found) if (remedy := _tried(found, change)) and remedy.fits]
+    return sorted((one for one in useful if one.slowdown < _GAIN), key=lambda remedy: remedy.slowdown)
+
+
+def looser(found: Served) -> list[Change]:
+    """Changes that take more memory and may give speed."""
     layout = found.layout
     tried: list[Change] = []
     for name, what in (("tp", "tensor parallelism"), ("pp", "pipeline stages")):
         if layout[name] > 1:
             patch = {f"layout.{name}": layout[name] // 2} | ({"layout.ep": None} if name == "tp" else {})
             why = "more replicas, of fewer devices that talk to each other"
-            tried.append(Change(patch, f"{what} over {layout[name] // 2}", why))
+            tried.append(Change(f"fewer_{name}", patch, f"{what} over {layout[name] // 2}", why))
     workload, _ = found.job.inference, found.queue
     if workload.max_batch and found.queue[1]:
-        tried.append(Change({"workload.max_batch": None}, "no limit of requests in a step", "more run at once"))
-    useful = [remedy for change in tried if (remedy := _tried(found, change)) and remedy.fits]
-    return sorted((one for one in useful if one.slowdown < _GAIN), key=lambda remedy: remedy.slowdown)
+        change = Change("max_batch", {"workload.max_batch": None}, "no limit of requests in a step", "more run at once")
+        tried.append(change)
+    return tried
 
 
 def _tried(found: Served, change: Change) -> Remedy | None:

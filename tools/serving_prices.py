@@ -6,26 +6,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from estimator.cost import bill
+from estimator.cost import HOURS_PER_MONTH, bill
 from estimator.hardware import Price
 from estimator.layouts import Floats
 from knowledge.prices import prices
-from tools.offers import offer
+from knowledge.user_files import Stamp, stamp
+from tools.offers import in_order, offer, rentable
 from tools.result import ProviderCost
 from tools.serving_results import ServingCost
 
-HOURS_PER_MONTH = 730.0
+
+def offered(accelerator: str, provider: str | None, together: int) -> tuple[Price, ...]:
+    """Rentable instances (of a provider) that hold `together` devices or are rented by the device."""
+    return _offered(accelerator, provider, together, (stamp("prices"), stamp("hardware")))
 
 
 @lru_cache(maxsize=256)
-def offered(accelerator: str, provider: str | None, together: int) -> tuple[Price, ...]:
-    """Rentable instances (of a provider) that hold `together` devices or are rented by the device."""
-    found = []
-    for price in prices(accelerator, provider):
-        per_unit = price.count == 1 and "(per " in price.instance
-        if price.provider != "owned" and (price.count >= together or per_unit):
-            found.append(price)
-    return tuple(found)
+def _offered(accelerator: str, provider: str | None, together: int, _: tuple[Stamp, ...]) -> tuple[Price, ...]:
+    """The same while the user's own prices stay as they are."""
+    return tuple(rentable(prices(accelerator, provider), together))
 
 
 def cheapest_hour(accelerator: str, provider: str | None, together: int, devices: int) -> tuple[Price, float] | None:
@@ -55,8 +54,7 @@ def hourly_column(accelerator: str, provider: str | None, together: int, devices
 
 def offers_of(accelerator: str, provider: str | None, together: int, devices: int) -> list[ProviderCost]:
     """Every offer for an hour, cheapest first; those without a price last."""
-    rows = [offer(price, devices, 1.0) for price in offered(accelerator, provider, together)]
-    return sorted(rows, key=lambda row: (row.usd is None, row.usd or 0.0, row.provider))
+    return in_order([offer(price, devices, 1.0) for price in offered(accelerator, provider, together)])
 
 
 def cost_of(

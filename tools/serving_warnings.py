@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from estimator.job import GIB
 from estimator.serving_job import ServingJob
+from tools.left_out import left_out_of
 from tools.serving_planning import Served, per_replica, slo_rows
 
 _MANY = 1.05
@@ -77,7 +78,7 @@ def _doubts(found: Served) -> list[str]:
         texts.append(f"no serving run on {device.family} devices was measured: the factors are those of others")
     if per_replica(found.estimates, found.entry) > job.machine.fast_domain:
         texts.append("one replica spans several nodes, over the network between them")
-    return texts
+    return [*texts, *left_out_of(device.id, job.architecture.id)]
 
 
 def engine_doubts(job: ServingJob) -> list[str]:

@@ -25,7 +25,7 @@ from tools.sweep_values import Values, check_number, path_of, values_of
 
 _COUNT, _BATCH = "cluster.count", "workload.global_batch"
 # What follows from a swept size: chosen again at every point, unless it is swept itself.
-_FOLLOWS: dict[str, tuple[str, ...]] = {
+FOLLOWS: dict[str, tuple[str, ...]] = {
     _COUNT: ("layout.dp", "layout.shard_group"),
     "layout.tp": ("layout.dp", "layout.shard_group"),
     "layout.pp": ("layout.dp", "layout.shard_group"),
@@ -101,7 +101,7 @@ class Sweep(Result):
 
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """The plan of one point and what became of it: an estimate, or why there is none."""
 
     values: Mapping[str, Any]
@@ -123,16 +123,7 @@ def sweep(request: SweepRequest) -> Sweep:
     axes = _axes(request)
     if isinstance(plan.workload, Inference):
         return _serving(plan, axes, request, started)
-    plan, said = _freed(plan, axes)
-    grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    batches, more = _batches(plan, axes, grid, request.scale_batch)
-    # As planned() does of itself for few points.
-    whole = None if len(grid) <= _WHOLE_POINTS else False
-    if whole is False and not plan.layout.model_fields_set:
-        why = f"rarer ones are tried where there are {_WHOLE_POINTS} points or fewer, and in a single estimate"
-        more = [*more, Assumption(field="layout", value="usual settings", why=why)]
-    tried = [_tried(plan, values, batch, whole) for values, batch in zip(grid, batches, strict=True)]
-    _refuse_if_all_fail(tried, axes)
+    tried, said, more = tried_points(plan, axes, request.scale_batch)
     points = [_point(at, request.usd_per_device_hour) for at in tried]
     _compare(points, axes)
     best = _best(plan, points)
@@ -151,6 +142,27 @@ def sweep(request: SweepRequest) -> Sweep:
         warnings=_warnings(tried, points),
         evidence=evidence_of(shown.found),
     )
+
+
+def tried_points(
+    plan: Plan, axes: Mapping[str, list[Any]], weak: bool
+) -> tuple[list[Point], list[Assumption], list[Assumption]]:
+    """A training plan at every combination of the values of `axes` (by dotted path), the last innermost; which given
+    sizes were left out, and what was assumed for all points.
+
+    With `weak` the global batch grows with the devices. Raises PlanError where no point can be.
+    """
+    plan, said = _freed(plan, axes)
+    grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    batches, more = _batches(plan, axes, grid, weak)
+    # As planned() does of itself for few points.
+    whole = None if len(grid) <= _WHOLE_POINTS else False
+    if whole is False and not plan.layout.model_fields_set:
+        why = f"rarer ones are tried where there are {_WHOLE_POINTS} points or fewer, and in a single estimate"
+        more = [*more, Assumption(field="layout", value="usual settings", why=why)]
+    tried = [_tried(plan, values, batch, whole) for values, batch in zip(grid, batches, strict=True)]
+    _refuse_if_all_fail(tried, axes)
+    return tried, said, more
 
 
 def _serving(plan: Plan, axes: dict[str, list[Any]], request: SweepRequest, started: float) -> Sweep:
@@ -203,7 +215,7 @@ def _axes(request: SweepRequest) -> dict[str, list[Any]]:
 def _freed(plan: Plan, axes: Mapping[str, Any]) -> tuple[Plan, list[Assumption]]:
     """The plan without the given sizes that follow from swept ones."""
     said: list[Assumption] = []
-    for path in dict.fromkeys(path for swept in axes for path in _FOLLOWS.get(swept, ())):
+    for path in dict.fromkeys(path for swept in axes for path in FOLLOWS.get(swept, ())):
         value = getattr(plan.layout, path.removeprefix("layout."))
         if value is not None and path not in axes:
             plan = plan.patch({path: None})
@@ -278,15 +290,15 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> _Point:
+def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> Point:
     changes = dict(values) | ({_BATCH: batch} if batch is not None else {})
     try:
-        return _Point(values, planned(plan.patch(changes), whole=whole), None)
+        return Point(values, planned(plan.patch(changes), whole=whole), None)
     except PlanError as error:
-        return _Point(values, None, error)
+        return Point(values, None, error)
 
 
-def _refuse_if_all_fail(tried: Sequence[_Point | Tried], axes: Mapping[str, Any]) -> None:
+def _refuse_if_all_fail(tried: Sequence[Point | Tried], axes: Mapping[str, Any]) -> None:
     """Raises the first refusal where no point can be: there is nothing to show."""
     if any(at.found for at in tried):
         return
@@ -295,7 +307,7 @@ def _refuse_if_all_fail(tried: Sequence[_Point | Tried], axes: Mapping[str, Any]
     raise elsewhere or first
 
 
-def _point(at: _Point, usd_per_device_hour: float | None) -> SweepPoint:
+def _point(at: Point, usd_per_device_hour: float | None) -> SweepPoint:
     found = at.found
     if found is None:
         return SweepPoint(values=dict(at.values), why=" ".join(str(at.refusal).split()))
@@ -368,13 +380,13 @@ def _columns(points: list[SweepPoint], axes: Mapping[str, Any]) -> dict[str, lis
     return columns | {name: [getattr(point, name) for point in points] for name in figures}
 
 
-def _common(tried: list[_Point], told: set[str]) -> list[Assumption]:
+def _common(tried: list[Point], told: set[str]) -> list[Assumption]:
     """What was assumed alike at all points, without the fields that were told; what differs stands in the points."""
     lists = [at.found.assumptions for at in tried if at.found]
     return [item for item in lists[0] if item.field not in told and all(item in other for other in lists[1:])]
 
 
-def _warnings(tried: list[_Point], points: list[SweepPoint]) -> list[str]:
+def _warnings(tried: list[Point], points: list[SweepPoint]) -> list[str]:
     """Those of the points that fit, each once; what does not fit says so itself."""
     able = [at.found for at, point in zip(tried, points, strict=True) if at.found and point.fits]
     return list(dict.fromkeys(text for found in able for text in warnings_of(found)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 
@@ -66,9 +66,16 @@ def folded(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-@cache
 def known() -> Catalogue:
-    """The catalogue of Shardwise's own tables."""
+    """The catalogue of Shardwise's own tables and of the user's."""
+    from knowledge.user_files import ROW_KINDS, stamp
+
+    return _known(tuple(stamp(kind) for kind in ROW_KINDS))
+
+
+@lru_cache(maxsize=1)
+def _known(_: tuple[Any, ...]) -> Catalogue:
+    """The same while the user's files stay as they are."""
     from knowledge.hardware import accelerators, find_accelerator
     from knowledge.models import find_model, models
     from knowledge.prices import prices

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import figures
 from agent.wire import Outcome
+from tools import figures
 
 
 def describe(outcome: Outcome) -> str:

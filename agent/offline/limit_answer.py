@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import figures, memory_answer, sections
+from agent.offline import memory_answer, sections
 from agent.offline.patching import get
 from agent.wire import Outcome
+from tools import figures
 
 Result = Mapping[str, Any]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline import figures, memory_answer
+from agent.offline import memory_answer
 from agent.wire import Outcome
+from tools import figures
 
 Result = Mapping[str, Any]
 FILE_TOOLS = ("write_configs", "render_configs")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline import figures, serving_sections
+from agent.offline import serving_sections
 from agent.offline.sections import alternative
 from agent.wire import Outcome
+from tools import figures
 
 Result = Mapping[str, Any]
 _MOST_ROWS, _MOST_REASONS = 5, 4

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import figures, serving_sections
+from agent.offline import serving_sections
 from agent.offline.sweep_answer import name_of, refused, value_of
+from tools import figures
 
 Result = Mapping[str, Any]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import figures, sections
+from agent.offline import sections
 from agent.wire import Outcome
+from tools import figures
 
 Result = Mapping[str, Any]
 _NAMES = {

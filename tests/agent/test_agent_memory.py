@@ -9,10 +9,10 @@ import pytest
 from conversations import of, say
 
 from agent.offline import memory_answer
-from agent.offline.figures import gib
 from agent.offline.patching import flat, nested
 from agent.session import open_session
 from tools import call
+from tools.figures import gib
 
 FIT: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed",

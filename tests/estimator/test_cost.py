@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import pytest
 from estimator_jobs import make_job, with_accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.cost import bill, energy_kwh
+from estimator.cost import (
+    bill,
+    checkpoint_interval_h,
+    energy_kwh,
+    hourly_interruptions,
+    interrupted_hours,
+    storage_usd,
+)
 from estimator.hardware import Price
 
 
@@ -42,3 +52,70 @@ def test_energy_is_power_times_time_with_hosts_and_building() -> None:
     assert energy_kwh(machine, 10.0, 0.5, 1.2) == pytest.approx(16 * 0.7 * 1.5 * 1.2 * 10)
     assert energy_kwh(machine, 20.0, 0.0, 1.0) == pytest.approx(16 * 0.7 * 20)
     assert energy_kwh(with_accelerator(make_job(), tdp_w=None).machine, 1.0, 0.5, 1.2) is None
+
+
+RUN = {"restart_h": 0.25, "save_h": 0.02, "interval_h": None}
+
+
+@given(st.floats(0.01, 1e4))
+def test_a_run_that_is_never_interrupted_takes_its_hours(run_h: float) -> None:
+    assert interrupted_hours(run_h, 0.0, **RUN) == run_h
+    assert interrupted_hours(run_h, 1e-12, **RUN) == pytest.approx(run_h, rel=1e-4)
+
+
+@given(st.floats(0.1, 1e3), st.floats(1e-4, 0.5), st.floats(1.01, 4))
+def test_more_interruptions_take_longer(run_h: float, rate: float, more: float) -> None:
+    once, often = interrupted_hours(run_h, rate, **RUN), interrupted_hours(run_h, rate * more, **RUN)
+    assert once is not None
+    assert often is not None
+    assert run_h < once < often
+
+
+@given(st.floats(10, 1e3), st.floats(1e-3, 0.2), st.floats(0.2, 5))
+def test_youngs_interval_is_about_the_best(run_h: float, rate: float, factor: float) -> None:
+    best = interrupted_hours(run_h, rate, **RUN)
+    interval = checkpoint_interval_h(0.02, 1.0 / rate, run_h)
+    other = interrupted_hours(run_h, rate, 0.25, 0.02, interval * factor)
+    assert best is not None
+    assert other is not None
+    assert best <= other * 1.01
+
+
+def test_the_expected_hours_are_those_of_a_simulation() -> None:
+    """Intervals of work with a save at their end, failures at random, restarts that can fail as well."""
+    draw = random.Random(1)
+    rate, restart, save, interval, run_h = 0.2, 0.25, 0.05, 1.0, 40.0
+
+    def once() -> float:
+        clock, done = 0.0, 0.0
+        while done < run_h:
+            left = draw.expovariate(rate)
+            if left >= interval + save:
+                clock, done = clock + interval + save, done + interval
+                continue
+            clock += left
+            while (again := draw.expovariate(rate)) < restart:
+                clock += again
+            clock += restart
+        return clock
+
+    mean = sum(once() for _ in range(2000)) / 2000
+    assert interrupted_hours(run_h, rate, restart, save, interval) == pytest.approx(mean, rel=0.02)
+
+
+def test_a_run_that_never_ends_has_no_hours() -> None:
+    assert interrupted_hours(100.0, 1e4, 0.25, 0.02, None) is None
+    assert interrupted_hours(0.0, 1.0, 0.25, 0.02, None) == 0.0
+    free = interrupted_hours(10.0, 0.1, 0.5, 0.0, None)
+    assert free == pytest.approx(10.0 * math.exp(0.05))
+
+
+def test_a_monthly_share_is_a_rate() -> None:
+    rate = hourly_interruptions(0.15)
+    assert 1.0 - math.exp(-rate * 730.0) == pytest.approx(0.15)
+    assert hourly_interruptions(0.0) == 0.0
+
+
+def test_storage_is_sold_by_gigabyte_and_month() -> None:
+    assert storage_usd(5e12, 0.02, 730.0) == pytest.approx(100.0)
+    assert storage_usd(5e12, 0.02, 73.0) == pytest.approx(10.0)

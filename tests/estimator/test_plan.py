@@ -25,6 +25,8 @@ def _values(model: type[Part], name: str) -> st.SearchStrategy[Any]:
     kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)] or [annotation]
     choices: list[st.SearchStrategy[Any]] = []
     for kind in kinds:
+        if typing.get_origin(kind) is typing.Annotated:
+            kind = typing.get_args(kind)[0]
         if typing.get_origin(annotation) is typing.Literal:
             return st.sampled_from(typing.get_args(annotation))
         if typing.get_origin(kind) is typing.Literal:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from estimator.errors import PlanError
+from knowledge.data_files import rows
 from knowledge.hardware import accelerators
-from knowledge.prices import prices, providers
+from knowledge.prices import check_provider, prices, providers
 
 
 def test_every_row_loads_with_sane_values() -> None:
@@ -47,3 +48,23 @@ def test_owned_machines_have_no_hourly_price() -> None:
     assert owned
     assert all(price.usd_per_hour is None for price in owned)
     assert any(price.capex_usd and price.power_kw for price in owned)
+
+
+def test_prices_beside_on_demand_belong_to_rows_and_are_below_them() -> None:
+    book = {(price.provider, price.instance): price for price in prices()}
+    for row in rows("terms.csv"):
+        price = book[row["provider"], row["instance"]]
+        usd = float(row["usd_per_hour"])
+        assert usd == (price.spot_usd_per_hour if row["kind"] == "spot" else price.reserved_usd_per_hour)
+        assert price.usd_per_hour is None or usd < price.usd_per_hour
+        assert row["source"]
+        assert row["kind"] == "spot" or row["term"]
+    aws = book["AWS", "p5.48xlarge"]
+    assert aws.spot_price_date == ""  # undated, though the on-demand price is not
+    assert book["GCP", "a3-highgpu-8g"].spot_price_date is None  # as the price itself
+
+
+def test_providers_are_found_in_any_case() -> None:
+    assert check_provider(" aws ") == "AWS"
+    with pytest.raises(PlanError, match=r"^providers: there is no price book of 'x'"):
+        check_provider("x", "providers")

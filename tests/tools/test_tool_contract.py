@@ -233,7 +233,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"interconnect": "carrier pigeon"}, "cluster.interconnect", "valid: auto"),
     ({"precision": "fp8", "accelerator": "v100-sxm-32gb"}, "workload.precision", "valid: fp16"),
     ({"tp": 3}, "layout.tp", "valid: 1 2 4 8 16 32"),
-    ({"plan": "gpt2"}, "plan", "got 'gpt2'"),
+    ({"plan": "gpt2"}, "plan", "there is no scenario 'gpt2'"),
     ({"overrides": {"weigths_gib": 3}}, "overrides.weigths_gib", "weights_gib"),
     ({"overrides": {"weights_gib": True}}, "overrides.weights_gib", "got true"),
     ({"overrides": [60]}, "overrides", "got [60]"),

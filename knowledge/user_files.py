@@ -1,0 +1,280 @@
+"""Where the user's own files are: saved plans, and rows for the catalogue; reading and writing them safely.
+
+Data (sessions, scenarios) is in one folder: SHARDWISE_DATA, else SHARDWISE_HOME, else the platform's. Rows are YAML
+files in hardware/, models/ and prices/ below the user's configuration folder (SHARDWISE_HOME, else the platform's) and
+below ./.shardwise, the nearer of which wins; SHARDWISE_CONFIG names the one folder to take instead of both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from estimator.errors import PlanError
+
+ROW_KINDS = ("hardware", "models", "prices")
+PROJECT_FOLDER = ".shardwise"
+LARGEST_BYTES = 1_000_000
+_MOST_FILES = 2000
+_DEEPEST = 64
+_LONGEST_NAME = 80
+_WINDOWS = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
+Stamp = tuple[tuple[str, int, int], ...]
+"""Files with their time and size: equal stamps are equal files."""
+
+# Files that a row names (a config.json): their changes are changes of the row. Only ever added to.
+_followed: dict[str, set[Path]] = {kind: set() for kind in ROW_KINDS}
+
+
+def data_folder() -> Path:
+    """The folder for the user's data, made with access for the user alone. Raises PlanError where it cannot be."""
+    variable = next((name for name in ("SHARDWISE_DATA", "SHARDWISE_HOME") if os.environ.get(name)), None)
+    folder = _data_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        field = variable or "SHARDWISE_DATA"
+        raise PlanError(field, f"{folder} cannot be used as the data folder: {error.strerror}") from None
+    return folder
+
+
+def scenario_folder() -> Path:
+    """Where scenarios are kept; it may not be there yet."""
+    return _data_folder() / "scenarios"
+
+
+def user_folder() -> Path:
+    """Where the user's rows are kept for all projects."""
+    if given := os.environ.get("SHARDWISE_CONFIG"):
+        return _absolute(given)
+    if home := os.environ.get("SHARDWISE_HOME"):
+        return _absolute(home)
+    return _platform_folder("config", os.environ.get("XDG_CONFIG_HOME"), os.environ.get("HOME"))
+
+
+def project_folder() -> Path:
+    """Where rows are kept for the project in the working folder."""
+    return user_folder() if os.environ.get("SHARDWISE_CONFIG") else Path.cwd() / PROJECT_FOLDER
+
+
+_PLACES = ("SHARDWISE_CONFIG", "SHARDWISE_HOME", "XDG_CONFIG_HOME", "HOME")
+
+
+def row_folders(kind: str) -> tuple[Path, ...]:
+    """Where rows of a kind are, the nearer last."""
+    return _row_folders(kind, os.getcwd(), *map(os.environ.get, _PLACES))
+
+
+@lru_cache(maxsize=64)
+def _row_folders(kind: str, *_surroundings: str | None) -> tuple[Path, ...]:
+    """The same for a working folder and variables, on which they depend."""
+    return tuple(dict.fromkeys([user_folder() / kind, project_folder() / kind]))
+
+
+def stamp(kind: str) -> Stamp:
+    """Of the files with the user's rows of a kind; () where there are none."""
+    found = [row for folder in row_folders(kind) for row in _stamp_of(folder)]
+    followed = [row for path in sorted(_followed[kind]) for row in _stat(path)] if found else []
+    return (*found, *followed)
+
+
+def stamp_of_all() -> tuple[Stamp, ...]:
+    """Of every file that the answer of a tool can depend on."""
+    return (*(stamp(kind) for kind in ROW_KINDS), _stamp_of(scenario_folder()))
+
+
+def follow(kind: str, path: Path) -> None:
+    """Makes the changes of `path` changes of the rows of a kind."""
+    _followed[kind].add(path)
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """The .yaml files of a folder by name, hidden ones left out; none where the folder cannot be read."""
+    return [Path(path) for path, _, _ in _stamp_of(folder)]
+
+
+def read_text(path: Path) -> str:
+    """Raises PlanError for a file that cannot be read, or is too large for one that a person wrote."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            raise PlanError(str(path), f"is larger than {LARGEST_BYTES // 1000} KB")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise PlanError(str(path), f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise PlanError(str(path), "is not UTF-8 text") from None
+
+
+def parsed(text: str, field: str) -> Any:
+    """The value that YAML (or JSON) text holds. Raises PlanError(field), also for anchors: a few lines of them can
+    stand for gigabytes."""
+    import yaml
+
+    if len(text) > LARGEST_BYTES:
+        raise PlanError(field, f"is larger than {LARGEST_BYTES // 1000} KB")
+    try:
+        # YAML misreads JSON's pairs of \u escapes, so JSON is read as JSON.
+        value = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
+    except (ValueError, RecursionError):
+        value = None
+    try:
+        if value is None:
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+            _refuse_events(yaml.parse(text, Loader=loader), field)
+            value = yaml.load(text, Loader=loader)
+    except PlanError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:
+        problem = " ".join(str(error).split())
+        raise PlanError(field, f"is not readable YAML: {problem[:300]}") from None
+    except RecursionError:
+        raise PlanError(field, "is nested too deeply") from None
+    _refuse_odd(value, field)
+    return value
+
+
+def file_stem(name: str, field: str) -> str:
+    """A file name (without its end) for a name that a person gave: letters and digits of any script, . _ and -, the
+    same on every system. Raises PlanError for a name of which nothing is left."""
+    if not isinstance(name, str) or "\0" in name or len(name) > 1000:
+        raise PlanError(field, f"{_short(name)} cannot be a name", ["e.g. llama-70b-128-gpus"])
+    text = unicodedata.normalize("NFKC", name).casefold()
+    stem = re.sub(r"-{2,}", "-", re.sub(r"[^\w.]+", "-", text)).strip("-._")
+    stem = re.sub(r"\.{2,}", ".", stem)
+    if not stem:
+        raise PlanError(field, f"{_short(name)} has no letter or digit that could name a file", ["e.g. my-plan"])
+    if stem.partition(".")[0] in _WINDOWS:
+        stem = f"plan-{stem}"
+    # File names are limited in bytes; what is cut off stays told apart.
+    if len(stem.encode()) > _LONGEST_NAME:
+        mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+        stem = stem.encode()[: _LONGEST_NAME - 9].decode(errors="ignore").strip("-._") + f"-{mark}"
+    return stem
+
+
+def write_file(path: Path, text: str, overwrite: bool, field: str) -> None:
+    """Puts `text` at `path` at once: others see the old file or the new one. Without `overwrite` a file that is there
+    stays, also one that another program makes at this moment. Raises PlanError(field)."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(os.open(new, flags, 0o600), "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            if overwrite:
+                os.replace(new, path)
+            else:
+                _place(new, path, text)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new)
+    except FileExistsError:
+        raise PlanError(field, f"{path} is there already; say overwrite to replace it") from None
+    except OSError as error:
+        raise PlanError(field, f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def remove_file(path: Path, field: str) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        raise PlanError(field, f"{path} cannot be deleted: {error.strerror or error}") from None
+
+
+def _place(new: Path, path: Path, text: str) -> None:
+    """Raises FileExistsError where `path` is there."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links: the file is made here, and only here.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text.encode())
+
+
+def _data_folder() -> Path:
+    for name in ("SHARDWISE_DATA", "SHARDWISE_HOME"):
+        if given := os.environ.get(name):
+            return _absolute(given)
+    return _platform_folder("data", os.environ.get("XDG_DATA_HOME"), os.environ.get("HOME"))
+
+
+def _absolute(given: str) -> Path:
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError:
+        return Path(given).absolute()
+
+
+@lru_cache(maxsize=16)
+def _platform_folder(what: str, *_surroundings: str | None) -> Path:
+    """The platform's folder for Shardwise's files, which depends on the variables that are passed beside it."""
+    from platformdirs import user_config_path, user_data_path
+
+    return (user_config_path if what == "config" else user_data_path)("shardwise", appauthor=False)
+
+
+def _stamp_of(folder: Path) -> Stamp:
+    try:
+        with os.scandir(folder) as entries:
+            named = sorted(e.path for e in entries if e.name.endswith((".yaml", ".yml")) and not e.name.startswith("."))
+    except OSError:
+        return ()
+    return tuple(row for path in named[:_MOST_FILES] for row in _stat(Path(path)))
+
+
+def _stat(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return ((str(path), 0, -1),)
+    return ((str(path), found.st_mtime_ns, found.st_size),)
+
+
+def _refuse_events(events: Iterable[Any], field: str) -> None:
+    """PlanError for anchors that are used, and for what would be too deep for a reader that calls itself."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise PlanError(field, "has YAML anchors (&name, *name); write the values out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise PlanError(field, f"is nested deeper than {_DEEPEST} levels")
+
+
+def _refuse_odd(value: Any, field: str) -> None:
+    """PlanError for keys that are no text and for containers that lie in each other too deeply; without recursion."""
+    layer = [value]
+    for _ in range(_DEEPEST):
+        for each in layer:
+            if isinstance(each, dict) and (odd := [key for key in each if not isinstance(key, str)]):
+                raise PlanError(field, f"has the field name {_short(odd[0])}, which is not text")
+        inner = (each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, dict | list))
+        if not (layer := [item for items in inner for item in items if isinstance(item, dict | list)]):
+            return
+    raise PlanError(field, f"is nested deeper than {_DEEPEST} levels")
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number that is too large"
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,107 @@
+"""auto_configure: the plan that it gives is what the other tools say it is."""
+
+import pytest
+
+from estimator.errors import PlanError
+from tools.registry import find
+
+LLAMA = "meta-llama/Llama-3.1-8B"
+
+
+def configured(**arguments):
+    return find("auto_configure")(arguments)
+
+
+def reason(found, field):
+    return next(row for row in found["reasons"] if row["field"] == field)
+
+
+def test_the_plan_is_complete_and_its_figures_come_out_again():
+    found = configured(model=LLAMA, dataset_tokens="100M", budget_usd=50)
+    assert found["satisfied"]
+    assert found["fits"]
+    assert found["usd"] <= 50
+    cost = find("estimate_cost")({"plan": found["plan"]})
+    assert round(cost["usd"], 2) == round(found["usd"], 2)
+    assert cost["hours"] == pytest.approx(found["hours"])
+    assert find("check_fit")({"plan": found["plan"]})["fits"]
+    assert {"workload.method", "cluster", "layout", "workload.precision"} <= {row["field"] for row in found["reasons"]}
+    assert found["plan"]["workload"]["method"] == "full"
+    for target in found["launch_targets"]:
+        assert find("render_configs")({"plan": found["plan"], "targets": [target]})["files"]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "count", "method"), [("h100", 8, "full"), ("a100 80gb", 1, "lora"), ("rtx-4090", 1, None)]
+)
+def test_given_hardware_decides_the_method(accelerator, count, method):
+    found = configured(model=LLAMA, dataset_tokens="10M", accelerator=accelerator, count=count)
+    cluster = found["plan"]["cluster"]
+    assert cluster["count"] == count
+    chosen = found["plan"]["workload"]["method"]
+    assert method is None or chosen == method
+    order = ["full", "lora", "qlora"]
+    for easier in order[: order.index(chosen)]:
+        tried = {"model": LLAMA, "accelerator": accelerator, "count": count, "method": easier}
+        assert not find("check_fit")(tried)["fits"]
+        assert easier in reason(found, "workload.method")["why"]
+
+
+def test_what_is_given_is_kept():
+    found = configured(model=LLAMA, dataset_tokens="10M", method="lora", seq_len=1024, global_batch=64, provider="AWS")
+    workload = found["plan"]["workload"]
+    assert (workload["method"], workload["seq_len"], workload["global_batch"]) == ("lora", 1024, 64)
+    assert found["plan"]["goal"]["provider"] == "AWS" == found["option"]["provider"]
+    assert reason(found, "workload.method")["why"] == "it was given"
+
+
+def test_sequences_follow_from_the_data():
+    found = configured(model=LLAMA, dataset_tokens="10M", accelerator="h100", count=8, longest_sample_tokens=1800)
+    assert found["plan"]["workload"]["seq_len"] == 2048
+    with pytest.raises(PlanError, match="longest_sample_tokens"):
+        configured(model=LLAMA, accelerator="h100", count=8, longest_sample_tokens=1800, seq_len=1024)
+
+
+def test_a_goal_that_cannot_be_met_says_what_to_relax():
+    asked = {"model": LLAMA, "dataset_tokens": "1B", "accelerator": "h100", "count": 8, "method": "full"}
+    free = configured(**asked)
+    found = configured(**asked, deadline_h=free["hours"] / 3)
+    assert not found["satisfied"]
+    assert found["fits"]
+    assert found["hours"] > free["hours"] / 3
+    assert any("deadline" in text for text in found["relax"])
+    assert any("another number" in text for text in found["relax"])
+
+
+def test_what_fits_nowhere_is_said():
+    found = configured(model="meta-llama/Llama-3.1-70B", dataset_tokens="10M", accelerator="rtx-4090", count=1)
+    assert not found["satisfied"]
+    assert not found["fits"]
+    assert found["option"] is None
+    assert any("other devices" in text for text in found["relax"])
+    assert [row["choice"] for row in found["considered"]] == ["full", "lora", "qlora"]
+
+
+def test_pretraining_trains_everything():
+    found = configured(model=LLAMA, stage="pretrain", dataset_tokens="1B", accelerator="h100", count=8)
+    assert found["plan"]["workload"]["method"] == "full"
+
+
+def test_serving_takes_fewer_bits_only_where_it_must():
+    roomy = configured(model=LLAMA, concurrency=8, accelerator="h100", count=1)
+    assert roomy["plan"]["workload"]["weight_dtype"] == "bf16"
+    assert roomy["satisfied"]
+    tight = configured(model="meta-llama/Llama-3.1-70B", concurrency=8, accelerator="h100", count=1)
+    assert tight["plan"]["workload"]["weight_dtype"] == "awq"
+    assert find("check_fit")({"plan": tight["plan"]})["fits"]
+    assert "bf16" in reason(tight, "workload.weight_dtype")["why"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [({"model": "no such"}, "model"), ({"providers": ["x"]}, "providers"), ({"accelerator": "h9"}, "accelerators")],
+)
+def test_bad_arguments_are_named(bad, field):
+    with pytest.raises(PlanError) as caught:
+        configured(**({"model": LLAMA, "dataset_tokens": "10M"} | bad))
+    assert caught.value.field == field
