@@ -31,9 +31,10 @@ from tools.serving_warnings import warnings_of
 if TYPE_CHECKING:
     from tools.serving import SizeServingRequest
 
-# Shares of the most that a replica takes which are tried first, and points between the two nearest then.
-_SHARES = np.array([0.02, 0.05, 0.1, 0.15, *np.arange(0.2, 1.0, 0.05), 0.98])
-_FINER = 6
+# The largest and the least share of the most that a replica takes, where what lies between is divided, and how often.
+_MOST_SHARE, _LEAST_SHARE = 0.98, 0.02
+_PARTS = np.array([0.25, 0.5, 0.75])
+_DIVISIONS = 4
 # Nodes that one replica may span where none fits on fewer.
 _MOST_NODES = 16
 _BEYOND_ANY = 1e15
@@ -149,21 +150,29 @@ def most_rate(job: ServingJob, these: Deployments, slo: Slo) -> tuple[Floats, li
     endless = replace(these, request_rate=np.full(len(these), _BEYOND_ANY))
     top = estimate(job, endless).requests_per_s
 
-    def meets(shares: Floats) -> tuple[np.ndarray, list[str]]:
-        """Of shares (k, n) of the top: which meet the limits up to there, and what fails first beyond."""
-        load = replace(_repeated(these, len(shares)), request_rate=(shares * top).ravel())
+    def meets(shares: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
+        """Of shares (k, m) of the top of deployments `which`: which meet the limits up to there, and what the first
+        that does not fails by."""
+        load = replace(_repeated(these.take(which), len(shares)), request_rate=(shares * top[which]).ravel())
         return _met(pool_of([(job, estimate(job, load), np.full(shares.size, np.nan))]), slo, len(shares))
 
-    shares = np.repeat(_SHARES[:, None], len(these), axis=1)
-    met, failing = meets(shares)
-    low, high = _between(shares, met)
-    steps = np.arange(1, _FINER + 1)[:, None] / (_FINER + 1.0)
-    finer = low + (high - low) * steps
-    finer = np.maximum(finer, 1e-6)
-    also, again = meets(finer)
-    share = np.where(met[0], np.maximum(low, np.max(np.where(also, finer, 0.0), axis=0)), 0.0)
-    reasons = [second or first for first, second in zip(failing, again, strict=True)]
-    return share * top, [reason or "throughput" for reason in reasons]
+    # Latency grows with the load, so what lies between a share that does and one that does not is divided ever finer.
+    low, high = np.zeros(len(these)), np.full(len(these), _MOST_SHARE)
+    reasons = [""] * len(these)
+    for step in range(2 + _DIVISIONS):
+        which = np.flatnonzero((high > low) & ((low > 0.0) | (step < 2)))
+        if not len(which):
+            break
+        if step < 2:
+            shares = np.full((1, len(which)), (_MOST_SHARE, _LEAST_SHARE)[step])
+        else:
+            shares = low[which] + (high - low)[which] * _PARTS[:, None]
+        met, failing = meets(shares, which)
+        high[which] = np.minimum(high[which], np.min(np.where(met, np.inf, shares), axis=0))
+        low[which] = np.maximum(low[which], np.max(np.where(met, shares, 0.0), axis=0))
+        for place, reason in zip(which, failing, strict=True):
+            reasons[place] = reason or reasons[place]
+    return low * top, [reason or "throughput" for reason in reasons]
 
 
 def most_clients(job: ServingJob, these: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
@@ -207,13 +216,6 @@ def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
         over = max(first[at, column], each[at, column]) > 1.0
         reasons.append("kv memory" if not fits[at, column] else slow if over else "throughput")
     return met, reasons
-
-
-def _between(shares: Floats, met: np.ndarray) -> tuple[Floats, Floats]:
-    """The last share that meets the limits, and the first that does not (itself, where all do)."""
-    low = np.max(np.where(met, shares, 0.0), axis=0)
-    high = np.min(np.where(met, np.inf, shares), axis=0)
-    return low, np.where(np.isfinite(high), high, low)
 
 
 def _paid(one: Sized, own: float | None) -> Floats:
