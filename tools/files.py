@@ -22,6 +22,7 @@ from tools.registry import tool
 from tools.requests import EitherRequest
 from tools.result import Assumption
 from tools.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
+from tools.sayable import sayable
 
 
 class SiteArguments(BaseModel):
@@ -68,13 +69,18 @@ def _rendered(request: RenderRequest) -> _Set:
     plan = request.to_plan()
     if isinstance(plan.workload, Inference):
         return _serving_set(plan, request)
-    found = planned(plan)
+    found, rendered, chosen = sayable(
+        plan,
+        planned,
+        lambda one: (one.fits, one.score),
+        lambda one: _render(one.plan, request, prediction_of(one), one.job.architecture.id),
+    )
     model = found.job.architecture.id
     return _Set(
-        rendered=_render(found.plan, request, prediction_of(found), model),
+        rendered=rendered,
         name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
         plan=complete(found),
-        assumptions=found.assumptions,
+        assumptions=[*chosen, *found.assumptions],
         warnings=warnings_of(found),
     )
 
@@ -97,27 +103,34 @@ def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
     from tools import serving_planning as serving
     from tools.serving_warnings import warnings_of as serving_warnings_of
 
-    found = serving.served(plan)
-    memory, latency = serving.memory_of(found), serving.latency_of(found)
-    prediction = launchers.ServingPrediction(
-        memory_bytes=memory.per_device_bytes,
-        capacity_bytes=memory.capacity_bytes,
-        fits=memory.fits,
-        ttft_s=latency.ttft_s,
-        ttft_low_s=latency.ttft_low_s,
-        ttft_high_s=latency.ttft_high_s,
-        tpot_s=latency.tpot_s,
-        tpot_low_s=latency.tpot_low_s,
-        tpot_high_s=latency.tpot_high_s,
-        output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
-        max_concurrency=memory.max_concurrency,
+    def prediction(found: serving.Served) -> launchers.ServingPrediction:
+        memory, latency = serving.memory_of(found), serving.latency_of(found)
+        return launchers.ServingPrediction(
+            memory_bytes=memory.per_device_bytes,
+            capacity_bytes=memory.capacity_bytes,
+            fits=memory.fits,
+            ttft_s=latency.ttft_s,
+            ttft_low_s=latency.ttft_low_s,
+            ttft_high_s=latency.ttft_high_s,
+            tpot_s=latency.tpot_s,
+            tpot_low_s=latency.tpot_low_s,
+            tpot_high_s=latency.tpot_high_s,
+            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
+            max_concurrency=memory.max_concurrency,
+        )
+
+    found, rendered, chosen = sayable(
+        plan,
+        serving.served,
+        lambda one: (one.fits, serving.latency_of(one).tpot_s),
+        lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
     )
     model = found.job.architecture.id
     return _Set(
-        rendered=_render(found.plan, request, prediction, model),
+        rendered=rendered,
         name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
         plan=serving.complete(found),
-        assumptions=found.assumptions,
+        assumptions=[*chosen, *found.assumptions],
         warnings=serving_warnings_of(found),
     )
 
