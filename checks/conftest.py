@@ -11,6 +11,8 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,19 +35,36 @@ def _alone(name: str) -> Iterator[None]:
         yield
 
 
+def _interpreter(version: str | None) -> str:
+    """A Python of at least `version` ('3.12'), this one where it is enough; skips the check where there is none."""
+    if version is None:
+        return sys.executable
+    least = tuple(map(int, version.split(".")))
+    homes = sorted(Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/3.*/bin/python"))
+    for found in (sys.executable, f"python{version}", "python3.13", "python3.14", *map(str, homes)):
+        asked = shutil.which(found)
+        if asked and _version(asked) >= least:
+            return asked
+    pytest.skip(f"there is no Python {version} or newer here")
+
+
+def _version(python: str) -> tuple[int, ...]:
+    code = "import sys; print(*sys.version_info[:2])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0,)
+
+
 def python_of(environment: str) -> Path:
     """The interpreter of an environment, which is made where it is missing or its list has changed."""
-    steps = [
-        line.split()
-        for line in (HERE / "environments" / f"{environment}.txt").read_text().splitlines()
-        if line.strip() and not line.startswith("#")
-    ]
+    text = (HERE / "environments" / f"{environment}.txt").read_text()
+    steps = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    needed = re.search(r"^# Python (3\.\d+) or newer", text, re.M)
     folder = HOME / environment
     python = folder / "bin" / "python"
     done = folder / f".made-{hashlib.sha256(repr(steps).encode()).hexdigest()[:12]}"
     with _alone(environment):
         if not done.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            subprocess.run([_interpreter(needed and needed[1]), "-m", "venv", "--clear", str(folder)], check=True)
             for step in steps:
                 install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *step]
                 made = subprocess.run(install, capture_output=True, text=True, check=False)
@@ -62,7 +81,8 @@ def ask() -> Ask:
         python = python_of(environment)
         keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         done = subprocess.run(
-            [str(python), str(HERE / "programs" / f"{script}.py")],
+            # -P: a script has the name of its program, which its folder must not hide.
+            [str(python), "-P", str(HERE / "programs" / f"{script}.py")],
             input=json.dumps(questions),
             capture_output=True,
             text=True,

@@ -25,6 +25,11 @@ def embedding_modules_of(model: str | None) -> str | None:
     return _first_match(model, "embeddings")
 
 
+def layer_class_of(model: str | None) -> str | None:
+    """The class of the decoder layers in transformers' code; None for an unknown family and where there are several."""
+    return _first_match(model, "layers")
+
+
 def is_known_to_liger(model: str | None) -> bool:
     """Whether LlamaFactory's Liger switch knows the family; others it runs without the kernels, with a warning only."""
     return bool(_first_match(model, "liger"))

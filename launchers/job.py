@@ -53,7 +53,7 @@ class Job:
     @property
     def launch(self) -> str:
         """The command of the set's scheduler, '' where there is none."""
-        return launch_of(self.targets)
+        return launch_of(self.targets, self.kind)
 
     @property
     def uses_adapters(self) -> bool:
@@ -123,13 +123,18 @@ def make_job(
 def heading(job: Job | ServingJob, run: str) -> list[str]:
     """What a file says about itself, one plain line each and without comment signs: the plan, what was predicted, and
     how it is run (the set's scheduler, or `run`)."""
+    return own_heading(job, job.launch or run)
+
+
+def own_heading(job: Job | ServingJob, run: str) -> list[str]:
+    """The heading of a scheduler's file: the set may have several schedulers, and this one is run by `run`."""
     if job.kind == "inference":
         from launchers.serving_job import serving_lines
 
         lines = serving_lines(job)
     else:
         lines = _training_lines(job)
-    return [*lines, f"run, from this folder: {one_line(job.launch or run)}"]
+    return [*lines, f"run, from this folder: {one_line(run)}"]
 
 
 def _training_lines(job: Job) -> list[str]:
@@ -160,11 +165,13 @@ def _training_lines(job: Job) -> list[str]:
     return lines
 
 
-def launch_of(targets: Sequence[str]) -> str:
-    """What starts the set of `targets`: its first scheduler's command, '' where none is in it."""
+def launch_of(targets: Sequence[str], kind: str) -> str:
+    """What starts the set of `targets` for a plan of training or inference: its first scheduler's command, '' where
+    none is in it."""
     from launchers.targets import TARGETS
 
-    return next((TARGETS[name].launch for name in targets if TARGETS[name].launch), "")
+    rows = [TARGETS[name] for name in targets]
+    return next(((kind == "inference" and row.serve) or row.launch for row in rows if row.launch), "")
 
 
 def by_hand(plan: Plan) -> list[str]:

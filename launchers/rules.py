@@ -55,7 +55,9 @@ def facts(job: Job | ServingJob) -> dict[str, Any]:
 
     Of training: whether the set has a DeepSpeed file and a training program, whether shard groups are smaller than dp,
     micro-steps per optimizer step, the chat template (which names the family), and whether an embedding that is to be
-    trained is the output head too. Of both: nodes and replicas.
+    trained is the output head too. Of serving: whether the model has experts that the layout spreads, and whether over
+    all devices of a stage; whether a lane has part of a node and part of another; whether a step holds the longest
+    request; and the last part of the model's name. Of both: nodes (of one replica), replicas, and the nodes of all.
     """
     known: dict[str, Any] = {
         f"{section}.{name}": value
@@ -63,7 +65,8 @@ def facts(job: Job | ServingJob) -> dict[str, Any]:
         for name, value in getattr(job.plan, section)
     }
     known |= {"run.nodes": job.nodes, "run.replicas": job.replicas}
-    return known | _training_facts(job) if job.kind == "training" else known
+    known["run.all_nodes"] = -(-job.devices // (job.plan.cluster.per_node or job.devices))
+    return known | (_training_facts(job) if job.kind == "training" else _serving_facts(job))
 
 
 def _training_facts(job: Job) -> dict[str, Any]:
@@ -77,6 +80,21 @@ def _training_facts(job: Job) -> dict[str, Any]:
         "run.accumulation": job.accumulation,
         "run.template": template_of(job.model),
         "run.tied_embeddings": job.training.lora.train_embeddings and _has_tied_head(job),
+    }
+
+
+def _serving_facts(job: ServingJob) -> dict[str, Any]:
+    from launchers.job import last_part
+    from launchers.serving_job import has_experts
+
+    lane, node = job.tp * job.pp, job.node_devices
+    most = job.serving.max_batched_tokens
+    return {
+        "run.experts": has_experts(job),
+        "run.experts_everywhere": job.ep in (1, job.tp * job.dp),
+        "run.lane_cut": job.nodes > 1 and bool(node % lane and lane % node),
+        "run.step_holds_request": most is None or most >= job.context,
+        "run.model": last_part(job.model or "").lower(),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from launchers import ServingPrediction, Site
 
 _GIB = 2.0**30
-PORT = 8000
+# Answers are taken to be spread evenly from (1 - s) to (1 + s) of their mean, which deviates by s / sqrt(3) of it.
+_MOST_SPREAD = 0.99
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class ServingJob:
     `devices` = `replicas` x `replica_devices`; `replica_devices` = `tp` x `pp` x `dp` are spread over `nodes` nodes of
     `node_devices` (one replica's, as a scheduler places each by itself). `dp` are lanes of one replica that share its
     experts; `ep` is 1 or over how many devices experts are spread. `context` is the longest request in tokens, prompt
-    and output. `model` is the name or path to load, None when the plan describes the model inline. `slug` is safe in a
-    file name, a job name and a YAML value.
+    and output; `spread` half the range of generated tokens over their mean. `model` is the name or path to load, None
+    when the plan describes the model inline. `slug` is safe in a file name, a job name and a YAML value.
     """
 
     plan: Plan
@@ -46,12 +48,13 @@ class ServingJob:
     dp: int
     ep: int
     context: int
+    spread: float
     kind: Literal["inference"] = "inference"
 
     @property
     def launch(self) -> str:
         """The command of the set's scheduler, '' where there is none."""
-        return launch_of(self.targets)
+        return launch_of(self.targets, self.kind)
 
 
 def make_serving_job(
@@ -73,6 +76,8 @@ def make_serving_job(
         raise PlanError("layout.tp", problem)
     nodes = -(-together // per_node)
     model = model_id or (plan.model if isinstance(plan.model, str) else None)
+    spread = min(_MOST_SPREAD, round((serving.output_spread or 0.0) * math.sqrt(3), 4))
+    longest = math.ceil(serving.input_len) + math.ceil(serving.output_len * (1 + spread))
     name = slug(plan.name) or slug(f"{last_part(model or 'model')}-{serving.engine}") or "serve"
     return ServingJob(
         plan=plan,
@@ -92,8 +97,21 @@ def make_serving_job(
         pp=pp,
         dp=dp,
         ep=ep,
-        context=int(serving.max_context or -(-serving.input_len // 1) + -(-serving.output_len // 1)),
+        context=serving.max_context or longest,
+        spread=spread,
     )
+
+
+def has_experts(job: ServingJob) -> bool:
+    """Whether the lanes or experts that the layout names are those of a mixture of experts; False where it names none.
+
+    Raises PlanError where the model is not known.
+    """
+    if job.dp == 1 and job.ep == 1:
+        return False
+    from knowledge.models import architecture
+
+    return architecture(job.plan.model).is_moe
 
 
 def serving_lines(job: ServingJob) -> list[str]:
@@ -101,6 +119,8 @@ def serving_lines(job: ServingJob) -> list[str]:
     serving, cluster, predicted = job.serving, job.plan.cluster, job.prediction
     if serving.request_rate is not None:
         load = f"{serving.request_rate:g} requests/s"
+    elif serving.concurrency is None and serving.scenario == "offline":
+        load = "all requests at once"
     else:
         load = f"{serving.concurrency or 1} requests at once"
     copies = f"{job.replicas} replicas of " if job.replicas > 1 else ""

@@ -3,7 +3,8 @@
 A target is a module with one function. Of role
 - config:    `render(job) -> Piece`, a file that a program reads which another target starts;
 - program:   `render(job) -> Piece` with its `start`: the training program or the engine;
-- scheduler: `render(job, start) -> Piece`, which starts that program on every node; `launch` is its command.
+- scheduler: `render(job, start, files) -> Piece`, which starts that program on every node and brings it the set's other
+  `files` where nodes do not share a folder; `launch` is its command.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def _nothing(plan: Plan) -> tuple[str, ...]:
 class Target:
     """`module` is below launchers. `refers_to` names the targets whose files this one's file refers to for a plan.
 
-    `launch` is what starts the set from its folder where a scheduler is in it.
+    `launch` is what starts the set from its folder where a scheduler is in it, `serve` what starts that of a served
+    model where it is another command.
     """
 
     module: str
@@ -36,20 +38,123 @@ class Target:
     kinds: tuple[Kind, ...] = ("training",)
     refers_to: Callable[[Plan], tuple[str, ...]] = _nothing
     launch: str = ""
+    serve: str = ""
 
 
 def _deepspeed_if_sharded(plan: Plan) -> tuple[str, ...]:
-    return ("deepspeed",) if plan.layout.zero_stage else ()
+    from launchers.training.sharding import backend_of
+
+    return ("deepspeed",) if backend_of(plan) == "deepspeed" else ()
+
+
+def _deepspeed_if_named(plan: Plan) -> tuple[str, ...]:
+    named = plan.training.framework in ("auto", "deepspeed")
+    return ("deepspeed",) if named and plan.layout.zero_stage else ()
+
+
+def _fsdp_or_deepspeed(plan: Plan) -> tuple[str, ...]:
+    from launchers.training.sharding import uses_fsdp
+
+    return ("accelerate",) if uses_fsdp(plan) else _deepspeed_if_sharded(plan)
+
+
+def _accelerate(plan: Plan) -> tuple[str, ...]:
+    return ("accelerate",)
 
 
 # In the order of files in a set.
 TARGETS: dict[str, Target] = {
     "deepspeed": Target("training.deepspeed", "config", "DeepSpeed JSON: ZeRO stage, offload, precision, batch sizes"),
+    "accelerate": Target(
+        "training.accelerate",
+        "config",
+        "accelerate YAML: FSDP2, FSDP1, DeepSpeed or DDP, with tensor and context parallel sizes",
+        refers_to=_deepspeed_if_sharded,
+    ),
     "llamafactory": Target(
         "training.llamafactory",
         "program",
         "LlamaFactory YAML: pretraining, SFT and preference training, full, freeze, LoRA, QLoRA, DoRA, PiSSA",
+        refers_to=_fsdp_or_deepspeed,
+    ),
+    "trl": Target(
+        "training.trl",
+        "program",
+        "TRL YAML: SFT, DPO, KTO, reward training and GRPO with or without vLLM; full, LoRA, QLoRA, DoRA",
+        refers_to=_accelerate,
+    ),
+    "axolotl": Target(
+        "training.axolotl",
+        "program",
+        "Axolotl YAML: SFT and preference training with FSDP2, tensor and context parallelism; full, LoRA, QLoRA",
         refers_to=_deepspeed_if_sharded,
+    ),
+    "torchtune": Target(
+        "training.torchtune",
+        "program",
+        "torchtune YAML of a recipe: full, LoRA and QLoRA fine-tuning and DPO, on one device or with FSDP2",
+    ),
+    "unsloth": Target(
+        "training.unsloth",
+        "program",
+        "Unsloth Python script: full, LoRA and QLoRA fine-tuning and preference training, one process per device",
+    ),
+    "torchrun": Target(
+        "training.torchrun",
+        "program",
+        "torchrun Bash script of your own training script, which is given the plan as arguments",
+        refers_to=_deepspeed_if_named,
+    ),
+    "megatron-lm": Target(
+        "training.megatron",
+        "program",
+        "Megatron-LM Bash script: pretraining and SFT of any GPT architecture, TP, PP, CP, EP, distributed optimizer, FSDP",
+    ),
+    "torchtitan": Target(
+        "training.torchtitan",
+        "program",
+        "torchtitan Bash script of a registered config: pretraining with FSDP2, TP, PP, CP and EP",
+    ),
+    "megatron-bridge": Target(
+        "training.megatron_bridge",
+        "program",
+        "Megatron-Bridge (NeMo) Bash script of a recipe: pretraining and SFT, full, LoRA, DoRA, with TP, PP, CP and EP",
+    ),
+    "primus": Target(
+        "training.primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"
+    ),
+    "vllm": Target(
+        "serving.vllm",
+        "program",
+        "vLLM YAML, start script and benchmark: tensor, pipeline, data and expert parallel, on any number of nodes",
+        kinds=("inference",),
+    ),
+    "sglang": Target(
+        "serving.sglang",
+        "program",
+        "SGLang start script and benchmark: tensor, pipeline, data and expert parallel, on any number of nodes",
+        kinds=("inference",),
+    ),
+    "trtllm": Target(
+        "serving.trtllm",
+        "program",
+        "TensorRT-LLM YAML for trtllm-serve, start script and benchmark, on one node",
+        kinds=("inference",),
+    ),
+    "llamacpp": Target(
+        "serving.llamacpp",
+        "program",
+        "llama-server start script and llama-batched-bench: GGUF weights, layers split over the devices of a node",
+        kinds=("inference",),
+    ),
+    "mlperf": Target(
+        "serving.mlperf",
+        "program",
+        "MLPerf Inference: user.conf and the performance and accuracy runs of the Llama-3.1-8B reference on vLLM",
+        kinds=("inference",),
+    ),
+    "maxtext": Target(
+        "training.maxtext", "program", "MaxText YAML for TPUs: pretraining with FSDP, TP, CP and EP over slices"
     ),
     "slurm": Target(
         "schedulers.slurm",
@@ -57,5 +162,63 @@ TARGETS: dict[str, Target] = {
         "Slurm sbatch script that starts the run on every node",
         kinds=("training", "inference"),
         launch="sbatch job.sbatch",
+    ),
+    "kubernetes-trainjob": Target(
+        "schedulers.kubernetes_trainjob",
+        "scheduler",
+        "Kubernetes TrainJob (Kubeflow Trainer v2) with the files in a ConfigMap",
+        launch="kubectl apply -f trainjob.yaml",
+    ),
+    "kubernetes-pytorchjob": Target(
+        "schedulers.kubernetes_pytorchjob",
+        "scheduler",
+        "Kubernetes PyTorchJob (Kubeflow Training Operator v1) with the files in a ConfigMap",
+        launch="kubectl apply -f pytorchjob.yaml",
+    ),
+    "kubernetes-jobset": Target(
+        "schedulers.kubernetes_jobset",
+        "scheduler",
+        "Kubernetes JobSet of one indexed job with the files in a ConfigMap",
+        kinds=("training", "inference"),
+        launch="kubectl apply -f jobset.yaml",
+    ),
+    "kubernetes-lws": Target(
+        "schedulers.kubernetes_lws",
+        "scheduler",
+        "Kubernetes LeaderWorkerSet and Service: replicas of several nodes",
+        kinds=("inference",),
+        launch="kubectl apply -f lws.yaml",
+    ),
+    "kubernetes-deployment": Target(
+        "schedulers.kubernetes_deployment",
+        "scheduler",
+        "Kubernetes Deployment and Service: replicas of at most one node",
+        kinds=("inference",),
+        launch="kubectl apply -f deployment.yaml",
+    ),
+    "torchx": Target(
+        "schedulers.torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
+    ),
+    "skypilot": Target(
+        "schedulers.skypilot",
+        "scheduler",
+        "SkyPilot task, or service where a model is served, on any cloud",
+        kinds=("training", "inference"),
+        launch="sky launch skypilot.yaml",
+        serve="sky serve up skypilot.yaml",
+    ),
+    "ssh": Target(
+        "schedulers.ssh",
+        "scheduler",
+        "Bash script that starts every node over ssh, shows their output and stops all when one fails",
+        kinds=("training", "inference"),
+        launch="bash ssh.sh",
+    ),
+    "compose": Target(
+        "schedulers.compose",
+        "scheduler",
+        "Docker Compose file for one node",
+        kinds=("training", "inference"),
+        launch="docker compose up",
     ),
 }

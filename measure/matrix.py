@@ -185,8 +185,9 @@ def _inside(folder: Path, name: object) -> Path:
     """A file that the manifest names. Raises PlanError where that is outside its folder."""
     if isinstance(name, str):
         with suppress(OSError, ValueError):
-            if (folder / name).resolve().is_relative_to(folder.resolve()):
-                return folder / name
+            path = folder / name
+            if path.resolve().is_relative_to(folder.resolve()) and (path.exists() or path.parent.exists()):
+                return path
     raise PlanError(_FIELD, "a file of the cell is outside the matrix")
 
 

@@ -16,7 +16,7 @@ from estimator.plan import Framework
 from estimator.strategies import CUSTOM, STRATEGIES
 from knowledge.hardware import find_accelerator
 from launchers.job import slug
-from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files
+from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files, refusal
 from launchers.writing import write
 from measure.matrix import FORMAT, CellResult
 from measure.scores import Estimate
@@ -114,6 +114,9 @@ class MatrixCell(Result):
     seq_len: int | None = None
     precision: str | None = None
     fits: bool = False
+    passed_over: list[str] = Field(
+        default=[], description="Why layouts that might have been better were not taken: no launch file can say them."
+    )
     predicted: CellFigures | None = None
     runs: bool = Field(description="Whether the script runs it.")
     skip_reason: str | None
@@ -235,8 +238,12 @@ def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -
     own = _custom_layouts(request)
     _check_size(request, len(own))
     frameworks = {name: one.framework for name, one in settings.items() if one.framework}
+
+    def refused(accelerator: str, found: Planned) -> PlanError | None:
+        return refusal(found.plan, request.scheduler, _site(request, settings.get(accelerator)))
+
     if request.strategies != [] or not own:
-        yield applied(request, frameworks)
+        yield applied(request, frameworks, refused)
     for name, sizes in own.items():
         asked = request.model_copy(update={"strategies": [CUSTOM], "custom_layout": sizes})
         found = applied(asked, frameworks)
@@ -268,6 +275,7 @@ def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | N
     figures = training_figures(found, request.usd_per_device_hour)
     names = ("framework", "devices", "layout", "summary", "micro_batch", "grad_accum", "global_batch", "fits")
     facts = {name: figures[name] for name in names}
+    facts["passed_over"] = list(choice.refused)
     facts |= {"seq_len": found.job.seq_len, "precision": found.job.training.precision}
     facts["predicted"] = _predicted(found, figures).model_dump(mode="json")
     return Cell(

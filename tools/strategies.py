@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,24 +15,27 @@ from pydantic import Field
 from estimator.defaults import framework_choices
 from estimator.errors import PlanError, nearest
 from estimator.job import Job
+from estimator.memory import taken
 from estimator.plan import Plan
 from estimator.search import Found, search, search_whole
 from estimator.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training import Estimates
 from knowledge.hardware import find_accelerator
 from knowledge.jobs import job as look_up
-from tools.compare_rows import TrainingFigures, training_figures
 from tools.evidence import evidence_of
 from tools.planning import Planned, planned, warnings_of
-from tools.plots import Plot, grouped
+from tools.plots import Plot
 from tools.registry import tool
 from tools.requests import PlanRequest
 from tools.result import Assumption, Evidence, Result
+from tools.strategy_rows import StrategyRow, plots, rows_of
 
 MOST_ROWS = 200
 _MOST_PLATFORMS = 24
 # How many of the best of the whole space join the usual candidates.
 _BEST = 64
+# How often what a strategy takes may be refused, one field of the layout at a time.
+_MOST_REFUSALS = 8
 _MEANING = {
     "maximum_performance": "the shortest step",
     IDENTICAL: "one layout for all platforms, the one with the least geometric mean of step times",
@@ -61,16 +64,6 @@ class StrategiesRequest(PlanRequest):
         return data if data.get("model") is not None or not self.models else data | {"model": self.models[0]}
 
 
-class StrategyRow(TrainingFigures):
-    model: str
-    strategy: str
-    accelerator: str
-    why: str | None = Field(default=None, description="Why there is no layout; null where there is one.")
-    relative_speed: float | None = Field(
-        default=None, description="Tokens/s per device over those of the first platform under the same strategy."
-    )
-
-
 class AppliedStrategies(Result):
     plan: dict[str, Any] = Field(
         description="The plan as given; a row's framework, layout and micro_batch complete it."
@@ -89,11 +82,13 @@ class AppliedStrategies(Result):
 
 @dataclass(frozen=True)
 class Platform:
-    """A model on one accelerator: estimates of what may be chosen, by framework in order of preference."""
+    """A model on one accelerator: estimates of what may be chosen, by framework in order of preference, and why what
+    is left out of them was refused."""
 
     plan: Plan
     job: Job
     first: Estimates
+    refused: tuple[str, ...] = ()
 
     @cached_property
     def others(self) -> list[Estimates]:
@@ -126,9 +121,7 @@ def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
     made = applied(request)
     table: list[StrategyRow] = []
     for group in made.groups:
-        rows = [_row(choice, request.usd_per_device_hour) for choice in group]
-        _relate(rows)
-        table += rows
+        table += rows_of(group, request.usd_per_device_hour)
     shown = [choice.found for group in made.groups for choice in group if isinstance(choice.found, Planned)]
     return AppliedStrategies(
         plan=made.base.given(),
@@ -136,7 +129,7 @@ def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
         strategies=made.strategies,
         identical_in=made.identical_in,
         assumptions=common_assumptions(shown),
-        plots=_plots(table),
+        plots=plots(table),
         seconds=time.perf_counter() - started,
         warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
         evidence=union_evidence(shown),
@@ -151,6 +144,8 @@ class Choice:
     strategy: str
     accelerator: str
     found: Planned | str
+    refused: tuple[str, ...] = ()
+    """Why layouts were passed over that might have been taken."""
 
     @property
     def why(self) -> str | None:
@@ -170,8 +165,16 @@ class Applied:
     identical_in: dict[str, list[str]]
 
 
-def applied(request: StrategiesRequest, frameworks: Mapping[str, str] | None = None) -> Applied:
-    """The layouts that the strategies take; `frameworks` are those of single accelerators, by id. Raises PlanError."""
+def applied(
+    request: StrategiesRequest,
+    frameworks: Mapping[str, str] | None = None,
+    refusal: Callable[[str, Planned], PlanError | None] | None = None,
+) -> Applied:
+    """The layouts that the strategies take; `frameworks` are those of single accelerators, by id. Raises PlanError.
+
+    Where `refusal` (of an accelerator and what was taken there) names a field of the layout, no layout with that value
+    of it is taken there, as long as there are others.
+    """
     base, strategies = request.to_plan(), _strategies(request)
     models: list[Any] = _distinct(request.models) if request.models else [base.model]
     accelerators = _accelerators(request, base)
@@ -189,15 +192,26 @@ def applied(request: StrategiesRequest, frameworks: Mapping[str, str] | None = N
         platforms = [_or_why(plan) for plan in plans]
         _refuse_unknown(platforms)
         for strategy in strategies:
-            if strategy == IDENTICAL:
-                chosen, names = _same_everywhere(platforms, accelerators)
-                shared |= {_name(model): names} if names else {}
-            elif strategy == CUSTOM:
-                chosen = [_custom(plan, request) for plan in plans]
+            if strategy == CUSTOM:
+                chosen, names = [_custom(plan, request) for plan in plans], []
             else:
-                chosen = [_taken(one, strategy) for one in platforms]
-            pairs = zip(accelerators, chosen, strict=True)
-            groups.append([Choice(_name(model), strategy, name, found) for name, found in pairs])
+                chosen, names = _of_all(platforms, accelerators, strategy)
+                for _ in range(_MOST_REFUSALS if refusal else 0):
+                    narrowed = [
+                        _narrowed(platform, name, found, refusal)
+                        for platform, name, found in zip(platforms, accelerators, chosen, strict=True)
+                    ]
+                    if all(new is old for new, old in zip(narrowed, platforms, strict=True)):
+                        break
+                    platforms = narrowed
+                    chosen, names = _of_all(platforms, accelerators, strategy)
+            shared |= {_name(model): names} if names else {}
+            groups.append(
+                [
+                    Choice(_name(model), strategy, name, found, _refused(platform) if strategy != CUSTOM else ())
+                    for name, found, platform in zip(accelerators, chosen, platforms, strict=True)
+                ]
+            )
     return Applied(base, groups, {name: _MEANING[name] for name in strategies}, shared)
 
 
@@ -312,6 +326,45 @@ def _taken(platform: Platform | PlanError, strategy: str) -> Planned | str:
     return _misfit(platform.first)
 
 
+def _of_all(
+    platforms: Sequence[Platform | PlanError], names: Sequence[str], strategy: str
+) -> tuple[list[Planned | str], list[str]]:
+    """What a strategy takes on each platform, and of IDENTICAL in which fields that is the same."""
+    if strategy == IDENTICAL:
+        return _same_everywhere(platforms, names)
+    return [_taken(one, strategy) for one in platforms], []
+
+
+def _narrowed(
+    platform: Platform | PlanError,
+    name: str,
+    found: Planned | str,
+    refusal: Callable[[str, Planned], PlanError | None] | None,
+) -> Platform | PlanError:
+    """The platform without the layouts that share what `found` is refused for; the same one where there is no such
+    thing, or nothing that fits would be left."""
+    if isinstance(platform, PlanError) or isinstance(found, str) or found.job is not platform.first.job or not refusal:
+        return platform
+    error = refusal(name, found)
+    section, _, field = (error.field if error else "").partition(".")
+    if error is None or ((section, field) != ("workload", "micro_batch") and section != "layout"):
+        return platform
+    first = platform.first
+    value = getattr(found.estimates.layouts, field, None)
+    if value is None:
+        return platform
+    index = np.flatnonzero(getattr(first.layouts, field) != value[found.index])
+    if not first.fits[index].any():
+        return platform
+    memory, step = taken(first.memory, index), taken(first.step, index)
+    left = Estimates(first.job, first.layouts.take(index), memory, first.fullest_stage[index], step)
+    return replace(platform, first=left, refused=(*platform.refused, " ".join(str(error).split())))
+
+
+def _refused(platform: Platform | PlanError) -> tuple[str, ...]:
+    return () if isinstance(platform, PlanError) else platform.refused
+
+
 def _misfit(estimates: Estimates) -> str:
     least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
     return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
@@ -365,34 +418,3 @@ def _custom(plan: Plan, request: StrategiesRequest) -> Planned | str:
     except PlanError as error:
         return str(error)
     return found
-
-
-def _row(choice: Choice, own_usd: float | None) -> StrategyRow:
-    figures = {} if isinstance(choice.found, str) else training_figures(choice.found, own_usd)
-    return StrategyRow(
-        model=choice.model, strategy=choice.strategy, accelerator=choice.accelerator, why=choice.why, **figures
-    )
-
-
-def _relate(rows: Sequence[StrategyRow]) -> None:
-    first = next((row.tokens_per_s_per_device for row in rows if row.fits), None)
-    for row in rows:
-        if first and row.tokens_per_s_per_device is not None:
-            row.relative_speed = row.tokens_per_s_per_device / first
-
-
-def _plots(rows: Sequence[StrategyRow]) -> list[Plot]:
-    """For each model the speed and the memory of each platform, strategies side by side."""
-    plots: list[Plot] = []
-    for model in dict.fromkeys(row.model for row in rows):
-        own = [row for row in rows if row.model == model]
-        platforms = list(dict.fromkeys(row.accelerator for row in own))
-        for name, label, unit in (
-            ("tokens_per_s_per_device", "tokens/s per device", 1.0), ("per_device_bytes", "GiB per device", 2.0**30),
-        ):  # fmt: skip
-            groups: dict[str, list[float | None]] = {}
-            for strategy in dict.fromkeys(row.strategy for row in own):
-                at = {row.accelerator: getattr(row, name) for row in own if row.strategy == strategy}
-                groups[strategy] = [None if at.get(one) is None else at[one] / unit for one in platforms]
-            plots += grouped(f"{label} of {model}", "platform", label, platforms, groups)
-    return plots

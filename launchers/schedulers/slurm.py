@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Sequence
 
 from launchers import File, Piece, Start
-from launchers.job import Job, heading
+from launchers.devices import is_cpu
+from launchers.job import Job, own_heading
 from launchers.serving_job import ServingJob
-from launchers.shell import quoted
+from launchers.shell import AS_WRITTEN, quoted
 
 PATH = "job.sbatch"
 # Site defaults, marked as such in the file: host cores per device for the data loaders, and the time limit of a plan
@@ -21,10 +23,11 @@ _CORES_PER_DEVICE = 8
 _HOURS = 24.0
 
 
-def render(job: Job | ServingJob, start: Start) -> Piece:
+def render(job: Job | ServingJob, start: Start, files: Sequence[File] = ()) -> Piece:
     """The script and what a site must fill in: partition, account, environment, memory on shared nodes.
 
-    The replicas of a serving plan are the tasks of a job array.
+    The replicas of a serving plan are the tasks of a job array, each with a port of its own, as they may share a node.
+    The folder is taken to be shared by the nodes, so the set's `files` are where they are.
     """
     site = job.site
     needs: list[str] = []
@@ -34,7 +37,7 @@ def render(job: Job | ServingJob, start: Start) -> Piece:
         ("--job-name", job.slug),
         ("--nodes", job.nodes),
         ("--ntasks-per-node", 1),
-        ("--gres", f"gpu:{job.node_devices}"),
+        *([] if is_cpu(job) else [("--gres", f"gpu:{job.node_devices}")]),
         ("--cpus-per-task", job.node_devices * _CORES_PER_DEVICE),
         ("--time", slurm_time(hours)),
         ("--output", output),
@@ -42,7 +45,7 @@ def render(job: Job | ServingJob, start: Start) -> Piece:
     ]
     if job.replicas > 1:
         options.append(("--array", f"0-{job.replicas - 1}"))
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(job, f"sbatch {PATH}")), "#"]
+    lines = ["#!/bin/bash", *(f"# {line}" for line in own_heading(job, f"sbatch {PATH}")), "#"]
     lines += [f"#SBATCH {name}={value}" for name, value in options]
     lines.append("#SBATCH --requeue")
     if job.whole_nodes:
@@ -57,8 +60,10 @@ def render(job: Job | ServingJob, start: Start) -> Piece:
         else:
             lines.append(f"#SBATCH --{name}={value}")
     lines += [f"# --time is {limit}. --cpus-per-task assumes {_CORES_PER_DEVICE} host cores per device.", ""]
-    lines += ["set -euo pipefail", ""]
+    lines += [AS_WRITTEN, "set -euo pipefail", ""]
     lines += _environment(job, start, needs)
+    if job.replicas > 1 and start.port is not None:
+        lines.append(f"export PORT=$(({start.port} + SLURM_ARRAY_TASK_ID))")
     if job.nodes > 1:
         lines += [
             'MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)',

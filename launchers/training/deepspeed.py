@@ -22,7 +22,7 @@ def render(job: Job) -> Piece:
         "train_batch_size": job.global_batch,
         "train_micro_batch_size_per_gpu": job.micro_batch,
         "gradient_accumulation_steps": job.accumulation,
-        "gradient_clipping": table("llamafactory")["run"]["max_grad_norm"],
+        "gradient_clipping": table("hf_arguments")["run"]["max_grad_norm"],
         "zero_allow_untested_optimizer": True,
     }
     if job.training.precision in ("bf16", "fp8"):

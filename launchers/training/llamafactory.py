@@ -6,25 +6,24 @@ gradient_accumulation_steps x devices is the plan's global batch only with it.
 
 from __future__ import annotations
 
-import re
-
-from estimator.errors import PlanError
 from launchers import File, Piece, Start
-from launchers.families import embedding_modules_of, is_known_to_liger, linear_layers_of, template_of
+from launchers.families import is_known_to_liger, template_of
 from launchers.job import Job, heading
 from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.tables import table
+from launchers.training.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.training.hf_arguments import learning_rate, length, packages
+from launchers.training.starting import accelerate_launch
 from launchers.yaml_text import Value, document
 
 PATH = "llamafactory.yaml"
-_MODEL = "SET_ME_MODEL"
 _DATASET = "SET_ME_DATASET"
 _REWARD_MODEL = "SET_ME_REWARD_MODEL"
 
 
 def render(job: Job) -> Piece:
     """The YAML, the torchrun launch through llamafactory-cli, and what the user must set."""
-    words = table("llamafactory")
+    words, common = table("llamafactory"), table("hf_arguments")
     training = job.training
     needs: list[str] = []
     comments: dict[str, str] = {}
@@ -57,13 +56,13 @@ def render(job: Job) -> Piece:
             "gradient_accumulation_steps": job.accumulation,
         },
         "precision and optimizer": {
-            **words["precisions"][training.precision],
+            **(words["precisions"] | common["precisions"])[training.precision],
             **words["weights"][training.weights],
-            **words["optimizers"][training.optimizer],
-            "learning_rate": words["learning_rates"]["adapters" if job.uses_adapters else "full"][training.stage],
+            **(words["optimizers"].get(training.optimizer) or {"optim": common["optimizers"][training.optimizer]}),
+            "learning_rate": learning_rate(job),
         },
         "memory and speed": _memory_and_speed(job),
-        "run": {"num_train_epochs": float(training.epochs), **words["run"]},
+        "run": {**length(job), **common["run"], **words["run"], **common["reporting"]},
     }
     comments["gradient_accumulation_steps"] = (
         f"{job.micro_batch} x {job.accumulation} x {job.devices} devices = {job.global_batch} per step"
@@ -74,13 +73,13 @@ def render(job: Job) -> Piece:
             f"shard groups of {group}: weights are gathered inside a group (hpZ), states are split over all {job.dp}"
         )
     comments["learning_rate"] = "a value to start from; yours to choose"
-    packages = _packages(job)
+    wanted = packages(job, "llamafactory")
     if training.fused_loss is True:
-        packages.append("liger-kernel")
+        wanted.append("liger-kernel")
         if not is_known_to_liger(job.model):
             needs.append(f"{PATH}: enable_liger_kernel, check that Liger knows this model (others run unfused)")
-    if packages:
-        needs.append(f"environment: pip install {' '.join(dict.fromkeys(packages))}")
+    if wanted:
+        needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = _command(job)
     text = document(heading(job, command), sections, comments)
     start = Start(command, programs=("llamafactory",))
@@ -88,17 +87,9 @@ def render(job: Job) -> Piece:
 
 
 def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:
-    name = job.model
-    if name is None:
-        comments["model_name_or_path"] = "set this: a checkpoint of the planned architecture"
-        needs.append(f"{PATH}: model_name_or_path, a checkpoint of the planned architecture")
-    elif job.quantisation == "gptq" and "gptq" not in name.lower():
-        comments["model_name_or_path"] = "set this: a 4-bit GPTQ checkpoint of the model"
-        needs.append(f"{PATH}: model_name_or_path, a 4-bit GPTQ checkpoint of {name}")
-        name = None
     words = table("llamafactory")
     fields: dict[str, Value] = {
-        "model_name_or_path": name or _MODEL,
+        "model_name_or_path": checkpoint(job, PATH, "model_name_or_path", needs, comments),
         "flash_attn": words["attention"][job.training.attention],
     }
     if job.training.stage == "pretrain":
@@ -142,56 +133,20 @@ def _adapter(job: Job, needs: list[str]) -> dict[str, Value]:
     """How frozen weights are packed, rank, scale, targets, dropout, and modules that are trained in full besides.
     LlamaFactory's alpha is a whole number."""
     lora = job.training.lora
-    if lora.alpha != int(lora.alpha):
-        whole = max(1, int(lora.alpha))
-        raise PlanError(
-            "workload.lora.alpha", f"LlamaFactory takes whole numbers, not {lora.alpha}", [whole, whole + 1]
-        )
     fields: dict[str, Value] = (
         dict(table("llamafactory")["quantisations"][job.quantisation]) if job.quantisation else {}
     )
-    fields |= {"lora_rank": lora.rank, "lora_alpha": int(lora.alpha), "lora_target": _targets(job, needs)}
+    targets = target_modules(job, PATH, "lora_target", needs)
+    fields |= {
+        "lora_rank": lora.rank,
+        "lora_alpha": whole_alpha(job, "LlamaFactory"),
+        "lora_target": "all" if targets is None else ",".join(targets),
+    }
     if lora.dropout:
         fields["lora_dropout"] = lora.dropout
     if lora.train_embeddings:
-        modules = embedding_modules_of(job.model)
-        if modules is None:
-            modules = "embed_tokens,lm_head"
-            needs.append(f"{PATH}: additional_target, check the names of embedding and head against this model")
-        fields["additional_target"] = modules
+        fields["additional_target"] = ",".join(embedding_modules(job, PATH, "additional_target", needs))
     return fields
-
-
-def _targets(job: Job, needs: list[str]) -> str:
-    """The plan's adapter targets as module names: groups are looked up by family, other names go through as given."""
-    words = [word.strip() for word in job.training.lora.targets.split(",") if word.strip()]
-    if "all-linear" in words or "all" in words:
-        return "all"
-    names: list[str] = []
-    for word in words:
-        if word in ("attention", "mlp"):
-            layers = linear_layers_of(job.model)
-            if layers is None:
-                layers = {"attention": "q_proj,k_proj,v_proj,o_proj", "mlp": "gate_proj,up_proj,down_proj"}
-                needs.append(f"{PATH}: lora_target, check the module names against this model")
-            names += layers[word].split(",")
-        elif re.fullmatch(r"[A-Za-z0-9_.]+", word):
-            names.append(word)
-        else:
-            raise PlanError(
-                "workload.lora.targets", f"{word!r} is not a module name", ["all-linear", "attention", "mlp"]
-            )
-    if not names:
-        raise PlanError("workload.lora.targets", "names no module", ["all-linear", "attention", "mlp"])
-    return ",".join(dict.fromkeys(names))
-
-
-def _packages(job: Job) -> list[str]:
-    """What the plan's values need installed beyond LlamaFactory's own."""
-    values: dict[str, object] = {f"workload.{name}": value for name, value in job.training}
-    values["workload.lora.quantisation"] = job.quantisation
-    wanted = table("llamafactory")["packages"].items()
-    return [package for field, by_value in wanted if (package := by_value.get(values[field]))]
 
 
 def _memory_and_speed(job: Job) -> dict[str, Value]:
@@ -211,8 +166,11 @@ def _memory_and_speed(job: Job) -> dict[str, Value]:
 
 
 def _command(job: Job) -> str:
-    """llamafactory-cli starts torchrun itself and takes the world from the environment (launcher.py). FORCE_TORCHRUN is
-    set even for one device: without it DeepSpeed is refused and all visible devices would be used."""
+    """Under FSDP accelerate starts the processes, with the file that says the shards. Else llamafactory-cli starts
+    torchrun itself and takes the world from the environment (launcher.py). FORCE_TORCHRUN is set even for one device:
+    without it DeepSpeed is refused and all visible devices would be used."""
+    if "accelerate" in job.targets:
+        return accelerate_launch(job, "-m", "llamafactory.launcher", PATH)
     words = ["FORCE_TORCHRUN=1"]
     if job.nodes > 1:
         words += [

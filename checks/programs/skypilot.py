@@ -1,0 +1,39 @@
+"""Reads SkyPilot tasks with the real sky.Task.from_yaml. A question is {"text": the task}."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+HOME = tempfile.mkdtemp()
+os.environ.update(SKYPILOT_DISABLE_USAGE_COLLECTION="1", HOME=HOME)
+os.chdir(HOME)
+
+import sky  # noqa: E402
+
+
+def answer(question):
+    try:
+        path = Path(HOME, "task.yaml")
+        path.write_text(question["text"])
+        task = sky.Task.from_yaml(str(path))
+        resources = next(iter(task.resources))
+        service = task.service
+        return {
+            "error": None,
+            "nodes": task.num_nodes,
+            "accelerators": resources.accelerators,
+            "ports": resources.ports,
+            "image": resources.image_id,
+            "run": task.run,
+            "replicas": service and service.min_replicas,
+        }
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+if __name__ == "__main__":
+    print("\n" + json.dumps([answer(question) for question in json.load(sys.stdin)]))

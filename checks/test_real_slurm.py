@@ -1,0 +1,159 @@
+"""A real Slurm takes our scripts, and every node is told what the plan says."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import python_of
+from slurm_cluster import Cluster, cluster
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "launchers"))
+
+from launch_plans import complete, devices  # pyright: ignore[reportMissingImports]
+from scheduler_starts import ENGINE, scheduled, serving, text  # pyright: ignore[reportMissingImports]
+
+from launchers import Start, render
+from launchers.matrix import Cell, matrix_files
+from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK
+from launchers.writing import write
+
+STUB = """#!/bin/bash
+echo "$SLURMD_NODENAME|$SLURM_PROCID|${NODE_RANK-}|${MASTER_ADDR-}|${MASTER_PORT-}|${PORT-}|$CUDA_VISIBLE_DEVICES|$*" \\
+  >>"$SLURM_SUBMIT_DIR/told"
+"""
+SUM = """import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+one = torch.ones(1)
+dist.all_reduce(one)
+where, rank = os.environ["SLURMD_NODENAME"], dist.get_rank()
+with open(f"sum-{rank}", "w") as out:
+    out.write(f"{where} {rank} {dist.get_world_size()} {int(one)}")
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Cluster]:
+    with cluster(Path("/tmp") / f"slurm-{secrets.token_hex(4)}") as found:
+        yield found
+
+
+def stub(folder: Path, *names: str) -> Path:
+    path = folder / "bin"
+    path.mkdir()
+    for name in names:
+        (path / name).write_text(STUB)
+        (path / name).chmod(0o755)
+    return path
+
+
+def told(folder: Path) -> list[list[str]]:
+    return sorted(line.split("|") for line in (folder / "told").read_text().splitlines())
+
+
+PLANS = [
+    (16, 8, {}),
+    (8, 8, {"workload.stage": "dpo"}),
+    (2, 8, {"workload": {"method": "lora"}}),
+    (8, 4, {"layout.zero_stage": 3}),
+    (1, 8, {"workload": {"method": "qlora", "optimizer": "paged_adamw_8bit"}, "layout.zero_stage": 0}),
+    (16, 8, {"name": 'it\'s $(touch owned) "a" `b`\n#SBATCH --nodes=9', "goal": {"deadline_h": 40.5}}),
+]
+
+
+@pytest.mark.parametrize(("count", "per_node", "changes"), PLANS)
+def test_training_scripts_run_on_the_planned_nodes(slurm: Cluster, tmp_path: Path, count, per_node, changes):
+    nodes = -(-count // per_node)
+    made = render(complete({**devices(count, per_node), **changes}), ["llamafactory", "slurm"])
+    for file in made.files:
+        (tmp_path / file.path).write_text(file.text)
+    tested = slurm.run("sbatch", "--test-only", "job.sbatch", folder=tmp_path)
+    assert tested.returncode == 0, tested.stderr
+    assert not re.search("error|failure", tested.stderr), tested.stderr
+    assert slurm.submit(tmp_path, "job.sbatch", path=stub(tmp_path, "llamafactory-cli")) == "COMPLETED"
+    rows = told(tmp_path)
+    assert [row[0] for row in rows] == [f"node{index + 1}" for index in range(nodes)]
+    assert [row[2] for row in rows] == ([str(rank) for rank in range(nodes)] if nodes > 1 else [""])
+    assert {row[3] for row in rows} == ({"node1"} if nodes > 1 else {""})
+    assert len({row[4] for row in rows}) == 1
+    used = min(count, per_node)
+    assert {row[6] for row in rows} == {",".join(str(index) for index in range(used))}
+    assert {row[7] for row in rows} == {"train llamafactory.yaml"}
+    assert not list(tmp_path.rglob("owned"))
+
+
+def test_replicas_are_a_job_array_with_ports_of_their_own(slurm: Cluster, tmp_path: Path):
+    (tmp_path / "job.sbatch").write_text(text(scheduled("slurm", serving(16, tp=4), ENGINE)))
+    assert slurm.submit(tmp_path, "job.sbatch", "--mem=1000", path=stub(tmp_path, "serve")) == "COMPLETED"
+    assert sorted(row[5] for row in told(tmp_path)) == ["8000", "8001", "8002", "8003"]
+
+
+def test_a_replica_of_several_nodes_meets_on_its_first(slurm: Cluster, tmp_path: Path):
+    start = Start(f"serve {NODE_RANK} {MASTER_ADDR} {MASTER_PORT}", port=8000)
+    (tmp_path / "job.sbatch").write_text(text(scheduled("slurm", serving(16, tp=8, pp=2), start)))
+    assert slurm.submit(tmp_path, "job.sbatch", path=stub(tmp_path, "serve")) == "COMPLETED"
+    said = [row[7].split() for row in told(tmp_path)]
+    assert [words[:2] for words in said] == [["0", "node1"], ["1", "node1"]]
+
+
+def test_torchrun_sums_over_both_nodes(slurm: Cluster, tmp_path: Path):
+    """Two processes on each of two nodes find each other through our script and sum over gloo."""
+    torchrun = python_of("train").parent / "torchrun"
+    (tmp_path / "sum.py").write_text(SUM)
+    start = Start(
+        f"{torchrun} --nnodes 2 --nproc_per_node 2 --node_rank {NODE_RANK} --master_addr {MASTER_ADDR} "
+        f"--master_port {MASTER_PORT} sum.py",
+        {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+    )
+    (tmp_path / "job.sbatch").write_text(text(scheduled("slurm", complete(devices(4, 2)), start)))
+    state = slurm.submit(tmp_path, "job.sbatch")
+    output = "".join(path.read_text() for path in tmp_path.glob("slurm-*.out"))
+    assert state == "COMPLETED", output[-2000:]
+    sums = [(tmp_path / f"sum-{rank}").read_text() for rank in range(4)]
+    assert sums == ["node1 0 4 4", "node1 1 4 4", "node2 2 4 4", "node2 3 4 4"]
+
+
+def test_a_matrix_runs_its_cells_one_after_another(slurm: Cluster, tmp_path: Path):
+    """The script waits for each job and takes its end for the cell's: one succeeds, one fails, one is refused."""
+    cells = [
+        Cell("llama", "h100-sxm", strategy, complete({**devices(count), "layout.zero_stage": stage}), None, {})
+        for strategy, count, stage in (("small", 2, 2), ("broken", 2, 3), ("large", 64, 2))
+    ]
+    rendered, rows = matrix_files(cells, "slurm", 0, {})
+    write(rendered, tmp_path / "matrix")
+    path = stub(tmp_path, "llamafactory-cli")
+    good, broken, large = (row["id"] for row in rows)
+    program = path / "llamafactory-cli"
+    program.write_text(f"{STUB}[[ $SLURM_SUBMIT_DIR != */{broken} ]]\n")
+    done = subprocess.run(
+        ["bash", "matrix/run_all.sh"],
+        cwd=tmp_path,
+        env=slurm.environment | {"PATH": f"{path}:{slurm.environment['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = {name: line for line in done.stdout.splitlines() for name in (good, broken, large) if line.endswith(name)}
+    assert said[good].startswith("ran")
+    assert said[broken].startswith("FAILED")
+    assert said[large].startswith("FAILED")
+    for name in (good, broken):
+        assert [row[7] for row in told(tmp_path / "matrix" / name)] == ["train llamafactory.yaml"]
+    assert not (tmp_path / "matrix" / large / "told").exists()
+    assert [(tmp_path / "matrix" / name / "done").exists() for name in (good, broken, large)] == [True, False, False]
+
+
+def test_more_than_there_is_is_refused(slurm: Cluster, tmp_path: Path):
+    """The cluster is a real judge: nine devices a node, three nodes or eight days are not there."""
+    script = text(scheduled("slurm", complete(devices(16))))
+    for old, new in (("gpu:8", "gpu:9"), ("--nodes=2", "--nodes=3"), ("--time=1-", "--time=8-"), ("--gres", "--gress")):
+        assert old in script
+        (tmp_path / "job.sbatch").write_text(script.replace(old, new))
+        assert slurm.run("sbatch", "--test-only", "job.sbatch", folder=tmp_path).returncode != 0, new

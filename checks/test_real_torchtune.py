@@ -1,0 +1,62 @@
+"""torchtune has every component that our files name, with the arguments they give, and `tune run` takes the launch."""
+
+from __future__ import annotations
+
+import yaml
+from hf_plans import BASE, accumulation, plans, written
+
+from estimator.plan import Plan
+
+# One of every row of models that has a builder of its own.
+MODELS = (
+    "Llama-3.1-70B", "Llama-3.1-405B", "Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.3-70B-Instruct", "Meta-Llama-3-8B",
+    "Meta-Llama-3-70B", "Llama-2-7b-hf", "Llama-2-13b-hf", "Llama-2-70b-chat-hf", "Mistral-7B-v0.1", "gemma-2b",
+    "gemma-7b", "gemma-2-2b", "gemma-2-9b", "gemma-2-27b", "Phi-3-mini-4k-instruct", "phi-4", "Qwen2-0.5B",
+    "Qwen2-1.5B", "Qwen2-7B", "Qwen2.5-0.5B", "Qwen2.5-3B", "Qwen2.5-1.5B-Instruct", "Qwen2.5-1.5B",
+    "Qwen2.5-7B-Instruct", "Qwen2.5-7B", "Qwen2.5-14B", "Qwen2.5-14B-Instruct", "Qwen2.5-32B", "Qwen2.5-32B-Instruct",
+    "Qwen2.5-72B", "Qwen2.5-72B-Instruct",
+)  # fmt: skip
+
+
+def test_torchtune_reads_the_plan(ask, tmp_path):
+    base = Plan.parse(BASE).patch({"workload.framework": "torchtune", "layout.zero_stage": 3})
+    of_models = [
+        base.patch({"model": f"own/{model}", "workload.method": method})
+        for model in MODELS
+        for method in ("full", "lora", "qlora", "dora")
+    ]
+    done = written([*plans("torchtune", (0, 2, 3)), *of_models], "torchtune", tmp_path)
+    assert len(done) > 150
+    questions = [
+        {"path": str(place / "torchtune.yaml"), "command": rendered.launch_command} for _, rendered, place in done
+    ]
+    for (plan, _, _), read in zip(done, ask("torchtune", "torchtune", questions), strict=True):
+        training, layout, count = plan.training, plan.layout, plan.cluster.count or 1
+        assert read["error"] is None, (read["error"], plan.model, training, layout)
+        assert read["nodes"] * read["per_node"] == count
+        assert read["recipe"].endswith("single_device") == (count == 1)
+        assert (read["micro_batch"], read["accumulation"]) == (training.micro_batch, accumulation(plan))
+        assert read["length"] == training.seq_len
+        assert read["packing"] == (None if training.stage == "dpo" else training.packing)
+        assert (read["epochs"], read["steps"]) == ((1, training.steps) if training.steps else (training.epochs, None))
+        assert read["rank"] == (None if training.method == "full" else training.lora.rank)
+        assert read["four_bits"] == (training.method == "qlora")
+        assert read["checkpointing"] == (layout.recompute == "full")
+        assert read["tp"] == layout.tp
+        if count > 1:
+            assert (read["reshard"], read["offload"]) == (layout.zero_stage == 3, layout.offload == "params")
+
+
+def test_broken_files_are_refused(ask, tmp_path):
+    ((_, rendered, place),) = written(plans("torchtune", (3,))[6:7], "torchtune", tmp_path)
+    good = yaml.safe_load((place / "torchtune.yaml").read_text())
+    optimizer = good["optimizer"]
+    broken = [{"model": {"_component_": "torchtune.models.llama9"}}, {"optimizer": optimizer | {"learning_rate": 1}}]
+    questions = []
+    for number, change in enumerate([{}, *broken]):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(yaml.safe_dump(good | change))
+        questions.append({"path": str(file), "command": rendered.launch_command})
+    errors = [read["error"] for read in ask("torchtune", "torchtune", questions)]
+    assert errors[0] is None
+    assert all(errors[1:]), errors

@@ -1,0 +1,75 @@
+"""What schedulers call the plan's devices (data/devices.yaml)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from estimator.errors import PlanError
+from launchers.job import given
+from launchers.tables import table
+
+if TYPE_CHECKING:
+    from estimator.hardware import Accelerator
+    from launchers.job import Job
+    from launchers.serving_job import ServingJob
+
+FIELD = "cluster.accelerator"
+_MEANS = {
+    "kubernetes": "a Kubernetes resource",
+    "compose": "a way into a Compose container",
+    "visible": "a variable that leaves a program some of a node's devices",
+}
+
+
+def accelerator_of(job: Job | ServingJob) -> Accelerator:
+    """The catalogue's entry of the plan's accelerator. Raises PlanError where there is none."""
+    from knowledge.hardware import find_accelerator
+
+    return find_accelerator(given(FIELD, job.plan.cluster.accelerator)).value
+
+
+def word_of(job: Job | ServingJob, scheduler: str) -> str:
+    """How `scheduler` (a key of _MEANS) names the plan's devices; '' for CPUs. Raises PlanError where it does not."""
+    accelerator = accelerator_of(job)
+    makers = table("devices")["makers"]
+    keys = (
+        ("CPU",) if accelerator.family == "CPU" else (f"{accelerator.vendor} {accelerator.family}", accelerator.vendor)
+    )
+    found = next((makers[key] for key in keys if key in makers), None)
+    if found is None or found[scheduler] is None:
+        valid = [key for key, words in makers.items() if words[scheduler] is not None]
+        means = _MEANS[scheduler]
+        problem = f"{means} is not known for {accelerator.vendor} {accelerator.family} devices"
+        raise PlanError(FIELD, problem, valid)
+    return found[scheduler]
+
+
+def is_cpu(job: Job | ServingJob) -> bool:
+    """Whether the plan runs on host processors; False where the accelerator is not known."""
+    try:
+        return accelerator_of(job).family == "CPU"
+    except PlanError:
+        return False
+
+
+def skypilot_name(job: Job | ServingJob) -> str:
+    """SkyPilot's name of the plan's accelerator. Raises PlanError where it is not known to have one."""
+    accelerator = accelerator_of(job)
+    names = table("devices")["skypilot"]
+    if accelerator.id not in names:
+        raise PlanError(FIELD, f"SkyPilot's name of {accelerator.id} is not known", list(names))
+    return names[accelerator.id]
+
+
+def needs_torch(job: Job | ServingJob, target: str) -> None:
+    """Raises PlanError for devices on which `target`, which sets up torchrun's world, is the wrong frame."""
+    accelerator = accelerator_of(job)
+    if accelerator.vendor == "Google":
+        raise PlanError(
+            "targets", f"{target} files are for torchrun, which {accelerator.id} runs do not use", ["kubernetes-jobset"]
+        )
+
+
+def visible(job: Job | ServingJob) -> str:
+    """The variable that leaves a program some of a node's devices. Raises PlanError where there is none."""
+    return word_of(job, "visible")

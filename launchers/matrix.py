@@ -1,0 +1,284 @@
+"""A benchmark matrix: a folder for each cell (a model on a platform under a strategy) with its launch files, one script
+that runs them one after another, and matrix.json, which says what each cell is and what was predicted of it.
+
+<number>-<strategy>/<platform>-<model>/ is both the folder of a cell and its id; `plan.json` there is its plan, and
+`result.json` there is where what was measured is to be put.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from estimator.errors import PlanError
+from launchers import File, Rendered, Site, render
+from launchers.job import last_part, one_line, slug
+from launchers.shell import AS_WRITTEN, NODE_RANK
+
+if TYPE_CHECKING:
+    from estimator.plan import Plan
+    from launchers import Prediction
+
+MANIFEST, SCRIPT, PLAN, RESULT = "matrix.json", "run_all.sh", "plan.json", "result.json"
+NO_SCHEDULER = "none"
+_TARGET = "matrix"
+_MANIFESTS = {
+    "kubernetes-trainjob": "trainjob.yaml",
+    "kubernetes-pytorchjob": "pytorchjob.yaml",
+    "kubernetes-jobset": "jobset.yaml",
+}
+# What runs a cell's files and comes back when they have ended, with their exit status.
+WAITS: dict[str, str] = {
+    "slurm": "sbatch --wait job.sbatch",
+    "ssh": "bash ssh.sh",
+    "compose": "docker compose up --exit-code-from run",
+    "skypilot": "sky launch --yes --down skypilot.yaml",
+} | {name: f"manifest {path}" for name, path in _MANIFESTS.items()}
+SCHEDULERS = (NO_SCHEDULER, *WAITS)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run to be. `plan` is complete, or None with `why` there is no layout; `why` of a plan says why it is not to
+    be run. `facts` go into the manifest as they are."""
+
+    model: str
+    platform: str
+    strategy: str
+    plan: Plan | None
+    why: str | None
+    facts: Mapping[str, Any]
+    prediction: Prediction | None = None
+    model_id: str | None = None
+    site: Site = field(default_factory=Site)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A cell with its files; `command` runs them, None where it cannot be run."""
+
+    cell: Cell
+    id: str
+    files: tuple[File, ...]
+    targets: tuple[str, ...]
+    command: str | None
+    needs: tuple[str, ...]
+    why: str | None
+
+
+def matrix_files(
+    cells: Sequence[Cell], scheduler: str, cooldown_s: float, head: Mapping[str, Any]
+) -> tuple[Rendered, list[dict[str, Any]]]:
+    """The files of a matrix, and its cells as the manifest has them. `head` stands before them there; its `name` is
+    the matrix's.
+
+    A cell whose plan no target can say has no files but its plan. Raises PlanError for an unknown scheduler.
+    """
+    if scheduler not in SCHEDULERS:
+        raise PlanError("scheduler", f"{scheduler!r} does not run cells one after another", SCHEDULERS)
+    name = slug(head.get("name")) or "matrix"
+    made = [
+        _made(cell, id, f"{name[:16]}-{number:03d}-{cell.platform}-{last_part(cell.model)}-{cell.strategy}", scheduler)
+        for number, (cell, id) in enumerate(zip(cells, _ids(cells), strict=True))
+    ]
+    rows = [_row(one) for one in made]
+    manifest = {**head, "scheduler": scheduler, "run": f"bash {SCRIPT}", "cells": rows}
+    files = [
+        File(MANIFEST, _TARGET, json.dumps(manifest, indent=1, allow_nan=False) + "\n"),
+        File(SCRIPT, _TARGET, _script(made, scheduler, cooldown_s), executable=True),
+        *(file for one in made for file in one.files),
+    ]
+    needs = list(dict.fromkeys(need for one in made for need in one.needs))
+    if len({cell.platform for cell in cells}) > 1:
+        needs.append(
+            f"{SCRIPT}: the cells of the machine that it runs on, e.g. bash {SCRIPT} '*/{cells[0].platform}-*'"
+        )
+    return Rendered(tuple(files), f"bash {SCRIPT}", tuple(needs)), rows
+
+
+def refusal(plan: Plan, scheduler: str, site: Site) -> PlanError | None:
+    """Why no launch files can be written for a complete plan; None where they can."""
+    try:
+        _rendered(plan, scheduler, site)
+    except PlanError as error:
+        return error
+    return None
+
+
+def _ids(cells: Sequence[Cell]) -> list[str]:
+    """Folders: strategies are numbered in the order in which they come; models of one name are told apart, also where
+    small and capital letters are the same."""
+    strategies = list(dict.fromkeys(cell.strategy for cell in cells))
+    ids: dict[str, str] = {}
+    for cell in cells:
+        group = f"{strategies.index(cell.strategy):02d}-{slug(cell.strategy)}"
+        id = own = f"{group}/{slug(cell.platform)}-{slug(last_part(cell.model)) or 'model'}"
+        again = 1
+        while id.lower() in ids:
+            again += 1
+            id = f"{own}-{again}"
+        ids[id.lower()] = id
+    return list(ids.values())
+
+
+def _made(cell: Cell, id: str, name: str, scheduler: str) -> Made:
+    if cell.plan is None:
+        return Made(cell, id, (), (), None, (), cell.why)
+    plan = cell.plan.patch({"name": name[:200]})
+    document = File(f"{id}/{PLAN}", _TARGET, json.dumps(plan.model_dump(mode="json"), indent=1, allow_nan=False) + "\n")
+    try:
+        rendered, targets = _rendered(plan, scheduler, cell.site, cell.prediction, cell.model_id)
+    except PlanError as error:
+        why = cell.why or f"no launch files: {' '.join(str(error).split())}"
+        return Made(cell, id, (document,), (), None, (), why)
+    files = (document, *(replace(file, path=f"{id}/{file.path}") for file in rendered.files))
+    command = WAITS.get(scheduler, rendered.launch_command)
+    return Made(cell, id, files, targets, command, rendered.needs_from_user, cell.why)
+
+
+def _rendered(
+    plan: Plan, scheduler: str, site: Site, prediction: Prediction | None = None, model_id: str | None = None
+) -> tuple[Rendered, tuple[str, ...]]:
+    """The launch files of a plan by the usual program of its framework, and their targets. Raises PlanError."""
+    from launchers.choice import usual_program
+
+    wanted = [usual_program(plan)] + ([] if scheduler == NO_SCHEDULER else [scheduler])
+    rendered = render(plan, wanted, prediction, model_id, site)
+    if scheduler == NO_SCHEDULER and NODE_RANK in rendered.launch_command:
+        raise PlanError("scheduler", "a run of several nodes needs one", list(WAITS))
+    return rendered, tuple(dict.fromkeys(file.target for file in rendered.files))
+
+
+def _row(made: Made) -> dict[str, Any]:
+    cell = made.cell
+    return {
+        "id": made.id,
+        "model": cell.model,
+        "platform": cell.platform,
+        "strategy": cell.strategy,
+        **cell.facts,
+        "runs": made.command is not None and made.why is None,
+        "skip_reason": made.why,
+        "targets": list(made.targets),
+        "command": made.command,
+        "plan": f"{made.id}/{PLAN}" if cell.plan else None,
+        "result": f"{made.id}/{RESULT}" if cell.plan else None,
+    }
+
+
+# A manifest is deleted first: what has ended under the same name would be taken for the new run.
+_MANIFEST = r"""
+manifest() { # file: runs it and waits, as kubectl comes back at once
+  kubectl delete --ignore-not-found -f "$1" && kubectl apply -f "$1" || return 1
+  local state misses=0
+  while sleep "${POLL_S:-15}"; do
+    if ! state=$(kubectl get -f "$1" -o jsonpath='{.items[*].status.conditions[?(@.status=="True")].type}'); then
+      ((++misses < 20)) || return 1
+      continue
+    fi
+    misses=0
+    case " $state " in
+      *" Failed "*) return 1 ;;
+      *" Complete "* | *" Completed "* | *" Succeeded "*) return 0 ;;
+    esac
+  done
+}
+"""
+_RUN = r"""
+summary=() ran=0 failed=0 matched=0
+
+wanted() { # cell
+  local pattern
+  for pattern in "${patterns[@]}"; do
+    # shellcheck disable=SC2053  # a pattern is meant as one
+    if [[ $1 == $pattern ]]; then
+      matched=1
+      return 0
+    fi
+  done
+  return 1
+}
+
+skip() { # cell, why
+  wanted "$1" || return 0
+  echo "-- $1: left out: $2"
+  summary+=("left out          $1")
+}
+
+cell() { # cell, command
+  wanted "$1" || return 0
+  if ((list)); then
+    echo "== $1: $2"
+    return 0
+  fi
+  if [[ $1/done -nt $1/plan.json && -z ${AGAIN:-} ]]; then
+    summary+=("done before       $1")
+    return 0
+  fi
+  if ((ran++)); then
+    sleep "$cooldown"
+  fi
+  echo "== $1: $2"
+  local code=0 started=$SECONDS
+  (cd "$1" && eval "$2") </dev/null 2>&1 | tee "$1/run.log" || code=$?
+  if ((code)); then
+    failed=$((failed + 1))
+    summary+=("$(printf 'FAILED (%3d) %4ds  %s' "$code" $((SECONDS - started)) "$1")")
+  else
+    : >"$1/done"
+    summary+=("$(printf 'ran          %4ds  %s' $((SECONDS - started)) "$1")")
+  fi
+}
+
+finish() {
+  if ((!list && ${#summary[@]})); then
+    echo
+    printf '%s\n' "${summary[@]}"
+    echo "$ran run, $failed of them failed; logs are in run.log of each folder"
+  fi
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+"""
+_END = r"""
+if ((!matched)); then
+  echo "no cell is called ${patterns[*]}" >&2
+  exit 2
+fi
+((failed == 0))
+"""
+
+
+def _script(made: Sequence[Made], scheduler: str, cooldown_s: float) -> str:
+    """Runs the cells one after another; what one of them ends with does not stop the others."""
+    head = [
+        "#!/bin/bash",
+        f"# Shardwise: {len(made)} cells, one after another; {MANIFEST} says what was predicted of each.",
+        f"#   bash {SCRIPT} [--list] [PATTERN...]",
+        "# Patterns choose cells by their folders: '*/h100-sxm-*', '00-*'. A cell that has failed does not stop the",
+        "# others; one that is done is not run again unless its plan has changed or AGAIN=1. COOLDOWN_S=0: no pause.",
+        f"# What was measured goes into {RESULT} of each folder; {MANIFEST} has its schema.",
+        AS_WRITTEN,
+        "set -uo pipefail",
+        'cd "$(dirname "$0")" || exit 1',
+        f'cooldown="${{COOLDOWN_S:-{cooldown_s:g}}}"',
+        "list=0",
+        "case ${1:-} in",
+        "  --list) list=1 && shift ;;",
+        f"  -*) sed -n '2,6s/^# *//p' {SCRIPT} && exit 0 ;;",
+        "esac",
+        'patterns=("${@:-*}")',
+    ]
+    waiting = _MANIFEST if scheduler in _MANIFESTS else ""
+    calls = [_call(one) for one in made]
+    return "\n".join(head) + waiting.rstrip("\n") + _RUN + "\n" + "\n".join(calls) + "\n" + _END
+
+
+def _call(made: Made) -> str:
+    id = shlex.quote(made.id)
+    if made.why is not None or made.command is None:
+        return f"skip {id} {shlex.quote(one_line(made.why or 'there is no command'))}"
+    return f"cell {id} {shlex.quote(made.command)}"

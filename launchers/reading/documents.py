@@ -1,0 +1,199 @@
+"""Config files as flat keys with the line that each is from. Nothing of a file is ever executed or imported.
+
+Readers take the keys that they know out of `Keys`; what is left over is what was not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from estimator.errors import PlanError
+
+LARGEST = 200_000
+_MOST_VALUES = 20_000
+_DEEPEST = 40
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One value of a file; `line` counts from 1 (None where the format does not say)."""
+
+    file: str
+    key: str
+    value: Any
+    line: int | None = None
+
+    @property
+    def origin(self) -> str:
+        return f"{self.file}:{self.line} {self.key}" if self.line else f"{self.file} {self.key}"
+
+
+@dataclass
+class Keys:
+    """The keys of one file (nested ones joined by dots) that nothing has read yet. Null is the same as not there."""
+
+    file: str
+    items: dict[str, Item] = field(default_factory=dict)
+    twice: list[str] = field(default_factory=list)
+
+    def take(self, name: str) -> Item | None:
+        return self.items.pop(name, None)
+
+    def look(self, name: str) -> Any:
+        """The value, which stays; None where there is none."""
+        item = self.items.get(name)
+        return None if item is None else item.value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.items
+
+    def below(self, prefix: str) -> Iterator[str]:
+        """The names that stand below `prefix`, itself included."""
+        return iter([name for name in self.items if name == prefix or name.startswith(prefix + ".")])
+
+    def put(self, key: str, value: Any, line: int | None = None) -> None:
+        if value is None:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = Item(self.file, key, value, line)
+
+
+def check_size(name: str, text: str) -> None:
+    if len(text) > LARGEST:
+        raise PlanError("files", f"{name} has {len(text):,} characters, more than any config", [f"up to {LARGEST:,}"])
+
+
+def yaml_keys(name: str, text: str) -> Keys:
+    """Raises PlanError for what is not one mapping, and for aliases that would blow up."""
+    import yaml
+
+    check_size(name, text)
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            keys = Keys(name)
+            if isinstance(node, yaml.MappingNode):
+                _Walk(loader, keys).mapping(node, "", 0)
+                return keys
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise PlanError("files", f"{name} is not readable YAML: {_short(error)}") from None
+    raise PlanError("files", f"{name} is not a mapping of keys to values")
+
+
+class _Walk:
+    """A YAML node tree as flat keys. Aliases are followed, and counted each time, so that a bomb ends the walk."""
+
+    def __init__(self, loader: Any, keys: Keys) -> None:
+        self.loader, self.keys, self.seen = loader, keys, 0
+
+    def mapping(self, node: Any, prefix: str, depth: int) -> None:
+        import yaml
+
+        self._count(depth)
+        own: set[str] = set()
+        merged = [value for key, value in node.value if key.tag == _MERGE]
+        for value in merged:
+            for part in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(part, yaml.MappingNode):
+                    self.mapping(part, prefix, depth + 1)
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                continue
+            name = prefix + str(key.value if isinstance(key, yaml.ScalarNode) else "?")
+            if name in own:
+                self.keys.twice.append(name)
+            own.add(name)
+            for old in list(self.keys.below(name)):
+                del self.keys.items[old]
+            line = key.start_mark.line + 1
+            if isinstance(value, yaml.MappingNode) and value.value:
+                self.mapping(value, name + ".", depth + 1)
+            else:
+                self.keys.put(name, self._plain(value, depth + 1), line)
+
+    def _plain(self, node: Any, depth: int) -> Any:
+        import yaml
+
+        self._count(depth)
+        if isinstance(node, yaml.ScalarNode):
+            try:
+                return self.loader.construct_object(node)
+            except yaml.YAMLError:
+                return node.value
+        if isinstance(node, yaml.SequenceNode):
+            return [self._plain(part, depth + 1) for part in node.value]
+        return {str(key.value): self._plain(value, depth + 1) for key, value in node.value}
+
+    def _count(self, depth: int) -> None:
+        self.seen += 1
+        if self.seen > _MOST_VALUES or depth > _DEEPEST:
+            raise PlanError(
+                "files", f"{self.keys.file} holds more values than any config (or aliases that repeat them)"
+            )
+
+
+def json_keys(name: str, text: str) -> Keys:
+    check_size(name, text)
+    try:
+        data = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise PlanError("files", f"{name} is not readable JSON: {_short(error)}") from None
+    if not isinstance(data, dict):
+        raise PlanError("files", f"{name} is not a JSON object")
+    return _flat(name, data, _lines_of(text))
+
+
+def toml_keys(name: str, text: str) -> Keys:
+    import tomllib
+
+    check_size(name, text)
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlanError("files", f"{name} is not readable TOML: {_short(error)}") from None
+    return _flat(name, data, _lines_of(text))
+
+
+def _flat(name: str, data: Mapping[str, Any], lines: Mapping[str, int]) -> Keys:
+    keys = Keys(name)
+
+    def walk(part: Mapping[str, Any], prefix: str, depth: int) -> None:
+        if depth > _DEEPEST or len(keys.items) > _MOST_VALUES:
+            raise PlanError("files", f"{name} holds more values than any config")
+        for key, value in part.items():
+            if isinstance(value, Mapping) and value:
+                walk(value, f"{prefix}{key}.", depth + 1)
+            else:
+                keys.put(f"{prefix}{key}", value, lines.get(key))
+
+    walk(data, "", 0)
+    return keys
+
+
+def _lines_of(text: str) -> dict[str, int]:
+    """The line of each word that stands where a key can, where it does so once."""
+    found: dict[str, int] = {}
+    again: set[str] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        word = line.split("=")[0].split(":")[0].strip().strip("\"'{ ")
+        if word in found:
+            again.add(word)
+        elif word:
+            found[word] = number
+    return {word: number for word, number in found.items() if word not in again}
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else text[:197] + "..."

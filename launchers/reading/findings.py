@@ -1,0 +1,253 @@
+"""What is gathered from a set of files: values for Plan fields with their origin, and what could not be read.
+
+A value is kept only when it is sure. Two files that disagree, and words that have no place in a Plan, leave the field
+open: `blocked` says so, and nothing is estimated until it is given another way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan import Plan, merge, refuse_bools
+from launchers.reading.documents import Item
+from launchers.reading.scripts import UNKNOWN
+
+# Numbers that files have and a Plan has not: its own follow from them (`launchers.reading.totals`).
+FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "layers", "dp")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A value that was read: `field` is a dotted Plan field, or one of `FACTS`."""
+
+    field: str
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class NotRead:
+    key: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True)
+class Assumed:
+    field: str
+    value: Any
+    why: str
+
+
+class Findings:
+    """Grows while the files are read, one reader after the other."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.read: list[Read] = []
+        self.not_read: list[NotRead] = []
+        self.warnings: list[str] = []
+        self.defaults: dict[str, Assumed] = {}
+        self.blocked: dict[str, str] = {}
+        self.formats: dict[str, str] = {}
+        self.implied: list[tuple[str, Any, Item]] = []
+        self.programs: list[str] = []
+        self.backend: tuple[str, Item] | None = None
+        """What holds the shards: deepspeed, fsdp1 or fsdp2."""
+        self.recomputes: list[tuple[bool, Item]] = []
+        """Each switch of activation checkpointing; one that is on is enough."""
+        self.refers: dict[str, str] = {}
+        """Files that were named and not given, each with what it would say."""
+
+    def put(self, field: str, value: Any, item: Item) -> bool:
+        """Keeps `value` for `field` if a Plan can have it and nothing else was said; whether it was kept."""
+        if not is_certain(item.value):
+            self.block(field, item, "is known only where it runs")
+            return False
+        if field not in FACTS and (problem := _problem(field, value)):
+            self.block(field, item, problem)
+            return False
+        if field in self.values and not _same(self.values[field], value):
+            others = [row for row in self.read if row.field == field]
+            self.read = [row for row in self.read if row.field != field]
+            self.not_read += [NotRead(row.origin, row.value, f"contradicts {item.origin}") for row in others]
+            first = others[0] if others else Read(field, self.values[field], "another file")
+            del self.values[field]
+            self.block(field, item, f"contradicts {first.origin} = {first.value}")
+            self.warnings.append(f"{field}: {first.origin} says {first.value}, {item.origin} says {value}")
+            return False
+        if field in self.blocked:
+            self.leave(item, f"other files disagree on {field}")
+            return False
+        self.values[field] = value
+        self.read.append(Read(field, value, item.origin))
+        return True
+
+    def imply(self, field: str, value: Any, item: Item) -> None:
+        """As `put` for what a word says besides its own field: it gives way to what says the field itself."""
+        self.implied.append((field, value, item))
+
+    def settle(self) -> None:
+        """Puts what was implied and nothing else has said."""
+        for field, value, item in self.implied:
+            if not self.has(field):
+                self.put(field, value, item)
+        self.implied = []
+
+    def note(self, field: str, value: Any, item: Item) -> None:
+        """As `put`, but what was said before wins without a word: it is known to override this."""
+        if field in self.values or field in self.blocked:
+            if field not in self.values or not _same(self.values[field], value):
+                self.leave(item, f"another file or the command line says {field}")
+            return
+        self.put(field, value, item)
+
+    def default(self, field: str, value: Any, why: str) -> None:
+        """What the program does where its files say nothing."""
+        self.defaults.setdefault(field, Assumed(field, value, why))
+
+    def leave(self, item: Item, why: str) -> None:
+        value = item.value.replace(UNKNOWN, "$…") if isinstance(item.value, str) else item.value
+        self.not_read.append(NotRead(item.origin, value, why))
+
+    def block(self, field: str, item: Item, why: str) -> None:
+        """The file says something of `field`, and it cannot be told what in a Plan."""
+        self.leave(item, why)
+        self.blocked.setdefault(field, f"{item.origin}: {why}")
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def has(self, field: str) -> bool:
+        return field in self.values or field in self.blocked
+
+    def plan(self) -> dict[str, Any]:
+        """The partial Plan of what was read."""
+        return nested({name: value for name, value in self.values.items() if name not in FACTS})
+
+    # Values as programs take them: numbers also as text ("4", "1e3"), truth also as words.
+
+    def whole(self, field: str, item: Item | None, least: int = 1) -> int | None:
+        """Reads a whole number of at least `least`; anything else blocks the field."""
+        if item is None:
+            return None
+        number = as_number(item.value)
+        if number is None or number != int(number) or number < least:
+            self.block(field, item, f"is not a whole number from {least}")
+            return None
+        return int(number) if self.put(field, int(number), item) else None
+
+    def number(self, field: str, item: Item | None) -> float | None:
+        if item is None:
+            return None
+        number = as_number(item.value)
+        if number is None:
+            self.block(field, item, "is not a number")
+            return None
+        return number if self.put(field, number, item) else None
+
+    def truth(self, field: str, item: Item | None) -> bool | None:
+        if item is None:
+            return None
+        value = as_truth(item.value)
+        if value is None:
+            self.block(field, item, "is neither true nor false")
+            return None
+        return value if self.put(field, value, item) else None
+
+    def word(self, field: str, item: Item | None, words: Mapping[str, Any], soft: bool = False) -> Any:
+        """Reads one of `words`, by the file's word. Another one blocks the field, or is only left if `soft`: for
+        fields that move an estimate little."""
+        if item is None:
+            return None
+        known = words.get(str(item.value).strip(), _NONE)
+        if known is _NONE:
+            known = words.get(str(item.value).strip().lower(), _NONE)
+        if known is _NONE and soft:
+            self.leave(item, "has no counterpart in a Plan")
+            self.warn(f"{item.origin}: {item.value} has no counterpart in a Plan, so {field} is left open")
+            return None
+        if known is _NONE:
+            self.block(field, item, "has no counterpart in a Plan")
+            return None
+        return known if self.put(field, known, item) else None
+
+
+_NONE = object()
+
+
+def is_certain(value: Any) -> bool:
+    """Whether a value is all there: no variable of a shell or of a config system is left in it."""
+    return not (isinstance(value, str | list | dict) and (UNKNOWN in str(value) or "${" in str(value)))
+
+
+def as_number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value.strip().replace("_", ""))
+        except ValueError:
+            return None
+    if not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_truth(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
+    return words.get(str(value).strip().lower()) if isinstance(value, str | int) else None
+
+
+def is_set(item: Item | None) -> bool:
+    """Whether a switch is there and on."""
+    return item is not None and as_truth(item.value) is True
+
+
+def inverted(words: Mapping[Any, Any], more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A launch table (Plan value -> the program's word) the other way round, the first of equal words wins; `more`
+    holds other words of the program for the same values."""
+    found: dict[str, Any] = {}
+    for value, word in words.items():
+        found.setdefault(str(word), value)
+    return (dict(more) if more else {}) | found
+
+
+def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for name, value in flat.items():
+        data = merge(data, {name: value})
+    return data
+
+
+def _problem(field: str, value: Any) -> str | None:
+    """Why a Plan cannot have `value`; None where it can."""
+    data: dict[str, Any] = {} if field == "model" else {"model": "any"}
+    if field.startswith("workload."):
+        data = {"model": "any", "workload": {"kind": "training"}}
+    data = merge(data, {field: value})
+    try:
+        refuse_bools(Plan, data)
+        Plan.parse(data)
+    except PlanError as error:
+        data["workload"] = {**data.get("workload", {}), "kind": "inference"}
+        try:
+            Plan.parse(data)
+        except PlanError:
+            return error.problem
+    return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)

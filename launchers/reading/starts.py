@@ -1,0 +1,392 @@
+"""What a command starts: peels srun, torchrun, accelerate, deepspeed and their like off a line, and reads their counts.
+
+`launchers.reading.programs` reads the program inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from launchers.reading import accelerate, hf
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number, is_certain
+from launchers.reading.options import options
+from launchers.reading.scripts import Command, Script, Word, script
+
+_TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m", "module", "virtual_local_rank")
+_ACCELERATE_FLAGS = (
+    "multi_gpu", "cpu", "use_fsdp", "use_deepspeed", "tpu", "mps", "quiet", "same_network", "m", "module", "no_python",
+    "use_megatron_lm", "use_parallelism_config", "debug",
+)  # fmt: skip
+_DEEPSPEED_FLAGS = ("force_multi", "no_local_rank", "no_python", "enable_each_rank_log", "save_pid", "module", "no_ssh")
+_TRL_SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
+_TRAINING = re.compile(
+    r"(^|/)(pretrain_[a-z0-9_]+|train|finetune|run_[a-z]+|sft|dpo|grpo|kto|reward|main)[a-z0-9_]*\.py$"
+)
+_DEEPEST = 4
+
+
+@dataclass
+class Start:
+    """A program that a command starts: `kind` names its reader, `words` are its arguments."""
+
+    kind: str
+    words: list[Word]
+    name: Item
+    environment: dict[str, Word] = field(default_factory=dict)
+
+
+@dataclass
+class Setting:
+    """Where commands of a file stand: what the file is called, and which variables are set for all."""
+
+    file: str
+    found: Findings
+    variables: dict[str, Word]
+    documents: dict[str, Keys]
+    """Configs by file name, which a command may name and override."""
+
+
+def read_script(text: str, setting: Setting, known: dict[str, str]) -> list[Start]:
+    """Reads the counts of a script's commands; the programs that it starts come back."""
+    parsed = script(setting.file, text, known)
+    setting.variables = setting.variables | parsed.environment
+    starts = _starts(parsed, setting)
+    for name in sorted(
+        parsed.defaults & {"NNODES", "NPROC_PER_NODE", "GPUS_PER_NODE", "NUM_GPUS", "NGPU", "WORLD_SIZE"}
+    ):
+        setting.found.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
+    return starts
+
+
+def _starts(parsed: Script, setting: Setting) -> list[Start]:
+    certain = [command for command in parsed.commands if not command.conditional]
+    found = [start for command in certain for start in peeled(command, setting, 0)]
+    if found:
+        return found
+    perhaps = [command for command in parsed.commands if command.conditional]
+    trial = Setting(setting.file, Findings(), setting.variables, setting.documents)
+    those = [command for command in perhaps if peeled(command, trial, 0)]
+    if len(those) == 1 or _only_ranks_differ(those):
+        return peeled(those[-1], setting, 0)
+    if those:
+        setting.found.warn(f"{setting.file}: starts programs in several branches, so none is read")
+        setting.found.blocked.setdefault("workload", f"{setting.file} starts one of several programs")
+    return []
+
+
+def _only_ranks_differ(commands: Sequence[Command]) -> bool:
+    names = {" ".join(word.text for word in command.words[:4]) for command in commands}
+    return len(commands) > 1 and len(names) == 1
+
+
+def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
+    """The programs that a command starts, with what its wrappers say put into the findings."""
+    words, environment = list(command.words), dict(command.environment)
+    while words and depth <= _DEEPEST:
+        name = words[0].text.rpartition("/")[2]
+        if name in ("exec", "nohup", "time", "sudo", "env", "numactl", "stdbuf", "unbuffer"):
+            words = words[1:]
+            while words and name != "exec" and words[0].text.startswith("-"):
+                words = words[1:]
+            while words and (match := re.match(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", words[0].text, re.DOTALL)):
+                environment[match[1]] = Word(match[2], words[0].line)
+                words = words[1:]
+        elif name in ("timeout",):
+            words = words[2:]
+        elif name in ("bash", "sh"):
+            if len(words) > 2 and words[1].text in ("-c", "-lc", "-ec", "-euc"):
+                inner = script(setting.file, words[2].text, {})
+                moved = [
+                    Command([Word(word.text, words[2].line) for word in one.words], environment | one.environment)
+                    for one in inner.commands
+                ]
+                return [start for one in moved for start in peeled(one, setting, depth + 1)]
+            return []
+        elif name == "srun":
+            words = _srun(words[1:], setting)
+        elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
+            place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
+            if place is None:
+                return []
+            words = words[place:]
+        else:
+            return _program(name, words, environment, setting)
+    return []
+
+
+def _is_program(text: str) -> bool:
+    name = text.rpartition("/")[2]
+    return name in _PROGRAMS or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
+
+
+def _srun(words: list[Word], setting: Setting) -> list[Word]:
+    """srun's own options; those of nodes and devices are counts. What follows the last option is the command."""
+    at, short = 0, {"-N": "nodes", "-n": "ntasks", "-G": "gpus", "-c": "cpus", "-p": "partition", "-J": "job-name"}
+    while at < len(words) and words[at].text.startswith("-"):
+        name, equals, value = words[at].text.partition("=")
+        line = words[at].line
+        takes = name in _SRUN_VALUES or name in short or re.fullmatch(r"-[A-Z]", name)
+        if not equals and takes and at + 1 < len(words):
+            at += 1
+            value = words[at].text
+        at += 1
+        slurm_option(
+            name.lstrip("-") if name.startswith("--") else short.get(name, name), value, line, setting, note=True
+        )
+    return words[at:]
+
+
+_SRUN_VALUES = ("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--gpus", "--gpus-per-node", "--gres",
+                "--jobid", "--container-image", "--container-mounts", "--container-workdir", "--nodelist",
+                "--output", "--error", "--kill-on-bad-exit", "--mem", "--time", "--partition", "--account",
+                "--mpi", "--export", "--job-name", "--gpus-per-task", "--chdir", "--cpu-bind", "--wait")  # fmt: skip
+
+
+def slurm_option(name: str, value: str, line: int, setting: Setting, note: bool = False) -> None:
+    """Counts of #SBATCH and srun: nodes, and devices of a node."""
+    item = Item(setting.file, f"--{name}", value, line)
+    put = setting.found.note if note else setting.found.put
+    if not is_certain(value):
+        return
+    if name == "nodes":
+        parts = value.split("-")
+        if len(parts) == 2 and parts[0] != parts[1]:
+            setting.found.block("nodes", item, "is a range")
+        elif (number := as_number(parts[0])) is not None and number >= 1:
+            put("nodes", int(number), item)
+    elif name in ("gpus-per-node", "gres", "gpus"):
+        match = re.fullmatch(r"(?:gpu(?::[A-Za-z0-9_.-]+)?:|[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]+)(\(.*\))?", value)
+        if match and int(match[1]) >= 1:
+            put("devices" if name == "gpus" else "per_node", int(match[1]), item)
+        elif name != "gres" or value.startswith("gpu"):
+            setting.found.leave(item, "is no number of devices")
+
+
+def _python(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    """python [options] script.py … and python -m module …"""
+    at = 1
+    while at < len(words) and words[at].text.startswith("-") and words[at].text != "-m":
+        at += 1
+    if at >= len(words):
+        return []
+    if words[at].text == "-m" and at + 1 < len(words):
+        return _module(words[at + 1], words[at + 2 :], environment, setting)
+    return _script(words[at], words[at + 1 :], environment, setting)
+
+
+def _module(module: Word, rest: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    name = module.text
+    if name in ("torch.distributed.run", "torch.distributed.launch"):
+        return _torchrun([module, *rest], environment, setting)
+    if name in ("accelerate.commands.launch", "deepspeed.launcher.runner"):
+        return _PROGRAMS[name.partition(".")[0]]([module, *rest], environment, setting)
+    item = Item(setting.file, "command", name, module.line)
+    if name.startswith("llamafactory"):
+        return [Start("llamafactory", rest, item, environment)]
+    if name.startswith(("trl.scripts.", "trl.commands.")):
+        return [Start("trl", rest, Item(setting.file, "command", name.rpartition(".")[2], module.line), environment)]
+    if name.startswith("torchtitan"):
+        return [Start("torchtitan", rest, item, environment)]
+    if name.startswith("axolotl"):
+        return [Start("axolotl", rest, item, environment)]
+    if name.startswith("vllm.entrypoints"):
+        return [Start("vllm", rest, item, environment)]
+    if name.startswith("sglang.launch_server"):
+        return [Start("sglang", rest, item, environment)]
+    if name.startswith("sglang.bench_serving"):
+        return [Start("load", rest, item, environment)]
+    return _script(module, rest, environment, setting)
+
+
+def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
+    text, item = path.text, Item(setting.file, "command", path.text, path.line)
+    has = {word.text.partition("=")[0] for word in rest}
+    if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
+        return [Start("megatron", rest, item, environment)]
+    stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
+    if stem == "train" and (has & {"--finetuning_type", "--stage"} or any(is_config(word.text) for word in rest)):
+        return [Start("llamafactory", rest, item, environment)]
+    if "trl" in text and stem in _TRL_SCRIPTS:
+        return [Start("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
+    if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
+        return [Start("trainer", rest, item, environment)]
+    return [Start("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+
+
+def is_config(text: str) -> bool:
+    return text.endswith((".yaml", ".yml"))
+
+
+def _torchrun(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    own, rest = _until_program(words[1:], _TORCHRUN_FLAGS)
+    keys, _ = options(setting.file, own, _TORCHRUN_FLAGS)
+    _counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    return _inner(rest, "m" in keys or "module" in keys, environment, setting)
+
+
+def _counts(keys: Keys, setting: Setting, nodes: str, per_node: str) -> None:
+    """Nodes and processes of a node, one for each device; one node where nothing else says it."""
+    for name, fact in ((nodes, "nodes"), (per_node, "per_node")):
+        item = keys.take(name)
+        if item is None:
+            continue
+        if not is_certain(item.value):
+            setting.found.leave(item, "is known only where it runs")
+            continue
+        number = as_number(str(item.value).rpartition(":")[2] if fact == "nodes" else item.value)
+        if fact == "nodes" and ":" in str(item.value) and len(set(str(item.value).split(":"))) > 1:
+            setting.found.block(fact, item, "is a range")
+        elif number is not None and number >= 1:
+            setting.found.put(fact, int(number), item)
+        else:
+            setting.found.leave(item, "is no number of devices")
+    if keys.take("standalone") is not None:
+        setting.found.implied.append(("nodes", 1, Item(setting.file, "--standalone", True)))
+
+
+def _until_program(words: list[Word], flags: Sequence[str]) -> tuple[list[Word], list[Word]]:
+    """A launcher's own options, and the program with its arguments: the first word that no option takes."""
+    at = 0
+    while at < len(words):
+        name, equals, _ = words[at].text.partition("=")
+        if not re.match(r"--?[A-Za-z]", name):
+            break
+        takes = not equals and name.lstrip("-").replace("-", "_") not in flags
+        at += 2 if takes and at + 1 < len(words) and not words[at + 1].text.startswith("--") else 1
+    return words[:at], words[at:]
+
+
+def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: Setting) -> list[Start]:
+    """What a launcher starts: a module, a script, or a console program by its path."""
+    if not words:
+        return []
+    if is_module:
+        return _module(words[0], words[1:], environment, setting)
+    name = words[0].text.rpartition("/")[2]
+    if name == "-m" and len(words) > 1:
+        return _module(words[1], words[2:], environment, setting)
+    if name in _PROGRAMS or re.fullmatch(r"python[0-9.]*", name):
+        return _program(name, words, environment, setting)
+    return _script(words[0], words[1:], environment, setting)
+
+
+def _accelerate(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) > 1 and words[1].text == "launch":
+        words = words[1:]
+    elif words[0].text.rpartition("/")[2] == "accelerate":
+        return []
+    own, rest = _until_program(words[1:], _ACCELERATE_FLAGS)
+    keys, _ = options(setting.file, own, _ACCELERATE_FLAGS)
+    is_module = keys.take("m") is not None or keys.take("module") is not None
+    config = keys.take("config_file")
+    if config is not None and is_certain(config.value):
+        hf.refer(setting.found, config, str(config.value), "devices and sharding")
+    for name in ("num_processes", "num_machines"):
+        if name in keys and not is_certain(keys.look(name)):
+            setting.found.leave(keys.items.pop(name), "is known only where it runs")
+    stage, version = keys.look("zero_stage"), keys.look("fsdp_version")
+    if keys.take("use_deepspeed") is not None or stage is not None:
+        keys.put("distributed_type", "DEEPSPEED")
+    elif keys.take("use_fsdp") is not None or version is not None:
+        keys.put("distributed_type", "FSDP")
+    for name in [name for name in keys.items if name.startswith("fsdp_")]:
+        keys.put(f"fsdp_config.{name}", keys.items.pop(name).value)
+    for name in ("zero_stage", "offload_optimizer_device", "offload_param_device", "deepspeed_config_file"):
+        if (item := keys.take(name)) is not None:
+            keys.put(f"deepspeed_config.{name}", item.value, item.line)
+    accelerate.read(keys, setting.found)
+    return _inner(rest, is_module, environment, setting)
+
+
+def _deepspeed(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    own, rest = _until_program(words[1:], _DEEPSPEED_FLAGS)
+    keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
+    for name in ("num_gpus", "num_nodes"):
+        if (item := keys.take(name)) is not None:
+            keys.put("per_node" if name == "num_gpus" else "nodes", item.value, item.line)
+    _counts(keys, setting, nodes="nodes", per_node="per_node")
+    include = keys.take("include")
+    if include is not None:
+        setting.found.block("per_node", include, "picks devices by number, which is not read")
+    return _inner(rest, keys.take("module") is not None, environment, setting)
+
+
+def _llamafactory(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) < 2 or words[1].text != "train":
+        return []
+    own = {
+        name: word for name, word in (setting.variables | environment).items() if name in ("NNODES", "NPROC_PER_NODE")
+    }
+    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
+        word = own.get(name)
+        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
+            setting.found.put(fact, int(number), Item(setting.file, name, int(number), word.line))
+    if "NPROC_PER_NODE" in own and "NNODES" not in own:
+        setting.found.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
+    return [Start("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)]
+
+
+def _axolotl(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    """axolotl train FILE --launcher torchrun -- torchrun's options"""
+    if len(words) < 2 or words[1].text not in ("train", "fetch"):
+        return []
+    place = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
+    keys, _ = options(setting.file, words[place + 1 :], _TORCHRUN_FLAGS)
+    _counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    counts, rest = options(setting.file, words[2:place])
+    if (item := counts.take("num_processes")) is not None:
+        setting.found.whole("devices", item)
+    return [Start("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
+
+
+def _tune(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) < 2 or words[1].text != "run":
+        return []
+    own, rest = _until_program(words[2:], _TORCHRUN_FLAGS)
+    keys, _ = options(setting.file, own, _TORCHRUN_FLAGS)
+    _counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    if not rest:
+        return []
+    name = Item(setting.file, "recipe", rest[0].text, rest[0].line)
+    if "single_device" in rest[0].text:
+        setting.found.implied += [("nodes", 1, name), ("per_node", 1, name)]
+    return [Start("torchtune", rest[1:], name, environment)]
+
+
+def _trl(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) < 2 or words[1].text not in _TRL_SCRIPTS:
+        return []
+    keys, _ = options(setting.file, words[2:])
+    if (item := keys.items.get("num_processes")) is not None:
+        setting.found.whole("devices", item)
+    return [Start("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
+
+
+def _vllm(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    item = Item(setting.file, "command", "vllm", words[0].line)
+    if len(words) > 2 and words[1].text == "bench" and words[2].text == "serve":
+        return [Start("load", words[3:], item, environment)]
+    return [Start("vllm", words[2:], item, environment)] if len(words) > 1 and words[1].text == "serve" else []
+
+
+_PROGRAMS: dict[str, Callable[[list[Word], dict[str, Word], Setting], list[Start]]] = {
+    "torchrun": _torchrun,
+    "accelerate": _accelerate,
+    "deepspeed": _deepspeed,
+    "llamafactory-cli": _llamafactory,
+    "lmf": _llamafactory,
+    "axolotl": _axolotl,
+    "tune": _tune,
+    "trl": _trl,
+    "vllm": _vllm,
+}
+
+
+def _program(name: str, words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if re.fullmatch(r"python[0-9.]*", name):
+        return _python(words, environment, setting)
+    return _PROGRAMS[name](words, environment, setting) if name in _PROGRAMS else []

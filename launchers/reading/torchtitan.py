@@ -1,0 +1,226 @@
+"""torchtitan: TOML up to 0.2, and the command line of any version (--training.local_batch_size 2).
+
+From 0.3 a run starts from a preset in torchtitan's own code, of which only what the command line says is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number, as_truth, is_set
+from launchers.reading.leftovers import leave_rest
+from launchers.tables import table
+
+_SIZES = {
+    "tensor_parallel_degree": "layout.tp",
+    "pipeline_parallel_degree": "layout.pp",
+    "context_parallel_degree": "layout.cp",
+    "expert_parallel_degree": "layout.ep",
+    "expert_tensor_parallel_degree": "layout.etp",
+    "data_parallel_replicate_degree": "dp_replicate",
+    "data_parallel_shard_degree": "dp_shard",
+}
+
+
+def score(keys: Keys) -> int:
+    own = ("training", "parallelism", "activation_checkpoint", "model", "experimental")
+    dotted = sum(any(True for _ in keys.below(name)) for name in own)
+    return 4 * dotted if any(name.startswith(("training.", "parallelism.")) for name in keys.items) else 0
+
+
+def read(keys: Keys, found: Findings, variants: Sequence[str] = ()) -> None:
+    """`variants` are the words of the command line that choose one (activation_checkpoint:full)."""
+    words = table("reading/torchtitan")
+    found.programs.append("torchtitan")
+    for name in [name for name in keys.items if ".no_" in name]:
+        item = keys.items.pop(name)
+        keys.put(name.replace(".no_", "."), False, item.line)
+    for variant in variants:
+        section, _, kind = variant.partition(":")
+        keys.put(f"{section}.mode", kind)
+    preset = keys.take("config")
+    _model(keys, found, preset)
+    found.default("workload.stage", "pretrain", "torchtitan trains on plain text unless told otherwise")
+    found.default("workload.method", "full", "torchtitan trains all weights")
+    _batch(keys, found, preset)
+    found.whole("workload.steps", keys.take("training.steps"))
+    _precision(keys, found, words, preset)
+    _parallel(keys, found)
+    _checkpointing(keys, found, preset)
+    found.word("workload.optimizer", keys.take("optimizer.name"), words["optimizers"])
+    found.default("workload.optimizer", "adamw", "optimizer is AdamW unless given")
+    host = keys.take("training.enable_cpu_offload")
+    if is_set(host) and host:
+        found.put("layout.offload", "params", host)
+    found.default("layout.offload", "none", "enable_cpu_offload is off unless given")
+    # What is compiled may be the loss alone.
+    compiled, parts = keys.take("compile.enable") or keys.take("training.compile"), keys.take("compile.components")
+    if parts is None or "model" in parts.value:
+        found.truth("workload.compile", compiled)
+    elif compiled is not None:
+        found.put("workload.compile", False, parts)
+    leave_rest(keys, found, "torchtitan")
+
+
+def _model(keys: Keys, found: Findings, preset: Item | None) -> None:
+    """By the folder of the tokenizer, which is the model's, or by name and flavor."""
+    words = table("reading/torchtitan")
+    name, flavor = keys.take("model.name"), keys.take("model.flavor")
+    module = keys.take("module")
+    if preset is not None:
+        known = _presets().get(str(preset.value))
+        if known:
+            found.put("model", known, preset)
+        else:
+            found.block("model", preset, "is no preset that is known here")
+        if module is not None:
+            found.leave(module, "said by the preset")
+        return
+    if name is None and flavor is None:
+        return
+    known = words["models"].get(str(name.value) if name else "llama3", {}).get(str(flavor.value) if flavor else "")
+    origin = flavor or name
+    assert origin is not None
+    if known:
+        found.put("model", known, origin)
+    else:
+        found.block("model", origin, "is no model that is known here")
+
+
+def _presets() -> dict[str, str]:
+    """Models by the name of their registered config."""
+    found = dict(table("reading/torchtitan")["presets"])
+    for model, row in table("torchtitan")["models"].items():
+        for name, config in row.items():
+            if name != "module":
+                found.setdefault(config, model)
+    return found
+
+
+def _batch(keys: Keys, found: Findings, preset: Item | None) -> None:
+    """In a pipeline the local batch is all micro-batches of a step."""
+    local = keys.take("training.local_batch_size") or keys.take("training.batch_size")
+    stages = next((item for name, item in keys.items.items() if name.endswith("pipeline_parallel_degree")), None)
+    pipeline = stages is not None and (as_number(stages.value) or 1) > 1
+    one = keys.take("parallelism.pipeline_parallel_microbatch_size")
+    if pipeline and one is not None:
+        micro = found.whole("workload.micro_batch", one)
+        if local is not None and micro and (size := as_number(local.value)) and size % micro == 0:
+            found.put("accumulation", int(size // micro), local)
+    elif pipeline and local is not None:
+        found.block("workload.micro_batch", local, "in a pipeline it is divided into micro-batches of a size not given")
+    else:
+        found.whole("workload.micro_batch", local)
+    found.whole("workload.seq_len", keys.take("training.seq_len") or keys.take("training.max_context_length"))
+    whole = keys.take("training.global_batch_size")
+    if whole is not None and (number := as_number(whole.value)) is not None and number > 0:
+        found.whole("workload.global_batch", whole)
+    else:
+        found.default("accumulation", 1, "global_batch_size is local_batch_size x dp unless given")
+    if preset is None:
+        found.default("workload.micro_batch", 8, "local_batch_size is 8 unless given")
+        found.default("workload.seq_len", 2048, "seq_len is 2048 unless given")
+        return
+    for field in ("workload.micro_batch", "workload.seq_len"):
+        if not found.has(field):
+            found.blocked[field] = f"{preset.origin} = {preset.value} says it, in torchtitan's own code"
+
+
+def _precision(keys: Keys, found: Findings, words: dict, preset: Item | None) -> None:
+    converters = keys.take("model.converters")
+    names = converters.value if converters is not None and isinstance(converters.value, list) else []
+    if converters is not None and isinstance(converters.value, str):
+        names = [part.strip() for part in converters.value.split(",") if part.strip()]
+    told = [words["converters"].get(str(name)) for name in names]
+    kind = keys.take("training.mixed_precision_param")
+    kinds = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+    converts = preset is not None and next(
+        (word for word in ("nvfp4", "mxfp8", "float8") if word in preset.value), None
+    )
+    rows = table("torchtitan")["models"].values()
+    fixed = {name for row in rows for name, config in row.items() if preset is not None and config == preset.value}
+    if any(told) and converters is not None:
+        found.put("workload.precision", next(name for name in told if name), converters)
+    elif names and converters is not None:
+        found.block("workload.precision", converters, "is a conversion that no Plan has")
+    elif preset is not None and (converts or fixed & {"fp8", "mxfp8"}):
+        named = {"float8": "fp8"}.get(converts, converts) if converts else next(iter(fixed & {"fp8", "mxfp8"}))
+        found.put("workload.precision", named, preset)
+    else:
+        found.word("workload.precision", kind, kinds)
+        found.default("workload.precision", "bf16", "mixed_precision_param is bfloat16 unless given")
+    whole = keys.take("training.dtype")
+    if whole is not None:
+        found.word("workload.weights", whole, {"float32": "fp32", "bfloat16": "bf16"})
+
+
+def _parallel(keys: Keys, found: Findings) -> None:
+    old = [name for name in keys.items if name.split(".")[-1] in _SIZES and not name.startswith("parallelism.")]
+    for name in [f"parallelism.{key}" for key in _SIZES] + old:
+        field = _SIZES[name.split(".")[-1]]
+        found.whole(field, keys.take(name), least=-1 if field == "dp_shard" else 1)
+    for field in ("layout.tp", "layout.pp", "layout.cp", "layout.ep"):
+        found.default(field, 1, "its degree is 1 unless given")
+    reshard = keys.take("parallelism.fsdp_reshard_after_forward")
+    pipeline = (found.values.get("layout.pp") or 1) > 1
+    usual = 2 if pipeline else 3
+    shard = found.values.get("dp_shard")
+    if shard == 1 and found.values.get("dp_replicate", 1) > 1:
+        pass
+    elif reshard is not None and reshard.value != "default":
+        found.word("layout.zero_stage", reshard, {"always": 3, "never": 2})
+    else:
+        found.default("layout.zero_stage", usual, "FSDP2 reshards after the forward pass unless there are stages")
+    for section in ("parallelism", "compile"):
+        found.truth("workload.tp_overlap", keys.take(f"{section}.enable_async_tensor_parallel"))
+    whole = keys.take("parallelism.enable_sequence_parallel")
+    if (found.values.get("layout.tp") or 1) > 1:
+        found.truth("layout.sequence_parallel", whole)
+    graphs = keys.take("training.disable_cuda_graphs")
+    if graphs is not None and as_truth(graphs.value) is False:
+        found.put("workload.cuda_graph", "full", graphs)
+    if pipeline:
+        _stages(keys, found)
+
+
+def _stages(keys: Keys, found: Findings) -> None:
+    """Schedule, and virtual stages: those of a single schedule are one, of the others two unless layers say it."""
+    words = table("torchtitan")["schedules"]
+    schedule = keys.take("parallelism.pipeline_parallel_schedule")
+    known = {word: name for kind in words.values() for name, word in kind.items()}
+    found.word("layout.schedule", schedule, known)
+    each = keys.take("parallelism.pipeline_parallel_layers_per_stage")
+    less = [keys.take(f"parallelism.pipeline_parallel_{end}_stage_less_layers") for end in ("first", "last")]
+    even = all(item is not None and as_number(item.value) == 0 for item in less)
+    if schedule is None or schedule.value in words["single"].values():
+        found.default("layout.vpp", 1, "the schedule has one stage per rank")
+    elif each is not None and even:
+        found.whole("vpp_layers", each)
+    elif each is not None:
+        found.block("layout.vpp", each, "the first and last stages have fewer layers")
+    else:
+        found.default("layout.vpp", 2, "the schedule has two stages per rank unless told otherwise")
+
+
+def _checkpointing(keys: Keys, found: Findings, preset: Item | None) -> None:
+    mode, option = keys.take("activation_checkpoint.mode"), keys.take("activation_checkpoint.selective_ac_option")
+    kind = mode.value if mode is not None else "selective"
+    if mode is not None and kind in ("none", "full"):
+        found.put("layout.recompute", kind, mode)
+    elif kind == "selective" and option is not None and option.value == "op" and (mode or preset is None):
+        found.put("layout.recompute", "selective", mode or option)
+    elif kind == "selective" and option is None and mode is not None and preset is not None:
+        # From 0.3 it is the cheap operators of every layer.
+        found.put("layout.recompute", "selective", mode)
+    elif mode is None and preset is not None:
+        if not found.has("layout.recompute"):
+            found.blocked["layout.recompute"] = f"{preset.origin} = {preset.value} says it, in torchtitan's own code"
+    elif mode is None and option is None:
+        found.blocked.setdefault("layout.recompute", f"{keys.file}: every second layer unless given, which no Plan has")
+    else:
+        item = option or mode
+        assert item is not None
+        found.block("layout.recompute", item, "checkpoints layers in a pattern that no Plan has")
+    if (early := keys.take("optimizer.early_step_in_backward")) is not None and as_truth(early.value):
+        found.block("workload.optimizer", early, "steps inside the backward pass, which no Plan has")

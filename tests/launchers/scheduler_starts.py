@@ -1,0 +1,50 @@
+"""Schedulers rendered alone, for programs that the tests make up."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from launch_plans import complete
+
+from estimator.plan import Plan
+from launchers import File, Piece, Site, Start, make
+from launchers.rules import check
+from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK, PORT
+from launchers.targets import TARGETS
+
+SCHEDULERS = [name for name, target in TARGETS.items() if target.role == "scheduler"]
+TRAINS = [name for name in SCHEDULERS if "training" in TARGETS[name].kinds]
+SERVES = [name for name in SCHEDULERS if "inference" in TARGETS[name].kinds]
+
+WHO = Start(
+    f"who {NODE_RANK} {MASTER_ADDR} {MASTER_PORT} '$(touch owned)' 'it'\"'\"'s $HOME ${{x}} $$'", {"FLAG": "a b$c"}
+)
+ALONE = Start("who 'alone'", {"FLAG": "a b$c"})
+ENGINE = Start(f"serve --port {PORT}", image="example/engine:v1", port=8000, programs=("engine",))
+CONFIG = File("conf/my config.yaml", "llamafactory", "a: 1\n\nb: 'x'\n")
+
+
+def serving(count: int = 8, per_node: int = 8, tp: int = 1, pp: int = 1, **changes: Any) -> Plan:
+    """A serving plan of `count` devices whose replicas have tp x pp."""
+    plan = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "workload": {"kind": "inference", "engine": "vllm"},
+        "cluster": {"accelerator": "h100-sxm", "count": count, "per_node": per_node},
+        "layout": {"tp": tp, "pp": pp},
+    }
+    return Plan.parse({**plan, **changes})
+
+
+def scheduled(
+    target: str, plan: Plan | None = None, start: Start = ALONE, files: tuple[File, ...] = (CONFIG,), **site: Any
+) -> Piece:
+    """What `target` makes of a plan (the base plan by default) and of a program; its rules are checked too."""
+    job = make(plan or complete(), [target], site=Site(**site))
+    check(job, target)
+    module = import_module(f"launchers.{TARGETS[target].module}")
+    return module.render(job, start, files)
+
+
+def text(piece: Piece, path: str | None = None) -> str:
+    return next(file.text for file in piece.files if path in (None, file.path))

@@ -1,0 +1,325 @@
+"""What every scheduler's files say: the plan's nodes and devices, the set's files, and nothing that names add."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from launch_plans import PREDICTION, complete, devices
+from scheduler_starts import ALONE, CONFIG, ENGINE, SCHEDULERS, TRAINS, WHO, scheduled, serving, text
+
+from estimator.errors import PlanError
+from launchers import File, Start, make, render
+from launchers.schedulers.node import plain_name
+from launchers.shell import MASTER_ADDR, NODE_RANK
+from launchers.targets import TARGETS
+from launchers.yaml_text import Block, Note, tree
+
+KUBERNETES = [name for name in SCHEDULERS if name.startswith("kubernetes")]
+
+
+def plan_of(target: str, count: int = 8, **changes: Any):
+    """A plan of `count` devices for a target: a served replica of them all where it does not train."""
+    if target in TRAINS:
+        return complete({**devices(count), **changes})
+    return serving(count, tp=min(count, 8), pp=max(1, count // 8), **changes)
+
+
+def start_of(target: str, several: bool = False) -> Start:
+    return (WHO if several else ALONE) if target in TRAINS else ENGINE
+
+
+def documents(target: str, **arguments: Any) -> dict[str, Any]:
+    """The documents of a Kubernetes manifest by kind."""
+    arguments.setdefault("start", start_of(target, arguments.pop("several", False)))
+    arguments.setdefault("plan", plan_of(target))
+    return {document["kind"]: document for document in yaml.safe_load_all(text(scheduled(target, **arguments)))}
+
+
+def pods(document: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """How many pods of which spec (as far as it says one) the object makes."""
+    spec = document["spec"]
+    match document["kind"]:
+        case "TrainJob":
+            trainer = spec["trainer"]
+            job = spec["runtimePatches"][0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"][0]
+            pod = job["template"]["spec"]["template"]["spec"]
+            patched = {**pod["containers"][0], "resources": trainer["resourcesPerNode"]}
+            patched |= {name: trainer[name] for name in ("image", "command", "env")}
+            return [(trainer["numNodes"], {**pod, "containers": [patched]})]
+        case "PyTorchJob":
+            return [(row["replicas"], row["template"]["spec"]) for row in spec["pytorchReplicaSpecs"].values()]
+        case "JobSet":
+            rows = [(row["replicas"], row["template"]["spec"]) for row in spec["replicatedJobs"]]
+            return [(count * row["completions"], row["template"]["spec"]) for count, row in rows]
+        case "LeaderWorkerSet":
+            group = spec["leaderWorkerTemplate"]
+            leaders = (spec["replicas"], group["leaderTemplate"]["spec"])
+            return [leaders, (spec["replicas"] * (group["size"] - 1), group["workerTemplate"]["spec"])]
+        case "Deployment":
+            return [(spec["replicas"], spec["template"]["spec"])]
+    return []
+
+
+def job_of(found: dict[str, Any]) -> dict[str, Any]:
+    return next(document for kind, document in found.items() if kind not in ("ConfigMap", "Service"))
+
+
+@pytest.mark.parametrize("target", KUBERNETES)
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_manifests_ask_for_the_planned_pods_and_devices(target: str, nodes: int):
+    if target == "kubernetes-deployment" and nodes > 1:
+        with pytest.raises(PlanError, match="kubernetes-lws"):
+            documents(target, plan=plan_of(target, 8 * nodes))
+        return
+    found = documents(target, plan=plan_of(target, 8 * nodes), several=nodes > 1)
+    made = [row for row in pods(job_of(found)) if row[0]]
+    assert sum(count for count, _ in made) == nodes
+    for _, pod in made:
+        (container,) = pod["containers"]
+        asked = container["resources"]
+        assert asked["limits"] == asked["requests"] == {"nvidia.com/gpu": 8}
+        assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+        assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in pod["volumes"]
+        assert (container.get("securityContext") is not None) == (nodes > 1)
+        files = next(volume for volume in pod["volumes"] if volume["name"] == "files")
+        assert files["configMap"]["name"] == found["ConfigMap"]["metadata"]["name"]
+
+
+@pytest.mark.parametrize("target", KUBERNETES)
+def test_manifests_bring_the_files_and_run_the_program_on_each_node(target: str, tmp_path: Path):
+    several = target != "kubernetes-deployment"
+    found = documents(target, plan=plan_of(target, 16 if several else 8), several=several)
+    launch, work = tmp_path / "launch", tmp_path / "work"
+    launch.mkdir()
+    for name, content in found["ConfigMap"]["data"].items():
+        assert re.fullmatch(r"[-._a-zA-Z0-9]+", name)
+        (launch / name).write_text(content)
+    command = pods(job_of(found))[0][1]["containers"][0]["command"]
+    assert command == ["sh", "/launch/start-node.sh"]
+    script = (launch / "start-node.sh").read_text().replace("/launch", str(launch)).replace("/work", str(work))
+    program = tmp_path / "bin" / ("who" if target in TRAINS else "serve")
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "<%s>" "$@"\necho " ${RANK-no rank} $FLAG"\n')
+    program.chmod(0o755)
+    told = {
+        "JOB_COMPLETION_INDEX": "1",
+        "HOSTNAME": "x-node-0-1",
+        "LWS_WORKER_INDEX": "1",
+        "LWS_LEADER_ADDRESS": "lead",
+        "FLAG": "",
+    }
+    if "trainjob" in target:
+        told |= {"PET_NODE_RANK": "1", "PET_MASTER_ADDR": "lead", "PET_MASTER_PORT": "29500"}
+    if "pytorchjob" in target:
+        told |= {"PET_NODE_RANK": "1", "MASTER_ADDR": "lead", "MASTER_PORT": "29500", "RANK": "1", "WORLD_SIZE": "16"}
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False,
+        env={"PATH": f"{program.parent}:/usr/bin:/bin", **told},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (work / CONFIG.path).read_text() == CONFIG.text
+    assert not list(tmp_path.rglob("owned"))
+    if target in TRAINS:
+        first = "llama-3-1-8b-sft-full-node-0-0.llama-3-1-8b-sft-full" if "jobset" in target else "lead"
+        assert done.stdout == f"<1><{first}><29500><$(touch owned)><it's $HOME ${{x}} $$> no rank a b$c\n"
+    else:
+        assert done.stdout == "<--port><8000> no rank \n"
+
+
+@pytest.mark.parametrize("target", KUBERNETES)
+def test_manifests_take_what_the_site_says(target: str):
+    plain = documents(target)
+    assert all("namespace" not in document["metadata"] for document in plain.values())
+    image = "SET_ME_IMAGE" if target in TRAINS else "example/engine:v1"
+    assert pods(job_of(plain))[0][1]["containers"][0]["image"] == image
+    found = documents(target, namespace="team-a", queue="gpus", image="registry/x:1", time_limit_h=2.5)
+    assert {document["metadata"]["namespace"] for document in found.values()} == {"team-a"}
+    job = job_of(found)
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpus"
+    assert pods(job)[0][1]["containers"][0]["image"] == "registry/x:1"
+    if target in TRAINS:
+        assert re.search(r"activeDeadlineSeconds: 9000\b", yaml.safe_dump(job))
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "resource"),
+    [
+        ("mi300x", "amd.com/gpu"), ("gaudi3", "habana.ai/gaudi"), ("trainium2", "aws.amazon.com/neuron"),
+        ("gpu-max-1550", "gpu.intel.com/i915"), ("arc-b580", "gpu.intel.com/xe"), ("tpu-v5e", "google.com/tpu"),
+    ],
+)  # fmt: skip
+def test_devices_have_their_makers_resource(accelerator: str, resource: str):
+    found = documents("kubernetes-jobset", plan=complete({"cluster.accelerator": accelerator}))
+    pod = pods(found["JobSet"])[0][1]
+    assert pod["containers"][0]["resources"]["limits"] == {resource: 8}
+    assert ("nodeSelector" in pod) == accelerator.startswith("tpu")
+
+
+def test_devices_without_a_resource_are_refused():
+    for target in ("kubernetes-jobset", "compose", "skypilot"):
+        with pytest.raises(PlanError) as raised:
+            scheduled(target, complete({"cluster.accelerator": "apple-m3-max"}))
+        assert raised.value.field == "cluster.accelerator"
+        assert raised.value.valid
+    with pytest.raises(PlanError, match="kubernetes-jobset"):
+        scheduled("kubernetes-trainjob", complete({"cluster.accelerator": "tpu-v5p"}))
+    on_host = documents(
+        "kubernetes-deployment", plan=serving(1, 1, cluster={"accelerator": "cpu-epyc-9654", "count": 1, "per_node": 1})
+    )
+    assert "resources" not in pods(on_host["Deployment"])[0][1]["containers"][0]
+
+
+def test_served_models_are_reached_through_a_service():
+    groups = documents("kubernetes-lws", plan=serving(64, tp=8, pp=2))
+    spec = groups["LeaderWorkerSet"]["spec"]
+    assert (spec["replicas"], spec["leaderWorkerTemplate"]["size"]) == (4, 2)
+    leader, worker = (spec["leaderWorkerTemplate"][f"{role}Template"]["spec"] for role in ("leader", "worker"))
+    assert leader["containers"][0]["ports"] == [{"name": "http", "containerPort": 8000}]
+    assert "readinessProbe" not in worker["containers"][0]
+    assert groups["Service"]["spec"]["selector"]["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
+    one = documents("kubernetes-deployment", plan=serving(16, tp=2))
+    assert one["Deployment"]["spec"]["replicas"] == 8
+    labels = one["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert one["Service"]["spec"]["selector"].items() <= labels.items()
+    for target in ("kubernetes-lws", "kubernetes-deployment", "skypilot"):
+        with pytest.raises(PlanError, match="slurm"):
+            scheduled(target, serving(), ALONE)
+
+
+@pytest.mark.parametrize(("count", "nodes", "each"), [(8, 1, 8), (32, 4, 8), (2, 1, 2)])
+def test_skypilot_tasks_have_the_planned_nodes(count: int, nodes: int, each: int):
+    task = yaml.safe_load(text(scheduled("skypilot", complete(devices(count)), WHO)))
+    assert task["num_nodes"] == nodes
+    assert task["resources"]["accelerators"] == {"H100": each}
+    assert ("SKYPILOT_NODE_RANK" in task["run"]) == (nodes > 1)
+    assert task["workdir"] == "."
+    served = yaml.safe_load(text(scheduled("skypilot", serving(16, tp=4), ENGINE)))
+    assert served["service"]["replicas"] == 4
+    assert served["resources"]["ports"] == 8000
+    assert served["resources"]["image_id"] == "docker:example/engine:v1"
+
+
+def test_compose_gives_each_replica_devices_and_a_port_of_its_own():
+    services = yaml.safe_load(text(scheduled("compose", serving(8, tp=4), ENGINE)))["services"]
+    taken = [row["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for row in services.values()]
+    assert taken == [["0", "1", "2", "3"], ["4", "5", "6", "7"]]
+    assert [row["ports"] for row in services.values()] == [["8000:8000"], ["8001:8000"]]
+    assert [row["entrypoint"][-1] for row in services.values()] == ['exec env serve --port "$${PORT:-8000}"'] * 2
+    amd = yaml.safe_load(text(scheduled("compose", complete({"cluster.accelerator": "mi300x"}))))["services"]["run"]
+    assert amd["devices"] == ["/dev/kfd", "/dev/dri"]
+    assert amd["environment"]["HIP_VISIBLE_DEVICES"] == "0,1,2,3,4,5,6,7"
+
+
+def torchx_line(piece: Any) -> list[str]:
+    return shlex.split(text(piece, "torchx.sh").replace("\\\n", " "), comments=True)
+
+
+def test_torchx_runs_any_program_by_a_script_and_torchrun_by_its_own_component():
+    words = torchx_line(scheduled("torchx", complete(devices(16)), WHO, partition="gpu", time_limit_h=2))
+    assert words[:6] == ["torchx", "run", "-s", "slurm", "-cfg", "partition=gpu,time=0-02:00:00"]
+    assert words[6:] == [
+        *("utils.sh", "--num_replicas", "2", "--cpu", "64", "--gpu", "8", "--memMB", "524288"),
+        *("sh", "torchx-node.sh", "${replica_id}", "${rank0_env}"),
+    ]
+    torchrun = f"torchrun --nnodes 2 --nproc_per_node=8 --node_rank {NODE_RANK} --master_addr {MASTER_ADDR} "
+    made = scheduled("torchx", complete(devices(16)), Start(torchrun + "train.py --lr 1 'a b'"))
+    assert torchx_line(made)[-8:] == [
+        *("--name", "/Llama-3.1-8B-sft-full", "--script", "train.py", "--", "--lr", "1", "a b")
+    ]
+    assert torchx_line(made)[4:7] == ["dist.ddp", "-j", "2x8"]
+    assert [file.path for file in made.files] == ["torchx.sh"]
+    for odd in ("torchrun --unknown 1 train.py", "torchrun --standalone train.py '${app_id}'", "torchrun"):
+        assert "utils.sh" in torchx_line(scheduled("torchx", start=Start(odd)))
+    there = torchx_line(scheduled("torchx", namespace="team", queue="q", image="x:1"))
+    assert there[2:6] == ["-s", "kubernetes", "-cfg", "queue=q,namespace=team"]
+    assert there[there.index("--image") :][:2] == ["--image", "x:1"]
+
+
+def test_replicas_of_slurm_arrays_have_ports_of_their_own():
+    script = text(scheduled("slurm", serving(16, tp=4), ENGINE))
+    assert "#SBATCH --array=0-3\n" in script
+    assert "export PORT=$((8000 + SLURM_ARRAY_TASK_ID))\n" in script
+    assert "PORT" not in text(scheduled("slurm", serving(8, tp=8), ENGINE)).replace("${PORT:-8000}", "")
+    assert "--gres" not in text(
+        scheduled("slurm", serving(cluster={"accelerator": "cpu-epyc-9654", "count": 1, "per_node": 1}), ENGINE)
+    )
+
+
+@pytest.mark.parametrize("target", TRAINS)
+def test_sets_of_a_real_program(target: str):
+    made = render(complete({"name": "trial"}), ["llamafactory", target], PREDICTION)
+    own = [file for file in made.files if file.target == target]
+    assert "# Shardwise: trial" in own[0].text
+    assert "60.0 GiB per device" in own[0].text
+    assert f"run, from this folder: {made.launch_command}" in own[0].text
+    assert made.launch_command == TARGETS[target].launch
+
+
+@pytest.mark.skipif(not shutil.which("sh"), reason="needs sh")
+@pytest.mark.parametrize("target", SCHEDULERS)
+@settings(max_examples=20, deadline=None)
+@given(st.text(max_size=80) | st.text(alphabet="$(){}`'\"\\;&|<>#!\n\r\t\0 \u2028\u202e\x85~*-=:{}[]", max_size=40))
+def test_names_stay_inert(target: str, name: str):
+    """A name changes comments and the names of things, and nothing else of any file."""
+    plan = plan_of(target, name=name)
+    job = make(plan, [target])
+    for file, usual in zip(scheduled(target, plan, start_of(target)).files, named(target), strict=True):
+        expected = usual.text.replace("Plain.Name", job.slug).replace("plain-name", plain_name(job))
+        assert said(file) == [line for line in said(File("", "", expected)) if line]
+
+
+def named(target: str) -> tuple[File, ...]:
+    return scheduled(target, plan_of(target, name="Plain.Name"), start_of(target)).files
+
+
+def said(file: File) -> list[str]:
+    """Lines that are no comments, without the quotes that YAML may or may not need."""
+    lines = file.text.split("\n")
+    assert len(lines) == len(file.text.splitlines()) + 1
+    return [line.replace('"', "") for line in lines if line and not line.lstrip().startswith("# ")]
+
+
+leaves = st.text(max_size=20) | st.integers() | st.booleans() | st.text(alphabet="ab \n:#", max_size=20).map(Block)
+trees = st.dictionaries(
+    st.text(min_size=1, max_size=8),
+    st.recursive(
+        leaves,
+        lambda inner: (
+            st.lists(st.text(max_size=8), max_size=3)
+            | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
+        ),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees)
+def test_trees_survive_yaml(value: dict[str, Any]):
+    found = yaml.safe_load("\n".join(tree({Note("note"): "", **value})) + "\n")
+    assert (found or {}) == value
+
+
+def test_files_that_share_a_name_without_folders_are_noticed():
+    with pytest.raises(AssertionError):
+        scheduled("kubernetes-jobset", files=(File("a/b", "x", ""), File("a-b", "x", "")))
+
+
+def test_names_of_devices_are_the_catalogues():
+    from knowledge.hardware import accelerators
+    from launchers.tables import table
+
+    ids = {accelerator.id for accelerator in accelerators()}
+    words = table("devices")
+    assert set(words["skypilot"]) | set(words["tpus"]) <= ids
+    makers = {accelerator.vendor for accelerator in accelerators()}
+    assert {key.split()[0] for key in words["makers"]} - {"CPU"} <= makers
