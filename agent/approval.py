@@ -15,23 +15,32 @@ from agent.wire import Call
 from estimator.errors import PlanError
 from tools.registry import Tool
 
+_LARGEST_SHOWN = 400_000
+
 
 @dataclass(frozen=True)
 class Proposal:
     """A call that is ready to be approved: arguments with the folder made explicit, and what it would write."""
 
     call: Call
+    root: Path
     folder: str
     files: tuple[tuple[str, str], ...]
 
     @property
     def digest(self) -> str:
-        content = [self.call.name, self.call.arguments, self.folder, self.files]
+        content = [self.call.name, self.call.arguments, str(self.root), self.folder, self.files]
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def preview(self) -> dict[str, Any]:
-        files = [{"path": plain(path), "bytes": len(text.encode())} for path, text in self.files]
+        """What the person is shown: the folder, and of each file its path, size, text, and what is there `before`
+        (None: nothing, or nothing that is text)."""
+        files = [
+            {"path": plain(path), "bytes": len(text.encode()), "text": plain(text)}
+            | {"before": _before(self.root / self.folder / path)}
+            for path, text in self.files
+        ]
         return {"folder": plain(self.folder), "files": files}
 
 
@@ -42,7 +51,7 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     """
     writer = tools[call.name]
     if writer.preview is None:
-        return Proposal(call, "", ())
+        return Proposal(call, root, "", ())
     writer.parse(call.arguments)
     arguments = {key: value for key, value in call.arguments.items() if value is not None}
     shows = tools[writer.preview]
@@ -50,12 +59,9 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     files = tuple((file["path"], file["text"]) for file in result["files"])
     if not _takes_folder(writer):
         # What is kept in the user's own folders has its place there.
-        return Proposal(Call(call.id, call.name, arguments), result["folder"], files)
+        return Proposal(Call(call.id, call.name, arguments), root, result["folder"], files)
     folder = _folder(arguments.get("folder") or default, result["plan"], root)
-    if isinstance(model := arguments.get("model"), str) and root != Path.cwd().resolve() and Path(model).exists():
-        # The call runs inside `root`, from where a relative path would lead elsewhere.
-        arguments["model"] = str(Path(model).resolve())
-    return Proposal(Call(call.id, call.name, {**arguments, "folder": folder}), folder, files)
+    return Proposal(Call(call.id, call.name, {**arguments, "folder": folder}), root, folder, files)
 
 
 def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool], root: Path) -> dict[str, Any]:
@@ -65,9 +71,20 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
     if not _takes_folder(tools[proposal.call.name]):
         return tools[proposal.call.name](proposal.call.arguments)
     root.mkdir(parents=True, exist_ok=True)
-    # The tool writes below the working folder only; for another root that folder is changed while it runs.
-    with contextlib.chdir(root) if root != Path.cwd().resolve() else contextlib.nullcontext():
+    from tools.files import writing_below
+
+    # Told apart by the run, not by the process: sessions with other folders may write at the same time.
+    with writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext():
         return tools[proposal.call.name](proposal.call.arguments)
+
+
+def _before(path: Path) -> str | None:
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_SHOWN:
+            return None
+        return plain(path.read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _takes_folder(tool: Tool) -> bool:

@@ -1,6 +1,7 @@
 """Gemini as a thinking model, through google-genai: streamed, with function calls, thought signatures kept as they are.
 
-The SDK is imported on first use. Nothing is retried once text has been shown; before that, failures that may pass are.
+The SDK is imported on first use. Nothing is retried once text has been shown; before that, failures that may pass are,
+and a request that was too long is made again with less of the past.
 """
 
 from __future__ import annotations
@@ -8,47 +9,50 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
+from agent import settings
 from agent.gemini_failures import Failure, finish_failure, read_failure
+from agent.gemini_request import OWN_ID, config, outbound
 from agent.models import ModelFailed, Thought, Turn
-from agent.prompt import SYSTEM, context
 from agent.screen import plain
-from agent.wire import Content, calls_of, text_of, turn_start
-from tools.registry import Tool
+from agent.wire import Content, calls_of, text_of
 
-DEFAULT_MODEL = "gemini-3.8-flash"
-_ATTEMPTS = 3
 _FIRST_DELAY_S = 1.0
 _LONGEST_DELAY_S = 20.0
-_TIMEOUT_MS = 120_000
-_MOST_OUTPUT_TOKENS = 16_384
-# Ids that we gave to calls which came without one; the model must not see them.
-_OWN_ID = "call-"
-_LONGEST_LIST = 12
-_LONGEST_TEXT = 6_000
+# What is sent of a conversation that was too long for the model.
+_SHORTER = 0.25
 
 
 class Gemini:
-    """The key is GOOGLE_API_KEY or GEMINI_API_KEY, the model SHARDWISE_MODEL. `base_url` is for tests and proxies."""
+    """The key is GOOGLE_API_KEY or GEMINI_API_KEY; the rest is in the settings. `base_url` is for tests."""
 
-    def __init__(self, base_url: str | None = None, first_delay_s: float = _FIRST_DELAY_S) -> None:
-        self.name = os.environ.get("SHARDWISE_MODEL") or DEFAULT_MODEL
-        self._base_url = base_url
-        self._first_delay_s = first_delay_s
+    def __init__(self, base_url: str | None = None, first_delay_s: float | None = None) -> None:
+        self.name: str = settings.value("gemini_model")
+        self._base_url: str | None = base_url or settings.value("gemini_base_url") or None
+        self._timeout_s: int = settings.value("gemini_timeout_s")
+        self._attempts: int = settings.value("gemini_attempts")
+        self._input_tokens: int = settings.value("gemini_input_tokens")
+        self._first_delay_s = _FIRST_DELAY_S if first_delay_s is None else first_delay_s
         self._client: Any = None
+        self._loop: Any = None
 
     async def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
-        client = await asyncio.to_thread(self._connect)
-        contents = outbound(turn)
-        config = _config(turn.tools)
-        for attempt in range(_ATTEMPTS):
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # Connections belong to the event loop that opened them.
+            self._client, self._loop = await asyncio.to_thread(self._connect), loop
+        client = self._client
+        told = await asyncio.to_thread(config, turn.tools)
+        contents, shortened = outbound(turn, self._input_tokens), False
+        failures = 0
+        while True:
             shown = False
             answer = _Answer(self.name, sum(len(calls_of(content)) for content in turn.messages))
             try:
                 stream = await client.aio.models.generate_content_stream(
-                    model=self.name, contents=contents, config=config
+                    model=self.name, contents=contents, config=told
                 )
                 async for chunk in stream:
                     if text := answer.add(chunk):
@@ -62,24 +66,31 @@ class Gemini:
                 failure = error.failure if isinstance(error, ModelFailedOnce) else read_failure(error, self.name)
                 if failure is None:
                     raise
-                if shown or not failure.may_pass or attempt == _ATTEMPTS - 1:
+                if failure.too_long and not shortened:
+                    contents, shortened = outbound(turn, self._input_tokens, _SHORTER), True
+                    continue
+                failures += 1
+                if shown or not failure.may_pass or failures == self._attempts:
                     raise ModelFailed(failure.sentence) from error
-                delay = failure.retry_after_s or self._first_delay_s * 2**attempt
+                delay = failure.retry_after_s or self._first_delay_s * 2 ** (failures - 1)
                 if delay > _LONGEST_DELAY_S:
                     raise ModelFailed(failure.sentence) from error
                 await asyncio.sleep(delay)
 
     def _connect(self) -> Any:
-        if self._client is None:
-            from google import genai
-            from google.genai import types
+        import httpx2
+        from google import genai
+        from google.genai import types
 
-            options = types.HttpOptions(base_url=self._base_url, timeout=_TIMEOUT_MS)
-            key = os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY")
-            if not key:
-                raise ModelFailed("No Gemini key is set (GEMINI_API_KEY).")
-            self._client = genai.Client(api_key=key, enterprise=False, http_options=options)
-        return self._client
+        key = next((os.environ[name] for name in settings.KEY_VARIABLES if os.environ.get(name)), None)
+        if not key:
+            raise ModelFailed("No Gemini key is set (GEMINI_API_KEY).")
+        # Without a client of its own the SDK takes aiohttp wherever that is installed, with other timeouts and errors.
+        transport = httpx2.AsyncClient()
+        options = types.HttpOptions(
+            base_url=self._base_url, timeout=1000 * self._timeout_s, httpx_async_client=transport
+        )
+        return genai.Client(api_key=key, enterprise=False, http_options=options)
 
 
 class ModelFailedOnce(Exception):
@@ -113,7 +124,7 @@ class _Answer:
 
     def _add_part(self, part: dict[str, Any]) -> str:
         if call := part.get("functionCall"):
-            call.setdefault("id", f"{_OWN_ID}{self._calls}")
+            call.setdefault("id", f"{OWN_ID}{self._calls}")
             self._calls += 1
         text = part.get("text", "") if not part.get("thought") else ""
         last = self._parts[-1] if self._parts else None
@@ -133,85 +144,6 @@ class _Answer:
         content: Content = {"role": "model", "parts": self._parts, "by": self._model}
         notice = "The answer was cut at the model's output limit." if self._finish == "MAX_TOKENS" else None
         return Thought(content, asked=[] if calls_of(content) else _questions(text_of(content)), notice=notice)
-
-
-def outbound(turn: Turn) -> list[Any]:
-    """The conversation as the SDK's contents.
-
-    Calls of earlier turns that the offline planner made carry no signature, so of such turns only the words are sent.
-    The session's plan and the clock ride on the last thing said.
-    """
-    from google.genai import types
-
-    start = turn_start(turn.messages)
-    sent: list[Content] = []
-    offline = False
-    for index, content in enumerate(turn.messages):
-        if content.get("by") == "person":
-            following = turn.messages[index + 1 :]
-            offline = _by_offline(following)
-        if offline and index < start and (calls_of(content) or content.get("by") == "tools"):
-            continue
-        body: Content = {"role": content["role"], "parts": [_clean(part) for part in content["parts"]]}
-        if index == start:
-            moment = turn.now.strftime("%A %Y-%m-%d %H:%M %Z").strip()
-            body["parts"].append({"text": context(json.dumps(turn.plan, sort_keys=True), moment)})
-        if body["parts"]:
-            sent.append(body)
-    return [types.Content.model_validate_json(json.dumps(content)) for content in sent]
-
-
-def _by_offline(following: Sequence[Content]) -> bool:
-    """Whether the turn whose messages follow was thought, even in part, by something other than a Gemini model."""
-    for content in following:
-        if content.get("by") == "person":
-            return False
-        if content["role"] == "model" and not str(content.get("by", "")).startswith("gemini"):
-            return True
-    return False
-
-
-def _clean(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part without the ids that are ours, and with long results cut."""
-    part = dict(part)
-    for kind in ("functionCall", "functionResponse"):
-        if kind in part:
-            inner = dict(part[kind])
-            if str(inner.get("id", "")).startswith(_OWN_ID):
-                inner.pop("id")
-            if kind == "functionResponse":
-                inner["response"] = _shortened(inner["response"])
-            part[kind] = inner
-    return part
-
-
-def _shortened(value: Any) -> Any:
-    """A tool result small enough to send: long lists and texts are cut, and say so."""
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        return f"{value[:_LONGEST_TEXT]}… ({len(value):,} characters in all)"
-    if isinstance(value, dict):
-        return {key: _shortened(item) for key, item in value.items()}
-    if isinstance(value, list):
-        cut = [_shortened(item) for item in value[:_LONGEST_LIST]]
-        return [*cut, f"({len(value) - _LONGEST_LIST} more)"] if len(value) > _LONGEST_LIST else cut
-    return value
-
-
-def _config(tools: Mapping[str, Tool]) -> Any:
-    from google.genai import types
-
-    declarations = [
-        types.FunctionDeclaration(
-            name=tool.name, description=tool.description, parameters_json_schema=tool.request.model_json_schema()
-        )
-        for tool in tools.values()
-    ]
-    return types.GenerateContentConfig(
-        system_instruction=SYSTEM,
-        tools=[types.Tool(function_declarations=declarations)],
-        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-        max_output_tokens=_MOST_OUTPUT_TOKENS,
-    )
 
 
 def _word(value: Any) -> str:

@@ -12,6 +12,7 @@ class Failure:
     sentence: str
     may_pass: bool = False
     retry_after_s: float | None = None
+    too_long: bool = False
 
 
 _BY_CODE = {
@@ -19,7 +20,7 @@ _BY_CODE = {
     403: (
         "This Gemini key may not use {model}: check the key's permissions and that the API is enabled for its project."
     ),
-    404: "Gemini has no model named {model}: set SHARDWISE_MODEL to one that your key can use.",
+    404: "Gemini has no model named {model}: set gemini_model (or SHARDWISE_MODEL) to one that your key can use.",
     408: "Gemini took too long to answer.",
     500: "Gemini had an internal error.",
     502: "Gemini could not be reached behind its gateway.",
@@ -29,6 +30,7 @@ _BY_CODE = {
 _PASSING = (408, 429, 500, 502, 503, 504)
 _KEY = "Gemini did not accept the API key: check GEMINI_API_KEY (a new key comes from Google AI Studio)."
 _QUOTA = "The Gemini quota of this key is used up: wait, or use a key with a higher limit."
+_TOO_LONG = "The conversation is longer than this Gemini model takes: start a new session or say less at once."
 _SIGNATURE = (
     "Gemini refused the conversation's thought signatures, as happens when the model is changed "
     "midway: start a new session."
@@ -100,7 +102,11 @@ def _by_status(error: Any, model: str) -> Failure:
             return Failure(
                 "Gemini is not available for this key's region or billing: see the API's terms, or use --offline."
             )
+        if re.search(r"token count|too (?:long|large)|exceeds the (?:maximum|limit)", message, re.IGNORECASE):
+            return Failure(_TOO_LONG, too_long=True)
         return Failure(f"Gemini refused the request: {_first_sentence(message)}")
+    if code == 413:
+        return Failure(_TOO_LONG, too_long=True)
     if code == 429:
         return Failure(_QUOTA, may_pass=True, retry_after_s=_retry_delay(details))
     sentence = _BY_CODE.get(code, f"Gemini answered with error {code}: {_first_sentence(message)}")

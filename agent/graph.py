@@ -5,7 +5,10 @@
 
 `think` asks the model; calls of tools that only read go to `act` in parallel, those that write to `approve`, which
 stops the run until the person has answered. `join` puts all responses, in the order of their calls, into one content.
-`check` looks for figures without an origin: the model may rewrite once, then they are marked.
+`check` looks for figures without an origin: the model may rewrite once, then their sentences are left out.
+
+What a language model streams is a draft until `check` has passed it: its text events say so, and a `discard` event
+takes back what was streamed since the last tool call or discard.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from agent.approval import Proposal, carry_out, propose
-from agent.grounding import mark, ungrounded
+from agent.figures import headlines
+from agent.grounding import Figure, mark, ungrounded
+from agent.history import shortened
 from agent.models import ModelFailed, ThinkingModel, Thought, Turn
 from agent.offline.patching import nested
 from agent.screen import plain_data
@@ -37,17 +42,16 @@ from agent.wire import (
     thought,
     turn_outcomes,
 )
+from agent.withheld import withhold
 from estimator.errors import PlanError
+from tools.clock import on
 from tools.registry import Tool
 from tools.requests import PlanArguments
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
 _MOST_ROUNDS = 7
-_TOO_LONG = (
-    "I stopped here because this took more tool calls than one answer should. What I have so far "
-    "stands above; ask me for the part that you still need."
-)
+_TOO_LONG = "I stopped here because this took more tool calls than one answer should."
 _DECLINED = "declined by the user; nothing was written"
 
 
@@ -91,9 +95,13 @@ def build(around: Surroundings) -> Any:
     from langgraph.types import Overwrite, Send, interrupt
 
     def hear(state: State) -> dict[str, Any]:
-        before = repair(state.get("messages", []))
+        messages = state.get("messages", [])
+        before = shortened([*messages, *repair(messages)])
+        # The planner knows its turn by where it starts, and that has moved.
+        topic = {key: value for key, value in state.get("topic", {}).items() if key != "turn"}
         return {
-            "messages": [*before, said(state["heard"])],
+            "messages": Overwrite([*before, said(state["heard"])]),
+            "topic": topic,
             "results": Overwrite([]),
             "rounds": 0,
             "rewritten": False,
@@ -107,19 +115,21 @@ def build(around: Surroundings) -> Any:
     async def think(state: State) -> dict[str, Any]:
         write = get_stream_writer()
         if state["rounds"] >= _MOST_ROUNDS:
-            write({"type": "text", "text": _TOO_LONG})
-            return {"messages": [thought("shardwise", _TOO_LONG)], "asked": []}
+            text = _stopped(state["messages"])
+            write({"type": "text", "text": text, "draft": False})
+            return {"messages": [thought("shardwise", text)], "asked": []}
         turn = Turn(state["messages"], state.get("plan", {}), state.get("topic", {}), around.tools, around.now())
         model, fallen = around.model, state["fallen"]
         final: Thought | None = None
         if model is not None and not fallen:
             try:
-                final = await _thinking(model, turn, write)
+                final = await _thinking(model, turn, write, draft=True)
             except ModelFailed as failure:
+                write({"type": "discard"})
                 write({"type": "notice", "text": f"{failure} I go on with the offline planner."})
                 fallen = True
         if final is None:
-            final = await _thinking(around.offline, turn, write)
+            final = await _thinking(around.offline, turn, write, draft=False)
         if final.notice:
             write({"type": "notice", "text": final.notice})
         content = storable(final.content)
@@ -135,6 +145,9 @@ def build(around: Surroundings) -> Any:
             changes["plan"] = storable(plan)
         if final.topic is not None:
             changes["topic"] = storable(final.topic)
+        if calls_of(content) and not fallen and model and _unfounded({**state, "messages": [*turn.messages, content]}):
+            # Words before a tool call are shown, not checked; with figures that nothing gave yet they are not shown.
+            write({"type": "discard"})
         for call in calls_of(content):
             write({"type": "tool_call", "id": call.id, "name": call.name, "arguments": plain_data(call.arguments)})
         return changes
@@ -153,7 +166,7 @@ def build(around: Surroundings) -> Any:
         call = Call(**task["call"])
         started = time.perf_counter()
         response = await asyncio.to_thread(
-            _response, lambda: around.tools[call.name](call.arguments), call, around.tools
+            _response, _dated(lambda: around.tools[call.name](call.arguments), around), call, around.tools
         )
         _report(write, call, response, time.perf_counter() - started)
         return {"results": [{"index": task["index"], "call": task["call"], "response": response}]}
@@ -165,17 +178,15 @@ def build(around: Surroundings) -> Any:
         for index, fields in task["calls"]:
             call = Call(**fields)
             try:
-                proposals.append(
-                    (index, await asyncio.to_thread(propose, call, around.tools, around.root, around.folder), {}, call)
-                )
+                proposals.append((index, await asyncio.to_thread(_dated(_proposing(call, around), around)), {}, call))
             except PlanError as error:
                 proposals.append((index, None, {"error": str(error)}, call))
         ready = [proposal for _, proposal, _, _ in proposals if proposal]
         verdict: dict[str, Any] = {}
         if ready:
             asked = [
-                {"id": p.call.id, "name": p.call.name, "arguments": plain_data(p.call.arguments), "preview": p.preview}
-                | {"digest": p.digest}
+                {"id": p.call.id, "name": p.call.name, "arguments": plain_data(p.call.arguments)}
+                | {"preview": p.preview, "digest": p.digest}
                 for p in ready
             ]
             verdict = interrupt(storable({"calls": asked}))
@@ -185,7 +196,7 @@ def build(around: Surroundings) -> Any:
             started = time.perf_counter()
             if proposal is not None:
                 if verdict.get("approved"):
-                    run = _carrying_out(proposal, digests.get(call.id), around)
+                    run = _dated(_carrying_out(proposal, digests.get(call.id), around), around)
                     response = await asyncio.to_thread(_response, run, proposal.call, around.tools)
                 else:
                     response = {"error": _DECLINED}
@@ -202,27 +213,21 @@ def build(around: Surroundings) -> Any:
         write = get_stream_writer()
         messages = state["messages"]
         text = text_of(messages[-1])
-        words = [text_of(content) for content in messages if content.get("by") == "person"] + state["origins"]
-        results = [outcome.response for outcome in turn_outcomes(messages)] + [{"plan": state.get("plan", {})}]
-        unfounded = ungrounded(text, results, words)
+        unfounded = _unfounded(state)
         shown = list(dict.fromkeys(figure.text for figure in unfounded))
-        may_rewrite = around.model is not None and not state["fallen"] and state["rounds"] < _MOST_ROUNDS
-        if unfounded and may_rewrite and not state["rewritten"]:
-            write(
-                {
-                    "type": "notice",
-                    "text": f"The draft had figures that no tool gave ({', '.join(shown)}); it is rewritten.",
-                }
-            )
+        if not unfounded:
+            return {"answer": text, "ungrounded": []}
+        drafted = around.model is not None and messages[-1].get("by") == around.model.name
+        if drafted:
+            write({"type": "discard"})
+        if drafted and state["rounds"] < _MOST_ROUNDS and not state["rewritten"]:
+            figures = ", ".join(shown)
+            write({"type": "notice", "text": f"The draft had figures that no tool gave ({figures}); it is rewritten."})
             return {"messages": [said(_send_back(shown), by="check")], "rewritten": True}
-        if unfounded:
-            text = mark(text, unfounded)
-            last = {
-                **messages[-1],
-                "parts": [*(part for part in messages[-1]["parts"] if "text" not in part), {"text": text}],
-            }
-            return {"messages": Overwrite([*messages[:-1], last]), "answer": text, "ungrounded": shown}
-        return {"answer": text, "ungrounded": []}
+        text = withhold(text, unfounded, turn_outcomes(messages)) if drafted else mark(text, unfounded)
+        others = [part for part in messages[-1]["parts"] if "text" not in part]
+        last = {**messages[-1], "parts": [*others, {"text": text}]}
+        return {"messages": Overwrite([*messages[:-1], last]), "answer": text, "ungrounded": shown}
 
     graph = StateGraph(State)
     graph.add_node("hear", hear)
@@ -238,18 +243,37 @@ def build(around: Surroundings) -> Any:
     graph.add_edge("approve", "join")
     graph.add_edge("join", "think")
     graph.add_conditional_edges(
-        "check", lambda state: "think" if state["messages"][-1].get("by") == "check" else "__end__"
+        "check", lambda state: "think" if _is_sent_back(state.get("messages", [])) else "__end__"
     )
     return graph.compile()
 
 
-async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Any], None]) -> Thought:
+async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Any], None], draft: bool) -> Thought:
     """Runs a model to the end of its step, passing its text on as it comes."""
     async for piece in model.think(turn):
         if isinstance(piece, Thought):
             return piece
-        write({"type": "text", "text": piece})
+        write({"type": "text", "text": piece, "draft": draft})
     raise ModelFailed(f"The model {model.name} stopped without an answer.")
+
+
+def _unfounded(state: Mapping[str, Any]) -> list[Figure]:
+    """The figures in the last thing said that nothing in this turn gives."""
+    messages = state["messages"]
+    words = [text_of(content) for content in messages if content.get("by") == "person"] + state["origins"]
+    results = [outcome.response for outcome in turn_outcomes(messages)] + [{"plan": state.get("plan", {})}]
+    return ungrounded(text_of(messages[-1]), results, words)
+
+
+def _is_sent_back(messages: list[Content]) -> bool:
+    return bool(messages) and messages[-1].get("by") == "check"
+
+
+def _stopped(messages: list[Content]) -> str:
+    """What is said when a turn has taken too many calls: what they gave so far."""
+    found = "\n".join(f"- {line}" for line in dict.fromkeys(headlines(turn_outcomes(messages))))
+    have = f"\n\nWhat I have so far:\n\n{found}" if found else ""
+    return f"{_TOO_LONG}{have}\n\nAsk me for the part that you still need."
 
 
 def _writes(call: Call, tools: Mapping[str, Tool]) -> bool:
@@ -284,6 +308,20 @@ def _serves(call: Call, tools: Mapping[str, Tool]) -> bool:
         return isinstance(request, PlanArguments) and request.to_plan().workload.kind == "inference"
     except PlanError:
         return False
+
+
+def _dated(run: Callable[[], Any], around: Surroundings) -> Callable[[], Any]:
+    """`run` with the session's day as today, so that prices have their age of that day."""
+
+    def dated() -> Any:
+        with on(around.now().date()):
+            return run()
+
+    return dated
+
+
+def _proposing(call: Call, around: Surroundings) -> Callable[[], Proposal]:
+    return lambda: propose(call, around.tools, around.root, around.folder)
 
 
 def _carrying_out(proposal: Proposal, approved: str | None, around: Surroundings) -> Callable[[], dict[str, Any]]:

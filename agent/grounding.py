@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.origins import Origin, origins
+from agent.origins import Origin, origins, parts
 
 _GIB, _MIB, _KIB = 2.0**30, 2.0**20, 2.0**10
 # Unit as printed: (kind, factor to the kind's own unit). Longer spellings stand first in the pattern.
@@ -45,6 +45,7 @@ _RANGE = re.compile(
 )
 # Words that start with a letter take the digits joined to them along: names, versions, ZeRO-3, fp8, file names.
 _NAME = re.compile(r"(?<![\w$])[A-Za-z_][\w]*(?:[-./_:+][\w]+)*")
+_ROW = re.compile(r"^\|\s*(?P<name>[A-Za-z][\w &-]*)\|[^|\n]*\|$", re.MULTILINE)
 _ORDINAL = re.compile(r"^\s*(?:#+\s*)?\d{1,2}[.)]\s", re.MULTILINE)
 _DIMENSION = re.compile(r"\b[1-4][dD]\b")
 
@@ -74,10 +75,44 @@ def figures_in(text: str) -> Iterator[Figure]:
 
 def ungrounded(text: str, results: Iterable[Mapping[str, Any]], words: Iterable[str]) -> list[Figure]:
     """The figures of `text` that no result of the turn, derivation or word of the user gives."""
+    return without_origin(text, gathered(results, words))
+
+
+def gathered(results: Iterable[Mapping[str, Any]], words: Iterable[str]) -> dict[str, list[float]]:
+    """What figures may come from: values by kind. 'kind of part' holds those of one part of memory or time alone."""
+    results = list(results)
     known: dict[str, list[float]] = {}
     for origin in origins(results, words):
         known.setdefault(origin.kind, []).append(origin.value)
-    return [figure for figure in figures_in(text) if not _has_origin(figure, known)]
+    for name, values in parts(results).items():
+        for origin in values:
+            known.setdefault(f"{origin.kind} of {name}", []).append(origin.value)
+    return known
+
+
+def without_origin(text: str, known: Mapping[str, list[float]]) -> list[Figure]:
+    """The figures of `text` that are not among what was gathered."""
+    rows = list(_rows(text, known))
+    return [figure for figure in figures_in(text) if not _has_origin(figure, _of_row(figure, rows, known))]
+
+
+def _rows(text: str, known: Mapping[str, list[float]]) -> Iterator[tuple[int, int, str]]:
+    """(start, end, name) of table rows that give one figure of a part: '| weights | 1.3 GiB |'."""
+    names = {kind.partition(" of ")[2] for kind in known}
+    for match in _ROW.finditer(text):
+        name = match["name"].strip().lower().replace(" ", "_")
+        if name in names or (name := name.removesuffix("_states")) in names:
+            yield match.start(), match.end(), name
+
+
+def _of_row(
+    figure: Figure, rows: list[tuple[int, int, str]], known: Mapping[str, list[float]]
+) -> Mapping[str, list[float]]:
+    """What a figure may come from where it stands: in the row of a part only that part's own."""
+    for start, end, name in rows:
+        if start <= figure.start < end and (own := known.get(f"{figure.kind} of {name}")):
+            return {figure.kind: own}
+    return known
 
 
 def mark(text: str, figures: Iterable[Figure]) -> str:
@@ -122,4 +157,4 @@ def _has_origin(figure: Figure, known: Mapping[str, list[float]]) -> bool:
     return figure.kind == "count" and any(abs(value - figure.value) <= figure.slack for value in known.get("rate", ()))
 
 
-__all__ = ["Figure", "Origin", "figures_in", "mark", "ungrounded"]
+__all__ = ["Figure", "Origin", "figures_in", "gathered", "mark", "ungrounded", "without_origin"]

@@ -12,6 +12,8 @@ from agent.offline.numbers import context_length
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
 # name.
 _HOUR_S, _DAY_S = 3600.0, 86400.0
+# Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
+_NEVER_TOLD = frozenset({"plots", "pareto"})
 _RATES = ("tokens_per_s", "samples_per_s")
 
 
@@ -56,12 +58,35 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:
         yield from in_text(value)
     elif isinstance(value, Mapping):
         for key, item in value.items():
+            if key in _NEVER_TOLD:
+                continue
             yield from in_text(key)
             yield from _leaves(item, (*path, str(key)))
     elif isinstance(value, list | tuple):
         yield Origin("count", float(len(value)))
         for item in value:
             yield from _leaves(item, path)
+
+
+def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
+    """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time."""
+    found: dict[str, list[Origin]] = {}
+    for result in responses:
+        for whole in ("memory", "time"):
+            part = result.get(whole)
+            holders = [part.get(name) for name in ("components", "own_peaks")] if isinstance(part, Mapping) else []
+            for values in holders:
+                for name, value in values.items() if isinstance(values, Mapping) else ():
+                    if isinstance(value, int | float):
+                        found.setdefault(name, []).extend(_number(float(value), (whole, "components", name)))
+    return found
+
+
+def keyed(result: Mapping[str, Any]) -> Iterator[tuple[str, Origin]]:
+    """(dotted key, figure) of every number of a result outside its plan and its lists."""
+    for path, value in _scalars({key: item for key, item in result.items() if key != "plan"}, ()):
+        for origin in _number(value, path):
+            yield ".".join(path), origin
 
 
 def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
@@ -92,7 +117,9 @@ def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
         yield Origin("usd", value)
     elif key in ("mfu", "hfu", "spread"):
         yield Origin("fraction", value)
-    elif key == "slowdown":
+    elif key in ("gain", "efficiency", "reserved_discount", "utilisation") or key.startswith(("mfu_", "measured_mfu_")):
+        yield from (Origin("fraction", value), Origin("count", value))
+    elif key == "ratio" or key == "slowdown":
         yield from (Origin("fraction", abs(value - 1)), Origin("count", value))
     elif "tflops" in key or "peak_tflops" in path:
         yield from (Origin("tflops", value), Origin("count", value))

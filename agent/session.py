@@ -1,38 +1,61 @@
 """A conversation: the agent's public face. Say something, get events; approve or decline what it wants to write.
 
-Events are plain dicts with a `type`: text (delta), tool_call, tool_result, approval, notice, and last done. After an
-approval event the run waits, across processes if need be, for `resume`.
+Events are plain dicts with a `type`:
+
+- text {text, draft}: what is being written. A draft is not checked yet: show it as such;
+- discard: takes back the text since the last tool call or discard;
+- tool_call {id, name, arguments} and tool_result {id, name, seconds, result or error};
+- notice {text}: something that the person should know;
+- approval {id, calls: [{name, arguments, preview}]}: the run waits, across processes if need be, for `resume`;
+- done {answer, plan, asked, files, ungrounded, tool_calls, session}: last, and its answer is the one that counts.
+
+Sessions are listed, renamed, forked, deleted, exported and read back by the functions named here that take an id.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from agent import settings
+from agent.export import export_session
+from agent.figures import headline
 from agent.imports import quick_imports
 from agent.screen import plain, plain_data
-from agent.store import check_exists, checkpoints, list_sessions, record_use
-from agent.wire import calls_of, turn_outcomes, turn_start
+from agent.store import (
+    begin_turn,
+    checkpoints,
+    delete_session,
+    end_turn,
+    find_session,
+    fork_session,
+    go_on,
+    list_sessions,
+    new_id,
+    rename_session,
+    transcript,
+)
+from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
 
 ModelName = Literal["auto", "offline", "gemini"]
 Event = dict[str, Any]
 _MODEL_NAMES = ("auto", "offline", "gemini")
 _MOST_CHARACTERS = 100_000
+_MOST_PLANS = 20
 # With these on, the graph library would send conversations to a tracing service, for whatever project they were set.
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 
 
 @dataclass(frozen=True)
 class Session:
-    """One conversation, kept on disk under `id`.
+    """One conversation, kept on disk under `id`. Sessions share nothing with each other.
 
     Files are written below `root`, by default in its `folder` (None: one named after the plan); `clock` is a fixed now,
     or None.
@@ -76,28 +99,81 @@ class Session:
                 Surroundings(_model(self.model), OfflinePlanner(), registry(), self.root, self.folder, self.now)
             )
 
+    async def plan(self) -> dict[str, Any]:
+        """The session's plan as it stands, a partial Plan."""
+        async with checkpoints(self.id) as saver:
+            state = await self._graph.copy(update={"checkpointer": saver}).aget_state(self._config)
+        return dict(state.values.get("plan", {}))
+
+    async def waiting(self) -> Event | None:
+        """The approval event of a run that waits for one, from whichever process; None when nothing waits."""
+        async with checkpoints(self.id) as saver:
+            state = await self._graph.copy(update={"checkpointer": saver}).aget_state(self._config)
+        return self._last(state, "") if state.interrupts else None
+
+    async def set_plan(self, plan: Mapping[str, Any]) -> None:
+        """Puts `plan` (a partial Plan) in the place of the session's, as an edit by the person; "undo that" undoes it.
+
+        Raises PlanError while an approval is waiting.
+        """
+        if not isinstance(plan, Mapping):
+            raise PlanError("plan", "must be a mapping")
+        async with checkpoints(self.id) as saver:
+            graph = self._graph.copy(update={"checkpointer": saver})
+            state = await graph.aget_state(self._config)
+            if state.interrupts:
+                raise PlanError("plan", "files are waiting for approval; answer that first")
+            await asyncio.to_thread(go_on, self.id, self.now())
+            before, topic = state.values.get("plan", {}), dict(state.values.get("topic", {}))
+            if before and before != plan:
+                topic["plans"] = [*topic.get("plans", []), before][-_MOST_PLANS:]
+            new = {"plan": storable(plan), "topic": topic}
+            await graph.aupdate_state(self._config, new, as_node="check")
+
+    @property
+    def _config(self) -> Any:
+        from agent.graph import RECURSION_LIMIT
+
+        return {"configurable": {"thread_id": self.id}, "recursion_limit": RECURSION_LIMIT}
+
     async def _run(self, given: dict[str, Any] | bool, said: str | None) -> AsyncGenerator[Event, None]:
         compiled = self._graph
         from langgraph.errors import GraphRecursionError
         from langgraph.types import Command
 
-        from agent.graph import RECURSION_LIMIT
-
-        config = {"configurable": {"thread_id": self.id}, "recursion_limit": RECURSION_LIMIT}
-        async with checkpoints() as saver:
-            graph = compiled.copy(update={"checkpointer": saver})
-            start: Any = given
-            if isinstance(given, bool):
-                start = Command(resume=_verdict(await graph.aget_state(config), given))
-            record_use(self.id, said or "", self.now())
-            try:
-                async for event in graph.astream(start, config, stream_mode="custom", durability="exit"):
-                    yield event
+        kept = _Kept()
+        number: int | None = None
+        try:
+            async with checkpoints(self.id) as saver:
+                graph = compiled.copy(update={"checkpointer": saver})
+                start: Any = given
+                if isinstance(given, bool):
+                    start = Command(resume=_verdict(await graph.aget_state(self._config), given))
+                # Never on the loop's own thread: it may be what another session waits for to let go of the file.
+                begin = partial(begin_turn, self.id, said) if said is not None else partial(go_on, self.id)
+                number = await asyncio.to_thread(begin, self.now())
                 stopped = ""
-            except GraphRecursionError:
-                stopped = "I stopped: this took more steps than one answer should. Ask me for a part of it."
-                yield {"type": "text", "text": stopped}
-            yield self._last(await graph.aget_state(config), stopped)
+                try:
+                    async for event in graph.astream(start, self._config, stream_mode="custom", durability="exit"):
+                        kept.note(event)
+                        yield event
+                except GraphRecursionError:
+                    stopped = "I stopped: this took more steps than one answer should. Ask me for a part of it."
+                    yield {"type": "text", "text": stopped, "draft": False}
+                state = await graph.aget_state(self._config)
+                last = self._last(state, stopped)
+            kept.conclude(last, state.values.get("messages", []))
+            yield last
+        except (asyncio.CancelledError, GeneratorExit):
+            if kept.state == "open":
+                kept.state = "stopped"
+            raise
+        except BaseException:
+            kept.state = "failed"
+            raise
+        finally:
+            if number:
+                await asyncio.to_thread(end_turn, self.id, number, kept.state, kept.told)
 
     def _last(self, state: Any, stopped: str) -> Event:
         """What the run ended with: a question for approval, or the answer."""
@@ -118,6 +194,38 @@ class Session:
         }
 
 
+class _Kept:
+    """What is kept of a turn as it goes: its state, its calls, and in the end what was told."""
+
+    def __init__(self) -> None:
+        self.state = "open"
+        self.told: dict[str, Any] = {}
+        self._calls: dict[str, dict[str, Any]] = {}
+
+    def note(self, event: Event) -> None:
+        match event["type"]:
+            case "tool_call":
+                self._calls[event["id"]] = {"name": event["name"], "arguments": event["arguments"]}
+            case "tool_result":
+                call = self._calls.setdefault(event["id"], {"name": event["name"], "arguments": {}})
+                call["seconds"] = event["seconds"]
+                if "error" in event:
+                    call["error"] = event["error"]
+        self.told["calls"] = list(self._calls.values())
+
+    def conclude(self, last: Event, messages: list[dict[str, Any]]) -> None:
+        """`messages` are those of the whole session; a turn that waited for approval began before this run."""
+        for outcome in turn_outcomes(messages):
+            call = self._calls.setdefault(outcome.call.id, {})
+            call |= {"name": outcome.call.name, "arguments": plain_data(outcome.call.arguments)}
+            call |= {"error": plain(outcome.error)} if outcome.error else {"figures": plain(headline(outcome))}
+        self.told["calls"] = list(self._calls.values())
+        self.state = "waiting" if last["type"] == "approval" else "done"
+        if last["type"] == "done":
+            by = str(messages[-1].get("by", "")) if messages else ""
+            self.told |= {key: last[key] for key in ("answer", "plan", "asked", "files", "ungrounded")} | {"by": by}
+
+
 def open_session(
     session_id: str | None = None,
     model: ModelName = "auto",
@@ -127,22 +235,25 @@ def open_session(
 ) -> Session:
     """A new session, or the one with `session_id`.
 
-    Files go into `output`, by default into a folder of their own below the working folder. `auto` is Gemini where a
-    key is set, else offline.
-    Raises PlanError for an unknown session or model name, an unusable output folder, or gemini without a key.
+    Files go into `output`, by default into a folder of their own below the working folder. `auto` is what the settings
+    say, and without that Gemini where a key is set, else offline.
+    Raises PlanError for an unknown session or model name, an unusable output folder, unusable settings, or gemini
+    without a key.
     """
     if model not in _MODEL_NAMES:
         raise PlanError("model", f"{model!r} is not a way to think", _MODEL_NAMES)
-    if model == "gemini" and not _key():
+    model = settings.value("model") if model == "auto" else model
+    output = output or settings.value("output") or None
+    if model == "gemini" and not settings.key_variable():
         raise PlanError("GEMINI_API_KEY", "is not set, and Gemini needs a key", ["set GEMINI_API_KEY", "use --offline"])
     if session_id is not None:
-        check_exists(session_id)
+        find_session(session_id)
     root = Path(output or ".").expanduser().resolve()
     if root.exists() and not root.is_dir():
         raise PlanError("output", f"{str(output)!r} is not a folder")
     if now is not None and now.tzinfo is None:
         now = now.astimezone()
-    return Session(session_id or secrets.token_hex(4), model, root, "." if output else None, now)
+    return Session(session_id or new_id(), model, root, "." if output else None, now)
 
 
 def ask(
@@ -179,15 +290,11 @@ async def _last_event(events: AsyncIterator[Event]) -> Event:
 
 def _model(name: ModelName) -> Any:
     """The language model that thinks, or None for the offline planner alone."""
-    if name == "offline" or not _key():
+    if name == "offline" or not settings.key_variable():
         return None
     from agent.gemini import Gemini
 
     return Gemini()
-
-
-def _key() -> str | None:
-    return os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY")
 
 
 def _verdict(state: Any, approved: bool) -> dict[str, Any]:
@@ -200,12 +307,16 @@ def _verdict(state: Any, approved: bool) -> dict[str, Any]:
 
 def _files(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The files that this turn wrote."""
-    written = [
-        outcome.response
-        for outcome in turn_outcomes(messages)
-        if outcome.call.name == "write_configs" and not outcome.error
-    ]
-    return [plain_data(file) for result in written for file in result["files"]]
+    done = [outcome for outcome in turn_outcomes(messages) if not outcome.error]
+    written = [outcome.response.get("files") for outcome in done if _has_written(outcome.call)]
+    return [plain_data(file) for files in written if isinstance(files, list) for file in files]
+
+
+def _has_written(call: Call) -> bool:
+    from tools.registry import registry
+
+    tool = registry().get(call.name)
+    return tool is not None and not tool.read_only and not call.name.startswith("delete")
 
 
 def _calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -214,4 +325,17 @@ def _calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"name": call.name, "arguments": call.arguments} for content in turn for call in calls_of(content)]
 
 
-__all__ = ["Event", "ModelName", "Session", "ask", "list_sessions", "open_session"]
+__all__ = [
+    "Event",
+    "ModelName",
+    "Session",
+    "ask",
+    "delete_session",
+    "export_session",
+    "find_session",
+    "fork_session",
+    "list_sessions",
+    "open_session",
+    "rename_session",
+    "transcript",
+]

@@ -1,14 +1,17 @@
 """Where sessions live: one SQLite file in the user's data folder, readable by the user alone.
 
-The graph's checkpoints and the table of sessions share it.
+It holds the graph's checkpoints (what the models go by, shortened as a conversation grows), the list of sessions, and
+every turn as it was said, which is what is shown, exported and searched. Nothing here needs LangGraph.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,10 +22,191 @@ from knowledge.user_files import data_folder
 
 _BUSY_S = 10.0
 _TITLE_LENGTH = 72
-_SESSIONS = """
-CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT PRIMARY KEY, title TEXT NOT NULL, created TEXT NOT NULL, last_used TEXT NOT NULL
-)"""
+# Each is run once, in order; only ever added to.
+_MIGRATIONS = (
+    """CREATE TABLE IF NOT EXISTS sessions (
+        id TEXT PRIMARY KEY, title TEXT NOT NULL, created TEXT NOT NULL, last_used TEXT NOT NULL
+    )""",
+    """CREATE TABLE turns (
+        session TEXT NOT NULL, number INTEGER NOT NULL, moment TEXT NOT NULL, said TEXT NOT NULL, state TEXT NOT NULL,
+        told TEXT NOT NULL, PRIMARY KEY (session, number)
+    )""",
+)
+_SESSION = ("id", "title", "created", "last_used")
+# The checkpointer's own tables, there once a first turn has run.
+_CHECKPOINTS = ("checkpoints", "writes")
+
+
+def new_id() -> str:
+    return secrets.token_hex(4)
+
+
+def list_sessions(query: str = "") -> list[dict[str, Any]]:
+    """Every session as {id, title, created, last_used, turns}, the one used last first; with a `query`, those whose
+    title or turns hold all its words."""
+    words = [f"%{_literal(word)}%" for word in plain(query).split()]
+    matches = "".join(
+        " AND (s.title LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id"
+        " AND (t.said LIKE ? ESCAPE '\\' OR json_extract(t.told, '$.answer') LIKE ? ESCAPE '\\')))"
+        for _ in words
+    )
+    with _reading() as connection:
+        rows = connection.execute(
+            "SELECT s.id, s.title, s.created, s.last_used, (SELECT count(*) FROM turns t WHERE t.session = s.id)"
+            f" FROM sessions s WHERE 1{matches} ORDER BY s.last_used DESC, s.rowid DESC",
+            [word for word in words for _ in range(3)],
+        )
+        return [dict(zip((*_SESSION, "turns"), row, strict=True)) for row in rows]
+
+
+def find_session(session_id: str) -> dict[str, Any]:
+    """One session as {id, title, created, last_used}. Raises PlanError when there is none."""
+    with _reading() as connection:
+        rows = connection.execute("SELECT id, title, created, last_used FROM sessions ORDER BY last_used DESC")
+        found = {row[0]: row for row in rows}
+    if session_id not in found:
+        raise PlanError(
+            "session", f"there is no session {plain(session_id)[:80]!r}", nearest(session_id, found) if found else ()
+        )
+    return dict(zip(_SESSION, found[session_id], strict=True))
+
+
+def transcript(session_id: str) -> list[dict[str, Any]]:
+    """The turns of a session in order, each {number, moment, said, state, answer, calls, plan, asked, files,
+    ungrounded}; `state` is open, waiting (for an approval), done, stopped or failed, and of the rest what there is.
+
+    Raises PlanError for an unknown session.
+    """
+    find_session(session_id)
+    with _reading() as connection:
+        rows = connection.execute(
+            "SELECT number, moment, said, state, told FROM turns WHERE session = ? ORDER BY number", (session_id,)
+        )
+        blank = {"answer": "", "calls": [], "plan": {}, "asked": [], "files": [], "ungrounded": []}
+        return [
+            {"number": number, "moment": moment, "said": said, "state": state} | blank | json.loads(told)
+            for number, moment, said, state, told in rows
+        ]
+
+
+def rename_session(session_id: str, title: str) -> str:
+    """Gives a session another title; returns it as kept. Raises PlanError for an unknown session or an empty title."""
+    find_session(session_id)
+    kept = _title(title)
+    if not kept:
+        raise PlanError("title", "is empty")
+    with _writing() as connection:
+        connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (kept, session_id))
+    return kept
+
+
+def fork_session(session_id: str, title: str | None = None) -> str:
+    """A copy of a session, which goes its own way from here on; returns its id. Raises PlanError."""
+    old = find_session(session_id)
+    copy = new_id()
+    moment = datetime.now().astimezone().isoformat(timespec="seconds")
+    named = _title(title or "") or _title(f"{old['title'][: _TITLE_LENGTH - 7]} (fork)")
+    with _writing() as connection:
+        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?)", (copy, named, moment, moment))
+        _copy_rows(connection, "turns", "session", session_id, copy)
+        for table in _present(connection):
+            _copy_rows(connection, table, "thread_id", session_id, copy)
+    return copy
+
+
+def delete_session(session_id: str) -> None:
+    """Deletes a session and overwrites what it held. Raises PlanError for an unknown session."""
+    find_session(session_id)
+    with _writing() as connection:
+        connection.execute("DELETE FROM turns WHERE session = ?", (session_id,))
+        connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        for table in _present(connection):
+            connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (session_id,))
+
+
+def begin_turn(session_id: str, text: str, now: datetime) -> int:
+    """Notes what was said, and that the session is used: the first words said are its title. Returns the turn's
+    number."""
+    moment = now.isoformat(timespec="seconds")
+    with _writing() as connection:
+        _use(connection, session_id, text, moment)
+        row = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM turns WHERE session = ?", (session_id,))
+        number = int(row.fetchone()[0])
+        connection.execute(
+            "INSERT INTO turns VALUES (?, ?, ?, ?, 'open', '{}')", (session_id, number, moment, plain(text))
+        )
+    return number
+
+
+def go_on(session_id: str, now: datetime) -> int:
+    """Notes that a session is used again; returns the number of its last turn, which goes on (0: it has none)."""
+    with _writing() as connection:
+        _use(connection, session_id, "", now.isoformat(timespec="seconds"))
+        row = connection.execute("SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session_id,))
+        return int(row.fetchone()[0])
+
+
+def end_turn(session_id: str, number: int, state: str, told: dict[str, Any]) -> None:
+    """Keeps how a turn stands: its state and what was told, as JSON data. Nothing for a session deleted meanwhile."""
+    text = json.dumps(told, ensure_ascii=True, allow_nan=True)
+    with _writing() as connection:
+        connection.execute(
+            "UPDATE turns SET state = ?, told = ? WHERE session = ? AND number = ?", (state, text, session_id, number)
+        )
+
+
+@asynccontextmanager
+async def checkpoints(session_id: str) -> AsyncIterator[Any]:
+    """The graph's checkpointer, open for one run, so that no thread outlives it. Of the session's checkpoints the last
+    is kept: each holds the whole conversation."""
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    async with aiosqlite.connect(_file(), timeout=_BUSY_S) as connection:
+        try:
+            yield AsyncSqliteSaver(connection)
+        finally:
+            tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for table in {row[0] for row in tables} & set(_CHECKPOINTS):
+                await connection.execute(
+                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id < (SELECT max(checkpoint_id)"
+                    f" FROM checkpoints c WHERE c.thread_id = {table}.thread_id"
+                    f" AND c.checkpoint_ns = {table}.checkpoint_ns)",
+                    (session_id,),
+                )
+            await connection.commit()
+
+
+def _use(connection: sqlite3.Connection, session_id: str, text: str, moment: str) -> None:
+    connection.execute(
+        "INSERT INTO sessions VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET last_used = excluded.last_used,"
+        " title = iif(title = '', excluded.title, title)",
+        (session_id, _title(text), moment, moment),
+    )
+
+
+def _title(text: str) -> str:
+    words = " ".join(plain(text).split())
+    return words if len(words) <= _TITLE_LENGTH else words[: _TITLE_LENGTH - 1] + "…"
+
+
+def _literal(word: str) -> str:
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _copy_rows(connection: sqlite3.Connection, table: str, key: str, old: str, new: str) -> None:
+    """Copies the rows of `old` with `new` in their key, whatever other columns the table has."""
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    values = ", ".join("?" if column == key else column for column in columns)
+    connection.execute(
+        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {key} = ?", (new, old)
+    )
+
+
+def _present(connection: sqlite3.Connection) -> list[str]:
+    """Those of the checkpointer's tables that are there."""
+    there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return [table for table in _CHECKPOINTS if table in there]
 
 
 def _file() -> Path:
@@ -38,53 +222,43 @@ def _file() -> Path:
     return path
 
 
+@contextmanager
+def _reading() -> Iterator[sqlite3.Connection]:
+    with closing(_open()) as connection:
+        yield connection
+
+
+@contextmanager
+def _writing() -> Iterator[sqlite3.Connection]:
+    """A connection within one transaction; what is deleted in it is overwritten."""
+    with closing(_open()) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        try:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise PlanError("SHARDWISE_HOME", f"the session cannot be kept: {error}") from None
+
+
 def _open() -> sqlite3.Connection:
     path = _file()
-    connection = sqlite3.connect(path, timeout=_BUSY_S)
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     try:
-        connection.execute(_SESSIONS)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version < len(_MIGRATIONS):
+            _migrate(connection)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise PlanError("SHARDWISE_HOME", f"{path} cannot be read ({error}); move it away to start afresh") from None
     return connection
 
 
-def list_sessions() -> list[dict[str, Any]]:
-    """Every session as {id, title, created, last_used}, the one used last first."""
-    with closing(_open()) as connection:
-        rows = connection.execute(
-            "SELECT id, title, created, last_used FROM sessions ORDER BY last_used DESC, rowid DESC"
-        )
-        return [dict(zip(("id", "title", "created", "last_used"), row, strict=True)) for row in rows]
-
-
-def check_exists(session_id: str) -> None:
-    """Raises PlanError when there is no such session."""
-    with closing(_open()) as connection:
-        ids = [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY last_used DESC")]
-    if session_id not in ids:
-        raise PlanError(
-            "session", f"there is no session {plain(session_id)!r}", nearest(session_id, ids) if ids else ()
-        )
-
-
-def record_use(session_id: str, text: str, now: datetime) -> None:
-    """Notes that a session is used; the first words said become its title."""
-    words = " ".join(plain(text).split())
-    title = words if len(words) <= _TITLE_LENGTH else words[: _TITLE_LENGTH - 1] + "…"
-    moment = now.isoformat(timespec="seconds")
-    with closing(_open()) as connection, connection:
-        connection.execute(
-            "INSERT INTO sessions VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET last_used = excluded.last_used",
-            (session_id, title, moment, moment),
-        )
-
-
-@asynccontextmanager
-async def checkpoints() -> AsyncIterator[Any]:
-    """The graph's checkpointer, open for one run, so that no thread outlives it."""
-    import aiosqlite
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    async with aiosqlite.connect(_file(), timeout=_BUSY_S) as connection:
-        yield AsyncSqliteSaver(connection)
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Runs what the file lacks; of two processes that start at once, one waits and finds it done."""
+    connection.execute("BEGIN IMMEDIATE")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    for step in _MIGRATIONS[version:]:
+        connection.execute(step)
+    connection.execute(f"PRAGMA user_version = {max(len(_MIGRATIONS), version)}")
+    connection.execute("COMMIT")

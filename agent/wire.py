@@ -88,14 +88,20 @@ def turn_outcomes(messages: Sequence[Content]) -> list[Outcome]:
     return outcomes
 
 
+STOPPED = "(This answer was stopped before its end.)"
+
+
 def repair(messages: Sequence[Content]) -> list[Content]:
-    """What to append so that no call stays open: a run that was cancelled leaves its last calls unanswered."""
-    if not messages or messages[-1]["role"] != "model":
+    """What to append so that the last turn is whole: a run that was cancelled, or that waits for an approval nobody
+    gives any more, leaves its last calls unanswered, and the person without an answer."""
+    if not messages:
         return []
-    open_calls = calls_of(messages[-1])
-    if not open_calls:
-        return []
-    return [answered(Outcome(call, {"error": "cancelled before it ran"}) for call in open_calls)]
+    last = messages[-1]
+    open_calls = calls_of(last) if last["role"] == "model" else []
+    cancelled = [Outcome(call, {"error": "cancelled before it ran"}) for call in open_calls]
+    closed = [answered(cancelled)] if cancelled else []
+    unanswered = bool(open_calls) or last.get("by") in ("person", "tools", "check")
+    return [*closed, thought("shardwise", STOPPED)] if unanswered else closed
 
 
 def storable(value: Any) -> Any:

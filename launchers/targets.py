@@ -108,7 +108,7 @@ TARGETS: dict[str, Target] = {
     "megatron-lm": Target(
         "training.megatron",
         "program",
-        "Megatron-LM Bash script: pretraining and SFT of any GPT architecture, TP, PP, CP, EP, distributed optimizer, FSDP",
+        "Megatron-LM Bash script: pretraining and SFT of GPT architectures with TP, PP, CP, EP, ZeRO-1 or FSDP",
     ),
     "torchtitan": Target(
         "training.torchtitan",

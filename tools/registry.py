@@ -36,6 +36,7 @@ _MODULES = (
     "tools.clusters",
     "tools.configure",
     "tools.files",
+    "tools.imports",
     "tools.matrix",
     "tools.matrix_results",
     "tools.advice",
@@ -112,6 +113,12 @@ def find(name: str) -> Tool:
     if name not in tools:
         raise PlanError("tool", f"there is no tool {name!r}", nearest(name, tools, limit=len(tools)))
     return tools[name]
+
+
+def defined(name: str, module: str) -> Tool:
+    """The tool that `module` is known to define, without importing the modules of the others."""
+    importlib.import_module(module)
+    return _tools[name]
 
 
 def _is_model(hint: object) -> bool:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import facts_answer, limit_answer, memory_answer, sections, speed_answer, sweep_answer
-from agent.offline.patching import get
+from agent.offline import (
+    decision_answers,
+    facts_answer,
+    limit_answer,
+    memory_answer,
+    sections,
+    speed_answer,
+    sweep_answer,
+)
+from agent.offline.patching import get, knows_length
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
 
@@ -16,8 +24,6 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     unread = [not_placed(work["unread"])] if work.get("unread") else []
     if "facts" in work:
         return "\n\n".join([*(facts_answer.describe(outcome) for outcome in outcomes), *unread]), []
-    if work["variants"]:
-        return "\n\n".join([*sections.comparison(work["variants"], outcomes, work["notes"]), *unread]), []
     if work.get("limit"):
         blocks, asked = limit_answer.compose(plan, work, outcomes)
         return "\n\n".join([*blocks, *unread]), asked
@@ -49,45 +55,18 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
         blocks += sections.room(fit)
     if cost := results.get("estimate_cost"):
         blocks += sections.cost(cost, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
-    if intents & {"cost", "time"} and not get(plan, "workload.dataset_tokens"):
+    if intents & {"cost", "time"} and not knows_length(plan):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
         blocks.append(f"For {wanted} I need the size of the data: how many tokens will it train on?")
-    blocks += _files(results, errors, intents, work, estimate)
+    if found := results.get("advise"):
+        blocks += decision_answers.beside(found)
+    blocks += sections.files(results, errors, intents, estimate, bool(work["anyway"]))
     blocks += [f"The tool {name} answered: {text}" for name, text in errors.items() if name not in sections.FILE_TOOLS]
     blocks += sections.warnings(results)
-    blocks += sections.assumptions(list(results.values()), work["notes"])
+    blocks += sections.assumptions([found for name, found in results.items() if name != "advise"], work["notes"])
     return "\n\n".join([*blocks, *unread]), asked
 
 
 def _said(work: Mapping[str, Any]) -> list[str]:
     return ["\n".join(f"- {note}" for note in work["notes"])] if work["notes"] else []
-
-
-def _files(
-    results: Mapping[str, Any],
-    errors: Mapping[str, str],
-    intents: set[str],
-    work: Mapping[str, Any],
-    estimate: Mapping[str, Any] | None,
-) -> list[str]:
-    """What became of the files that were asked for."""
-    if not intents & {"write", "render"}:
-        return []
-    if written := results.get("write_configs"):
-        return sections.written(written)
-    if rendered := results.get("render_configs"):
-        return sections.rendered(rendered)
-    for name in sections.FILE_TOOLS:
-        if name in errors:
-            return [
-                f"**No files were written.** {errors[name]}"
-                if name == "write_configs"
-                else f"**No files.** {errors[name]}"
-            ]
-    if estimate and not estimate["memory"]["fits"] and not work["anyway"]:
-        return [
-            "**No files were written**, because this run would run out of memory. Say *write "
-            "them anyway* if you want them as they are."
-        ]
-    return []

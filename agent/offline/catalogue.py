@@ -47,6 +47,11 @@ class Catalogue:
         return {head: frozenset(rest) for head, rest in words.items()}
 
     @cached_property
+    def model_heads(self) -> frozenset[str]:
+        """The first words of model names, which no typing error is looked for in."""
+        return frozenset(self.model_words)
+
+    @cached_property
     def accelerator_tokens(self) -> frozenset[str]:
         """Every name and id, folded to letters and digits."""
         return frozenset(folded(name) for name in self.accelerator_names)

@@ -41,13 +41,14 @@ _DEVICES = (
     _rule(rf"N_(?:{_GLUED}|\s*of\s*|\s+(?:x\s+)?|-)?{_A}"),
     _rule(rf"{_A}\s*[x*]\s*(\d[\d,]*)"),
     _rule(rf"{_A}\s*\(\s*x?\s*(\d[\d,]*)\s*x?\s*\)"),
+    re.compile(rf"{_A}\s*,?\s*times\s*(\d[\d,]*)", re.IGNORECASE),
 )
 _GPUS = (_rule(rf"N_{_TIMES}{_GPU}"), _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"))
-_MACHINES = (_rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?){_I}"), re.compile(rf"{_I}\s*[x*]\s*(\d+)", re.IGNORECASE))
+_MACHINES = (_rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?){_I}"), re.compile(rf"{_I}\s*(?:[x*]|times)\s*(\d+)", re.IGNORECASE))
 _ONE = re.compile(rf"\b(?:an?|single|one|my|this)\s+(?:single\s+)?{_A}", re.IGNORECASE)
 _DOUBLE = re.compile(
     r"\b(?P<word>double|twice|halve|half|triple|quadruple)\b(?: as many| the number of|"
-    rf" of)?(?: the| my| our)?(?: {_GPU}| {_NODE}| {_A}|(?= it\b))",
+    rf" of)?(?: the| my| our)?(?: {_GPU}| {_NODE}| {_A}| them\b| that many\b| as many\b| those\b|(?= it\b))",
     re.IGNORECASE,
 )
 # Before a device that is to be replaced.

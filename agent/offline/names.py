@@ -16,7 +16,7 @@ _ORDINARY = re.compile(
 _NOT_A_FAMILY = re.compile(
     "a|an|the|my|our|your|this|that|some|any|sub|non|pre|multi|full|small|large|tiny|big|dense|moe|about|roughly|over|under|"
     "train|training|finetune|pretrain|tune|fit|run|lora|qlora|with|on|of|for|and|or|to|in|from|is|are|model|models|only|"
-    "same|another|use|using|between|than|at|what|how|did|does|do|can|could|will|would|should|i|we|me|it|its"
+    "need|needs|want|wants|have|has|got|get|through|into|until|just|plus|say|push|process|same|another|use|using|between|than|at|what|how|did|does|do|can|could|will|would|should|i|we|me|it|its"
 )
 _NOUN_AFTER = (
     r"(?:\s*(?:x\b|x(?=\d|[a-z]\d)|[\ue001\ue002]|gpus?\b|cards?\b|nodes?\b|epochs?\b|chips?\b|"
@@ -60,7 +60,7 @@ _CARD = (
     r"(?:rtx|gtx|rx)[- ]?(?:pro[- ]?)?[a-z]?\d{3,4}[a-z]*|"
     r"titan[ -](?:rtx|v|xp?)|k80|p40|p100|t4|l4|trn\d?n?|trainium[- ]?\d?|inferentia[- ]?\d?|"
     r"inf\d|gaudi[- ]?\d?|trillium|ironwood|"
-    r"tpu[- ]?v?\d[a-z]?(?:-\d+)?|tpus?[- ]v\d[a-z]?(?:-\d+)?|v[2-7][epx](?:-\d+)?|cloud tpus?|"
+    r"tpu[- ]?v?\d[a-z]?(?:-\d+)?|tpus?[- ]v\d[a-z]?(?:-\d+)?|v[2-7][epx](?:-\d+)?|v[2-4](?=-\d)-\d{1,4}|cloud tpus?|"
     r"m[1-9](?= (?:pro|max|ultra)\b)|apple m\d|wse-?\d|cs-[23]|groq(?: lpu)?|"
     r"sn40l|(?:wormhole[ -])?n[13]\d0|blackhole(?:[ -]p1\d0)?|arc[ -][ab]\d{3}|"
     r"(?:data center )?gpu max \d{4}|ponte vecchio|"
@@ -73,7 +73,7 @@ _ACCELERATOR = re.compile(
 )
 _GLUED = re.compile(rf"(?<=\dx){_PREFIX}(?P<card>{_CARD}){_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}", re.IGNORECASE)
 _BARE_CARD = re.compile(
-    r"(?<![\w.$-])(\d{4})(s?)(?![\w.]|\s*(?:tokens?|context|ctx|seq|steps?|samples?)|"
+    r"(?:(?<![\w.$-])|(?<=\dx))(\d{4})(s?)(?![\w.]|\s*(?:tokens?|context|ctx|seq|steps?|samples?)|"
     r"\s*(?:(?:daily|active|concurrent|simultaneous|parallel) )*(?:users?|clients?|requests?|people|customers?|"
     r"employees|prompts?|q(?:ps|ueries)|rps|in\b|out\b|input|output))"
 )

@@ -15,7 +15,7 @@ from estimator.plan import merge
 from tools.requests import FLAT_PATHS, SERVING_PATHS
 
 # Readings that become a Plan field only together with others.
-_COMBINED = ("batch_tokens", "samples", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
+_COMBINED = ("batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
 
 
 @dataclass
@@ -41,6 +41,11 @@ def get(plan: Mapping[str, Any], path: str) -> Any:
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
+
+
+def knows_length(plan: Mapping[str, Any]) -> bool:
+    """Whether a partial plan says how long the run is."""
+    return any(get(plan, f"workload.{name}") for name in ("dataset_tokens", "dataset_samples", "steps"))
 
 
 def flat(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
             result.notes += [slot.note] if slot.note else []
         case "nodes":
             _nodes(result, slot.value, slot.words.strip(), catalogue)
-        case "batch_tokens" | "samples" if seq_len is None:
+        case "batch_tokens" if seq_len is None:
             result.questions.append(
                 Question("workload.seq_len", f"how long are the sequences? ({slot.words} needs it)")
             )
@@ -160,12 +165,6 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
             sequences = max(round(slot.value / seq_len), 1)
             result.plan = merge(result.plan, {"workload.global_batch": sequences})
             result.notes.append(f"{slot.words} read as a global batch of {sequences:,} sequences of {seq_len:,} tokens")
-        case "samples" if "workload.dataset_tokens" not in said:
-            tokens = float(slot.value * seq_len)
-            result.plan = merge(result.plan, {"workload.dataset_tokens": tokens})
-            result.notes.append(
-                f"{slot.words} counted as full sequences of {seq_len:,} tokens, {tokens:,.0f} tokens at most"
-            )
 
 
 def _nodes(result: Patched, nodes: int, words: str, catalogue: Catalogue) -> None:

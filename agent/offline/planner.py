@@ -15,12 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 from agent.models import Thought, Turn
-from agent.offline import answer, serving_answer, serving_calls, small_talk
+from agent.offline import answer, serving_answer, serving_calls, small_talk, target_words, wish_answer, wish_calls
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.limit_words import SOLVED
-from agent.offline.patching import flat, get, patched
+from agent.offline.patching import flat, get, knows_length, patched
+from agent.offline.payment import payment
 from agent.offline.reading import Reading, read
 from agent.offline.serving_mode import is_serving, switched
+from agent.offline.wish_turn import free_call, offered, settle, wish_of
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan import merge
 from tools.requests import FLAT_PATHS
@@ -68,14 +70,25 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
     # Calls that a language model made before it failed were about its own reading of the question.
     outcomes = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
     work = topic["turn"]
-    served = "facts" not in work and is_serving(plan)
-    calls = serving_calls.next_calls(plan, work, outcomes) if served else _next_calls(plan, work, outcomes, turn.tools)
+    wished = work.get("wish")
+    served = "facts" not in work and not wished and is_serving(plan)
+    calls: list[tuple[str, dict[str, Any]]] = []
+    if wished and not outcomes:
+        tool, own = wished
+        calls = [(tool, wish_calls.arguments(tool, own, plan, topic.get("pricing", {}), turn.messages))]
+    elif not wished:
+        following = serving_calls.next_calls if served else _next_calls
+        calls = following(plan, work, outcomes, turn.tools)
     if calls:
         numbered = [
             Call(f"{NAME}-{start}-{len(outcomes) + index}", name, arguments)
             for index, (name, arguments) in enumerate(calls)
         ]
         return Thought(thought(NAME, calls=numbered), plan, topic)
+    if wished:
+        text, asked = wish_answer.compose(work, outcomes), []
+        plan, topic = settle(plan, topic, outcomes)
+        return Thought(thought(NAME, text), plan, topic, asked, work.get("notes", []))
     text, asked = (serving_answer if served else answer).compose(plan, work, outcomes)
     if fewest := _fewest(outcomes):
         topic = {**topic, "fewest": fewest}
@@ -101,6 +114,11 @@ def _begin(
         base = plans[0] if reading.back in ("first", "original") else plans[-1]
         plans = [] if reading.back in ("first", "original") else plans[:-1]
         topic["plans"] = plans
+    if found := free_call(reading, turn.plan, turn.tools):
+        if isinstance(found, str):
+            return Thought(thought(NAME, found), topic=topic, origins=[found])
+        topic["turn"] = {"start": start, "wish": list(found), "notes": [], "unread": []}
+        return turn.plan, topic
     if reading.facts and reading.questions:
         questions = [str(question) for question in reading.questions]
         text = small_talk.ask(questions, {}, [], reading.unread)
@@ -141,9 +159,15 @@ def _begin(
     ):
         plan = merge(plan, {"cluster.count": fewest})
         change.notes.append(f"{fewest} devices taken, the fewest that fit")
-    sweep = _sweep(reading, topic, plan, catalogue)
+    if offer := offered(reading, topic, plan):
+        plan = merge(plan, offer[0])
+        change.notes.append(offer[1])
+    topic["pricing"] = {**topic.get("pricing", {}), **reading.pricing}
+    wish = wish_of(reading, topic, plan, serving)
+    sweep = None if wish else _sweep(reading, topic, plan, catalogue)
     choices = _choices(reading, topic) if serving else {}
     counted = any(slot.path == "cluster.count" for slot in reading.slots)
+    limit = None if wish else limit
     intents = _intents(reading, topic, plan, limit is not None or sweep is not None)
     if serving and counted and not reading.intents and "size" in intents:
         # "And on 8?" after "how many?" is about these 8.
@@ -161,22 +185,29 @@ def _begin(
     settled |= {SOLVED[limit["goal"]]} if limit else set()
     if serving and choices.get("accelerator", serving_calls.searches_devices(plan, intents)):
         settled |= {"cluster.accelerator"}
+    settled |= wish_calls.needs(*wish, reading) if wish else set()
     settled |= {"cluster.count"} if sweep and sweep["field"] == "cluster.count" else set()
     questions += small_talk.missing(plan, settled, bool(change.nodes) or "cluster.count" in settled)
     if questions:
         text = small_talk.ask(questions, plan, change.notes, reading.unread)
         return Thought(thought(NAME, text), plan, topic, questions, [*questions, *change.notes])
-    if framework := _file_framework(plan, intents, reading.targets):
+    if wish:
+        topic["turn"] = {"start": start, "wish": list(wish), "notes": change.notes, "unread": reading.unread}
+        return plan, topic
+    targets = target_words.settled(reading.targets, serving, _nodes(plan, catalogue))
+    if framework := _file_framework(plan, intents, targets):
         change.notes.append(f"{framework} taken as the framework, since the files are for LlamaFactory with DeepSpeed")
     topic["turn"] = {
         "framework": framework,
         "start": start,
         "intents": intents,
-        "targets": reading.targets,
+        "targets": targets,
+        "fields": reading.fields,
+        "pricing": topic["pricing"],
         "notes": change.notes,
         "unread": reading.unread,
         "anyway": reading.anyway,
-        "variants": [] if serving and choices.get("accelerator") else _variants(reading),
+        "variants": _variants(reading) if serving and not choices.get("accelerator") else [],
         "choices": choices,
         "asked": topic.get("asked", {}),
         "counted": counted,
@@ -203,6 +234,13 @@ def _file_framework(plan: Mapping[str, Any], intents: list[str], targets: list[s
     )
 
 
+def _nodes(plan: Mapping[str, Any], catalogue: Catalogue) -> int:
+    """Nodes of a partial plan, one where that is not said."""
+    count, device = get(plan, "cluster.count") or 1, get(plan, "cluster.accelerator")
+    each = get(plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else count)
+    return -(-count // each)
+
+
 def _pruned(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plan.items() if value != {}}
 
@@ -216,7 +254,7 @@ def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]
         return before
     if is_serving(plan):
         return ["time"]
-    return ["fit", "time", "cost"] if get(plan, "workload.dataset_tokens") else ["fit", "time"]
+    return ["fit", "time", "cost"] if knows_length(plan) else ["fit", "time"]
 
 
 def _limit(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, str] | None:
@@ -281,12 +319,7 @@ def _next_calls(
     arguments, intents = flat(plan), set(work["intents"])
     if work["framework"]:
         arguments["framework"] = work["framework"]
-    priced = "cost" in intents and bool(arguments.get("dataset_tokens"))
-    if variants := work["variants"]:
-        if outcomes:
-            return []
-        names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
-        return [(name, _varied(arguments, variant)) for variant in variants for name in names]
+    priced = "cost" in intents and knows_length(plan)
     called = {outcome.call.name: outcome for outcome in outcomes}
     if asked := work.get("sweep"):
         return [] if outcomes else [("sweep", _swept(arguments, asked, work["usd_per_device_hour"]))]
@@ -303,8 +336,9 @@ def _next_calls(
     wanted = ["estimate_training"]
     wanted += ["check_fit"] if "fit" in intents or _does_not_fit(called) else []
     wanted += ["estimate_cost"] if priced else []
+    wanted += ["advise"] if faster and "advise" in tools else []
     if open_calls := [name for name in wanted if name not in called]:
-        price = {"usd_per_device_hour": work["usd_per_device_hour"]} if work["usd_per_device_hour"] else {}
+        price = payment(work, tools)
         return [(name, carried | (price if name == "estimate_cost" else {})) for name in open_calls]
     files = "write_configs" if "write" in intents else "render_configs" if "render" in intents else None
     if files is None or files in called or files not in tools or called["estimate_training"].error:
@@ -312,7 +346,7 @@ def _next_calls(
     if _does_not_fit(called) and not work["anyway"]:
         return []
     targets = {"targets": work["targets"]} if work["targets"] else {}
-    return [(files, carried | targets)]
+    return [(files, carried | targets | work["fields"])]
 
 
 def _swept(arguments: Mapping[str, Any], asked: Mapping[str, Any], price: float | None) -> dict[str, Any]:
@@ -344,16 +378,6 @@ def _limit_calls(
         more = [{**rest, "count": times * found.response["value"]} for times in _MORE_DEVICES[1:]]
         return [(name, run) for run in (at, *more) for name in names]
     return [(name, at) for name in names] if intents & {"time", "cost", "why"} else []
-
-
-def _varied(arguments: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan's arguments with one alternative in; what only belonged to the first device is left out."""
-    rest = {
-        key: value
-        for key, value in arguments.items()
-        if not {"accelerator", "count"} & set(variant) or key not in ("per_node", "dp", "usable_gib")
-    }
-    return {**rest, **variant}
 
 
 def _does_not_fit(called: Mapping[str, Outcome]) -> bool:

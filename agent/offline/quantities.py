@@ -22,6 +22,12 @@ _GIB = r"\s?gi?b"
 _OF_MEMORY = r"(?:\s+of)?(?:\s+(?:the )?(?:device |gpu )?(?:memory|vram|hbm))?"
 _FREE = r"(?:free|unused|empty|spare|aside)"
 _EACH = r"(?:\s*(?:per|on each|on every|/)\s*(?:device|gpu|card)\b)?"
+_SAMPLE = (
+    r"(?:sample|example|row|conversation|dialog(?:ue)?|document|doc|pair|prompt|instruction|chat|record|completion|"
+    r"ticket|article|demonstration|preference pair|item)"
+)
+_SAMPLES = rf"{_SAMPLE}s?"
+_ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?)"
 _PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[- _]?|local )"
 
 
@@ -63,9 +69,21 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (_rule(r"(?:global[- _]?)?batch(?:[- _]size)?\s*(?:of|=|:|is)?\s*A_[- ]?tokens?\b"), "batch_tokens", amount),
     (_rule(r"A_[- ]?tokens?\s*(?:per|/|a|global)\s*(?:batch|step|optimizer step)\b(?: size)?"), "batch_tokens", amount),
     (_rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
+    (_rule(rf"N_ {_SAMPLES} (?:per|/|a|each) (?:batch|step|update)\b"), "workload.global_batch", count),
+    (
+        _rule(rf"{_ANSWERS}(?: (?:of|up to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
+        "workload.response_len",
+        context_length,
+    ),
+    (_rule(rf"L_[- ]?tok(?:en)?s? {_ANSWERS}"), "workload.response_len", context_length),
+    (
+        _rule(rf"A_[- ]*(?:tok(?:en)?s?)?[- ]*(?:each|apiece|per {_SAMPLE}|/{_SAMPLE}|on average|avg|average)\b"),
+        "workload.sample_tokens",
+        amount,
+    ),
     (_rule(rf"Q_{_OF}L_(?:[- ]?tokens?)?"), "workload.seq_len", context_length),
     (_rule(r"L_(?:[- ]?tokens?)?[- ]*(?:long |max )?Q_"), "workload.seq_len", context_length),
-    (_rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|sample|example|seq)\b"), "workload.seq_len", context_length),
+    (_rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|seq)\b"), "workload.seq_len", context_length),
     (
         _rule(
             r"(?:(?<=sequences)|(?<=samples)|(?<=examples)|(?<=documents)|(?<=pairs)|(?<=prompts)|(?<=rows))"
@@ -81,8 +99,8 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     ),
     (_rule(r"(?:dataset[_ ]tokens|tokens)\s*[=:]\s*A_"), "workload.dataset_tokens", amount),
     (
-        _rule(r"A_\s+(?:\w+ )?(?:samples?|examples?|rows?|conversations?|documents?|pairs?|prompts?)\b"),
-        "samples",
+        _rule(rf"A_\s+(?:\w+ )?{_SAMPLES}\b"),
+        "workload.dataset_samples",
         amount,
     ),
     (_rule(r"F_\s*epochs?\b"), "workload.epochs", amount),
@@ -98,6 +116,7 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
         count,
     ),
     (_rule(r"N_\s*(?:sequences?|samples?)\s*(?:per|/)\s*(?:device|gpu)\b"), "workload.micro_batch", count),
+    (_rule(r"\bbs\s*[=:]?\s*N_"), "workload.micro_batch", count),
     (
         _rule(
             r"\b(?:global[- _]?batch(?:[- _]size)?|gbs|effective batch(?: size)?|total batch(?: size)?|"
@@ -128,6 +147,14 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (_rule(r"F_ (?:lora[- ])?dropout\b"), "workload.lora.dropout", amount),
     (_rule(rf"\b(?:grpo[- ])?(?:group[- _]size|num[- _]generations){_OF}N_"), "workload.group_size", count),
     (_rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{_OF}F_"), "workload.engine_share", amount),
+)
+
+# "40k dialogues of about 600 tokens", "60k pairs a 1k tokens", "30k samples, 900 tok each".
+_COUNTED = _rule(
+    rf"A_\s+(?:[a-z]+ ){{0,2}}?{_SAMPLES}\b(?:,|\s|\(|~|@|\bx\b|\b(?:of|with|at|an?|à|averaging|around|about|"
+    rf"roughly|each|length|long|"
+    r"avg|average|mean|up to|having|are|is)\b)*?A_[- ]?(?:tok(?:en)?s?\b(?! (?:in )?total)|(?=\s+(?:each|"
+    r"long)\b))(?:\s+(?:each|long|on average|avg))?\)?"
 )
 
 # Sizes by their short names: glued (TP8, pp4), with a sign (DP=16) or with words (tp size of 8); then by long names.
@@ -197,6 +224,12 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
     slots: list[Slot] = []
     questions: list[Question] = []
     _network(page, slots)
+    for match in () if serving else page.find(_COUNTED):
+        samples, tokens = amount(match[1]), amount(match[2])
+        if samples and tokens:
+            words = page.take(match.start(), match.end()).strip()
+            slots.append(Slot("workload.dataset_samples", samples, words))
+            slots.append(Slot("workload.sample_tokens", tokens, words))
     for match in page.find(_SHORT):
         path = (_CLIENT_PATHS if serving else _SHORT_PATHS).get(match[1].lower(), f"layout.{match[1].lower()}")
         slots.append(Slot(path, int(match[2]), page.take(match.start(), match.end())))
@@ -216,6 +249,8 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
             else:
                 in_gb = path.startswith("overrides.") and "gib" not in words.lower()
                 note = f"{words!r} read as {value:g} GiB per device" if in_gb else None
+                if words.lower().startswith("bs"):
+                    note = f"{words!r} read as the batch per device"
                 slots.append(Slot(path, value, words, note))
     return slots, questions
 
@@ -260,7 +295,8 @@ def _network(page: Page, slots: list[Slot]) -> None:
 
 
 _BARE = re.compile(
-    rf"(?:(?<!\S)-|{START})(\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?:\s?(k|m|b|t)(?![\w]))?(?![\w.%/]|-[a-z]|\s*[\ue000-\ue002])",
+    rf"(?:(?<!\S)-|{START})(\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?:\s?(k|m|b|t)(?![\w]))?(?![\w%/]|\.\d|-[a-z]|"
+    rf"\s*[\ue000-\ue002])",
     re.IGNORECASE,
 )
 # Nothing but the end of a clause stands behind a number that is all the follow-up says.
@@ -270,6 +306,8 @@ _BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
 _AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
 
 
+# What a number behind 'at' can only be.
+_LENGTHS = frozenset(2**power for power in range(10, 21))
 _Meaning = Callable[[re.Match[str], str, bool, bool, str | None], Slot | None]
 
 
@@ -308,6 +346,8 @@ def _bare_slot(match: re.Match[str], before: str, has_plan: bool, alone: bool, r
         return Slot("workload.dataset_tokens", amount(words), words, f"{words} read as tokens of training data")
     if suffix == "k" and length:
         return Slot("workload.seq_len", length, words, f"{words} read as the sequence length, {length:,} tokens")
+    if whole in _LENGTHS and not suffix and re.search(r"(?:\bat|@)$", before):
+        return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
     if not (has_plan and alone and whole):
         return None
     if not suffix and re.search(r"\b(?:on|with|to)$", before) and recent != "workload.seq_len":

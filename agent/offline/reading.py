@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from agent.offline import vocabulary
+from agent.offline import target_words, vocabulary, wish_words
+from agent.offline.alternatives import read_alternatives
 from agent.offline.catalogue import Catalogue
+from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
 from agent.offline.hardware_words import read_hardware
 from agent.offline.limit_words import LimitQuestion, read_limit
@@ -21,11 +23,13 @@ from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
 from agent.offline.page import ACCELERATOR, MODEL, Page
 from agent.offline.quantities import read_bare, read_goal, read_numbers
-from agent.offline.serving_mode import names_serving, serves
+from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
 from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read_serving_limit, read_words
 from agent.offline.slots import Device, Question, Relative, Slot
 from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
+from agent.offline.wishes import Wish, most_devices, read_wish
+from agent.offline.wording import plainly
 from estimator.errors import PlanError
 
 _CUE = re.compile(
@@ -34,16 +38,28 @@ _CUE = re.compile(
     re.I,
 )
 _DOMAIN = re.compile(
-    r"\b(?:gpus?|accelerators?|llms?|models?|train\w*|tun(?:e|ing)\w*|fine-?\s?tun\w*|pre-?train\w*|tokens?|vram|layout|oom|shard\w*|cluster|nodes?|parallelism|checkpoint\w*|batch)\b",
+    r"\b(?:gpus?|accelerators?|llms?|models?|train\w*|tun(?:e|ing)\w*|fine-?\s?tun\w*|pre-?train\w*|tokens?|vram|"
+    r"layout|oom|shard\w*|cluster|nodes?|parallelism|checkpoint\w*|batch)\b",
     re.I,
 )
 _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
 _COMPARE = re.compile(r"\b(?:vs\.?|versus|or|compare[ds]?|against|side by side)\b", re.I)
 # A size without a noun, in a session that has a model: that model in another size ("what about 70B?").
 _BARE_SIZE = re.compile(r"(?<![\w.$-])\d+(?:\.\d+)?[bB]\b(?!\s*-?\s*(?:\w+ )?tok)")
+_MORE_SIZES = re.compile(
+    r"(?<=[\ue000\ue003])\s*(?:,|/|and|or|vs\.?|versus|&|against)\s*(?:the )?(\d+(?:\.\d+)?[bB])\b(?!\s*-?\s*(?:\w+ "
+    r")?tok)"
+)
 # What names of quantised copies end in, by the weight format where it is called otherwise.
 _QUANTISED = re.compile(r"[-_.](awq|gptq(?:-int[48])?|fp8|nvfp4|fp4|mxfp4|int4|int8|gguf|w4a16|w8a8)$", re.I)
 _QUANTS = {"gptq-int4": "gptq", "gptq-int8": "int8", "fp4": "nvfp4", "w4a16": "int4", "w8a8": "int8"}
+# Wishes in which nothing else is read: names and words in them are not of a plan.
+_ALONE = ("list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "list_catalogue", "import_config",
+    "own",
+          "search_playbook")  # fmt: skip
+_FASTER = dict(vocabulary.INTENTS)["faster"]
+_PEAK = rf"^(?!.*\bgenerat)(?:.*?)(?:{wish_words.PEAK})"
+_NO_FILES = r"\b(?:without|no) (?:config )?files\b"
 _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
 
@@ -51,12 +67,22 @@ _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 class Reading:
     """What one utterance says.
 
+    `text` is what was said, in plain English. `wish` is what only one tool answers; `over` the values of fields that
+    are to be set side by side; `pricing` how the run is paid for; `most` devices and nodes of a search for hardware.
     `facts` is 'model' or 'hardware' for a question about a thing in a catalogue; `limit` is set for a question of how
     far a plan can go, `sweep` for one about a range of values. `serving` tells a question about serving from one about
     training; `choices` are the alternatives of 'vLLM or SGLang?', by field of the workload.
     """
 
+    text: str = ""
     slots: list[Slot | Relative] = field(default_factory=list)
+    wish: Wish | None = None
+    over: dict[str, list[Any]] = field(default_factory=dict)
+    both: bool = False
+    pricing: dict[str, Any] = field(default_factory=dict)
+    providers: list[str] = field(default_factory=list)
+    most: tuple[int | None, int | None] = (None, None)
+    fields: dict[str, str] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
     intents: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
@@ -83,14 +109,28 @@ class Reading:
 
 def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str | None, now: datetime) -> Reading:
     """Reads `text` as said in a session whose partial plan is `plan`; `recent` is the Plan path that changed last."""
-    page = Page(text)
+    page = Page(plainly(text, catalogue.model_heads))
     lowered = page.text.lower()
     spot(page, catalogue)
     named = page.rest.lower()
     page.rest = spelled_out(page.rest)
     reset = bool(re.search(vocabulary.RESET, lowered))
     serving, assumed = serves(named, {} if reset else plan)
-    sweep = read_sweep(page, serving)
+    if serving and not is_serving(plan) and not names_serving(named) and re.search(_PEAK, named):
+        # Tokens a day at best are those of training, unless something is generated or served.
+        serving, assumed = False, []
+    names = len(page.of("model", "path", "size")), len(page.of("accelerator", "instance"))
+    wish = read_wish(named, page.text, page, plan, models=names[0], devices=names[1], serving=serving)
+    if wish and wish.tool == "advise" and re.search(_FASTER, named):
+        # That question has an answer of its own, advice in it.
+        wish = None
+    if wish and wish.tool in _ALONE:
+        return Reading(text=page.text, wish=wish, in_scope=True)
+    searches = wish is not None and wish.tool in ("recommend_cluster", "auto_configure")
+    pricing = read_pricing(page, searches)
+    most = most_devices(page) if searches else (None, None)
+    over = {} if serving or searches else read_alternatives(page)
+    sweep = None if over else read_sweep(page, serving)
     slots: list[Slot | Relative] = [*assumed]
     questions: list[Question] = []
     choices: dict[str, list[str]] = {}
@@ -114,7 +154,8 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         sweep = alternatives(sizes)
         slots = [slot for slot in slots if sweep is None or slot.path != sweep.path]
     slots += read_goal(page, lambda rest: hours_until(rest, now))
-    slots += _providers(page, catalogue)
+    providers = _providers(page, catalogue)
+    slots += providers[:1]
     if serving:
         words, unclear, choices = read_words(page)
         slots += words
@@ -124,6 +165,12 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
     if not serving and _THREE_D.search(lowered) and not _said(slots, "workload.framework"):
         why = "3D parallelism read as tensor, pipeline and data parallelism in Megatron-LM"
         slots.append(Slot("workload.framework", "megatron-lm", "3D parallelism", why))
+    if sweep and sweep.scales and sweep.nodes:
+        # "64 nodes of 8x H100": the size of a node.
+        slots = [
+            replace(s, path="cluster.per_node") if isinstance(s, Slot) and s.path == "cluster.count" else s
+            for s in slots
+        ]
     back = re.search(vocabulary.BACK, lowered)
     bare, left = read_bare(page, plan, recent, bare_slot if serving else None)
     slots += bare
@@ -140,7 +187,11 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         # "What is the longest context of Llama-3.1-8B?" is about the model.
         facts = _facts(named, page, plan, models, accelerators, slots)
     else:
-        facts = None if limit or sweep or of_serving else _facts(named, page, plan, models, accelerators, slots)
+        facts = (
+            None
+            if limit or sweep or of_serving or wish or over
+            else _facts(named, page, plan, models, accelerators, slots)
+        )
     if facts:
         limit, asked = None, named
     if limit and limit.goal == "model":
@@ -154,8 +205,16 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         intents = intents_of(asked)
     else:
         intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
+    targets = target_words.read_targets(lowered)
+    files = bool(re.search(target_words.ASKS, lowered)) and not re.search(_NO_FILES, lowered)
+    if files and targets and not {"write", "render"} & set(intents) and wish is None:
+        intents.append("render")
     if "write" in intents and "render" in intents:
         intents.remove("render")
+    if re.search(ASKS, named) and (pricing or not serving) and "cost" not in intents and not wish:
+        intents.append("cost")
+    if wish and wish.tool not in ("save_scenario", "search_playbook"):
+        intents, limit = [], None
     scope = bool(
         slots
         or questions
@@ -164,18 +223,31 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         or sweep
         or of_serving
         or choices
+        or wish
+        or over
+        or pricing
         or (plan and (intents or limit or _CUE.search(lowered)))
     )
     return Reading(
         slots=slots,
         questions=questions,
         intents=intents,
-        targets=[target for pattern, target in vocabulary.TARGETS if re.search(pattern, lowered)],
+        targets=targets if {"write", "render"} & set(intents) else [],
+        text=page.text,
+        wish=wish,
+        over=over,
+        both=bool(re.search(wish_words.BOTH, lowered)),
+        pricing=pricing,
+        providers=list(dict.fromkeys(str(slot.value) for slot in providers)),
+        most=most,
+        fields=target_words.read_fields(page.text),
         unread=[words.strip() for words in left],
         models=models,
         accelerators=accelerators,
         facts=facts,
-        compare=not sweep and (len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named)))),
+        compare=not sweep
+        and not over
+        and (len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named)))),
         limit=limit,
         sweep=sweep,
         serving=serving,
@@ -215,6 +287,8 @@ def _models(
         if id not in ids:
             ids.append(id)
             slots.append(Slot("model", id, name.text, note))
+    if ids:
+        _other_sizes(page, catalogue, ids, slots)
     if ids or questions:
         return ids
     for match in page.find(_BARE_SIZE):
@@ -231,6 +305,17 @@ def _models(
         questions.append(Question("model", f"which {name.text} model is it{such}?"))
         break
     return ids
+
+
+def _other_sizes(page: Page, catalogue: Catalogue, ids: list[str], slots: list[Slot | Relative]) -> None:
+    """'Llama 3.1 8B and 70B': the same model in the other sizes that stand beside its name."""
+    for match in page.find(_MORE_SIZES):
+        sibling = _sibling(ids[-1], match[1], catalogue)
+        if sibling is None or sibling in ids:
+            continue
+        words = page.take(match.start(1), match.end(1))
+        slots.append(Slot("model", sibling, words, f"{words} read as {sibling}"))
+        ids.append(sibling)
 
 
 def _look_up(name: str, catalogue: Catalogue, slots: list[Slot | Relative]) -> tuple[str, str | None]:
@@ -266,7 +351,7 @@ def _providers(page: Page, catalogue: Catalogue) -> list[Slot]:
             if provider == "owned" or provider not in catalogue.providers:
                 continue
             slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
-    return slots[:1]
+    return slots
 
 
 def _words(page: Page) -> list[Slot]:

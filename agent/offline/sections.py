@@ -236,6 +236,32 @@ def cost(found: Result, budget_usd: float | None, deadline_h: float | None) -> l
     return blocks
 
 
+def files(
+    results: Mapping[str, Result],
+    errors: Mapping[str, str],
+    intents: set[str],
+    estimate: Result | None,
+    anyway: bool,
+) -> list[str]:
+    """What became of the files that were asked for."""
+    if not intents & {"write", "render"}:
+        return []
+    if made := results.get("write_configs"):
+        return written(made)
+    if made := results.get("render_configs"):
+        return rendered(made)
+    for name in FILE_TOOLS:
+        if name in errors:
+            head = "No files were written." if name == "write_configs" else "No files."
+            return [f"**{head}** {errors[name]}"]
+    if estimate and not estimate["memory"]["fits"] and not anyway:
+        return [
+            "**No files were written**, because this run would run out of memory. Say *write "
+            "them anyway* if you want them as they are."
+        ]
+    return []
+
+
 def written(result: Result) -> list[str]:
     lines = [f"- `{file['path']}` ({file['bytes']:,} bytes)" for file in result["files"]]
     blocks = ["\n".join([f"**Files written** to `{result['folder']}`:", *lines]), _start(result)]
@@ -282,20 +308,6 @@ def assumptions(results: list[Result], notes: list[str]) -> list[str]:
             name = item["field"].rpartition(".")[2].replace("_", " ")
             lines.append(f"- {name}: {figures.plain(item['value'])} ({item['why']})")
     return ["\n".join(["Assumed:", *lines])] if lines else []
-
-
-def comparison(variants: Sequence[Mapping[str, Any]], outcomes: list[Outcome], notes: list[str]) -> list[str]:
-    """A row for each alternative; the fastest that fits is named first."""
-    rows, fitting, results, problems = alternatives(variants, outcomes)
-    if not fitting:
-        head, shown = "**None of these fits.**", results[:1]
-    else:
-        _, fastest, best = max(fitting, key=lambda row: row[0])
-        shown = [best]
-        head = f"**{fastest}** is the fastest of those that fit."
-    blocks = [head, "\n".join(rows)] if len(rows) > 2 else []
-    blocks += [f"I could not estimate {problem}" for problem in problems]
-    return [*blocks, *assumptions(shown, notes)]
 
 
 def alternatives(

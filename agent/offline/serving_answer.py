@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import serving_choice, serving_sections, serving_sweep_answer
+from agent.offline import sections, serving_choice, serving_sections, serving_sweep_answer
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
 
 Result = Mapping[str, Any]
-_NO_FILES = (
-    "**No files.** I write launch files of training runs only; what a serving engine has to be told (its sizes, format "
-    "and limits) stands above."
-)
 
 
 def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list[str]]:
@@ -38,7 +34,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     else:
         blocks = _deployment(results, errors, work)
     if not work["variants"] and results:
-        blocks += [] if not {"write", "render"} & set(work["intents"]) else [_NO_FILES]
+        blocks += sections.files(results, errors, set(work["intents"]), estimate, bool(work["anyway"]))
         blocks += serving_sections.warnings(results)
         fits = estimate is None or estimate["memory"]["fits"]
         blocks += serving_sections.how_sure(next(iter(results.values()))) if fits else []
@@ -74,4 +70,6 @@ def _deployment(results: Mapping[str, Result], errors: Mapping[str, str], work: 
         blocks += serving_sections.bill(bill, limits.get("usd_per_million"))
     elif estimate and estimate["memory"]["fits"]:
         blocks += serving_sections.money(estimate["cost"], limits.get("usd_per_million"))
-    return blocks + [f"The tool {name} answered: {text}" for name, text in errors.items()]
+    return blocks + [
+        f"The tool {name} answered: {text}" for name, text in errors.items() if name not in sections.FILE_TOOLS
+    ]

@@ -7,9 +7,11 @@ from typing import Any
 
 from agent.offline.limit_words import SOLVED
 from agent.offline.patching import flat, get
+from agent.offline.payment import payment
 from agent.offline.serving_words import mlperf_arguments
 from agent.wire import Outcome
 from estimator.plan import Inference, merge
+from tools.registry import Tool
 
 Calls = list[tuple[str, dict[str, Any]]]
 _LAYOUT = ("tp", "pp", "ep", "dp")
@@ -20,7 +22,9 @@ COMMON_DEVICES = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "
 _SERVING = {"workload": {"kind": "inference"}}
 
 
-def next_calls(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> Calls:
+def next_calls(
+    plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome], tools: Mapping[str, Tool]
+) -> Calls:
     """The calls that can be made now. What chooses a deployment runs first; the rest is about its choice."""
     arguments, intents = _arguments(plan), set(work["intents"])
     asked = work["asked"]
@@ -52,8 +56,8 @@ def next_calls(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[
         # How long all requests of a run take is told with what they cost.
         priced = "cost" in intents or get(plan, "workload.requests")
         wanted += ["estimate_cost"] if priced and fits else []
-    if any(name in called for name in wanted):
-        return []
+    if all(name in called for name in wanted):
+        return _files(plan, work, called, arguments, tools)
     calls: Calls = []
     for name in wanted:
         if name == "estimate_inference":
@@ -62,8 +66,27 @@ def next_calls(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[
             # What the layout leaves open stays so: more devices are laid out anew.
             calls.append((name, _either(arguments)))
         else:
-            calls.append((name, _either(_laid_out(arguments, called[first].response["plan"])) | own))
+            paid = payment(work, tools)
+            calls.append((name, _either(_laid_out(arguments, called[first].response["plan"])) | own | paid))
     return calls
+
+
+def _files(
+    plan: Mapping[str, Any],
+    work: Mapping[str, Any],
+    called: Mapping[str, Outcome],
+    arguments: dict[str, Any],
+    tools: Mapping[str, Tool],
+) -> Calls:
+    """Launch files of the deployment, where they were asked for and it fits."""
+    name = next((f"{intent}_configs" for intent in ("write", "render") if intent in work["intents"]), None)
+    estimate = called.get("estimate_inference")
+    if name is None or name in called or name not in tools or estimate is None or estimate.error:
+        return []
+    if not estimate.response["memory"]["fits"] and not work["anyway"]:
+        return []
+    targets = {"targets": work["targets"]} if work["targets"] else {}
+    return [(name, _either(_laid_out(arguments, estimate.response["plan"])) | targets | work["fields"])]
 
 
 def searches_devices(plan: Mapping[str, Any], intents: list[str]) -> bool:

@@ -136,6 +136,7 @@ _CLIENTS = (
     _rule(rf"A_(?:\s*-|\s+)?{_WITH}*{_USERS}\b(?!{_PER}(?:s|m|h|d)\w*)(?:\s+{_TOGETHER})?"),
     _rule(rf"A_[- ]?{_WITH}+(?:{_REQUESTS}|sequences?|seqs?)\b(?:\s+{_TOGETHER})?"),
     _rule(rf"A_\s+(?:{_REQUESTS}|sequences?|seqs?)\s+{_TOGETHER}"),
+    _rule(r"A_ (?:concurrent|simultaneous|parallel)\b"),
     _rule(rf"\b(?:max[-_ ])?concurrency{_OF}A_|A_(?:[- ]way)? concurrency\b|A_ {_TOGETHER}"),
     _rule(rf"\b(?:batch(?:[-_ ]size)?|bs){_OF}N_|\bbatch(?:es)? of N_"),
 )

@@ -25,6 +25,33 @@ OUT_OF_SCOPE = (
 WELCOME = "All right. Change anything about the plan (devices, method, context, data) and I will work it out again."
 FRESH = "Done, I have set the earlier plan aside. What would you like to run, and on which accelerators?"
 
+NO_IMPORT = (
+    "I cannot read configuration files in this conversation. Tell me the model, the accelerators, the method, the "
+    "sequence "
+    "length and the batch that stand in it, and I check those."
+)
+NOTHING_TO_COMPARE = (
+    "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
+    "*difference "
+    "between base and long-context*."
+)
+
+
+def own(kind: str) -> str:
+    """How something that the catalogue lacks is added: by hand, since only the user's own figures may go in."""
+    tool = "add_model" if kind == "model" else "add_price" if kind in ("price", "rate") else "add_hardware"
+    wants = {
+        "add_model": "its id and the path of its `config.json`",
+        "add_price": "provider, instance, accelerator, devices per machine and the price per hour of the whole machine",
+        "add_hardware": "an id, and either `like` (an accelerator of the catalogue that it resembles) or its memory, "
+        "bandwidth and matrix rate",
+    }[tool]
+    return (
+        f"That is what the tool `{tool}` is for: it needs {wants}. From then on plans can name it. On the command line "
+        f"it is `shardwise call {tool} '{{…}}'`; `shardwise call {tool}` alone lists its fields, and "
+        f"`{tool.replace('add', 'preview')}` shows the file before anything is written."
+    )
+
 
 def missing(plan: Mapping[str, Any], asked: set[str], has_nodes: bool) -> list[str]:
     """Questions for the essentials that neither this turn nor an earlier one gave."""

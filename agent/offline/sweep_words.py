@@ -149,8 +149,8 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
     weak = bool(_WEAK.search(page.rest))
     if match := _SCALES_TO.search(page.rest):
         nodes = match[4].lower().startswith("node")
-        # The devices behind the number are still to be read: they may be named.
-        page.take(match.start(), match.end())
+        # The devices behind the number are still to be read: they may be named; so is what stands before it.
+        page.take(match.start(1) if match[1] else match.start(2), match.end())
         first = count(match[1]) if match[1] else None
         return SweepQuestion("cluster.count", (first, count(match[2])), True, weak, nodes)
     if match := _SCALES.search(page.rest):

@@ -6,6 +6,28 @@ from typing import Any
 
 # (regular expression, Plan path, value); matched on what is left of the text, ignoring case.
 WORDS: tuple[tuple[str, str, Any], ...] = (
+    # what is taken back, to be chosen again
+    *(
+        (
+            rf"\b(?:drop|remove|unset|forget|leave out|get rid of|no more)(?: the| my)? (?:{words})\b(?!\s*[=\d])",
+            path,
+            None,
+        )
+        for words, path in (
+            (r"tp|tensor[- ]parallel\w*", "layout.tp"),
+            (r"pp|pipeline[- ]parallel\w*", "layout.pp"),
+            (r"cp|context[- ]parallel\w*", "layout.cp"),
+            (r"ep|expert[- ]parallel\w*", "layout.ep"),
+            (r"zero(?:[- ]stage)?", "layout.zero_stage"),
+            (r"recompute|recomputation|(?:activation |gradient )?checkpointing", "layout.recompute"),
+            (r"(?:global )?batch(?: size)?", "workload.global_batch"),
+            (r"micro[- ]?batch(?: size)?", "workload.micro_batch"),
+            (r"(?:sequence|context)(?: length)?|seq_len", "workload.seq_len"),
+            (r"framework", "workload.framework"),
+            (r"deadline", "goal.deadline_h"),
+            (r"budget(?: limit)?", "goal.budget_usd"),
+        )
+    ),
     # method
     (r"\b(?:without|no|drop(?: the)?|not) (?:q?-?lora|adapters?)\b", "workload.method", "full"),
     (r"\bq-?lora\b|\b4-?bit lora\b", "workload.method", "qlora"),
@@ -27,6 +49,12 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (
         r"\bfull[- ](?:ft|parameter|finetune|fine-?tune)\b|\ball (?:the )?(?:weights|parameters)\b",
+        "workload.method",
+        "full",
+    ),
+    (
+        r"\bfull\b(?=\s*(?:[,.?!;)\ue001\ue000]|$|\d|on\b|with\b|seq|in\b|for\b|zero|bf16|fp8|fsdp|and then\b|"
+        r"at\b))",
         "workload.method",
         "full",
     ),
@@ -221,23 +249,6 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\b(?:least|lowest|minimi[sz]e(?: the)?) memory\b", "goal.objective", "memory"),
 )
 
-# Launch targets by the words that ask for them.
-TARGETS: tuple[tuple[str, str], ...] = (
-    (r"\bllama[-_ ]?factory\b", "llamafactory"),
-    (r"\bdeep-?speed\b", "deepspeed"),
-    (r"\bslurm\b|\bsbatch\b", "slurm"),
-    (r"\bkubernetes\b|\bk8s\b", "kubernetes"),
-    (r"\btorchtitan\b", "torchtitan"),
-    (r"\bmegatron\b", "megatron-lm"),
-    (r"\bnemo\b", "nemo"),
-    (r"\baxolotl\b", "axolotl"),
-    (r"\baccelerate\b", "accelerate"),
-    (r"\btorchx\b", "torchx"),
-    (r"\bskypilot\b", "skypilot"),
-    (r"\bray\b", "ray"),
-    (r"\bdocker\b|\bdockerfile\b", "docker"),
-)
-
 # Ways to name a provider other than its own name; the rest come from the price book.
 PROVIDERS: tuple[tuple[str, str], ...] = (
     (r"\bamazon(?: web services)?\b", "AWS"),
@@ -267,7 +278,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "layout",
-        r"\b(?:best|optimal|ideal|right|good|recommended|which|what) (?:\w+ ){0,2}(?:layout|"
+        r"\b(?:best|optimal|ideal|right|good|recommended|which|what) (?:[\w/+,]+ ){0,2}(?:layout|"
         r"parallelism|parallelisation|parallelization|split|sharding|strategy|"
         r"parallel\w* (?:strategy|config\w*)|config\w* of parallelism)\b|\bhow (?:should|do|can|"
         r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|lay)\b|\b[234]d[- ]parallel\w*|"
@@ -340,7 +351,9 @@ LIMITS: tuple[tuple[str, str], ...] = (
     (
         "seq_len",
         rf"{_MOST} (?:(?!model|batch)[\w-]+ ){{0,2}}?{_CONTEXT}{_NO_VALUE}|"
-        rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}",
+        rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}|"
+        rf"\bhow far (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|go (?:with|in)) "
+        rf"(?:the |my )?{_CONTEXT}",
     ),
     (
         "micro_batch",

@@ -35,6 +35,10 @@ def render(job: Job) -> Piece:
     model = architecture(job.plan.model)
     if model.id not in words["models"]:
         raise PlanError("model", f"MaxText 0.2.5 has no config of {model.id}", list(words["models"]))
+    if job.training.optimizer == "muon" and words["models"][model.id] in words["without_muon"]:
+        raise PlanError("workload.optimizer", f"MaxText has no Muon for {model.id}", ["adamw", "sgd"])
+    if job.training.moe_capacity is True and model.id.startswith("openai/gpt-oss"):
+        raise PlanError("workload.moe_capacity", "MaxText drops no tokens of gpt-oss", ["false"])
     needs: list[str] = []
     comments: dict[str, str] = {}
     sections = {

@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
+from agent.settings import SETTINGS
+
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "home"))
+    # Settings, and rows of the user's own, are then in the same folder.
+    monkeypatch.delenv("SHARDWISE_CONFIG", raising=False)
+    for setting in SETTINGS:
+        monkeypatch.delenv(setting.variable, raising=False)
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "SHARDWISE_MODEL", "GOOGLE_GEMINI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     work = tmp_path / "work"

@@ -15,12 +15,14 @@ Chunk = dict[str, Any] | str
 
 @dataclass
 class Reply:
-    """One response: an HTTP error with a body, or chunks of a stream (a str goes out as it is). `cut` breaks it off."""
+    """One response: an HTTP error with a body, or chunks of a stream (a str goes out as it is). `cut` breaks it off;
+    `held` keeps the end of the stream back until it is set."""
 
     chunks: list[Chunk] = field(default_factory=list)
     status: int = 200
     body: dict[str, Any] | None = None
     cut: bool = False
+    held: threading.Event | None = None
 
 
 @dataclass
@@ -77,11 +79,13 @@ def serving() -> Iterator[FakeGemini]:
                 return
             data = b"".join(_line(item) for item in reply.chunks)
             self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Content-Length", str(len(data) + (1000 if reply.cut else 0)))
+            self.send_header("Content-Length", str(len(data) + (1000 if reply.cut or reply.held else 0)))
             self.end_headers()
             self.wfile.write(data)
             self.wfile.flush()
-            if reply.cut:
+            if reply.held:
+                reply.held.wait(20)
+            if reply.cut or reply.held:
                 self.close_connection = True
 
         def log_message(self, format: str, *args: Any) -> None:

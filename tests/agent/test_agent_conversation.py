@@ -146,12 +146,11 @@ def test_what_does_not_fit_is_not_written_unless_insisted_on() -> None:
 
 def test_alternatives_are_compared_without_changing_the_plan() -> None:
     first, second = turns("llama-3.1-8b on 16 H100 with 100M tokens", "H100 or MI300X?")
-    assert [
-        call["arguments"]["accelerator"] for call in second["tool_calls"] if call["name"] == "estimate_training"
-    ] == [
-        "h100-sxm",
-        "mi300x",
-    ]
+    (call,) = second["tool_calls"]
+    assert call["name"] == "compare"
+    assert call["arguments"]["over"] == {"accelerator": ["h100-sxm", "mi300x"]}
+    assert call["arguments"]["count"] == 16
+    assert "| h100-sxm | yes |" in second["answer"]
     assert second["plan"] == first["plan"]
     assert second["ungrounded"] == []
 
@@ -190,9 +189,10 @@ def test_an_unknown_name_in_a_question_of_fact_is_all_that_is_asked() -> None:
 
 def test_alternatives_keep_their_own_counts() -> None:
     done = turns("qlora of llama 3.3 70b with 50M tokens: 4x L40S or 1x H100?")[0]
-    tried = {(call["arguments"]["accelerator"], call["arguments"]["count"]) for call in done["tool_calls"]}
+    (call,) = done["tool_calls"]
+    tried = {(row["accelerator"], row["count"]) for row in call["arguments"]["scenarios"]}
     assert tried == {("l40s", 4), ("h100-sxm", 1)}
-    assert "4 x l40s" in done["answer"]
+    assert "| 4 l40s | yes |" in done["answer"]
     assert done["ungrounded"] == []
 
 
@@ -321,7 +321,7 @@ def test_sessions_are_kept_private_and_listed(tmp_path: Path) -> None:
     ask("hi\x1b[31m there", approve=False, model="offline")
     listed = list_sessions()
     assert [row["title"] for row in listed] == ["hi there", "llama-3.1-8b on 8 H100"]
-    assert set(listed[0]) == {"id", "title", "created", "last_used"}
+    assert set(listed[0]) == {"id", "title", "created", "last_used", "turns"}
     for file in (tmp_path / "home").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     with pytest.raises(PlanError, match="no session 'nope'"):

@@ -17,6 +17,7 @@ WEDNESDAY_NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 MODEL, DEVICE, COUNT, NODE = "model", "cluster.accelerator", "cluster.count", "cluster.per_node"
 SEQ, TOKENS, METHOD, STAGE = "workload.seq_len", "workload.dataset_tokens", "workload.method", "workload.stage"
+SAMPLES, EACH = "workload.dataset_samples", "workload.sample_tokens"
 FRAMEWORK = "workload.framework"
 
 
@@ -141,7 +142,7 @@ FIRST_WORDS: list[tuple[str, dict[str, Any]]] = [
     ("fine-tune qwen2.5-7b on 8 H1OO", {MODEL: "Qwen/Qwen2.5-7B", DEVICE: "h100-sxm", COUNT: 8, STAGE: "sft"}),
     (
         "train Phi-4 for 3 epochs over 100k examples with max length 2048 using 4x L40S",
-        {MODEL: "microsoft/phi-4", DEVICE: "l40s", COUNT: 4, SEQ: 2048, "samples": 1e5, "workload.epochs": 3},
+        {MODEL: "microsoft/phi-4", DEVICE: "l40s", COUNT: 4, SEQ: 2048, SAMPLES: 1e5, "workload.epochs": 3},
     ),
     (
         "train llama-3.1-8b with 64k sequence length on 16 H100 with cp 8",
@@ -177,7 +178,7 @@ FIRST_WORDS: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "train on 3 million samples of 512 tokens, 8 h100, qwen2.5-0.5b",
-        {MODEL: "Qwen/Qwen2.5-0.5B", DEVICE: "h100-sxm", COUNT: 8, SEQ: 512, "samples": 3e6},
+        {MODEL: "Qwen/Qwen2.5-0.5B", DEVICE: "h100-sxm", COUNT: 8, SAMPLES: 3e6, EACH: 512},
     ),
     (
         "llama-3.1-8b 8xh100 within 24 hours under $2.5k",
@@ -247,7 +248,7 @@ FIRST_WORDS: list[tuple[str, dict[str, Any]]] = [
     ("4 A100s (80GB), qwen2.5-14b at 8k", {MODEL: "Qwen/Qwen2.5-14B", DEVICE: "a100-sxm-80gb", COUNT: 4, SEQ: 8192}),
     ("Mixtral-8x22B LoRA on an 8xA100-80GB node", {MODEL: "mistralai/Mixtral-8x22B-v0.1", COUNT: 8}),
     ("gemma-2-9b on two 8xH100 nodes", {MODEL: "google/gemma-2-9b", COUNT: 16, NODE: 8}),
-    ("DPO llama-3.1-8b on 8xH100, 50k pairs of 2k tokens", {STAGE: "dpo", "samples": 5e4, SEQ: 2048, COUNT: 8}),
+    ("DPO llama-3.1-8b on 8xH100, 50k pairs of 2k tokens", {STAGE: "dpo", SAMPLES: 5e4, EACH: 2000, COUNT: 8}),
 ]
 
 FOLLOW_UPS: list[tuple[str, dict[str, Any]]] = [

@@ -35,7 +35,7 @@ DOUBLED = [8, 16, 32, 64, 128, 256, 512]
         ("sweep GPUs 8-64", "cluster.count", [8, 16, 32, 64]),
         ("sweep precision bf16 and fp8", "workload.precision", ["bf16", "fp8"]),
         ("sweep recompute none selective full", "layout.recompute", ["none", "selective", "full"]),
-        ("compare the methods full, lora and qlora", "workload.method", ["full", "lora", "qlora"]),
+        ("sweep the methods full, lora and qlora", "workload.method", ["full", "lora", "qlora"]),
     ],
 )
 def test_questions_for_a_range_are_read(text: str, field: str, values: list[Any]) -> None:
@@ -113,7 +113,7 @@ def test_what_limits_a_run_is_answered_with_what_would_help() -> None:
     _, done = turns(
         "Llama-3.1-8B on 16 H100, megatron, tp 8, pp 2, full recompute, micro batch 1, batch 64", "what limits my MFU?"
     )
-    assert [call["name"] for call in done["tool_calls"]] == ["estimate_training"]
+    assert [call["name"] for call in done["tool_calls"]] == ["estimate_training", "advise"]
     assert done["tool_calls"][0]["arguments"]["improvements"] is True
     assert "limits it:" in done["answer"]
     assert "**Roofline**" in done["answer"]

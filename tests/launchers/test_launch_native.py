@@ -140,6 +140,8 @@ def test_zero_bubble_schedules_of_primus():
         ("maxtext", "bigscience/bloom", {"zero_stage": 3}, {}, "model"),
         ("maxtext", EXPERTS, {"zero_stage": 3, "tp": 2, "dp": 4, "etp": 1}, {}, "layout.etp"),
         ("maxtext", DENSE, {"zero_stage": 3, "tp": 3}, {}, "layout.tp"),
+        ("maxtext", EXPERTS, {"zero_stage": 3}, {"optimizer": "muon"}, "workload.optimizer"),
+        ("maxtext", "openai/gpt-oss-20b", {"zero_stage": 3}, {"moe_capacity": True}, "workload.moe_capacity"),
     ],
 )
 def test_contradictions_are_refused(framework, model, layout, workload, field):

@@ -17,7 +17,7 @@ from tool_calls import FLAT, PLANNING, steady
 from estimator.errors import PlanError
 from tools import call, mcp_prompts, mcp_resources
 from tools.mcp_calls import dumps
-from tools.mcp_schemas import described
+from tools.mcp_schemas import described, listed
 from tools.mcp_server import server
 from tools.mcp_service import Service
 from tools.registry import registry
@@ -34,9 +34,11 @@ def client(mode: Mode = "legacy", root: Path | None = None) -> Client[Any]:
 @pytest.mark.parametrize("mode", MODES)
 async def test_every_tool_is_listed_with_flat_parameters_schemas_and_hints(mode: Mode) -> None:
     async with client(mode) as found:
-        listed = await found.list_tools()
-    assert [entry.name for entry in listed] == list(registry())
-    for entry in listed:
+        entries = await found.list_tools()
+    assert [entry.name for entry in entries] == list(registry())
+    assert len(json.dumps([entry.model_dump(mode="json", exclude_none=True) for entry in listed])) < 300_000
+    told: set[str] = set()
+    for entry in entries:
         tool = registry()[entry.name]
         assert (entry.title, entry.description) == (tool.title, tool.description)
         assert entry.annotations is not None
@@ -49,18 +51,38 @@ async def test_every_tool_is_listed_with_flat_parameters_schemas_and_hints(mode:
             assert schema["type"] == "object"
             assert "title" not in schema
         for name, field in entry.input_schema["properties"].items():
-            assert field.get("description"), f"{entry.name}: {name}"
-    writes = [entry.name for entry in listed if "confirm" in entry.input_schema["properties"]]
+            told |= {name} if field.get("description") else set()
+            # The words of what all tools share are with the tools that estimate a run.
+            assert field.keys() & {"type", "enum", "anyOf"}, f"{entry.name}: {name}"
+    assert told == {name for entry in entries for name in entry.input_schema["properties"]}
+    writes = [entry.name for entry in entries if "confirm" in entry.input_schema["properties"]]
     assert writes == [tool.name for tool in registry().values() if not tool.read_only]
+
+
+def test_one_tool_is_described_in_full() -> None:
+    for tool in registry().values():
+        given = described(tool)["inputSchema"]["properties"]
+        assert given.keys() - {"confirm"} == tool.request.model_fields.keys()
+        assert all(field.get("description") for field in given.values())
+
+
+def test_an_argument_that_a_list_leaves_out_is_taken() -> None:
+    short = {entry["name"]: entry["inputSchema"] for entry in listed(registry().values())}
+    schema = short["check_fit"]
+    assert "sequence_parallel" not in schema["properties"]
+    jsonschema.validate(FLAT | {"sequence_parallel": True}, schema)
+    assert call("check_fit", FLAT | {"sequence_parallel": True})["fits"] in (True, False)
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_result_is_what_the_tool_gives_and_matches_its_schema(mode: Mode) -> None:
+    outputs = {entry["name"]: entry["outputSchema"] for entry in listed(registry().values())}
     async with client(mode) as found:
         for name in READING:
             answer = await found.call_tool(name, FLAT)
             assert answer.structured_content is not None
             jsonschema.validate(answer.structured_content, described(registry()[name])["outputSchema"])
+            jsonschema.validate(answer.structured_content, outputs[name])
             assert steady(answer.structured_content) == steady(call(name, FLAT))
             assert json.loads(answer.content[0].text) == answer.structured_content  # type: ignore[union-attr]
 

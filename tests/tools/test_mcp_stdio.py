@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tools.registry import registry
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -21,8 +23,8 @@ NOISY = (
     "import tools.facts as f; from tools import registry as r; import dataclasses; t = r.find('describe_model');"
     "r._tools['describe_model'] = dataclasses.replace(t, function=lambda q: (print('noise'), t.function(q))[1]);"
 )
-# What the first list of tools may cost, in processor time: about twice what it does on one core of a common server.
-_LIST_CPU_S = 5.0
+# What the first list of tools may cost in processor time, where the answers of an earlier process are kept.
+_LIST_CPU_S = 1.0
 
 
 @contextmanager
@@ -51,11 +53,11 @@ def processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_a_conversation_is_quick_and_leaves_nothing_else_on_standard_output() -> None:
+def conversation() -> dict[int, Any]:
     with process(NOISY + CODE) as found:
         assert found.stdin
         assert found.stdout
-        lines, spent = [], 0.0
+        lines = []
         for text in (
             request(1, "initialize", **HELLO),
             '{"jsonrpc":"2.0","method":"notifications/initialized"}\n',
@@ -70,14 +72,11 @@ def test_a_conversation_is_quick_and_leaves_nothing_else_on_standard_output() ->
             found.stdin.flush()
             if '"id"' in text:
                 lines.append(json.loads(found.stdout.readline()))
-            if '"tools/list"' in text:
-                spent = processor_s(found.pid)
         rest, errors = found.communicate(timeout=20)
     answers = {line["id"]: line for line in lines}
     assert list(answers) == [1, 2, 3, 4, 5, 6]
     assert answers[1]["result"]["serverInfo"]["name"] == "shardwise"
     assert len(answers[2]["result"]["tools"]) == len(registry())
-    assert spent < _LIST_CPU_S
     assert answers[3]["result"]["structuredContent"]["parameters"] == 124_439_808
     assert answers[4]["result"]["isError"]
     assert answers[5]["error"]["code"] == -32602
@@ -88,3 +87,26 @@ def test_a_conversation_is_quick_and_leaves_nothing_else_on_standard_output() ->
     for line in lines:
         assert "pydantic" not in json.dumps(line.get("error", ""))
     assert found.returncode == 0
+    return answers
+
+
+def first_list_s() -> float:
+    """Processor seconds from the start of the process to its list of tools."""
+    with process() as found:
+        assert found.stdin
+        assert found.stdout
+        found.stdin.write(request(1, "initialize", **HELLO))
+        found.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n' + request(2, "tools/list"))
+        found.stdin.flush()
+        lines = [json.loads(found.stdout.readline()) for _ in range(2)]
+        assert len(lines[1]["result"]["tools"]) == len(registry())
+        return processor_s(found.pid)
+
+
+def test_a_conversation_is_the_same_again_but_quicker_and_leaves_nothing_else_on_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path))
+    made = conversation()
+    assert first_list_s() < _LIST_CPU_S
+    assert conversation() == made

@@ -1,0 +1,191 @@
+"""Common questions in Spanish, German, French and Chinese, word by word as English. Names and numbers stay."""
+
+from __future__ import annotations
+
+import re
+
+_STRONG = {
+    "de": r"\b(?:passt|kostet|kosten|wie ?viele?n?|wie lange|wie schnell|welche[rsn]?|trainieren|feinabstimm\w+|"
+    r"schreib\w*|"
+    r"vergleich\w*|brauche[n]?|gr[öo](?:ß|ss)te[rsn]?|reicht|warum|statt(?:dessen)?|milliarden?|vollem|gleichzeitig\w*|"
+    r"günstigst\w+|billigst\w+|nutzer|k[öo]nnen wir|kann ich|erstell\w*|erzeug\w*|rückgängig|speicher|knoten|"
+    r"erkl[äa]r\w*)\b",
+    "es": r"[¿¡]|\b(?:cu[áa]nt[oa]s?|cu[áa]l(?:es)?|cabe[n]?|cuesta|entrenar|afinar|tarda\w*|millones|mil millones|"
+    r"necesito|"
+    r"puedo|genera(?:r|me)?|compara(?:r|me)?|m[áa]s barat[oa]|usuarios|por qu[ée]|ajuste fino|cambia|escribe|deshacer|"
+    r"ahora con|qu[ée] gpus?|explica\w*)\b",
+    "fr": r"\b(?:combien|est-ce(?: que| qu')?|tient|tiennent|co[ûu]te\w*|entra[îi]ner|pr[ée]-?entra[îi]n\w*|milliards?|"
+    r"g[ée]n[èe]re\w*|[ée]cris|compare[rz]|quel(?:le)?s?|puis-je|peut-on|utilisateurs|pourquoi|moins ch[eè]re?s?|"
+    r"maintenant|"
+    r"annule|explique\w*|plut[ôo]t|faut-il)\b",
+}  # fmt: skip
+# Two of these make it that language: short follow-ups have nothing else.
+_WEAK = {
+    "de": r"\b(?:und|mit|auf|bei|oder|das|die|der|ein(?:e[rmns]?)?|ist|für|jetzt|ohne|nur|was|wenn|dann|halb\w*)\b",
+    "es": r"(?:^|\b)(?:y|con|en|una?|los|las|el|para|de|sin|ahora|si|por|solo|mejor)\b",
+    "fr": r"\b(?:et|avec|sur|en|une?|les?|la|des?|du|pour|sans|si|ou|au|aux|mon|fichier)\b",
+}  # fmt: skip
+_ENGLISH = r"\b(?:the|what|how|does|is|with|and|for|can|will|my|we|i|on|of|it|that|this|if|to|which)\b"
+
+# In order; longer phrases first. Applied to the text of that language only.
+_PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
+    "de": (
+        (r"\bdoppelt so viele?n?(?: gpus| karten)?\b", "double the gpus"),
+        (r"\bdie h[äa]lfte(?: der)?(?: gpus| karten)?\b", "half the gpus"),
+        (r"\bhalb so viele?n?(?: gpus| karten)?\b", "half the gpus"),
+        (r"\bwie ?viele?n?\b(?= (?:gpus?|h\d|a\d|b\d|karten|knoten|nutzer|anfragen|[a-z]*\d))", "how many"),
+        (r"\bwie ?viele?\b", "how much"), (r"\bwie lange\b", "how long"), (r"\bwie schnell\b", "how fast"),
+        (r"\bwie gro(?:ß|ss)\b", "how large"), (r"\bwas kostet\b", "what does it cost"),
+        (r"\bkostet\b|\bkosten\b", "cost"), (r"\bpasst\b|\bpassen\b|\breicht\b", "fits"),
+        (r"\bkann (?:ich|man)\b|\bk[öo]nnen wir\b", "can i"),
+        (r"\bbrauche (?:ich|wir)\b|\bbrauchen wir\b", "do i need"), (r"\bmindestens\b", "at least"),
+        (r"\bvoll\w* (?:fine-?tuning|feinabstimmung|finetuning)\b", "full fine-tuning"),
+        (r"\bvollst[äa]ndig\w* (?:fine-?tun\w+|feinabstimm\w+)\b", "full fine-tuning"),
+        (r"\bfeinabstimm\w+\b", "fine-tuning"), (r"\bvortrain\w+\b", "pretraining"), (r"\btrainier\w+\b", "train"),
+        (r"\bgr[öo](?:ß|ss)te[rsn]?\b", "largest"), (r"\bl[äa]ngste[rsn]?\b", "longest"),
+        (r"\bmaximale?[rsn]?\b", "maximum"), (r"\bkontext(?:l[äa]nge|fenster)?\b", "context"),
+        (r"\bsequenzl[äa]nge\b", "sequence length"), (r"\bsequenzen\b", "sequences"),
+        (r"\bbatchgr[öo](?:ß|ss)e\b", "batch size"), (r"\bspeicher\b", "memory"),
+        (r"\bg[üu]nstigste[rsn]?\b|\bbilligste[rsn]?\b", "cheapest"), (r"\bmieten\b", "rent"), (r"\bkaufen\b", "buy"),
+        (r"\banfragen\b", "requests"), (r"\bpro sekunde\b", "per second"), (r"\bpro\b", "per"),
+        (r"\bnutzer\b", "users"), (r"\bgleichzeitig\w*\b", "concurrent"), (r"\bvergleiche?\b", "compare"),
+        (r"\bwarum\b", "why"), (r"\bwelche[rsn]?\b", "which"), (r"\bschneller\b", "faster"),
+        (r"\berkl[äa]r\w*\b", "explain"), (r"\bwoher kommen?\b", "where does come from"),
+        (r"\b(?:schreib|erstell|erzeug|generier)\w*(?: mir)?\b", "write"), (r"\bdateien\b", "files"),
+        (r"\bdatei\b", "file"), (r"\bkonfig\w*\b", "config"), (r"\bals\b", "as"), (r"\bspeicher\w*\b", "save"),
+        (r"\br[üu]ckg[äa]ngig(?: machen)?\b", "undo"), (r"\bjetzt\b", "now"), (r"\bstatt(?:dessen)?\b", "instead"),
+        (r"\bohne\b", "without"), (r"\bmit\b", "with"), (r"\bauf\b", "on"), (r"\bund\b", "and"), (r"\boder\b", "or"),
+        (r"\bf[üu]r\b", "for"), (r"\bbei\b", "with"), (r"\bvon\b", "of"), (r"\bnur\b", "only"),
+        (r"\bkarten\b", "gpus"), (r"\bkarte\b", "gpu"), (r"\bknoten\b", "nodes"), (r"\bstunden?\b", "hours"),
+        (r"\btagen?\b", "days"), (r"\bwochen?\b", "weeks"), (r"\beine?[rmns]?\b", "a"), (r"\bzwei\b", "2"),
+        (r"\bdrei\b", "3"), (r"\bvier\b", "4"), (r"\bacht\b", "8"), (r"\bsechzehn\b", "16"),
+        (r"\bmilliarden?\b|\bmrd\.?(?=\W)", "billion"), (r"\bmillionen?\b|\bmio\.?(?=\W)", "million"),
+        (r"\bbillionen?\b", "trillion"), (r"\btokens?\b", "tokens"), (r"\bdamit\b", "with it"), (r"\bdas\b", "that"),
+        (r"\bdes\b|\bder\b|\bdie\b|\bden\b|\bdem\b", "the"), (r"\bist\b", "is"), (r"\bwas\b", "what"),
+        (r"\bwenn\b", "if"),
+    ),
+    "es": (
+        (r"\bel doble(?: de (?:gpus?|tarjetas))?\b", "double the gpus"),
+        (r"\bla mitad(?: de (?:las )?(?:gpus?|tarjetas))?\b", "half the gpus"),
+        (r"\bcu[áa]nt[oa]s (?=gpus?|h\d|a\d|b\d|tarjetas|usuarios|nodos)", "how many "),
+        (r"\bcu[áa]nto (?:tiempo )?(?:tarda\w*|dura|se tarda)\b|\bcu[áa]nto tiempo\b", "how long"),
+        (r"\bcu[áa]nto (?:me )?(?:cuesta\w*|costar[íi]a|cost[oó])\b", "how much does it cost"),
+        (r"\bcu[áa]nt[oa]s?\b", "how much"),
+        (r"\b(?:me )?cuesta\b|\bcostar[íi]a\b|\bcoste\b|\bcosto\b|\bprecio\b", "cost"),
+        (r"\bcaben?\b|\bcabr[íi]a\b", "fits"), (r"\bpuedo\b|\bpodemos\b|\bse puede\b", "can i"),
+        (r"\bnecesito\b|\bnecesitamos\b|\bhacen falta\b", "do i need"),
+        (r"\bcomo m[íi]nimo\b|\bal menos\b", "at least"),
+        (r"\b(?:ajuste fino|fine-?tuning|afinado) completo\b", "full fine-tuning"),
+        (r"\bajuste fino\b|\bafinar\b|\bajustar\b", "fine-tune"), (r"\bpre-?entren\w+\b", "pretrain"),
+        (r"\bentren\w+\b", "train"), (r"\bm[áa]s barat[oa]s?\b", "cheapest"), (r"\balquilar\b", "rent"),
+        (r"\bcomprar\b", "buy"), (r"\bm[áa]s r[áa]pid[oa]\b", "faster"), (r"\bm[áa]s largo\b", "longest"),
+        (r"\bm[áa]s grande\b", "largest"), (r"\bm[áa]xim[oa]\b", "maximum"), (r"\bcontexto\b", "context"),
+        (r"\bsecuencias? de\b", "sequences of"), (r"\bsecuencias?\b", "sequence"), (r"\bmemoria\b", "memory"),
+        (r"\bpor qu[ée]\b", "why"), (r"\bqu[ée]\b", "what"), (r"\bcu[áa]l(?:es)?\b", "which"),
+        (r"\bcompara(?:r|me)?\b", "compare"), (r"\bexplica(?:r|me)?\b", "explain"),
+        (r"\b(?:genera|escribe|crea|dame)(?:r|me)?\b", "write"), (r"\barchivos?\b|\bficheros?\b", "files"),
+        (r"\bconfiguraci[óo]n\b", "config"), (r"\bdeshacer\b|\bdeshaz\b", "undo"), (r"\bahora\b", "now"),
+        (r"\ben lugar de\b", "instead of"), (r"\busuarios\b", "users"), (r"\bsimult[áa]ne\w+\b", "concurrent"),
+        (r"\bpeticiones\b|\bsolicitudes\b", "requests"), (r"\bpor segundo\b", "per second"),
+        (r"\btarjetas?\b", "gpus"), (r"\bnodos?\b", "nodes"), (r"\bhoras?\b", "hours"), (r"\bd[íi]as?\b", "days"),
+        (r"\bmil millones\b", "billion"), (r"\bmillones\b|\bmill[óo]n\b", "million"), (r"\bbillones\b", "trillion"),
+        (r"(?<=million )de tokens?\b|(?<=billion )de tokens?\b|(?<=\dM )de tokens?\b|"
+         r"(?<=\dB )de tokens?\b", "tokens"),
+        (r"\bde tokens\b", "tokens"), (r"\bsin\b", "without"), (r"\bcon\b", "with"), (r"\ben\b", "on"),
+        (r"\bpara\b", "for"), (r"\by\b", "and"), (r"\bo\b", "or"), (r"\bsolo\b|\bs[óo]lo\b", "only"),
+        (r"\bunas?\b|\buno?\b", "a"), (r"\bdos\b", "2"), (r"\btres\b", "3"), (r"\bcuatro\b", "4"), (r"\bocho\b", "8"),
+        (r"\bdel?\b", "of"), (r"\b(?:el|la|los|las)\b", "the"), (r"\bservir\b", "serve"), (r"\bmodelo\b", "model"),
+        (r"\bsi\b", "if"), (r"[¿¡]", " "),
+    ),
+    "fr": (
+        (r"\ble double(?: de (?:gpus?|cartes))?\b|\bdeux fois plus(?: de gpus?)?\b", "double the gpus"),
+        (r"\bla moiti[ée](?: des (?:gpus?|cartes))?\b", "half the gpus"), (r"\bcombien de temps\b", "how long"),
+        (r"\bcombien (?:[çc]a |cela )?co[ûu]te\w*\b", "how much does it cost"),
+        (r"\bcombien de\b(?= (?:gpus?|h\d|a\d|b\d|cartes|utilisateurs|n[oœ]e?uds))", "how many"),
+        (r"\bcombien\b", "how much"), (r"\bco[ûu]te\w*\b|\bprix\b|\bco[ûu]ts?\b", "cost"),
+        (r"\best-ce qu(?:e|')\s?", "does "), (r"\b(?:tient|tiennent|rentre|passe)\b", "fits"),
+        (r"\bpuis-je\b|\bpeut-on\b|\bje peux\b", "can i"),
+        (r"\bme faut-il\b|\bfaut-il\b|\bil (?:me )?faut\b", "do i need"),
+        (r"\bau moins\b|\bau minimum\b", "at least"),
+        (r"\b(?:fine-?tuning|affinage|ajustement) complet\b", "full fine-tuning"),
+        (r"\baffiner\b|\bfine-?tuner\b", "fine-tune"), (r"\bpr[ée]-?entra[îi]n\w+", "pretrain"),
+        (r"\bentra[îi]n\w+", "train"), (r"\b(?:la |le |les )?moins ch[eè]re?s?\b", "cheapest"),
+        (r"\blouer\b", "rent"), (r"\bacheter\b", "buy"), (r"\bplus (?:vite|rapide)\b", "faster"),
+        (r"\bplus long(?:ue)?\b", "longest"), (r"\bplus grand(?:e)?\b|\bplus gros(?:se)?\b", "largest"),
+        (r"\bmaxim(?:um|ale?)\b", "maximum"), (r"\bcontexte\b", "context"), (r"\bs[ée]quences?\b", "sequences"),
+        (r"\bm[ée]moire\b", "memory"), (r"\bpourquoi\b", "why"), (r"\bcompare[rz]?\b", "compare"),
+        (r"\bquel(?:le)?s?\b", "which"),
+        (r"\bg[ée]n[èe]re(?:[rz]|-moi)?\b|\b[ée]cris(?:-moi)?\b|\bdonne-moi\b", "write"), (r"\bfichiers?\b", "files"),
+        (r"\bexplique\w*(?:-moi)?\b", "explain"), (r"\bannule\w*\b", "undo"), (r"\bmaintenant\b", "now"),
+        (r"\bplut[ôo]t\b", "instead"), (r"\bau lieu d[e']\b", "instead of"), (r"\butilisateurs\b", "users"),
+        (r"\bsimultan[ée]\w*\b", "concurrent"), (r"\brequ[êe]tes\b", "requests"), (r"\bpar seconde\b", "per second"),
+        (r"\bcartes?\b", "gpus"), (r"\bn[oœ]e?uds?\b", "nodes"), (r"\bheures?\b", "hours"), (r"\bjours?\b", "days"),
+        (r"\bmilliards?(?: de)?\b", "billion"), (r"\bmillions?(?: de)?(?= (?:de )?tok)", "million"),
+        (r"(?<=\d)\s?go\b", "GB"), (r"\bde tokens\b|\bjetons\b", "tokens"), (r"\bsans\b", "without"),
+        (r"\bavec\b", "with"), (r"\bsur\b", "on"), (r"\ben\b", "in"), (r"\bpour\b", "for"), (r"\bet\b", "and"),
+        (r"\bou\b", "or"), (r"\bune?\b", "a"), (r"\bdeux\b", "2"), (r"\btrois\b", "3"), (r"\bquatre\b", "4"),
+        (r"\bhuit\b", "8"), (r"\b(?:du|des|de|d')\b", "of"), (r"\b(?:le|la|les|l')\b", "the"),
+        (r"\bservir\b", "serve"), (r"\bmod[èe]le\b", "model"), (r"\bsi\b", "if"),
+    ),
+}  # fmt: skip
+_COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_PUNCTUATION = str.maketrans(
+    {"，": ", ", "？": "? ", "。": ". ", "、": ", ", "：": ": ", "；": "; ", "（": " (", "）": ") "}
+)
+_CHINESE_PHRASES: tuple[tuple[str, str], ...] = (
+    ("继续预训练", "continued pretraining"), ("预训练", "pretrain"), ("全参数微调", "full fine-tuning"),
+    ("全量微调", "full fine-tuning"), ("全参微调", "full fine-tuning"), ("微调", "fine-tune"), ("训练", "train"),
+    ("推理", "inference"), ("部署", "deploy"), ("序列长度", "sequence length"), ("上下文长度", "context length"),
+    ("上下文", "context"), ("最长", "longest"), ("最大", "largest"), ("批大小", "batch size"), ("显存", "memory"),
+    ("内存", "memory"), ("够不够", "does it fit"), ("放得下", "fit"), ("放下", "fit"), ("装得下", "fit"),
+    ("能跑", "does it fit"), ("够用", "fit"), ("多少钱", "how much does it cost"), ("费用", "cost"),
+    ("成本", "cost"), ("价格", "price"), ("要多久", "how long"), ("多长时间", "how long"), ("需要多久", "how long"),
+    ("多久", "how long"), ("多快", "how fast"), ("吞吐", "throughput"), ("延迟", "latency"), ("并发", "concurrent"),
+    ("用户", "users"), ("最便宜", "cheapest"), ("哪种", "which"), ("哪个", "which"), ("什么", "what"),
+    ("租", "rent"), ("需要多少", "how many"), ("多少张", "how many gpus "), ("多少", "how many"),
+    ("几张", "how many gpus "), ("至少", "at least"), ("对比", "compare"), ("比较", "compare"), ("还是", "or"),
+    ("为什么", "why"), ("解释", "explain"), ("配置文件", "config files"), ("配置", "config"), ("生成", "write"),
+    ("写", "write"), ("脚本", "script"), ("文件", "files"), ("换成", "now with"), ("改成", "now with"),
+    ("改为", "now with"), ("如果用", "what if"), ("如果", "if"), ("翻倍", "double the gpus"),
+    ("一半", "half the gpus"), ("撤销", "undo"), ("更快", "faster"), ("加速", "speed up"), ("并行", "parallelism"),
+    ("最佳", "best"), ("最优", "best"), ("方案", "layout"), ("节点", "nodes"), ("台", " nodes "), ("两张", "2x "),
+    ("一张", "1x "), ("四张", "4x "), ("八张", "8x "), ("单卡", "one gpu "), ("卡", " gpus "), ("小时", "hours"),
+    ("天", "days"), ("数据", "data"), ("可以", "can i"), ("能不能", "can i"), ("能否", "can i"), ("能", "can i"),
+    ("在", " on "), ("用", " with "), ("和", " and "), ("吗", ""), ("呢", ""), ("的", " "), ("个", " "),
+    ("跟", " and "), ("上", " "),
+)  # fmt: skip
+
+
+def english(text: str) -> str:
+    """`text` in English where it is a question of another language that is read here; else as it is."""
+    if _CHINESE.search(text):
+        return _chinese(text)
+    language = _language(text)
+    if language is None:
+        return text
+    text = _COMMA.sub(r"\1.\2", text)
+    for pattern, plain in _PHRASES[language]:
+        text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
+    return text
+
+
+def _language(text: str) -> str | None:
+    lowered = text.lower()
+    if len(re.findall(_ENGLISH, lowered)) >= 3:
+        return None
+    marks = {
+        name: 2 * len(re.findall(_STRONG[name], lowered)) + len(re.findall(_WEAK[name], lowered)) for name in _STRONG
+    }
+    best = max(marks, key=lambda name: marks[name])
+    return best if marks[best] >= 2 and marks[best] > 2 * len(re.findall(_ENGLISH, lowered)) / 2 else None
+
+
+def _chinese(text: str) -> str:
+    text = text.translate(_PUNCTUATION)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*亿", lambda m: f" {float(m[1]) * 100:g}M ", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*万", lambda m: f" {float(m[1]) * 10:g}k ", text)
+    text = re.sub(r"(\d+)\s*[张块]\s*", r"\1x ", text)
+    for words, plain in _CHINESE_PHRASES:
+        text = text.replace(words, f" {plain} ")
+    return re.sub(r"\s+", " ", _CHINESE.sub(" ", text)).strip()

@@ -1,0 +1,193 @@
+"""Words that ask for what only one tool gives: a cluster, a complete plan, strategies, advice, a scenario, a report."""
+
+from __future__ import annotations
+
+_HARDWARE = (
+    r"(?:gpus?|cards?|hardware|hw|clusters?|accelerators?|instances?|clouds?|providers?|machines?|boxes|box|vms?|"
+    r"nodes?|"
+    r"chips?|setup)"
+)
+_RUN = r"(?:train|fine-?\s?tun|pre-?train|sft|lora|qlora|run|do|get|finish|serve|host)\w*"
+RECOMMEND = (
+    rf"\b(?:which|what) (?:\w+ (?:and|or|&|\+) )?(?:kind of |type of |sort of |cloud |combination of "
+    rf")?{_HARDWARE}(?: (?:and|or|\+|&) \w+)*\b"
+    rf"(?! (?:do you|are you|you|is (?:in|this)|am i|exactly do you))|"
+    rf"\bwhat cloud\b|"
+    rf"\bwhat (?:should|do|would|must|can) (?:i|we|you) (?:rent|buy|get|order|lease)\b|\bwhat to (?:rent|buy|order)\b|"
+    rf"\bcheapest (?:way|option|cluster|setup|place|gpus?|hardware|cloud|provider|config\w*)\b|"
+    rf"\bcheapest to {_RUN}|\bcheapest [\w -]{{0,20}}?(?:gpus?|cluster|cloud|hardware)\b|"
+    rf"\b(?:recommend|suggest)\b[^.?!]{{0,30}}\b{_HARDWARE}\b|\brecommended {_HARDWARE}\b|"
+    rf"\bbest {_HARDWARE} (?:for|to)\b|\bwhere (?:should|can|do|to) (?:i |we )?(?:rent|train|run|buy|fine-?tune|"
+    rf"host)\b|"
+    rf"\bwhat (?:would|do) (?:i|we) need to (?:rent|buy)\b|\b(?:rent|buy) (?:for|to) {_RUN}|\bwho (?:rents|has) the "
+    rf"cheapest\b|"
+    rf"\bhow (?:can|do|could|should) (?:i|we) {_RUN}\b[^.?!]*\b(?:cheap\w*|least money)\b|"
+    rf"\bfind (?:me )?(?:a |the )?(?:cheapest |best |fastest )?{_HARDWARE}\b"
+)
+# These ask what one has or what is known, not what to get.
+NOT_RECOMMEND = r"\b(?:do you (?:know|have|support)|are supported|in your (?:list|catalogu?e|db)|for slurm|spot or)\b"
+CONFIGURE = (
+    r"\bset (?:it|this|that|everything|things|all(?: of (?:it|this))?|the whole thing) (?:all )?up\b|\bset up "
+    r"(?:everything|it all|"
+    r"the whole thing)\b|\bsetup everything\b|\bauto-?\s?config\w*|\b(?:just )?config(?:ure)? (?:it |this "
+    r")?(?:everything|all|the whole)\b|"
+    r"\b(?:do|plan|decide|choose|pick|figure out|work out|sort out) (?:everything|it all|all of it|the rest|the "
+    r"whole thing|all that)\b|"
+    r"\bwhat (?:can|could) (?:i|we) (?:do|train|fine-?tune|afford|get)(?: \w+){0,4} (?:for|with) (?:only |just |"
+    r"about |a budget of )?"
+    r"(?:[$\ue003\d]|less than|under)|\bi don'?t care (?:which|what|about)\b|\bno idea what (?:settings|config|"
+    r"hardware)\b|"
+    r"\bcomplete (?:plan|setup|config\w*)\b|\bfull (?:plan|setup) for\b|\byou (?:decide|choose|pick)\b|\bend[- "
+    r"]to[- ]end (?:plan|setup)\b|"
+    r"\bpick (?:hardware|the hardware|an? engine|engine|gpus?)\b[^.?!]*,|\bwhat settings should i use\b|\bmake "
+    r"(?:me )?a plan\b"
+)
+STRATEGIES: tuple[tuple[str, str], ...] = (
+    ("maximum_performance", r"\bmax(?:imum|imal|imi[sz]e)?[- _]?perf(?:ormance)?\b"),
+    (
+        "truly_identical",
+        r"\b(?:truly[- _])?identical\b(?: (?:config\w*|layout|settings))?|\bsame layout (?:everywhere|on both)\b",
+    ),
+    ("memory_optimized", r"\bmemory[- _]optimi[sz]ed\b"),
+    ("minimal_communication", r"\bmin(?:imal|imum|imi[sz]e)?[- _]comm(?:unication|s)?\b"),
+    ("balanced", r"\bbalanced\b(?=[^.?!]*\bstrateg|[- ]strateg)|(?<=strategy )balanced\b"),
+)
+STRATEGY = r"\bstrateg(?:y|ies)\b"
+ALL_STRATEGIES = (
+    r"\b(?:named|all(?: the| named)?|benchmark|every|different|various) strateg\w+|\bstrateg\w+ (?:comparison|"
+    r"table|suite)\b"
+)
+PEAK = (
+    r"\bpeak (?:training |train )?(?:throughput|speed|tokens?|tok/s|performance)\b|\b(?:throughput|speed) table\b|"
+    r"\btokens? (?:a|per|each|/) ?day\b|\bdaily token\w*|\bhow fast (?:can|could) (?:it|they|this|one|you) (?:ever "
+    r")?get\b|"
+    r"\b(?:what|which) mfu (?:is|would be|counts as) (?:good|normal|typical|realistic|reasonable|achievable)\b|"
+    r"\bis (?:an? )?(?:mfu of )?\d+(?:\.\d+)? ?%(?: mfu)?(?: an?)? (?:good|ok|okay|normal|bad|decent|low|reasonable)\b|"
+    r"\b(?:good|typical|realistic|achievable|reasonable|normal) mfu\b|\bat best\b[^.?!]*\btok|\btok\w*[^.?!]*\bat "
+    r"best\b|\bhow many tokens (?:can|could|does)\b"
+)
+NODES_PAY = (
+    r"\bhow many nodes (?:are |is |would be )?(?:worth|pay|make sense|still)\b|\bwhen do(?:es)? (?:more|adding) "
+    r"nodes stop\b|"
+    r"\bdo more nodes (?:pay|help)\b|\bwhere (?:does|do) (?:it|scaling) (?:stop|break)\w*|\bmore nodes\b[^.?!]*\bpay\b"
+)
+ADVISE = (
+    r"\b(?:any |some |give me |more )?(?:tips|advice|recommendations|pointers|suggestions)\b|\bbest practices?\b|"
+    r"\bwhat (?:would|should|could|can|do) (?:you|i|we) (?:do|change|try|tweak|tune|improve|recommend|suggest|"
+    r"optimi[sz]e)\b|"
+    r"\bwhat do you (?:recommend|suggest|advise)\b|\bhow (?:can|could|do|should|would) (?:i|we|you) (?:improve|"
+    r"optimi[sz]e|tune)\b|"
+    r"\banything (?:i|we) (?:can|could|should) (?:do|change|improve|tweak)\b|\badvise\b|\brecommend for\b|\blow[- "
+    r"]hanging fruit\b|"
+    r"\bwhat else (?:can|could|should)\b"
+)
+PLAYBOOK = (
+    r"\bplaybook\b|\benv(?:ironment)?[- ]?var\w*|\bhow (?:do|should|can|to|would) (?:i |we |you |one )?(?:best |"
+    r"properly )?"
+    r"(?:set|configure|enable|disable|use|turn on|turn off|debug|fix|avoid|diagnos\w+|tune|handle|pick|choose|"
+    r"resume|restart|monitor)\b|"
+    r"\btroubleshoot\w*|\bchecklist\b|\bguide\b|\bwhat (?:does|is) (?:nccl|zero|fsdp|sequence parallel\w*|gradient "
+    r"checkpointing)\b|"
+    r"\b(?:hangs?|hanging|hung|stuck|nan(?:s)?|loss spikes?|diverg\w+|time(?:s|d)? ?-?outs?|timeouts?|crash\w*|"
+    r"segfault\w*|watchdog|"
+    r"unhandled|illegal memory|ecc|straggler\w*|fragmentation|deadlock\w*)\b|\bbest settings for\b|\bwhen (?:should|"
+    r"to|do) (?:i|we)? ?use\b"
+)
+# What the playbook knows and a plan does not say.
+TECHNICAL = (
+    r"\b(?:nccl|rccl|efa|roce|infiniband|ib|rdma|ethernet|sharp|nvlink|nvls|gdr|gpudirect|socket|ifname|cuda_|"
+    r"pytorch_|nccl_|"
+    r"allocator|pinned|dataloader|data ?loaders?|checkpoints?|checkpointing|offload\w*|zero-?\d?|fsdp|deepspeed|"
+    r"megatron|fp8|fp4|mxfp8|"
+    r"slurm|srun|torchrun|cgroups?|numa|affinity|warm-?up|learning rate|lr|loss|gradient clipping|clip\w*|packing|"
+    r"chat template|"
+    r"chunked[- ]prefill|prefix[- ]cach\w+|kv[- ]?cache|speculative|cuda graphs?|batching|continuous batching|"
+    r"scheduler|topology|"
+    r"overlap|bucket|buckets|recompute|activation|flash\w*|liger|compile|torch\.compile|vllm|sglang|drivers?|ecc|"
+    r"xid)\w*\b"
+)
+EXPLAIN = (
+    r"\bwhere (?:do|does|did|is|are|comes?)(?: (?P<f1>(?:[^?.!,;]|\.(?=\d))+?))? (?:come|coming|came|taken|calculated|"
+    r"derived)(?: from)?\b|"
+    r"\bwhere's (?P<f2>(?:[^?.!,;]|\.(?=\d))+?) (?:coming )?from\b|"
+    r"\bhow (?:sure|certain|confident|accurate|reliable|precise|trustworthy|good)\b(?: are| is| do| can)?(?: you| "
+    r"we| i| it)?(?: feel)?"
+    r"(?: (?:about|of|on|in|with|that|is|are))*(?: (?P<f3>[^?.!;]+))?|"
+    r"\bhow (?:did|do|is|are|was|were|have)(?: you| we)? (?P<f4a>[^?.!;]*?) ?(?:get|got|calculated?|computed?|"
+    r"comput|deriv\w+|arriv\w+ at|come up with|estimat\w+|work\w* out)"
+    r"\b(?: (?P<f4>[^?.!;]+))?|"
+    r"\bwhy (?:is|are|does|do) (?P<f5>[^?.!;]+?) (?:so |that |this |as |only |such |take so |need so |use so |cost so )"
+    r"(?:big|high|low|large|small|much|many|huge|long|expensive|little|bad|tiny|heavy|slow)\w*|"
+    r"\bwhy (?:so much|that much|so many) (?P<f8>[^?.!;]+)|"
+    r"\bexplain (?:me |to me )?(?:how you got |where .*? comes? from )?(?P<f6>[^?.!;]+)|\bbreak ?down (?:of "
+    r")?(?P<f7>[^?.!;]+)|\bwhat(?:'s| is) in (?P<f9>the [^?.!;]+)"
+)
+SAVE = (
+    r"\b(?:save|store|keep|remember|bookmark)\b(?: (?:this|that|it|the|my|current|plan|scenario|setup|config|run|"
+    r"one|as is))*"
+    r" (?:as|under|to|called|named)(?: the)?(?: (?:name|scenario|plan))? [\"'`]?(?P<n1>[\w.-]*[\w])[\"'`]?|"
+    r"\b(?:call|name) (?:this|that|it)(?: (?:one|plan|scenario|setup))? [\"'`]?(?P<n2>[\w.-]*[\w])[\"'`]?|"
+    r"\bsave (?:this|that|it|the|my|current)? ?(?:plan|scenario|setup)\b(?! (?:as|under|to))(?: "
+    r"[\"'`]?(?P<n3>[\w.-]*[\w])[\"'`]?)?"
+)
+LIST = (
+    r"\b(?:list|show|what are|see|display|which are)\b(?: me| all| of| my| the| our| saved| existing)* (?:plans|"
+    r"scenarios|examples)\b|"
+    r"\bwhat (?:have|did|do) (?:i|we) (?:have )?(?:saved?|stored?|kept|keep)\b|\bmy (?:saved )?(?:plans|scenarios)\b|"
+    r"\b(?:which|what) (?:plans|scenarios) (?:do i|are|have)\b|\bexample (?:plans|scenarios)\b|\bgive me an example "
+    r"plan\b"
+)
+LOAD = (
+    r"\b(?:load|open|restore|reload|bring back|pull up|go back to|switch to|use)\b(?: (?:the|my|our|"
+    r"saved))*(?P<said> (?:plan|scenario))?"
+    r"(?: (?:called|named))? [\"'`]?(?P<n1>[\w.-]*[\w])[\"'`]?(?P<after> (?:plan|scenario))?(?: again)?"
+)
+DELETE = (
+    r"\b(?:delete|remove|drop|forget|trash|erase)\b(?: (?:the|my|our|saved|that))*(?: (?:plan|scenario))"
+    r"(?: (?:called|named))? [\"'`]?(?P<n1>[\w.-]*[\w])[\"'`]?|\b(?:delete|remove|trash|erase)\b (?:the |my "
+    r")?[\"'`]?(?P<n2>[\w.-]*[\w])[\"'`]? (?:plan|scenario)\b"
+)
+DIFF = (
+    r"\bwhat(?:'s| is| has| have| did)?(?: (?:all|i|we|has|was))? (?:changed?|different|new)(?: here| now| in it)? "
+    r"(?:against|since|from|compared (?:to|with)|to|versus|vs)"
+    r"(?: the)?(?: (?:plan|scenario))? [\"'`]?(?P<a1>[\w.-]*[\w])[\"'`]?|"
+    r"\bdiff(?:erences?)?\b(?: (?:it|this|that|the plan|the current plan))? (?:to|from|with|against|vs|versus|"
+    r"between)(?: the)?(?: (?:plans?|scenarios?))?"
+    r" [\"'`]?(?P<a2>[\w.-]*[\w])[\"'`]?(?: (?:and|to|vs|versus|with) [\"'`]?(?P<b2>[\w.-]*[\w])[\"'`]?)?|"
+    r"\b(?:compare|against)\b (?:this |it |that )?(?:with |to |against )?(?:the )?(?:plan |scenario "
+    r")?[\"'`]?(?P<a3>[\w.-]*[\w])[\"'`]?"
+)
+CATALOGUE = (
+    r"\b(?:which|what|list|show)(?: me)?(?: all| of)*(?: the| your| known| supported| available)* "
+    r"(?P<q1>[^?.!]*?)\b(?P<k1>gpus?|accelerators?|hardware|cards?|devices|chips|tpus?|models?|llms?|prices?)\b"
+    r"(?P<r1>[^?.!]*?)\b(?:do you (?:know|have|support|cover|list)|are (?:known|supported|available|there|in)|you "
+    r"(?:know|have|support)|in (?:your|the) (?:catalogu?e|list|database|db))\b(?P<t1>[^?.!]*)|"
+    r"\b(?:list|show me|show) (?:me )?(?:all |the |your |every |known |available |supported "
+    r")*(?P<q2>[^?.!]*?)\b(?P<k2>gpus?|accelerators?|models?|llms?|prices?|tpus?)\b(?! (?:for|on|that "
+    r"fit))(?P<t2>[^?.!]*)"
+)
+REPORT = r"\breports?\b(?!ed)|\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:document|pdf|file)\b|\bpdf\b"
+MATRIX = (
+    r"\bbench(?:mark(?:ing)?)?[- ](?:matrix|suite|plan|grid|sweep)\b|\bmatrix of (?:benchmark\w*|runs|"
+    r"configs)\b|\bbenchmark (?:runs|configs|scripts|jobs)\b"
+)
+IMPORT = (
+    r"\b(?:check|import|read|review|look at|analy[sz]e|estimate|parse|validate|load|what (?:about|"
+    r"does))\b[^\n]{0,40}\b(?:this|my|the|following|attached|our)\b[^\n]{0,24}"
+    r"\b(?:config\w*|ya?ml|json|script|file|sbatch|recipe|command)\b|\bwill this (?:config\w*|ya?ml|file|script) "
+    r"(?:fit|run|work)\b|\bimport\b"
+)
+OWN = (
+    r"\badd (?:an?|my|our|new|this|the)?[^.?!]{0,24}\b(?P<k1>accelerator|gpu|card|hardware|device|chip|model|price|"
+    r"rate)s?\b|"
+    r"\b(?P<k2>accelerator|gpu|card|hardware|device|chip|model|price)s?\b[^.?!]{0,24}\b(?:isn'?t|is not|not|"
+    r"missing)\b[^.?!]{0,16}\b(?:in|from|on) (?:your|the) (?:list|catalogu?e|db|database)\b"
+)
+BOTH = (
+    r"\b(?:show (?:me )?both|both (?:of them|side by side|please)|compare (?:the two|both|them|with (?:the "
+    r")?(?:previous|last|before))|side by side|next to each other)\b"
+)
+VENDORS: tuple[tuple[str, str], ...] = (
+    (r"\bnvidia\b", "NVIDIA"), (r"\bamd\b", "AMD"), (r"\bintel\b", "Intel"), (r"\b(?:google )?tpus?\b", "Google"),
+    (r"\btrainium\b|\bneuron\b", "AWS"), (r"\bapple\b", "Apple"),
+)  # fmt: skip

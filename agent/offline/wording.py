@@ -1,0 +1,240 @@
+"""The user's text as plain English of the field: shorthand written out, typing errors of known words put right, and
+the common questions of Spanish, German, French and Chinese in English words. Names and numbers stay as they are."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from agent.offline import foreign_words
+
+# 'A100 80', '80G A100', 'H100-80' and 'A100 with 80 GB' mean the memory of the card; 'A100 80 GPUs' does not.
+_MEMORIES = {"a100": "40|80", "h100": "80|94|96", "v100": "16|32", "h20": "96|141", "gh200": "96|144"}
+_CARD_MEMORY = re.compile(
+    r"(?:\b|(?<=\dx))(?P<card>"
+    + "|".join(rf"{card}(?:[- ](?:sxm|pcie))?(?=s?[\s-]+(?:with |a |@ |of )?(?:{sizes})(?!\d))"
+               for card, sizes in _MEMORIES.items())
+    + r")(?P<plural>s?)[\s-]+(?:with |a |@ |of )?(?P<size>\d{2,3})(?:\s?g(?:i?b|igs?)?)?s?(?: each| cards?(?= ))?"
+    r"(?![\w.,]*\d)(?!\s*(?:gpus?|nodes?|devices?|x\b|k\b|m\b|b\b|tokens?|steps?|users?|concurrent|requests?|%|/))(?!\w)",
+    re.IGNORECASE,
+)  # fmt: skip
+_SIZE_FIRST = re.compile(r"\b(?P<size>40|80)\s?g(?:ig)?s?\s+(?P<card>a100|h100)(?P<plural>s?)\b", re.IGNORECASE)
+_SHORTHAND: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), plain)
+    for pattern, plain in (
+        (r"(?<=\w)['’]s (?=with \d)", " "),
+        (r"\bw/o\s?", "without "),
+        (r"\bw/\s?", "with "),
+        (r"\b(?:ft|finetune|fintune)(?:ing)? of\b", "fine-tuning of"),
+        (r"\bfull[- ]?ft\b", "full fine-tuning"),
+        (r"\btoks\b(?!/)", "tokens"),
+        (r"(?<=\d)\s?(k|m|b|t|mio|bn)?[ ]?tok\b(?!\s*(?:/|per))", r"\1 tokens"),
+        (r"\bseq[- _]?lens?\b", "seq_len"),
+        (r"(?<=\d)\s?bucks\b", " dollars"),
+        (r"(?<![\d.\w])(\d+(?:\.\d+)?)\s?([km]?)\s?\$(?!\s?\d|\s*/)", r"$\1\2"),
+        (r"\b(?:cuda|gpu) (?:out of memory|oom)\b", "out of memory"),
+        (r"(?<=\bvs)\.", ""),
+        (r"(?<=[a-z0-9])\s?/\s?gpu/h(?:r|our)?\b", " per gpu hour"),
+        (r"\$\s?/\s?kwh\b", "usd per kwh"),
+        (r"\b(\d+) (?:of them|of those|in total)\b", r"\1 gpus"),
+    )
+)
+# Words of the field that are worth correcting. Short ones only where two letters are swapped.
+_TERMS = (
+    "lora", "qlora", "finetune", "finetuning", "pretrain", "pretraining", "training", "sequence", "context", "tokens",
+    "throughput", "parallelism", "pipeline", "deepspeed", "kubernetes", "slurm", "megatron", "compare", "memory",
+    "gradient", "checkpointing", "recompute", "optimizer", "inference", "serving", "concurrent", "requests", "latency",
+    "dataset", "epochs", "samples", "cheapest", "fastest", "longest", "largest", "explain", "recommend", "configure",
+    "scenario", "precision", "spot", "reserved", "report", "layout", "efficiency", "bottleneck", "axolotl", "torchtune",
+    "llamafactory", "quantization", "activation", "activations", "weights", "batch", "global", "micro", "tensor",
+    "expert", "offload", "adamw", "budget", "deadline", "minimum", "maximum", "estimate", "faster", "instead",
+)  # fmt: skip
+# English words that are one letter away from a term.
+_ENGLISH = frozenset(
+    [
+        "request",
+        "sample",
+        "epoch",
+        "token",
+        "weight",
+        "largely",
+        "fast",
+        "long",
+        "largest",
+        "larger",
+        "longer",
+        "faster",
+        "patch",
+        "match",
+        "catch",
+        "batches",
+        "reports",
+        "reporter",
+        "reserve",
+        "reserves",
+        "compared",
+        "compares",
+        "compute",
+        "computed",
+        "context",
+        "contexts",
+        "content",
+        "explained",
+        "explains",
+        "estimated",
+        "estimates",
+        "estimator",
+        "finetuned",
+        "pretrained",
+        "trains",
+        "trained",
+        "straining",
+        "raining",
+        "draining",
+        "training",
+        "trainings",
+        "model",
+        "models",
+        "sport",
+        "spots",
+        "report",
+        "port",
+        "exports",
+        "expert",
+        "experts",
+        "export",
+        "expect",
+        "tensors",
+        "sensor",
+        "layouts",
+        "payout",
+        "minimal",
+        "maximal",
+        "instance",
+        "instead",
+        "latent",
+        "latency",
+        "lately",
+        "memory",
+        "memories",
+        "serve",
+        "serves",
+        "served",
+        "server",
+        "servers",
+        "serving",
+        "severing",
+        "configured",
+        "configures",
+        "precise",
+        "precision",
+        "decision",
+        "decisions",
+        "requested",
+        "checkpoint",
+        "globally",
+        "macro",
+        "micron",
+        "recommended",
+        "recommends",
+        "optimizers",
+        "optimiser",
+        "optimise",
+        "optimised",
+        "concurrently",
+        "fattest",
+        "cheaper",
+        "cheap",
+        "lowest",
+        "adam",
+        "dataset",
+        "datasets",
+        "deadlines",
+        "budgets",
+        "gradients",
+        "activations",
+        "activate",
+        "sequences",
+        "pipelines",
+        "efficient",
+        "parallel",
+        "quantized",
+        "quantised",
+        "quantisation",
+        "loan",
+        "loral",
+        "floral",
+        "moral",
+        "oral",
+        "lara",
+        "lore",
+        "load",
+        "lord",
+        "weighs",
+        "weighted",
+        "offloads",
+        "offloaded",
+        "largest",
+        "estimates",
+        "recomputed",
+        "recomputes",
+        "deep",
+        "speed",
+        "spot",
+        "stop",
+        "post",
+        "pots",
+        "tops",
+        "optimized",
+        "optimize",
+        "optimizing",
+        "optimal",
+        "optimum",
+        "bath",
+        "both",
+        "botch",
+        "natch",
+        "latch",
+        "hatch",
+    ]
+)
+_WORD = re.compile(r"(?<![\w.$/-])[a-z]{4,16}(?![\w/]|-\d|\.\w)", re.IGNORECASE)
+
+
+def plainly(text: str, names: frozenset[str] = frozenset()) -> str:
+    """`text` for reading. `names` are words that name models and are left alone."""
+    text = foreign_words.english(text)
+    text = _CARD_MEMORY.sub(lambda match: f"{match['card']} {match['size']}GB", text)
+    text = _SIZE_FIRST.sub(lambda match: f"{match['card']} {match['size']}GB", text)
+    for pattern, plain in _SHORTHAND:
+        text = pattern.sub(plain, text)
+    return _WORD.sub(lambda match: _corrected(match[0], names), text)
+
+
+def _corrected(word: str, names: frozenset[str]) -> str:
+    lowered = word.lower()
+    return word if lowered in names else (_term(lowered) or word)
+
+
+def _inflected(word: str, term: str) -> bool:
+    """Whether the two differ in their endings alone: 'concurrency' is no typing error of 'concurrent'."""
+    alike = next((at for at, (a, b) in enumerate(zip(word, term, strict=False)) if a != b), min(len(word), len(term)))
+    return sorted(word) != sorted(term) and alike >= len(term) - 2
+
+
+@cache
+def _term(word: str) -> str | None:
+    """The one term that `word` is a typing error of, or None."""
+    if word in _TERMS or word in _ENGLISH or len(word) < 4:
+        return None
+    from rapidfuzz.distance import OSA
+
+    near = [
+        term
+        for term in _TERMS
+        if term[0] == word[0]
+        and (sorted(term) == sorted(word) or len(term) >= 6)
+        and OSA.distance(word, term, score_cutoff=1 if len(term) < 9 else 2) <= (1 if len(term) < 9 else 2)
+        and not _inflected(word, term)
+    ]
+    return near[0] if len(near) == 1 else None

@@ -1,0 +1,285 @@
+"""Sessions: what they know survives, and they are renamed, forked, deleted, exported without touching each other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conversations import DEMO, Scripted, answer_approval, of, say
+from fake_gemini import Reply, call, chunk, says, serving
+
+from agent.session import (
+    Session,
+    ask,
+    delete_session,
+    export_session,
+    fork_session,
+    list_sessions,
+    open_session,
+    rename_session,
+    transcript,
+)
+from agent.store import begin_turn
+from estimator.errors import PlanError
+
+ROOT = Path(__file__).parents[2]
+FIT = "does llama-3.1-8b fit on 8 H100?"
+
+
+def rows_of(table: str, session_id: str) -> int:
+    with sqlite3.connect(Path(os.environ["SHARDWISE_HOME"]) / "sessions.db") as connection:
+        return connection.execute(f"SELECT count(*) FROM {table} WHERE thread_id = ?", (session_id,)).fetchone()[0]
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    first = ask(FIT, approve=False, model="offline")["session"]
+    copy = fork_session(first)
+    assert ask("and on 16?", approve=False, session_id=copy, model="offline")["plan"]["cluster"]["count"] == 16
+    assert asyncio.run(open_session(first).plan())["cluster"]["count"] == 8
+    assert [len(transcript(each)) for each in (first, copy)] == [1, 2]
+    assert [row["title"] for row in list_sessions()] == [f"{FIT} (fork)", FIT]
+    assert [row["turns"] for row in list_sessions()] == [2, 1]
+
+
+def test_a_fork_can_be_approved_apart_from_its_origin() -> None:
+    session = open_session(model="offline")
+    assert say(session, DEMO)[-1]["type"] == "approval"
+    copy = open_session(fork_session(session.id), "offline")
+    assert answer_approval(copy, True)[-1]["files"]
+    assert answer_approval(session, False)[-1]["files"] == []
+    assert [transcript(each.id)[0]["state"] for each in (session, copy)] == ["done", "done"]
+
+
+def test_a_deleted_session_leaves_nothing_and_others_alone() -> None:
+    secret = "llama-3.1-8b on 8 H100 for project heliotrope"
+    kept, gone = (ask(text, approve=False, model="offline")["session"] for text in (FIT, secret))
+    delete_session(gone)
+    assert [row["id"] for row in list_sessions()] == [kept]
+    assert rows_of("checkpoints", gone) == rows_of("writes", gone) == 0
+    home = Path(os.environ["SHARDWISE_HOME"])
+    assert not [path for path in home.iterdir() if b"heliotrope" in path.read_bytes()]
+    for call_it in (delete_session, fork_session, transcript, export_session, lambda id: rename_session(id, "x")):
+        with pytest.raises(PlanError, match="no session"):
+            call_it(gone)
+    assert ask("and on 16?", approve=False, session_id=kept, model="offline")["plan"]["cluster"]["count"] == 16
+
+
+def test_titles_are_short_plain_and_never_empty() -> None:
+    session = ask("hi", approve=False, model="offline")["session"]
+    assert rename_session(session, "a\x1b[2J\n b" + "x" * 200).startswith("a bxxx")
+    assert len(list_sessions()[0]["title"]) == 72
+    with pytest.raises(PlanError, match="empty"):
+        rename_session(session, " \x1b[2J ")
+
+
+def test_sessions_are_found_by_their_words() -> None:
+    ask("does gpt2 fit on one T4?", approve=False, model="offline")
+    ask("thanks 100%", approve=False, model="offline")
+    assert [row["title"] for row in list_sessions("GPT2 t4")] == ["does gpt2 fit on one T4?"]
+    assert [row["title"] for row in list_sessions("100%")] == ["thanks 100%"]
+    assert list_sessions("nothing-like-it") == list_sessions("_hanks") == []
+
+
+def test_an_export_has_what_was_said_told_called_and_planned() -> None:
+    session = open_session(model="offline")
+    done = say(session, FIT)[-1]
+    text = export_session(session.id)
+    assert f"> {FIT}" in text
+    assert done["answer"].strip() in text
+    assert 'estimate_training {"model": "meta-llama/Llama-3.1-8B"' in text
+    found = json.loads(export_session(session.id, "json"))
+    assert found["plan"] == done["plan"]
+    (turn,) = found["turns"]
+    assert (turn["said"], turn["answer"], turn["state"], turn["by"]) == (FIT, done["answer"], "done", "offline")
+    assert [each["name"] for each in turn["calls"]] == [each["name"] for each in done["tool_calls"]]
+    assert turn["calls"][0]["figures"].startswith("estimate_training of meta-llama/Llama-3.1-8B on 8 x h100-sxm: fits")
+    with pytest.raises(PlanError, match="markdown json"):
+        export_session(session.id, "pdf")
+
+
+def test_a_fence_in_what_was_said_does_not_break_the_export() -> None:
+    session = ask("hi ```\x1b]0;x\x07 # not a heading", approve=False, model="offline")["session"]
+    assert "\x1b" not in export_session(session) + export_session(session, "json")
+    assert "> hi ```" in export_session(session)
+
+
+def test_an_edit_of_the_plan_is_known_and_can_be_undone() -> None:
+    session = open_session(model="offline")
+    say(session, FIT)
+    edited = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h200-sxm", "count": 4}}
+    asyncio.run(session.set_plan(edited))
+    assert asyncio.run(open_session(session.id).plan()) == edited
+    done = say(session, "and with 16k context?")[-1]
+    assert done["plan"] == edited | {"workload": {"seq_len": 16384}}
+    fresh = open_session(model="offline")
+    asyncio.run(fresh.set_plan(edited))
+    assert say(fresh, "does it fit?")[-1]["plan"] == edited
+    assert list_sessions()[0]["title"] == "does it fit?"
+
+
+def test_a_plan_is_not_edited_while_files_wait_for_approval() -> None:
+    session = open_session(model="offline")
+    assert say(session, DEMO)[-1]["type"] == "approval"
+    with pytest.raises(PlanError, match="waiting"):
+        asyncio.run(session.set_plan({}))
+    assert answer_approval(session, True)[-1]["files"]
+
+
+def test_an_approval_shows_the_bytes_and_what_they_replace() -> None:
+    session = open_session(model="offline")
+    shown = say(session, DEMO)[-1]["calls"][0]["preview"]
+    assert all(file["before"] is None and len(file["text"].encode()) == file["bytes"] for file in shown["files"])
+    done = answer_approval(session, True)[-1]
+    texts = {path.name: path.read_text() for path in Path.cwd().rglob("*") if path.is_file()}
+    assert texts == {file["path"]: file["text"] for file in shown["files"]}
+    assert transcript(session.id)[0]["files"] == done["files"]
+    again = say(session, "write the files")[-1]
+    assert {file["path"]: file["before"] for file in again["calls"][0]["preview"]["files"]} == texts
+
+
+def test_an_approval_is_not_good_for_another_folder(tmp_path: Path) -> None:
+    session = open_session(model="offline")
+    assert say(session, DEMO)[-1]["type"] == "approval"
+    other = tmp_path / "elsewhere"
+    done = answer_approval(Session(session.id, "offline", other), True)[-1]
+    assert done["files"] == []
+    assert not other.exists()
+
+
+def test_writing_below_another_folder_leaves_the_process_where_it_is(tmp_path: Path) -> None:
+    here = Path.cwd()
+    sessions = [open_session(model="offline", output=tmp_path / name) for name in ("a", "b")]
+
+    async def both() -> None:
+        for session in sessions:
+            async for _ in session.send(DEMO):
+                pass
+
+        async def approve(session: Session) -> None:
+            async for _ in session.resume(True):
+                assert Path.cwd() == here
+
+        await asyncio.gather(*map(approve, sessions))
+
+    asyncio.run(both())
+    assert [len(list((tmp_path / name).iterdir())) for name in ("a", "b")] == [3, 3]
+
+
+def test_a_long_conversation_stays_small_and_knows_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Scripted([[("describe_model", {"model": "gpt2"})], "It is known."] * 30)
+    monkeypatch.setattr("agent.session._model", lambda name: model)
+    session = open_session(model="offline")
+    sizes = []
+    for number in range(30):
+        say(session, f"question number {number} about it")
+        sizes.append(len(json.dumps(model.seen[-1].messages)))
+    assert rows_of("checkpoints", session.id) == 1
+    assert sizes[-1] < 1.5 * sizes[8]
+    last = json.dumps(model.seen[-1].messages)
+    assert "question number 29" in last
+    assert "question number 3 about" in last
+    assert transcript(session.id)[0]["said"] == "question number 0 about it"
+
+
+def test_a_session_of_fifty_turns_is_reopened_within_half_a_second() -> None:
+    session = ask(FIT, approve=False, model="offline")["session"]
+    for number in range(49):
+        words = f"and on {number} H100?" if number > 43 else "thanks"
+        ask(words, approve=False, session_id=session, model="offline")
+    started = time.perf_counter()
+    again = open_session(session, "offline")
+    told = transcript(session)
+    plan = asyncio.run(again.plan())
+    seconds = time.perf_counter() - started
+    assert len(told) == 50
+    assert plan["cluster"]["count"] == 48
+    assert seconds < 0.5
+
+
+def test_the_clock_of_a_session_dates_prices() -> None:
+    text = "llama-3.1-8b on 8 H100, 1B tokens: what does it cost?"
+    soon, late = (
+        of(say(open_session(model="offline", now=datetime(year, 1, 5, tzinfo=UTC)), text), "tool_result")
+        for year in (2026, 2031)
+    )
+    ages = [next(event["result"] for event in each if event["name"] == "estimate_cost") for each in (soon, late)]
+    assert json.dumps(ages[0]["warnings"]) != json.dumps(ages[1]["warnings"])
+
+
+def test_gemini_goes_on_in_another_process_after_an_approval(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "framework": "deepspeed", "seq_len": 4096}
+    program = (
+        "import asyncio, json, sys\n"
+        "from agent.session import open_session\n"
+        "async def main():\n"
+        "    return [event async for event in open_session(sys.argv[1], 'gemini').resume(True)][-1]\n"
+        "print(json.dumps(asyncio.run(main())))\n"
+    )
+    with serving() as fake:
+        monkeypatch.setenv("GEMINI_API_KEY", "k")
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        fake.replies = [Reply([chunk(call("write_configs", run, "w", "AAECAw=="), finish="STOP")]), says("Written.")]
+        session = open_session(model="gemini")
+        assert say(session, DEMO)[-1]["type"] == "approval"
+        done = subprocess.run(
+            [sys.executable, "-c", program, session.id], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        sent = fake.requests[-1]["contents"]
+    found = json.loads(done.stdout)
+    assert found["answer"] == "Written."
+    assert len(found["files"]) == 3
+    assert "AAECAw==" in json.dumps(sent)
+    assert [turn["state"] for turn in transcript(session.id)] == ["done"]
+
+
+def test_a_file_of_an_earlier_version_is_brought_up_to_date() -> None:
+    home = Path(os.environ["SHARDWISE_HOME"])
+    home.mkdir()
+    with sqlite3.connect(home / "sessions.db") as connection:
+        connection.execute(
+            "CREATE TABLE sessions (id TEXT PRIMARY KEY, title TEXT NOT NULL, created TEXT NOT NULL,"
+            " last_used TEXT NOT NULL)"
+        )
+        connection.execute("INSERT INTO sessions VALUES ('0ld', 'old one', '2026-01-01', '2026-01-01')")
+    assert [row["title"] for row in list_sessions()] == ["old one"]
+    assert begin_turn("0ld", "more", datetime(2026, 2, 1, tzinfo=UTC)) == 1
+    assert transcript("0ld")[0]["state"] == "open"
+
+
+def test_managing_sessions_imports_no_langgraph() -> None:
+    session = ask("hi", approve=False, model="offline")["session"]
+    program = (
+        "import sys\n"
+        "from tui.cli import main\n"
+        f"for words in (['sessions'], ['sessions', 'fork', '{session}'], ['sessions', 'export', '{session}'],"
+        f" ['sessions', 'delete', '-y', '{session}'], ['config'],"
+        " ['call', 'describe_model', '{\"model\": \"gpt2\"}']):\n"
+        "    assert main(words) == 0, words\n"
+        "print([name for name in ('langgraph', 'google.genai', 'textual', 'fastmcp') if name in sys.modules])\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert run.stdout.splitlines()[-1:] == ["[]"], run.stderr
+
+
+def test_a_failure_of_ours_leaves_its_turn_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(turn: Any) -> Any:
+        raise ZeroDivisionError
+
+    model = Scripted([broken])
+    monkeypatch.setattr("agent.session._model", lambda name: model)
+    session = open_session(model="offline")
+    with pytest.raises(ZeroDivisionError):
+        say(session, "hello")
+    assert [turn["state"] for turn in transcript(session.id)] == ["failed"]
