@@ -147,7 +147,7 @@ def _training_lines(job: Job) -> list[str]:
         f"{training.precision}{weights} {training.optimizer}, seq {job.seq_len}, batch {job.micro_batch} x "
         f"{job.accumulation} x {job.dp} = {job.global_batch}, {job.devices} x "
         f"{one_line(cluster.accelerator or 'accelerator')} ({job.nodes} x {job.node_devices}), zero {job.zero_stage}, "
-        f"recompute {job.recompute}, offload {job.offload}",
+        f"recompute {job.recompute}, offload {job.offload}{_split(job)}",
     ]
     lines += by_hand(job.plan)
     predicted = job.prediction
@@ -163,6 +163,13 @@ def _training_lines(job: Job) -> list[str]:
         elif predicted.memory_high_bytes > predicted.capacity_bytes:
             lines.append("note: the upper end of the interval is over the device's memory")
     return lines
+
+
+def _split(job: Job) -> str:
+    """The sizes of model parallelism above 1, for the plan's line."""
+    layout = job.plan.layout
+    sizes = ((name, getattr(layout, name)) for name in ("tp", "pp", "vpp", "cp", "ep"))
+    return "".join(f", {name} {size}" for name, size in sizes if size and size > 1)
 
 
 def launch_of(targets: Sequence[str], kind: str) -> str:

@@ -109,10 +109,15 @@ def registry() -> dict[str, Tool]:
 
 
 def find(name: str) -> Tool:
-    tools = registry()
-    if name not in tools:
+    """The tool of that name. Imports no more modules than it takes to find it. Raises PlanError."""
+    for module in _MODULES:
+        if name in _tools:
+            return _tools[name]
+        importlib.import_module(module)
+    if name not in _tools:
+        tools = registry()
         raise PlanError("tool", f"there is no tool {name!r}", nearest(name, tools, limit=len(tools)))
-    return tools[name]
+    return _tools[name]
 
 
 def defined(name: str, module: str) -> Tool:

@@ -1,13 +1,13 @@
 """The app: a conversation, and beside it the plan and what it comes to.
 
-Workers follow the session and post what they hear as messages; only the handlers here change what is shown.
+Sessions run in a thread of their own and post what they say as messages; only the handlers here change what is shown.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -16,47 +16,64 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.widgets import Footer, Static
+from textual.widget import Widget
+from textual.widgets import Footer, Input, Static, TextArea
 from textual.worker import Worker, WorkerError
 
 from estimator.errors import PlanError
-from tui.clean import clean
-from tui.overview import Overview, fold
+from tui.background import Background
+from tui.screens import SCREENS, Outcome, find_screen, load_screen
+from tui.slash import Surroundings, completions, split
 from tui.widgets.approval import ApprovalCard
+from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
-from tui.widgets.messages import Notice
-from tui.widgets.plan_pane import PlanPane
-from tui.widgets.prompt import Prompt
+from tui.widgets.messages import Answer, Notice
+from tui.widgets.plan_pane import Estimator, PlanPane
+from tui.widgets.prompt import PROMPT_KEYS, Prompt
+from tui.widgets.status import Status
 from tui.widgets.welcome import Welcome
 
 Event = dict[str, Any]
 Opener = Callable[..., Any]
+Start = Callable[[Any], AsyncIterator[Event]]
+
+_LOAD_AFTER_S = 0.2
+_FIRST_TURN = (
+    "tools.registry",
+    "tui.plan_fields",
+    "agent.offline.planner",
+    "langgraph.checkpoint.sqlite.aio",
+    "rich.markdown",
+    "tui.result_page",
+)
 
 
 def _load_opener() -> Opener:
-    """agent.session.open_session, with all that its sessions import at their first turn already there."""
+    """agent.session.open_session, with all that a first turn and its answer import already there."""
     from agent.imports import quick_imports
     from agent.session import open_session
 
     with quick_imports():
-        for name in ("langgraph.checkpoint.sqlite.aio", "agent.offline.planner", "tools.registry"):
+        for name in _FIRST_TURN:
             importlib.import_module(name)
     return open_session
 
 
 class Heard(Message):
-    """One event of the session."""
+    """One event of turn `number`."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Event, number: int) -> None:
         super().__init__()
         self.event = event
+        self.number = number
 
 
 class TurnEnded(Message):
-    """The session says no more for now; `failure` is what to tell the person when it could not finish."""
+    """Nothing more comes for now; `failure` is what to tell the person when it could not finish."""
 
-    def __init__(self, failure: str | None = None) -> None:
+    def __init__(self, number: int, failure: str | None = None) -> None:
         super().__init__()
+        self.number = number
         self.failure = failure
 
 
@@ -66,9 +83,12 @@ class ShardwiseApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (as Textual types it)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop"),
+        Binding("f1", "help", "Help"),
         Binding("f2", "toggle_plan", "Plan"),
+        Binding("f3", "edit_plan", "Edit plan"),
         Binding("ctrl+n", "new_session", "New"),
         Binding("ctrl+o", "copy_answer", "Copy answer"),
+        Binding("f4", "copy_block", "Copy config block", show=False),
         Binding("ctrl+q", "quit", "Quit"),
     ]
 
@@ -78,49 +98,112 @@ class ShardwiseApp(App[None]):
         model: str = "auto",
         output: str | None = None,
         opener: Opener | None = None,
+        estimator: Estimator | None = None,
     ) -> None:
-        """`opener` opens a session as agent.session.open_session does, which it is by default."""
+        """`opener` opens a session as agent.session.open_session does, `estimator` says what a plan comes to as
+        tui.live.results_of does; those two by default."""
         super().__init__()
         self.session_id = session_id
         self.model = model
         self.output = output
         self.opener = opener
+        self.estimator = estimator
         self.session: Any = None
+        self.background = Background()
         self.turn: Worker[None] | None = None
+        self.turn_number = 0
         self.asked: Event | None = None
         self.awaiting: ApprovalCard | None = None
         self.leaving = False
+        self.typed = ""
+        # Unset while an earlier conversation is read: its plan is not known yet.
+        self.drawn = asyncio.Event()
+        for row in SCREENS:
+            if row.key:
+                self.bind(row.key, f"open_screen({row.name!r})", description=row.title, show=False)
 
     def compose(self) -> ComposeResult:
-        yield Static(self._title(), id="title", markup=False)
+        yield Status(id="title")
         with Horizontal(id="main"):
             yield Conversation()
-            yield PlanPane(id="plan")
+            yield PlanPane(self.estimator, id="plan")
+        listed = Completions(id="completions")
+        yield listed
         with Horizontal(id="prompt-row"):
             yield Static("›", id="prompt-mark", markup=False)
-            yield Prompt(id="prompt")
+            yield Prompt(listed, id="prompt")
         yield Footer()
 
     def on_mount(self) -> None:
+        self._use_theme()
+        self._show_state()
         self.query_one(Prompt).focus()
-        if self.opener is None:
+        if self.session_id is None:
+            self.drawn.set()
+        if self.session_id is not None:
+            self.run_worker(self._reopen(self.session_id), exit_on_error=False, group="reopen")
+        elif self.opener is None:
             # The agent takes a while to import; by the time the first question is typed it is there.
-            self.run_worker(_load_opener, thread=True, exit_on_error=False, group="load")
+            # Not before the first picture is there.
+            self.set_timer(_LOAD_AFTER_S, self._load)
+
+    def _load(self) -> None:
+        self.run_worker(_load_opener, thread=True, exit_on_error=False, group="load")
+
+    async def on_unmount(self) -> None:
+        await asyncio.to_thread(self.background.close)
+
+    @property
+    def pane(self) -> PlanPane:
+        return self.screen_stack[0].query_one(PlanPane)
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.screen_stack[0].query_one(Conversation)
 
     # What the person does
 
     async def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
-        if not await self._ask(message.text):
+        command = split(message.text)
+        if command is not None:
+            self.run_worker(self._command(message.text, *command), exit_on_error=False, group="command")
+        elif not await self.ask(message.text):
             self.query_one(Prompt).give_back(message.text)
+
+    async def _command(self, text: str, name: str, words: list[str]) -> None:
+        from tui.slash_actions import carry_out
+
+        await self.drawn.wait()
+        self.typed = text
+        try:
+            await carry_out(self, name, words)
+        except PlanError as error:
+            await self.say(Notice(str(error), bad=True))
+
+    def on_text_area_changed(self, message: TextArea.Changed) -> None:
+        if message.text_area.id != "prompt":
+            return
+        around = Surroundings(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
+        text = message.text_area.text
+        if " " not in text:
+            self.query_one(Completions).rows = completions(text, around)
+        else:
+            # Names of the catalogue take a while the first time.
+            self.run_worker(self._complete(text, around), exclusive=True, exit_on_error=False, group="complete")
+
+    async def _complete(self, text: str, around: Surroundings) -> None:
+        rows = await asyncio.to_thread(completions, text, around)
+        if self.query_one(Prompt).text == text:
+            self.query_one(Completions).rows = rows
 
     async def on_welcome_chosen(self, message: Welcome.Chosen) -> None:
         self.query_one(Prompt).focus()
-        await self._ask(message.question)
+        await self.ask(message.question)
 
     def on_approval_card_answered(self, message: ApprovalCard.Answered) -> None:
         self.awaiting = None
         self.query_one(Prompt).focus()
-        self._follow(lambda session: session.resume(message.approved))
+        self._follow(lambda session: session.resume(message.approved), "writing" if message.approved else "answering")
 
     def action_stop(self) -> None:
         if self.turn is not None:
@@ -131,12 +214,37 @@ class ShardwiseApp(App[None]):
         narrow = self.screen.has_class("-narrow")
         self.query_one("#main").toggle_class("-plan-instead" if narrow else "-plan-hidden")
 
-    def action_page_conversation(self, direction: int) -> None:
-        conversation = self.query_one(Conversation)
-        if direction < 0:
-            conversation.scroll_page_up()
+    async def action_edit_plan(self) -> None:
+        if self.pane.editing:
+            self.pane.close_form()
         else:
-            conversation.scroll_page_down()
+            await self.open_form()
+
+    async def open_form(self, focus: str = "model") -> None:
+        main = self.query_one("#main")
+        main.remove_class("-plan-hidden")
+        main.set_class(self.screen.has_class("-narrow"), "-plan-instead")
+        await self.pane.open_form(focus)
+
+    def on_plan_pane_form_closed(self) -> None:
+        self.query_one("#main").remove_class("-plan-instead")
+        self.query_one(Prompt).focus()
+        self._keep_plan()
+
+    async def on_plan_pane_edited(self, message: PlanPane.Edited) -> None:
+        if not self.pane.editing:
+            await self.say(Notice(message.told))
+            self._keep_plan()
+
+    async def on_plan_pane_refused(self, message: PlanPane.Refused) -> None:
+        if not message.typed:
+            await self.say(Notice(str(message.error), bad=True))
+
+    def action_page_conversation(self, direction: int) -> None:
+        if direction < 0:
+            self.conversation.scroll_page_up()
+        else:
+            self.conversation.scroll_page_down()
 
     async def on_event(self, event: events.Event) -> None:
         """What is typed or pasted while a card or an example has the focus is for the input.
@@ -144,26 +252,40 @@ class ShardwiseApp(App[None]):
         The focus moves before the event is passed on: moved by a handler, keys on their way would arrive out of order.
         """
         is_text = isinstance(event, events.Paste) or (isinstance(event, events.Key) and event.is_printable)
-        if is_text and self.awaiting is None and len(self.screen_stack) == 1 and self.is_running:
+        at_rest = self.awaiting is None and len(self.screen_stack) == 1 and self.is_running
+        if is_text and at_rest and not isinstance(self.focused, Input):
             self.screen.set_focus(self.query_one(Prompt))
         await super().on_event(event)
 
     def action_copy_answer(self) -> None:
-        answer = self.query_one(Conversation).last_answer
-        if answer:
-            self.copy_to_clipboard(answer)
-        self.notify("The answer is copied as Markdown." if answer else "There is no answer yet.", markup=False)
+        self.copy("")
+
+    def action_copy_block(self) -> None:
+        self.copy("config")
+
+    def copy(self, which: str) -> None:
+        """The last answer as Markdown, or a block by number or name ('config': the last), to the clipboard."""
+        if not which:
+            answer = self.conversation.last_answer
+            if answer:
+                self.copy_to_clipboard(answer)
+            self.notify("The answer is copied as Markdown." if answer else "There is no answer yet.", markup=False)
+            return
+        found = self.conversation.block(which)
+        if found is None:
+            names = ", ".join(f"{place} {name}" for place, (name, _) in enumerate(self.conversation.blocks, start=1))
+            told = f"There is no block {which!r}. Blocks: {names}" if names else "There is no block of code yet."
+            self.notify(told, severity="warning", markup=False)
+            return
+        self.copy_to_clipboard(found[1])
+        self.notify(f"{found[0]} is copied.", markup=False)
+
+    async def action_help(self) -> None:
+        await self._command("/help", "help", [])
 
     async def action_new_session(self) -> None:
-        if self._busy():
-            return
-        self.session = self.session_id = None
-        old = self.query_one(Conversation)
-        await self.query_one("#main").mount(Conversation(), before=old)
-        await old.remove()
-        self.query_one(PlanPane).overview = Overview()
-        self._show_title()
-        self.query_one(Prompt).focus()
+        if not self.busy():
+            await self._start_over(None)
 
     async def action_quit(self) -> None:
         self.leaving = True
@@ -171,55 +293,119 @@ class ShardwiseApp(App[None]):
             self.turn.cancel()
             with suppress(WorkerError):
                 await self.turn.wait()
+        if self.pane.unkept and self.pane.plan:
+            with suppress(Exception):
+                await asyncio.wait_for(self._tell_plan(), 5.0)
         self.exit()
+
+    # Screens
+
+    def opens(self, name: str) -> bool:
+        """Opens the screen of that name; False when there is none."""
+        if find_screen(name) is None:
+            return False
+        self.open_screen(name)
+        return True
+
+    def open_screen(self, name: str) -> None:
+        row = find_screen(name)
+        if row is not None and len(self.screen_stack) == 1:
+            self.push_screen(load_screen(row, dict(self.pane.plan)), self._screen_left)
+
+    action_open_screen = open_screen
+
+    async def _screen_left(self, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
+        if outcome.session:
+            await self.resume(outcome.session)
+        if outcome.plan is not None:
+            self.pane.replace(outcome.plan)
+        if outcome.changes:
+            self.pane.edit(outcome.changes)
+        if outcome.question:
+            await self.ask(outcome.question)
 
     # What the session says
 
     async def on_heard(self, message: Heard) -> None:
+        if message.number != self.turn_number or self.turn is None:
+            return
         event = message.event
-        # From its first event on the session is on disk, and can be resumed however this turn ends.
-        self.session_id = self.session.id
+        if self.session is not None:
+            # From its first event on the session is on disk, and can be resumed however this turn ends.
+            self.session_id = self.session.id
         if event["type"] == "approval":
             # Shown once the session has come to rest: an answer before that would find it still busy.
             self.asked = event
             return
-        await self.query_one(Conversation).show(event)
-        pane = self.query_one(PlanPane)
-        if event["type"] == "tool_result" and event.get("result"):
-            pane.overview = fold(pane.overview, event["result"])
+        await self.conversation.show(event)
+        match event["type"]:
+            case "tool_call":
+                self.query_one(Status).doing = event["name"]
+            case "tool_result" if event.get("result") and not event.get("opened"):
+                self.pane.hear(event["result"])
+            case "done":
+                # What was edited since the question is newer.
+                if not (self.pane.unkept or self.pane.pending):
+                    self.pane.take(event.get("plan") or {})
 
     async def on_turn_ended(self, message: TurnEnded) -> None:
+        if message.number != self.turn_number:
+            return
         self.turn = None
         if self.leaving:
             return
-        conversation = self.query_one(Conversation)
         asked, self.asked = self.asked, None
+        await self.conversation.settle()
         if message.failure is not None:
-            await conversation.stop()
-            await conversation.add(Notice(message.failure, bad=True))
+            await self.conversation.stop()
+            await self.say(Notice(message.failure, bad=True))
         elif asked is not None:
-            self.query_one("#main").remove_class("-plan-instead")
-            self.awaiting = ApprovalCard(asked["calls"])
-            await conversation.settle()
-            await conversation.add(self.awaiting)
-        self._show_title()
+            await self._ask_approval(asked)
+        self._show_state()
+
+    async def _ask_approval(self, asked: Event) -> None:
+        self.query_one("#main").remove_class("-plan-instead")
+        self.awaiting = ApprovalCard(asked["calls"])
+        self.pane.work_out()
+        await self.say(self.awaiting)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc stops something only while there is something to stop."""
         return self.turn is not None if action == "stop" else True
 
-    # Underneath
+    async def say(self, widget: Widget) -> None:
+        await self.conversation.add(widget)
 
-    async def _ask(self, question: str) -> bool:
+    async def say_markdown(self, text: str) -> None:
+        self.conversation.anchor()
+        await self.say(Answer(text))
+
+    # Turns
+
+    async def ask(self, question: str) -> bool:
         """Starts a turn; False when one is still going on, and the text then stays where it is."""
-        if self._busy():
+        if self.busy():
             return False
         self.query_one("#main").remove_class("-plan-instead")
-        await self.query_one(Conversation).ask(question)
-        self._follow(lambda session: session.send(question))
+        await self.conversation.ask(question)
+        self._follow(lambda session: session.send(question), "answering")
         return True
 
-    def _busy(self) -> bool:
+    def call_tools(self, calls: list[tuple[str, Mapping[str, Any]]]) -> None:
+        """Calls tools for a command, and shows their cards."""
+        from tui.slash_actions import call_events
+
+        async def run() -> None:
+            if not self.busy():
+                await self.conversation.ask(self.typed)
+                self._follow(lambda _: call_events(calls), calls[0][0], opens=False)
+
+        self.run_worker(run(), exit_on_error=False, group="command")
+
+    def busy(self) -> bool:
+        """Whether something is going on that has to end first; the person is told."""
         if self.awaiting is not None:
             self.awaiting.focus()
             self.notify("Answer y or n first.", severity="warning", markup=False)
@@ -229,32 +415,156 @@ class ShardwiseApp(App[None]):
             return True
         return False
 
-    def _follow(self, start: Callable[[Any], AsyncIterator[Event]]) -> None:
-        self.turn = self.run_worker(self._listen(start), exit_on_error=False)
-        self._show_title()
+    def _follow(self, start: Start, doing: str, *, opens: bool = True) -> None:
+        self.turn_number += 1
+        self.turn = self.run_worker(self._listen(start, self.turn_number, opens), exit_on_error=False, group="turn")
+        self._show_state(doing)
 
-    async def _listen(self, start: Callable[[Any], AsyncIterator[Event]]) -> None:
+    async def _listen(self, start: Start, number: int, opens: bool) -> None:
+        failure = None
         try:
-            if self.session is None:
-                opener = self.opener or await asyncio.to_thread(_load_opener)
-                self.session = opener(self.session_id, self.model, output=self.output)
-            async for event in start(self.session):
-                self.post_message(Heard(event))
+            await asyncio.wrap_future(self.background.run(self._hear(start, number, opens)))
         except asyncio.CancelledError:
-            self.post_message(TurnEnded("Stopped."))
+            failure = "Stopped."
             raise
         except PlanError as error:
-            self.post_message(TurnEnded(str(error)))
+            failure = str(error)
         except Exception as error:
-            self.post_message(TurnEnded(f"This should not have happened: {type(error).__name__}: {error}"))
+            failure = f"This should not have happened: {type(error).__name__}: {error}"
+        finally:
+            self.post_message(TurnEnded(number, failure))
+
+    # In the background
+
+    async def _hear(self, start: Start, number: int, opens: bool) -> None:
+        if opens:
+            await self._open()
+            await self._hand_over()
+        async for event in start(self.session):
+            self.post_message(Heard(event, number))
+
+    async def _open(self) -> Any:
+        if self.session is None:
+            opener = self.opener or await asyncio.to_thread(_load_opener)
+            self.session = opener(self.session_id, self.model, output=self.output)
+        return self.session
+
+    async def _hand_over(self) -> None:
+        """The plan as changed here becomes the session's."""
+        if self.pane.unkept:
+            self.pane.unkept = False
+            await self.session.set_plan(self.pane.plan)
+
+    async def _open_and_hand_over(self) -> str:
+        await self._open()
+        await self._hand_over()
+        return self.session.id
+
+    async def _state_of(self) -> tuple[dict[str, Any], Event | None]:
+        session = await self._open()
+        return await session.plan(), await session.waiting()
+
+    # Sessions
+
+    def _keep_plan(self) -> None:
+        if self.pane.unkept and self.turn is None and self.awaiting is None:
+            self.run_worker(self._tell_plan(), exit_on_error=False, group="keep")
+
+    async def _tell_plan(self) -> None:
+        try:
+            self.session_id = await asyncio.wrap_future(self.background.run(self._open_and_hand_over()))
+        except PlanError as error:
+            self.pane.unkept = True
+            self.notify(str(error), severity="warning", markup=False)
+        self._show_state()
+
+    async def think_with(self, model: str) -> None:
+        """Goes on with the same session and another model. Raises PlanError when that cannot think."""
+        if self.busy():
+            return
+        before, self.session, old = self.model, None, self.session
+        self.model = model
+        try:
+            await asyncio.wrap_future(self.background.run(self._open()))
+        except PlanError:
+            self.model, self.session = before, old
+            raise
+        self._show_state()
+
+    async def resume(self, session_id: str) -> None:
+        if not self.busy():
+            await self._start_over(session_id)
+            await self._reopen(session_id)
+
+    async def _start_over(self, session_id: str | None) -> None:
+        self.session, self.session_id, self.pane.unkept = None, session_id, False
+        old = self.conversation
+        await self.query_one("#main").mount(Conversation(), before=old)
+        await old.remove()
+        self.pane.show({})
+        self._show_state()
+        self.query_one(Prompt).focus()
+
+    async def _reopen(self, session_id: str) -> None:
+        """Draws what was said, then what the plan comes to, then what still waits for approval."""
+        from agent.store import transcript
+
+        self.drawn.clear()
+        try:
+            turns = await asyncio.to_thread(transcript, session_id)
+            await self.conversation.redraw(turns)
+            # As of the last answer; what was edited since is known once the session is open.
+            told = next((turn["plan"] for turn in reversed(turns) if turn["plan"]), {})
+            self.pane.show(told)
+            self.drawn.set()
+            self._show_state(f"opening session {session_id}")
+            plan, waiting = await asyncio.wrap_future(self.background.run(self._state_of()))
+        except PlanError as error:
+            self.session_id = None
+            await self.say(Notice(str(error), bad=True))
         else:
-            self.post_message(TurnEnded())
+            if plan != told and not self.pane.unkept:
+                self.pane.show(plan)
+            if waiting is not None and self.turn is None:
+                await self._ask_approval(waiting)
+        finally:
+            self.drawn.set()
+        self._show_state()
 
-    def _title(self) -> str:
-        state = "answering, Esc stops" if self.turn is not None else f"model: {self.model}"
-        session = f"session {self.session_id}" if self.session_id else "new session"
-        return clean(f"Shardwise   {state}   {session}")
+    # Underneath
 
-    def _show_title(self) -> None:
+    def every_key(self) -> Iterable[tuple[str, str]]:
+        """Every key and what it does."""
+        bindings = [*self._bindings.key_to_bindings.values()]
+        for binding in dict.fromkeys(each for key in bindings for each in key):
+            if binding.description:
+                yield self.get_key_display(binding), binding.description
+        yield from PROMPT_KEYS
+
+    def _use_theme(self) -> None:
+        from agent.settings import value
+
+        try:
+            theme = value("theme")
+        except PlanError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        if theme in self.available_themes:
+            self.theme = theme
+        elif theme:
+            self.notify(f"There is no theme {theme!r}.", severity="warning", markup=False)
+
+    def _show_state(self, doing: str = "") -> None:
         self.refresh_bindings()
-        self.query_one("#title", Static).update(self._title())
+        status = self.query_one(Status)
+        status.doing = doing
+        session = f"session {self.session_id}" if self.session_id else "new session"
+        status.rest = f"model: {self.model} · {session}"
+
+
+def _earlier_sessions() -> Iterable[tuple[str, str]]:
+    from agent.store import list_sessions
+
+    with suppress(PlanError):
+        return [(row["id"], row["title"]) for row in list_sessions()]
+    return []

@@ -6,19 +6,24 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
+
+from tui.planning import PLANNING
 
 _EPILOG = """\
 examples:
   shardwise
   shardwise ask "Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences?"
+  shardwise fit llama-3.1-8b 8xh100 --seq-len 8192
+  shardwise compare llama-3.1-8b 8xh100 --over method=full,lora,qlora --plot
   shardwise call estimate_training '{"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8}'
-  shardwise hardware h100
+
+Options without a command are those of chat. docs/cli.md has more.
 
 exit codes:
   0    done
-  1    an error inside Shardwise (SHARDWISE_DEBUG=1 shows where)
+  1    an error inside Shardwise (SHARDWISE_DEBUG=1 shows where); of check and fit --strict: it does not fit
   2    the command or its input cannot be used; one line on standard error says why
   130  stopped by Ctrl-C
 """
@@ -42,12 +47,14 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(command: str | None = None, every_flag: bool = False) -> argparse.ArgumentParser:
+    """The command line. The flags of a planning command are made from its tools' requests, which takes their imports:
+    only those of `command` are there, unless `every_flag` is wanted."""
     top = Parser(
         prog="shardwise",
         description="Plans LLM training, fine-tuning and serving: does it fit, how fast, at what cost; launch files.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=16),
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     top.set_defaults(run="tui.commands.chat", **_CHAT_DEFAULTS)
@@ -77,6 +84,19 @@ def parser() -> argparse.ArgumentParser:
     )
     call.set_defaults(run="tui.commands.call")
 
+    codes = "exit codes: 0 it fits, 1 it will not fit or cannot be run, 2 not known or not readable"
+    check = commands.add_parser(
+        "check", help="read existing configs or job scripts: do they fit, how fast", epilog=codes
+    )
+    check.add_argument("files", nargs="+", metavar="FILE", help="config, script or command line; - is standard input")
+    check.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    for name in PLAN_FLAGS:
+        check.add_argument(f"--{name.replace('_', '-')}", metavar=name.upper())
+    check.add_argument("--set", metavar="FIELD=VALUE", action="append", default=[], help="any other field of a plan")
+    check.set_defaults(run="tui.commands.check")
+
+    _add_planning(commands, command, every_flag)
+    _add_scenarios(commands)
     _add_servers(commands)
 
     for name, what in (("models", "model"), ("hardware", "accelerator")):
@@ -90,10 +110,72 @@ def parser() -> argparse.ArgumentParser:
     fitting = what.add_parser("fit", help="fit all factors to the measured runs again (minutes)")
     fitting.set_defaults(run="tui.commands.measure")
 
-    sessions = commands.add_parser("sessions", help="list earlier conversations")
-    sessions.add_argument("--json", action="store_true", help="print the rows as one JSON list")
-    sessions.set_defaults(run="tui.commands.sessions")
+    _add_sessions(commands)
+    _add_config(commands)
+
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+    completion.set_defaults(run="tui.commands.completion")
     return top
+
+
+def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
+    """A command for each row of PLANNING, over the tools of the registry."""
+    for name, planning in PLANNING.items():
+        wanted = every_flag or name == command
+        about = f"{planning.help[0].upper()}{planning.help[1:]}."
+        found = commands.add_parser(
+            name,
+            help=planning.help,
+            description=f"{about}\n\nexample:\n  shardwise {name} {planning.example}",
+            usage=f"shardwise {name} {' '.join(f'[{place.upper()}]' for place in planning.places)} [flags]",
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        found.set_defaults(run="tui.commands.plan", planning=name)
+        if not wanted:
+            continue
+        from tui.flags import add_flags, takes_plan
+
+        found.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
+        found.add_argument("--plot", action="store_true", help="draw the figures as well")
+        found.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
+        if takes_plan(planning):
+            found.add_argument("--plan", metavar="FILE", help="YAML or JSON file with a plan, - or a saved plan's name")
+            found.add_argument("--serving", action="store_true", help="plan serving, where no flag says so yet")
+        if planning.writes:
+            what = "FILE" if planning.writes_to == "file" else "DIR"
+            found.add_argument("--write", metavar=what, help=f"write below the working folder, to this {what.lower()}")
+        if planning.strict:
+            found.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
+        add_flags(found, planning)
+
+
+def _add_scenarios(commands: Any) -> None:
+    scenarios = commands.add_parser("scenarios", help="saved plans: list, show, save, delete, diff")
+    scenarios.set_defaults(run="tui.commands.scenarios", action="list", json=False, query=None, figures=False)
+    shows = "print the tool's result as one JSON object"
+    scenarios.add_argument("--json", action="store_true", help=shows)
+    what = scenarios.add_subparsers(title="commands", metavar="WHAT", parser_class=Parser)
+    listed = what.add_parser("list", help="the saved plans and the ready examples")
+    listed.add_argument("query", nargs="?", help="words that the name, title or model must contain")
+    listed.add_argument("--figures", action="store_true", help="estimate each")
+    shown = what.add_parser("show", help="a saved plan as text")
+    saved = what.add_parser("save", help="keep a plan from a file under a name")
+    deleted = what.add_parser("delete", help="delete a saved plan")
+    for one in (shown, saved, deleted):
+        one.add_argument("name", help="the name of the saved plan")
+    shown.add_argument("--format", choices=("yaml", "json"), default="yaml", help="default: yaml")
+    saved.add_argument("--plan", metavar="FILE", help="YAML or JSON file with the plan, - or another saved plan")
+    saved.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
+    saved.add_argument("--overwrite", action="store_true", help="in place of what is saved under the name")
+    deleted.add_argument("-y", "--yes", action="store_true", help="without being asked")
+    differ = what.add_parser("diff", help="what two plans differ in, and what that does")
+    for one in ("a", "b"):
+        differ.add_argument(one, help="a saved plan's name, or a YAML or JSON file")
+    for name, one in (("list", listed), ("show", shown), ("save", saved), ("delete", deleted), ("diff", differ)):
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=shows)
+        one.set_defaults(action=name)
 
 
 def _add_servers(commands: Any) -> None:
@@ -122,6 +204,71 @@ def _add_servers(commands: Any) -> None:
     serve.add_argument("--no-log", action="store_true", help="no access log (JSON lines on standard error)")
     serve.set_defaults(run="tui.commands.serve")
 
+    web = commands.add_parser("web", help="the same app in a browser, on this machine")
+    web.add_argument("--host", default="127.0.0.1", help="address to listen on; others than 127.0.0.1 need --anyone")
+    web.add_argument("--port", type=int, default=8080, help="default: 8080")
+    web.add_argument("--anyone", action="store_true", help="whoever reaches that address may act as you")
+    web.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="another name of this machine")
+    web.add_argument("--model", choices=("auto", "offline", "gemini"), default="auto", help="who thinks")
+    web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
+    web.set_defaults(run="tui.commands.web")
+
+
+PLAN_FLAGS = (
+    "model", "accelerator", "count", "per_node", "interconnect", "provider", "seq_len", "micro_batch", "global_batch",
+    "framework", "zero_stage", "tp", "pp", "cp", "ep", "recompute", "offload", "dataset_tokens", "steps",
+)  # fmt: skip
+"""What completes the files of `check`, or wins over them."""
+
+
+def _add_sessions(commands: Any) -> None:
+    """Earlier conversations, and what can be done with one; without an action they are listed."""
+    sessions = commands.add_parser("sessions", help="earlier conversations: list, show, rename, fork, delete, export")
+    sessions.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    sessions.set_defaults(run="tui.commands.sessions", action="list")
+    actions = sessions.add_subparsers(title="actions", metavar="ACTION", parser_class=Parser)
+    listing = actions.add_parser("list", help="list them, latest first (also: no action at all)")
+    listing.add_argument("query", nargs="*", help="words that the title or what was said must contain")
+    listing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the rows as a JSON list")
+    listing.set_defaults(action="list")
+    show = actions.add_parser("show", help="print a conversation (default: the latest)")
+    show.add_argument("id", nargs="?", metavar="ID")
+    show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as one JSON object")
+    show.set_defaults(action="show")
+    rename = actions.add_parser("rename", help="give it another title")
+    rename.add_argument("id", metavar="ID")
+    rename.add_argument("title", nargs="+", metavar="TITLE")
+    rename.set_defaults(action="rename")
+    fork = actions.add_parser("fork", help="copy it, to go on in two ways; prints the copy's id")
+    fork.add_argument("id", nargs="?", metavar="ID", help="default: the latest")
+    fork.add_argument("title", nargs="*", metavar="TITLE")
+    fork.set_defaults(action="fork")
+    delete = actions.add_parser("delete", help="delete for good")
+    delete.add_argument("id", nargs="+", metavar="ID")
+    delete.add_argument("-y", "--yes", action="store_true", help="delete without being asked")
+    delete.set_defaults(action="delete")
+    export = actions.add_parser("export", help="as Markdown or JSON, to a file or standard output")
+    export.add_argument("id", nargs="?", metavar="ID", help="default: the latest")
+    export.add_argument("--format", choices=("markdown", "json"), help="default: markdown, or as --to ends")
+    export.add_argument("--to", metavar="FILE", help="a new file")
+    export.set_defaults(action="export")
+
+
+def _add_config(commands: Any) -> None:
+    config = commands.add_parser("config", help="the settings in force and where each is from; set, unset, path")
+    config.add_argument("--json", action="store_true", help="print one JSON object")
+    config.set_defaults(run="tui.commands.config", action="show")
+    actions = config.add_subparsers(title="actions", metavar="ACTION", parser_class=Parser)
+    setting = actions.add_parser("set", help="write a setting into the settings file")
+    setting.add_argument("key", metavar="KEY")
+    setting.add_argument("value", metavar="VALUE")
+    setting.set_defaults(action="set")
+    unset = actions.add_parser("unset", help="take a setting out of the file")
+    unset.add_argument("key", metavar="KEY")
+    unset.set_defaults(action="unset")
+    path = actions.add_parser("path", help="print where the settings file is")
+    path.set_defaults(action="path")
+
 
 _CLIENTS = ("claude-code", "claude-desktop", "cursor", "gemini-cli", "vscode")
 _CHAT_DEFAULTS = {"session": None, "latest": False, "model": "auto", "output": None}
@@ -144,9 +291,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        if words and " " in words[0].strip():
-            return _fail(f'to ask a question: shardwise ask "{words[0]}"', 2)
-        arguments = parser().parse_args(words)
+        arguments = parsed(words)
         code = importlib.import_module(arguments.run).run(arguments)
         sys.stdout.flush()
         return code
@@ -164,6 +309,52 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SHARDWISE_DEBUG"):
             raise
         return _failed(error)
+
+
+def parsed(given: list[str]) -> argparse.Namespace:
+    """The words as what the command's module takes. Raises PlanError for what is no command."""
+    words = given
+    first = words[0] if words else ""
+    if first.startswith("-") and first not in ("-h", "--help", "--version"):
+        # Options alone are those of the app.
+        words, first = ["chat", *words], "chat"
+    made = parser(first)
+    names = commands_of(made)
+    if first and first not in names and not first.startswith("-"):
+        raise _no_command(first, names)
+    if words[:1] != given[:1] and (named := [word for word in words[1:] if word in names]):
+        made.error(f"options come after the command: shardwise {named[0]} …")
+    if first not in PLANNING:
+        return made.parse_args(words)
+    from tui.flags import normal
+
+    # Model and accelerator may stand anywhere among the flags.
+    found, left = names[first].parse_known_intermixed_args(normal(words[1:], PLANNING[first]))
+    if left:
+        raise _no_flag(left[0], names[first])
+    return found
+
+
+def commands_of(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    return next(action.choices for action in made._actions if isinstance(action, argparse._SubParsersAction))
+
+
+def _no_command(word: str, names: Iterable[str]) -> Exception:
+    from estimator.errors import PlanError, nearest
+
+    if " " in word.strip():
+        return PlanError("command", f'to ask a question: shardwise ask "{word}"')
+    return PlanError("command", f"there is no command {word!r}", nearest(word, names))
+
+
+def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
+    from estimator.errors import PlanError, nearest
+
+    if not word.startswith("-"):
+        return PlanError(made.prog, f"does not know what {word!r} is for", ["a flag in front of it"])
+    flag = word.partition("=")[0]
+    return PlanError(flag, "there is no such flag", nearest(flag, made._option_string_actions))
 
 
 def _failed(error: Exception) -> int:

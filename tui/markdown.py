@@ -26,8 +26,8 @@ class BlockPrinter:
 
     def feed(self, text: str) -> None:
         self.waiting += clean(text)
-        while (end := _first_block_end(self.waiting)) is not None:
-            block, self.waiting = self.waiting[:end], self.waiting[end:]
+        blocks, self.waiting = split_blocks(self.waiting)
+        for block in blocks:
             self._print(block)
 
     def finish(self) -> None:
@@ -43,6 +43,15 @@ class BlockPrinter:
             self.console.print()
         self.console.print(Markdown(block.strip("\n"), hyperlinks=False))
         self.printed = True
+
+
+def split_blocks(text: str) -> tuple[list[str], str]:
+    """The blocks that are whole, and the rest, which may still grow."""
+    blocks: list[str] = []
+    while (end := _first_block_end(text)) is not None:
+        blocks.append(text[:end])
+        text = text[end:]
+    return blocks, text
 
 
 def _first_block_end(text: str) -> int | None:

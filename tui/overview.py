@@ -17,15 +17,17 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Overview:
-    """`figures` maps a label to its formatted value; `memory` is a tool's memory result as it came; `limits` says of
-    each limit of latency that was set whether it is met."""
+    """`figures` maps a label to its formatted value; `memory` is a tool's memory result as it came; `time` is what the
+    time of a step goes to, in seconds; `limits` says of each limit of latency that was set whether it is met."""
 
     plan: Data | None = None
     memory: Data | None = None
+    time: Data | None = None
     headroom_bytes: float | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
     bottleneck: str | None = None
     limits: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool | None:
@@ -40,15 +42,17 @@ def _whole(number: float) -> str:
     return f"{number:,.0f}"
 
 
+# What goes as one over the time of a step has its interval turned round.
+_OF_STEP = ("time.high_s", "time.low_s")
 # Label, where the value lies in a result, how it is written, and where the ends of its interval lie.
 _FIGURES: tuple[tuple[str, str, Callable[[float], str], tuple[str, str] | None], ...] = (
     ("step", "time.step_s", units.duration, ("time.low_s", "time.high_s")),
     ("step", "best.step_s", units.duration, None),
-    ("tokens/s", "throughput.tokens_per_s", units.count, None),
+    ("tokens/s", "throughput.tokens_per_s", units.count, _OF_STEP),
     ("tokens/s", "best.tokens_per_s", units.count, None),
     ("per device", "throughput.tokens_per_s_per_device", units.count, None),
     ("TFLOP/s", "throughput.model_tflops_per_device", lambda value: f"{value:.0f}", None),
-    ("MFU", "throughput.mfu", units.percent, None),
+    ("MFU", "throughput.mfu", units.percent, _OF_STEP),
     ("MFU", "best.mfu", units.percent, None),
     *(
         row
@@ -96,6 +100,8 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str], tuple[str, str] | None],
 )
 _OF_TRAINING = ("step",)
 _OF_A_RUN = ("run", "cost", "energy", "CO2")
+# What is looked at less: it stands after the bars.
+MINOR_LABELS = ("TFLOP/s", "per hour", "per month", "host per node", "energy", "CO2")
 FIGURE_LABELS = tuple(dict.fromkeys(label for label, *_ in _FIGURES))
 
 
@@ -115,11 +121,23 @@ def fold(overview: Overview, result: Data) -> Overview:
         overview,
         plan=plan,
         memory=memory if isinstance(memory, Mapping) else overview.memory,
+        time=_time(result) or overview.time,
         headroom_bytes=_number(_at(result, "headroom_bytes"), overview.headroom_bytes),
         figures={**overview.figures, **_figures(result)},
         bottleneck=result.get("bottleneck") or overview.bottleneck,
         limits=_limits(result) or overview.limits,
+        warnings=tuple(dict.fromkeys([*overview.warnings, *map(str, result.get("warnings") or ())])),
     )
+
+
+def _time(result: Data) -> Data | None:
+    """Seconds by component of a training step; of a serving step by what it waits for."""
+    parts = _at(result, "time.components")
+    if not isinstance(parts, Mapping):
+        rows = _rows(result.get("limits")) if _at(result, "time.step_s") is not None else []
+        parts = {str(row.get("limit")): row.get("seconds") for row in rows}
+    told = {name: value for name, value in parts.items() if isinstance(value, int | float) and value > 0}
+    return told or None
 
 
 def _limits(result: Data) -> tuple[str, ...]:
@@ -226,6 +244,9 @@ def _figures(result: Data) -> dict[str, str]:
             continue
         low, high = (_at(result, end) for end in ends) if ends else (None, None)
         found[label] = write(value)
+        if ends == _OF_STEP:
+            step = _at(result, "time.step_s")
+            low, high = (value * step / end if step and end else None for end in (low, high))
         if isinstance(low, int | float) and isinstance(high, int | float) and write(low) != write(high):
             found[label] += f" ({write(low)} – {write(high)})"
     return found

@@ -138,6 +138,17 @@ def length(job: Job, option: str, needs: list[str], path: str) -> Arguments:
     return {"train_iters": known or table("megatron")["steps"]}
 
 
+def _recomputed(job: Job) -> int:
+    """The plan's layers per pipeline stage as Megatron counts them: per virtual stage. Raises PlanError."""
+    layers, chunks = int(job.recompute.removeprefix("block:")), job.plan.layout.vpp or 1
+    if layers % chunks:
+        low = layers // chunks * chunks
+        near = [f"block:{count}" for count in (low, low + chunks) if count]
+        problem = f"Megatron recomputes equally many layers in each of the {chunks} virtual stages of a device"
+        raise PlanError("layout.recompute", problem, near)
+    return layers // chunks
+
+
 def memory(job: Job, model: Architecture) -> Arguments:
     """Recompute, offload, attention, fused loss, CUDA graphs."""
     words, training = table("megatron"), job.training
@@ -145,7 +156,7 @@ def memory(job: Job, model: Architecture) -> Arguments:
         arguments: Arguments = {
             "recompute_granularity": "full",
             "recompute_method": "block",
-            "recompute_num_layers": int(job.recompute.removeprefix("block:")),
+            "recompute_num_layers": _recomputed(job),
         }
     else:
         arguments = dict(words["recompute"][job.recompute])

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from launch_plans import complete
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
 
 from estimator.errors import PlanError
@@ -199,3 +200,13 @@ def test_frameworks_have_their_programs(framework, program):
 
 def test_shards_and_tensors_of_a_bare_framework_are_torchruns():
     assert usual_program(native("fsdp2", DENSE, {"zero_stage": 3, "pp": 2, "dp": 4})) == "torchrun"
+
+
+def test_blocks_are_counted_in_each_virtual_stage():
+    layout = {"tp": 1, "pp": 2, "vpp": 2, "dp": 8, "zero_stage": 1}
+    changes = {"workload.framework": "megatron-lm", "cluster.count": 16, "workload.global_batch": 32, "layout": layout}
+    text = render(complete(changes).patch({"layout.recompute": "block:4"}), ["megatron-lm"]).files[0].text
+    assert "--recompute-num-layers 2" in text
+    assert "pp 2, vpp 2" in text
+    with pytest.raises(PlanError, match=r"layout\.recompute.*block:2"):
+        render(complete(changes).patch({"layout.recompute": "block:3"}), ["megatron-lm"])

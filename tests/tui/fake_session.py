@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from estimator.errors import PlanError
+
 GIB = 2**30
 PLAN: dict[str, Any] = {
     "name": None,
@@ -19,6 +21,8 @@ PLAN: dict[str, Any] = {
     "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3, "recompute": "selective", "offload": "none"},
     "goal": {"objective": "throughput"},
 }  # fmt: skip
+GIVEN: dict[str, Any] = {"model": PLAN["model"], "cluster": {"accelerator": "h100-sxm", "count": 8}}
+"""The partial plan that the person gave."""
 COMPONENTS = {
     "weights": 15.0 * GIB, "gradients": 15.0 * GIB, "optimizer": 12.0 * GIB, "activations": 14.5 * GIB,
     "logits": 4.0 * GIB, "buffers": 1.5 * GIB, "context": 1.0 * GIB, "slack": 2.0 * GIB,
@@ -29,7 +33,10 @@ ESTIMATE: dict[str, Any] = {
         "per_device_bytes": sum(COMPONENTS.values()), "low_bytes": 60 * GIB, "high_bytes": 70 * GIB,
         "capacity_bytes": 79.6 * GIB, "fits": True, "components": COMPONENTS,
     },
-    "time": {"step_s": 12.34, "low_s": 11.0, "high_s": 13.5, "components": {}},
+    "time": {
+        "step_s": 12.34, "low_s": 11.0, "high_s": 13.5,
+        "components": {"forward": 3.1, "backward": 7.0, "data_parallel": 1.24, "optimizer": 1.0},
+    },
     "throughput": {
         "tokens_per_s": 42500.0, "tokens_per_s_per_device": 5312.5, "samples_per_s": 10.4,
         "model_tflops_per_device": 412.0, "mfu": 0.4166, "hfu": 0.45,
@@ -47,8 +54,22 @@ ANSWER = """**Yes, it fits.** Each H100 needs 65.0 GiB of 79.6 GiB.
 
 The run takes 6.54 h and costs $131.
 """
-FILES = [{"path": "train.yaml", "bytes": 1234}, {"path": "ds.json", "bytes": 567}, {"path": "job.slurm", "bytes": 890}]
+TEXTS = {"train.yaml": "model: llama\nseq_len: 4096\n", "ds.json": '{"zero": 3}\n', "job.slurm": "#!/bin/bash\nsrun x\n"}
+BEFORE = {"train.yaml": "model: llama\nseq_len: 2048\n", "ds.json": TEXTS["ds.json"]}
+FILES = [
+    {"path": path, "bytes": size, "text": TEXTS[path], "before": BEFORE.get(path)}
+    for path, size in (("train.yaml", 1234), ("ds.json", 567), ("job.slurm", 890))
+]
 WRITTEN = [{"path": f"runs/llama/{file['path']}", "bytes": file["bytes"]} for file in FILES]
+
+
+def estimator(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """What any plan comes to. One with 13 devices cannot be."""
+    cluster = plan.get("cluster") or {}
+    if str(cluster.get("count")) == "13":
+        raise PlanError("cluster.count", "13 devices do not fill whole nodes of 8", [8, 16])
+    whole = PLAN | {"model": plan["model"], "cluster": PLAN["cluster"] | cluster}
+    return [ESTIMATE | {"plan": whole}, COST | {"plan": whole}]
 
 
 class FakeSession:
@@ -61,6 +82,16 @@ class FakeSession:
         self.sent: list[str] = []
         self.resumed: list[bool] = []
         self.stopped = False
+        self.plans: list[dict[str, Any]] = []
+
+    async def set_plan(self, plan: dict[str, Any]) -> None:
+        self.plans.append(dict(plan))
+
+    async def plan(self) -> dict[str, Any]:
+        return self.plans[-1] if self.plans else dict(GIVEN)
+
+    async def waiting(self) -> dict[str, Any] | None:
+        return None
 
     async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
         self.sent.append(text)
@@ -103,6 +134,6 @@ class FakeSession:
         for start in range(0, len(ANSWER), 20):
             yield {"type": "text", "text": ANSWER[start : start + 20]}
         yield {
-            "type": "done", "answer": ANSWER, "plan": PLAN, "asked": [], "files": files, "ungrounded": [],
+            "type": "done", "answer": ANSWER, "plan": GIVEN, "asked": [], "files": files, "ungrounded": [],
             "session": self.id,
         }  # fmt: skip

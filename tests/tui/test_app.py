@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from fake_session import ANSWER, FakeSession
+from fake_session import ANSWER, FakeSession, estimator
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -33,7 +33,7 @@ async def opened(size: tuple[int, int] = WIDE) -> AsyncIterator[tuple[ShardwiseA
         sessions.append(FakeSession(*args, **given))
         return sessions[-1]
 
-    app = ShardwiseApp(opener=opener, model="offline", output="out")
+    app = ShardwiseApp(opener=opener, model="offline", output="out", estimator=estimator)
     async with app.run_test(size=size) as pilot:
         yield app, pilot, sessions
 
@@ -152,10 +152,18 @@ async def test_a_session_that_cannot_be_opened_is_told_in_its_own_words() -> Non
     def opener(*_: Any, **__: Any) -> Any:
         raise PlanError("session", "there is no conversation 'x'")
 
-    app = ShardwiseApp(session_id="x", opener=opener)
+    app = ShardwiseApp(opener=opener)
     async with app.run_test(size=SMALL) as pilot:
         await ask(app, pilot, "hello")
         assert notices(app) == ["session: there is no conversation 'x'"]
+
+
+async def test_an_unknown_session_is_told_and_a_new_one_started() -> None:
+    app = ShardwiseApp(session_id="nosuch", opener=FakeSession, estimator=estimator)
+    async with app.run_test(size=SMALL) as pilot:
+        await settled(app, pilot)
+        assert notices(app) == ["session: there is no session 'nosuch'"]
+        assert app.session_id is None
 
 
 async def test_shown_text_cannot_control_the_terminal_and_failures_are_told() -> None:
@@ -243,7 +251,7 @@ async def test_the_checked_answer_replaces_a_streamed_one() -> None:
             done = {"plan": {}, "asked": [], "files": [], "ungrounded": ["99"], "session": self.id}
             yield {"type": "done", "answer": "It takes 65 GiB.", **done}
 
-    app = ShardwiseApp(opener=Checked)
+    app = ShardwiseApp(opener=Checked, estimator=estimator)
     async with app.run_test(size=SMALL) as pilot:
         await ask(app, pilot, "x")
         assert app.query_one(Answer).source_text == "It takes 65 GiB."
@@ -256,12 +264,12 @@ async def test_a_long_answer_is_shown_from_its_start() -> None:
             async for event in super()._answer(files):
                 if event["type"] == "text":
                     yield event
-            text = "".join(f"\n\nParagraph {i}." for i in range(15))
+            text = "".join(f"\n\nParagraph {i}." for i in range(40))
             yield {"type": "text", "text": text}
             done = {"plan": {}, "asked": [], "files": [], "ungrounded": [], "session": self.id}
             yield {"type": "done", "answer": ANSWER + text, **done}
 
-    app = ShardwiseApp(opener=Long)
+    app = ShardwiseApp(opener=Long, estimator=estimator)
     async with app.run_test(size=SMALL) as pilot:
         await ask(app, pilot, "one")
         await pilot.pause(0.1)

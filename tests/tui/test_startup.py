@@ -54,6 +54,17 @@ def test_a_call_needs_no_agent_and_no_screen() -> None:
     assert not loaded & {"langgraph", "langchain_core", "google.genai", "fastmcp", "textual", "rich"}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["fit", "--help"], ["fit", "qwen2.5-0.5b", "h100"], ["sweep", "qwen2.5-0.5b", "h100", "seq_len", "512,1024"]],
+)
+def test_a_planning_command_imports_its_own_tools_alone(words: list[str]) -> None:
+    loaded = modules_after(*words)
+    heavy = {"langgraph", "langchain_core", "google.genai", "fastmcp", "textual", "rich", "plotext", "shtab", "asyncio"}
+    assert not loaded & heavy
+    assert not loaded & {"tools.report", "tools.clusters", "tools.explain", "launchers", "matplotlib"}
+
+
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     """The pipe is closed before the first line is written: nothing on standard error, no traceback at exit."""
     read, write = os.pipe()

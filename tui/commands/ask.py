@@ -1,13 +1,15 @@
 """`shardwise ask`: one question, one answer.
 
 The answer and the list of files written go to standard output; the tools called, notices, the question for approval
-and the session go to standard error, so that a pipe or a file gets the answer alone.
+and the session go to standard error, so that a pipe or a file gets the answer alone. What a language model writes is
+printed once its figures are checked.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import difflib
 import os
 import shutil
 import sys
@@ -55,6 +57,7 @@ class _Turn:
         self.approval: Event | None = None
         self.calls: dict[str, Event] = {}
         self.streamed: list[str] = []
+        self.drafting = False
         self.done: Event | None = None
         self.printer = None
         if sys.stdout.isatty():
@@ -66,11 +69,16 @@ class _Turn:
         self.approval = None
         async for event in events:
             match event["type"]:
+                case "text" if event.get("draft"):
+                    if not self.drafting and sys.stderr.isatty():
+                        say("Writing …")
+                    self.drafting = True
                 case "text":
                     self.streamed.append(event["text"])
                     if self.printer:
                         self.printer.feed(event["text"])
                 case "tool_call":
+                    self.drafting = False
                     self.calls[event["id"]] = event
                 case "tool_result":
                     self._flush()
@@ -96,16 +104,14 @@ class _Turn:
         answer, streamed = clean(self.done["answer"]).strip(), clean("".join(self.streamed)).strip()
         if not self.printer:
             print(answer)
-        elif not streamed.endswith(answer):
-            # The check of the numbers changed the text after it was shown.
-            say("The checked answer:")
+        elif not streamed or not streamed.endswith(answer):
             self.printer.feed(answer)
             self.printer.finish()
         if self.done["files"]:
             print("\nWritten:" + "".join(f"\n- {one_line(_path(file))}" for file in self.done["files"]))
         if self.done["ungrounded"]:
             found = ", ".join(one_line(number) for number in self.done["ungrounded"])
-            say(f"No tool result backs these numbers: {found}")
+            say(f"No tool result backs these numbers, which the first answer had: {found}")
         session = self.done["session"]
         say(f'Session {session}. To go on: shardwise ask --session {session} "…"')
 
@@ -127,15 +133,41 @@ def _approved(approval: Event, yes: bool) -> bool:
         preview = call["preview"]
         say(f"{one_line(call['name'])} would write to {one_line(preview['folder'])}:")
         for file in preview["files"]:
-            say(f"  {one_line(file['path'])}  {units.size(file['bytes'])}")
+            say(f"  {one_line(file['path'])}  {units.size(file['bytes'])}  {_change(file)}")
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say("Nothing was written: nobody here can approve. To write these files, ask again with --yes.")
         return False
-    sys.stderr.write("Write them? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    say("(s shows them)")
+    while True:
+        sys.stderr.write("Write them? [y/N] ")
+        sys.stderr.flush()
+        said = sys.stdin.readline().strip().lower()
+        if said not in ("s", "show"):
+            return said in ("y", "yes")
+        for call in approval["calls"]:
+            for file in call["preview"]["files"]:
+                say(f"--- {one_line(file['path'])}")
+                sys.stderr.write("".join(_shown(file)))
+
+
+def _change(file: Event) -> str:
+    """What a file would change: nothing there yet, the same, or how many lines come and go."""
+    if file.get("before") is None:
+        return "new"
+    lines = _shown(file)
+    added, gone = (sum(line.startswith(mark) for line in lines) for mark in "+-")
+    return f"+{added} -{gone} lines" if added or gone else "unchanged"
+
+
+def _shown(file: Event) -> list[str]:
+    """The text of a new file; of one that is there already, the difference line by line."""
+    new = [f"{line}\n" for line in clean(file.get("text", "")).splitlines()]
+    if file.get("before") is None:
+        return new
+    old = [f"{line}\n" for line in clean(file["before"]).splitlines()]
+    return [line for line in difflib.unified_diff(old, new, n=2) if not line.startswith(("---", "+++"))]
 
 
 def _path(file: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -103,19 +103,24 @@ def _opened(path: str) -> Iterator[Iterable[str]]:
 
 
 def _parse(text: str, what: str = "arguments") -> dict[str, Any]:
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise PlanError(what, f"is not valid JSON ({error.msg} at {where})", [_EXAMPLE]) from None
-    except PlanError:
-        raise
-    except (RecursionError, ValueError) as error:  # nested too deeply, or an integer of thousands of digits
-        raise PlanError(what, f"is not usable JSON ({error})") from None
+    value = parse_value(text, what, [_EXAMPLE])
     if not isinstance(value, dict):
         raise PlanError(what, "must be a JSON object", [_EXAMPLE])
     return value
 
 
-def _refuse_constant(name: str) -> float:
-    raise PlanError("arguments", f"{name} is not a JSON number")
+def parse_value(text: str, what: str, valid: Sequence[str] = ()) -> Any:
+    """Any JSON value. Raises PlanError about `what`."""
+
+    def refuse(name: str) -> float:
+        raise PlanError(what, f"{name} is not a JSON number")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise PlanError(what, f"is not valid JSON ({error.msg} at {where})", valid) from None
+    except PlanError:
+        raise
+    except (RecursionError, ValueError) as error:  # nested too deeply, or an integer of thousands of digits
+        raise PlanError(what, f"is not usable JSON ({error})") from None

@@ -6,13 +6,14 @@ import argparse
 import dataclasses
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from estimator.errors import PlanError, nearest
 from tui import units
 from tui.clean import one_line
 from tui.jsonout import write_json
+from tui.page import screen_width
 from tui.table import table
 
 
@@ -48,7 +49,7 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
             )
             for row in rows
         ]
-        return table(headers, lines, right=("PARAMETERS", "ACTIVE", "CONTEXT"))
+        return _fitted(headers, lines, ("PARAMETERS", "ACTIVE", "CONTEXT"), ("LICENSE", "RELEASED", "FAMILY"))
 
     return models(), lambda row: (row.id, row.family, *row.aliases), show
 
@@ -70,9 +71,17 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
             )
             for row in rows
         ]
-        return table(headers, lines, right=("USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK GB/S"))
+        return _fitted(headers, lines, ("USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK GB/S"), ("LINK", "LINK GB/S"))
 
     return accelerators(), lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)), show
+
+
+def _fitted(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], optional: Sequence[str]
+) -> str:
+    """The table in the width of the terminal; in a pipe a row stays a line, for grep."""
+    width = screen_width() if sys.stdout.isatty() else None
+    return table(headers, rows, right, width, optional=optional)
 
 
 _CATALOGUES = {"models": _models, "hardware": _hardware}

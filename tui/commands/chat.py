@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # `shardwise web` shows the app through a driver that speaks over pipes.
+    in_browser = "TEXTUAL_DRIVER" in os.environ
+    if not in_browser and not (sys.stdin.isatty() and sys.stdout.isatty()):
         print('shardwise: the app needs a terminal; without one: shardwise ask "…"', file=sys.stderr)
         return 2
     from tui.app import ShardwiseApp
@@ -16,6 +19,6 @@ def run(arguments: argparse.Namespace) -> int:
     session = chosen(arguments) if arguments.latest else arguments.session
     app = ShardwiseApp(session_id=session, model=arguments.model, output=arguments.output)
     app.run()
-    if app.session_id is not None:
+    if app.session_id is not None and not in_browser:
         print(f"Session {app.session_id}. To go on: shardwise chat --session {app.session_id}")
     return app.return_code or 0

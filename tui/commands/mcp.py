@@ -9,9 +9,16 @@ from estimator.errors import PlanError
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tools.mcp_server import serve_stdio
+    from tools.mcp_desk import serve_behind_desk
 
-    serve_stdio(folder(arguments.root))
+    root = folder(arguments.root)
+
+    def serve() -> None:
+        from tools.mcp_server import serve_stdio
+
+        serve_stdio(root)
+
+    serve_behind_desk(serve)
     return 0
 
 

@@ -1,32 +1,119 @@
-"""`shardwise sessions`: earlier conversations, latest first."""
+"""`shardwise sessions`: earlier conversations: list, show, rename, fork, delete, export."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
+from tui.clean import clean, one_line
 from tui.jsonout import write_json
 from tui.table import table
 
 
 def run(arguments: argparse.Namespace) -> int:
-    rows = earlier()
-    if arguments.json:
-        write_json(rows)
-        return 0
-    if not rows:
-        print("No conversation yet.", file=sys.stderr)
-        return 0
-    print(table(("ID", "LAST USED", "TITLE"), [(r["id"], str(r["last_used"])[:16], r["title"][:80]) for r in rows]))
+    from agent import session
+
+    match arguments.action:
+        case "show":
+            _show(arguments.id or _latest(), arguments.json)
+        case "rename":
+            title = session.rename_session(arguments.id, " ".join(arguments.title))
+            print(f"{arguments.id} is now: {one_line(title)}")
+        case "fork":
+            copy = session.fork_session(arguments.id or _latest(), " ".join(arguments.title))
+            print(copy)
+            print(f'To go on: shardwise ask --session {copy} "…"', file=sys.stderr)
+        case "delete":
+            return _delete(arguments.id, arguments.yes)
+        case "export":
+            _export(arguments)
+        case _:
+            _list(" ".join(getattr(arguments, "query", None) or ()), arguments.json)
     return 0
 
 
-def earlier() -> list[dict[str, Any]]:
+def _list(query: str, as_json: bool) -> None:
+    rows = earlier(query)
+    if as_json:
+        write_json(rows)
+        return
+    if not rows:
+        print(f"No conversation has {one_line(query)!r}." if query else "No conversation yet.", file=sys.stderr)
+        return
+    shown = [(r["id"], str(r["last_used"])[:16], str(r.get("turns", "")), one_line(r["title"], 80)) for r in rows]
+    print(table(("ID", "LAST USED", "TURNS", "TITLE"), shown))
+
+
+def _show(session_id: str, as_json: bool) -> None:
+    from agent.session import export_session
+
+    if not as_json and sys.stdout.isatty():
+        from tui.markdown import BlockPrinter
+
+        printer = BlockPrinter()
+        printer.feed(export_session(session_id))
+        printer.finish()
+        return
+    sys.stdout.write(export_session(session_id, "json" if as_json else "markdown"))
+
+
+def _delete(ids: list[str], yes: bool) -> int:
+    from agent import session
+
+    found = [session.find_session(each) for each in ids]
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise PlanError("delete", "nobody here can confirm it", ["--yes"])
+        for row in found:
+            print(f"{row['id']}  {one_line(row['title'], 80)}", file=sys.stderr)
+        sys.stderr.write("Delete for good? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print("Nothing was deleted.", file=sys.stderr)
+            return 0
+    for row in found:
+        session.delete_session(row["id"])
+        print(f"{row['id']} is deleted.")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    """To a file that is new (0600: it is a conversation), or to standard output."""
+    from agent.session import export_session
+
+    suffix = Path(arguments.to).suffix.lower() if arguments.to else ""
+    text = export_session(arguments.id or _latest(), arguments.format or ("json" if suffix == ".json" else "markdown"))
+    if not arguments.to:
+        sys.stdout.write(clean(text))
+        return
+    try:
+        with os.fdopen(
+            os.open(arguments.to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+    except FileExistsError:
+        raise PlanError("--to", f"{one_line(arguments.to)} is there already", ["another name"]) from None
+    except OSError as error:
+        raise PlanError("--to", f"{one_line(arguments.to)} cannot be written: {error.strerror}") from None
+    print(f"Written: {one_line(arguments.to)}")
+
+
+def earlier(query: str = "") -> list[dict[str, Any]]:
     from agent.session import list_sessions
 
-    return sorted(list_sessions(), key=lambda row: row["last_used"], reverse=True)
+    # The one used last first, whoever lists them.
+    return sorted(list_sessions(query) if query else list_sessions(), key=lambda row: row["last_used"], reverse=True)
+
+
+def _latest() -> str:
+    rows = earlier()
+    if not rows:
+        raise PlanError("session", "there is no earlier conversation")
+    return rows[0]["id"]
 
 
 def chosen(arguments: argparse.Namespace) -> str | None:

@@ -1,25 +1,66 @@
-"""The question before anything is written: exactly which files, and y or n."""
+"""The question before anything is written: exactly which files, what changes in each, and y or n."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Collapsible, Static
 
 from tui import units
-from tui.clean import one_line
+from tui.clean import clean, one_line
+from tui.diff import change
+
+# Of one file; whoever approves more than this reads it in an editor.
+_MOST_LINES = 3000
+_STYLES = {"+": "$text-success", "-": "$text-error", "@": "$text-muted", " ": ""}
+
+
+class FileDiff(Collapsible):
+    """One file: its path, size and what changes; opened, every line that is new or goes. Drawn when first opened."""
+
+    def __init__(self, file: Mapping[str, Any]) -> None:
+        self.file = file
+        text = file.get("text")
+        self.change = change(file.get("before"), text) if isinstance(text, str) else None
+        self.lines = Static("", markup=False)
+        super().__init__(self.lines, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
+        # Content, since a plain string would be read as markup.
+        self.title = Content(f"{one_line(file['path'])}  {units.size(file['bytes'])}{self._summary()}")  # type: ignore[assignment]
+
+    def _summary(self) -> str:
+        if self.change is None:
+            return ""
+        found = self.change
+        counts = f"  +{found.added}" + (f" -{found.removed}" if found.removed else "") if found.lines else ""
+        return f"  {found.verb}{counts}"
+
+    def on_collapsible_expanded(self, event: Collapsible.Expanded) -> None:
+        event.stop()
+        self.lines.update(self._content())
+
+    def _content(self) -> Content:
+        found = self.change
+        if found is None or not found.lines:
+            return Content("The same as what is there." if found else "")
+        shown = [Content.assemble((f"{sign} {clean(text)}", _STYLES[sign])) for sign, text in found.lines[:_MOST_LINES]]
+        left = len(found.lines) - _MOST_LINES
+        return Content("\n").join([*shown, Content(f"… and {left:,} more lines")] if left > 0 else shown)
 
 
 class ApprovalCard(Vertical, can_focus=True):
-    """Shows an approval event: {calls: [{name, arguments, preview: {folder, files: [{path, bytes}]}}]}."""
+    """Shows an approval event: {calls: [{name, arguments, preview: {folder, files: [{path, bytes, text, before}]}}]}"""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Write them"),
         Binding("n,escape", "answer(False)", "Do not write", key_display="n"),
+        Binding("d", "show_changes", "Show what changes"),
+        Binding("c", "copy", "Copy the files"),
     ]
 
     class Answered(Message):
@@ -34,14 +75,21 @@ class ApprovalCard(Vertical, can_focus=True):
         self.answered = False
 
     def compose(self) -> ComposeResult:
-        files = [file for call in self.calls for file in call["preview"]["files"]]
-        yield Static(f"Write {len(files)} file{'s' if len(files) != 1 else ''}?", classes="heading", markup=False)
+        files = self.files
+        replaced = sum(isinstance(file.get("before"), str) for file in files)
+        over = f" ({replaced} of them there already)" if replaced else ""
+        yield Static(f"Write {len(files)} file{'s' if len(files) != 1 else ''}?{over}", classes="heading", markup=False)
         for call in self.calls:
-            preview = call["preview"]
-            lines = [f"to {one_line(preview['folder'])}"]
-            lines += [f"  {one_line(file['path'])}  {units.size(file['bytes'])}" for file in preview["files"]]
-            yield Static("\n".join(lines), markup=False)
-        yield Static("y  write them      n  do not write", id="verdict", classes="hint", markup=False)
+            yield Static(f"to {one_line(call['preview']['folder'])}", markup=False)
+            for file in call["preview"]["files"]:
+                yield FileDiff(file)
+        yield Static(
+            "y  write them      n  do not write      d  show what changes", id="verdict", classes="hint", markup=False
+        )
+
+    @property
+    def files(self) -> list[Mapping[str, Any]]:
+        return [file for call in self.calls for file in call["preview"]["files"]]
 
     def on_mount(self) -> None:
         self.focus()
@@ -54,3 +102,14 @@ class ApprovalCard(Vertical, can_focus=True):
         self.query_one("#verdict", Static).update("Approved." if approved else "Not written.")
         self.add_class("-approved" if approved else "-refused")
         self.post_message(self.Answered(self, approved))
+
+    def action_show_changes(self) -> None:
+        files = list(self.query(FileDiff))
+        opened = all(not file.collapsed for file in files)
+        for file in files:
+            file.collapsed = opened
+
+    def action_copy(self) -> None:
+        texts = [clean(file["text"]) for file in self.files if isinstance(file.get("text"), str)]
+        self.app.copy_to_clipboard("\n".join(texts))
+        self.app.notify(f"{len(texts)} file{'s' if len(texts) != 1 else ''} copied.", markup=False)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
-from tui.clean import clean
+from tui.clean import clean, one_line
 from tui.widgets.messages import Answer, Notice, Question
 from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import Welcome
+
+_FENCED = re.compile(r"^(`{3,}|~{3,})[ \t]*([^\n]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+# Earlier turns drawn at once; older ones follow while the person reads.
+_AT_ONCE = 4
+_ENDINGS = {"stopped": "Stopped.", "failed": "This answer failed.", "open": "This answer was not finished."}
 
 
 class Conversation(VerticalScroll, can_focus=False):
@@ -22,51 +30,82 @@ class Conversation(VerticalScroll, can_focus=False):
         super().__init__(self.turns)
         self.cards: dict[str, ToolCard] = {}
         self.answer: Answer | None = None
+        # What was said since the last tool call: a check may take it back.
+        self.unsure: list[Answer] = []
+        self.unsure_text = ""
         self.turn_text = ""
         self.last_answer = ""
-        # The answer whose first line is to stay in view.
-        self.reading: Answer | None = None
+        # Files and blocks of code by their name, in the order in which they came, to be copied.
+        self.blocks: list[tuple[str, str]] = []
+        # The answer or card whose first line is to stay in view.
+        self.reading: Widget | None = None
 
     async def add(self, widget: Widget) -> None:
+        await self.query(Welcome).remove()
         await self.turns.mount(widget)
 
     async def ask(self, question: str) -> None:
-        await self.query(Welcome).remove()
         await self.add(Question(question))
-        self.turn_text = ""
+        self.turn_text = self.unsure_text = ""
+        self.unsure = []
         self.reading = None
         self.anchor()
 
     async def show(self, event: dict[str, Any]) -> None:
         match event["type"]:
             case "text":
-                self.turn_text += event["text"]
-                await (await self._current_answer()).add(event["text"])
+                self.unsure_text += event["text"]
+                (await self._current_answer(bool(event.get("draft")))).add(event["text"])
+            case "discard":
+                await self._discard()
             case "tool_call":
                 await self.settle()
-                card = self.cards[event["id"]] = ToolCard(event["name"], event["arguments"])
+                self.turn_text, self.unsure_text, self.unsure = self.turn_text + self.unsure_text, "", []
+                opened = bool(event.get("opened"))
+                card = self.cards[event["id"]] = ToolCard(event["name"], event["arguments"], opened=opened)
                 await self.add(card)
             case "tool_result":
                 if card := self.cards.get(event["id"]):
-                    card.finish(event.get("error"), event.get("seconds"))
+                    card.finish(event.get("error"), event.get("seconds"), event.get("result"))
+                    # What a command asked for is read from its first line, as an answer is.
+                    self.reading = card if card.opened else self.reading
+                self._keep_files(event.get("result") or {})
             case "notice":
                 await self.settle()
-                await self.add(Notice(event["text"]))
+                await self.add(Notice(event["text"], bad=bool(event.get("bad"))))
             case "done":
                 await self._conclude(event)
 
     async def _conclude(self, event: dict[str, Any]) -> None:
         """The last word on the turn is the checked answer, wherever it differs from what was streamed."""
         checked = clean(event["answer"]).strip()
-        if checked and not clean(self.turn_text).strip().endswith(checked):
-            await (await self._current_answer()).replace(checked)
+        if checked and not clean(self.turn_text + self.unsure_text).strip().endswith(checked):
+            await (await self._current_answer(False)).replace(checked)
         await self.settle()
+        for answer in self.unsure:
+            answer.set_draft(False)
         if event.get("files"):
-            await self.add(Notice("Written:\n" + "\n".join(f"  {file['path']}" for file in event["files"])))
+            await self.add(Notice(_written(event["files"])))
         if event.get("ungrounded"):
-            numbers = ", ".join(str(number) for number in event["ungrounded"])
-            await self.add(Notice(f"No tool result backs these numbers: {numbers}", bad=True))
-        self.last_answer = checked
+            await self.add(Notice(_unbacked(event["ungrounded"]), bad=True))
+        self._keep_answer(checked)
+
+    async def redraw(self, turns: Sequence[Mapping[str, Any]]) -> None:
+        """Earlier turns as they were (agent.store.transcript): the last ones now, those before them bit by bit."""
+        await self.query(Welcome).remove()
+        for turn in turns:
+            self._keep_answer(clean(turn["answer"]).strip())
+        now, before = turns[-_AT_ONCE:], turns[:-_AT_ONCE]
+        with self.app.batch_update():
+            await self.turns.mount_all([widget for turn in now for widget in _drawn(turn)])
+        self.anchor()
+        if before:
+            self.run_worker(self._redraw_earlier(before), group="redraw", exit_on_error=False)
+
+    async def _redraw_earlier(self, turns: Sequence[Mapping[str, Any]]) -> None:
+        for start in range(len(turns) - 1, -1, -1):
+            await asyncio.sleep(0.02)
+            await self.turns.mount_all(_drawn(turns[start]), before=0)
 
     def watch_virtual_size(self) -> None:
         self.call_after_refresh(self._hold_start)
@@ -79,11 +118,19 @@ class Conversation(VerticalScroll, can_focus=False):
             self.release_anchor()
             self.scroll_to_widget(answer, top=True, animate=False, immediate=True)
 
-    async def _current_answer(self) -> Answer:
+    async def _current_answer(self, draft: bool) -> Answer:
         if self.answer is None:
-            self.answer = self.reading = Answer()
+            self.answer = self.reading = Answer(draft=draft)
+            self.unsure.append(self.answer)
             await self.add(self.answer)
         return self.answer
+
+    async def _discard(self) -> None:
+        self.answer, answers = None, self.unsure
+        self.unsure, self.unsure_text = [], ""
+        for answer in answers:
+            await answer.finish()
+            await answer.remove()
 
     async def settle(self) -> None:
         """What is being streamed is whole; the next text starts a new answer."""
@@ -95,3 +142,50 @@ class Conversation(VerticalScroll, can_focus=False):
         await self.settle()
         for card in self.cards.values():
             card.stop()
+
+    def block(self, which: str) -> tuple[str, str] | None:
+        """A block to copy: the last one for 'config', else by number or by (a part of) its name."""
+        if not self.blocks:
+            return None
+        if which == "config":
+            return self.blocks[-1]
+        if which.isdigit():
+            return self.blocks[int(which) - 1] if 1 <= int(which) <= len(self.blocks) else None
+        return next((block for block in reversed(self.blocks) if which.casefold() in block[0].casefold()), None)
+
+    def _keep_answer(self, text: str) -> None:
+        self.last_answer = text or self.last_answer
+        for place, match in enumerate(_FENCED.finditer(text), start=1):
+            self.blocks.append((match[2].strip() or f"block {place}", match[3]))
+
+    def _keep_files(self, result: Mapping[str, Any]) -> None:
+        files = result.get("files")
+        for file in files if isinstance(files, list) else ():
+            if isinstance(file, Mapping) and isinstance(file.get("text"), str):
+                self.blocks.append((one_line(file.get("path", "file")), clean(file["text"])))
+
+
+def _drawn(turn: Mapping[str, Any]) -> list[Widget]:
+    """The widgets of an earlier turn."""
+    widgets: list[Widget] = [Question(turn["said"])]
+    for call in turn["calls"]:
+        card = ToolCard(call.get("name", "?"), call.get("arguments") or {})
+        card.finish(call.get("error"), call.get("seconds"), said=call.get("figures") or "")
+        widgets.append(card)
+    if answer := clean(turn["answer"]).strip():
+        widgets.append(Answer(answer))
+    if turn["files"]:
+        widgets.append(Notice(_written(turn["files"])))
+    if turn["ungrounded"]:
+        widgets.append(Notice(_unbacked(turn["ungrounded"]), bad=True))
+    if note := _ENDINGS.get(turn["state"]):
+        widgets.append(Notice(note, bad=turn["state"] == "failed"))
+    return widgets
+
+
+def _written(files: Sequence[Mapping[str, Any]]) -> str:
+    return "Written:\n" + "\n".join(f"  {one_line(file['path'])}" for file in files)
+
+
+def _unbacked(numbers: Sequence[Any]) -> str:
+    return f"No tool result backs these numbers: {', '.join(one_line(number) for number in numbers)}"

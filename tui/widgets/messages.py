@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from textual.widgets import Markdown, Static
-from textual.widgets.markdown import MarkdownStream
+from textual.containers import Vertical
+from textual.timer import Timer
+from textual.widgets import Static
 
 from tui.clean import clean
+from tui.markdown import split_blocks
+from tui.widgets.markdown_block import MarkdownBlock
+
+# Text that arrives in pieces is shown this often: parsing each piece would leave no time for keys.
+_SHOW_EVERY_S = 0.06
 
 
 class Question(Static):
@@ -20,28 +26,75 @@ class Notice(Static):
         super().__init__(clean(text), markup=False, classes="-bad" if bad else "")
 
 
-class Answer(Markdown):
-    """An answer that grows while it arrives. `source_text` is the Markdown as it came."""
+class Answer(Vertical):
+    """An answer that grows while it arrives. `source_text` is the Markdown as it came.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.source_text = ""
-        self._stream: MarkdownStream | None = None
+    As long as it is a draft, its figures are not checked yet, and its border says so.
+    """
 
-    async def add(self, text: str) -> None:
+    def __init__(self, text: str = "", *, draft: bool = False) -> None:
+        self.source_text = text
+        blocks, self._rest = split_blocks(text)
+        self._whole = [MarkdownBlock(block) for block in [*blocks, self._rest] if block.strip()]
+        self._tail: MarkdownBlock | None = None
+        super().__init__(*self._whole)
+        self._waiting = ""
+        self._timer: Timer | None = None
+        self.set_draft(draft)
+
+    def set_draft(self, draft: bool) -> None:
+        self.set_class(draft, "-draft")
+        self.border_title = "draft, figures not checked yet" if draft else ""
+
+    def add(self, text: str) -> None:
         text = clean(text)
         self.source_text += text
-        if self._stream is None:
-            self._stream = Markdown.get_stream(self)
-        await self._stream.write(text)
+        self._waiting += text
+        if self._timer is None:
+            self._timer = self.set_timer(_SHOW_EVERY_S, self._show)
+
+    async def _show(self) -> None:
+        await self._grow()
+        # Only now: while one piece is shown the next ones gather.
+        self._timer = self.set_timer(_SHOW_EVERY_S, self._show) if self._waiting else None
+
+    async def _grow(self) -> None:
+        """Shows what has come: blocks that are whole now stay as they are from here on."""
+        blocks, self._rest = split_blocks(self._rest + self._waiting)
+        self._waiting = ""
+        new: list[MarkdownBlock] = []
+        for block in (block for block in blocks if block.strip()):
+            if self._tail is not None:
+                self._tail.live = False
+                self._tail.show(block)
+                self._tail = None
+            else:
+                new.append(MarkdownBlock(block))
+        if self._rest.strip():
+            if self._tail is None:
+                self._tail = MarkdownBlock(self._rest, live=True)
+                new.append(self._tail)
+            else:
+                self._tail.show(self._rest)
+        if new:
+            await self.mount_all(new)
 
     async def finish(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            await stream.stop()
+        self._stop_timer()
+        await self._grow()
+        if self._tail is not None:
+            self._tail.live = False
+            self._tail.show(self._rest)
 
     async def replace(self, text: str) -> None:
         """The text whose numbers were checked, where it differs from what was streamed."""
+        self._stop_timer()
+        self.source_text = self._rest = clean(text)
+        self._waiting, self._tail = "", None
+        await self.remove_children()
         await self.finish()
-        self.source_text = clean(text)
-        await self.update(self.source_text)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None

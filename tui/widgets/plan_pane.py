@@ -1,32 +1,261 @@
-"""The side pane: the current plan and what it comes to."""
+"""The side pane: the current plan and what it comes to, and the form to change it.
+
+The pane owns the plan as the person sees it. What it comes to is worked out in a thread, one plan at a time; while one
+is worked on only the last of those that follow is kept.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from estimator.errors import PlanError
 from tui import units
-from tui.overview import FIGURE_LABELS, Overview, plan_lines
+from tui.clean import clean
+from tui.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_lines
 from tui.widgets.memory_bar import MemoryBar
 from tui.widgets.rows import Rows
+from tui.widgets.time_bar import TimeBar
+
+if TYPE_CHECKING:
+    from tui.widgets.plan_form import PlanForm
+
+Data = Mapping[str, Any]
+Estimator = Callable[[Data], list[Data]]
+
+_SHOW_PROGRESS_S = 0.5
+_MOST_UNDONE = 50
+_IN_A_LINE = ("tokens/s", "output tok/s", "MFU", "first token", "run", "cost")
 
 
-class PlanPane(VerticalScroll):
+def _estimator() -> Estimator:
+    from tui.live import results_of
+
+    return results_of
+
+
+class PlanPane(Vertical):
     """Shows an `Overview`; set `overview` and it redraws."""
 
     overview: reactive[Overview] = reactive(Overview, init=False)
 
+    class Edited(Message):
+        """The person changed the plan, and it can be estimated: `told` is what it comes to, in a line."""
+
+        def __init__(self, plan: dict[str, Any], told: str) -> None:
+            super().__init__()
+            self.plan = plan
+            self.told = told
+
+    class Refused(Message):
+        """The plan cannot be as it was changed. `typed` says that the form shows why."""
+
+        def __init__(self, error: PlanError, typed: bool) -> None:
+            super().__init__()
+            self.error = error
+            self.typed = typed
+
+    class FormClosed(Message):
+        """The person is done with the form."""
+
+    def __init__(self, estimator: Estimator | None = None, *, id: str) -> None:
+        """`estimator` gives the results that say what a plan comes to; tui.live.results_of by default."""
+        super().__init__(id=id)
+        self.estimator = estimator
+        self.plan: dict[str, Any] = {}
+        self.earlier: list[dict[str, Any]] = []
+        # As typed, valid or not.
+        self.draft: dict[str, Any] = {}
+        self.form: PlanForm | None = None
+        # The field that is being typed into, and the plan before that.
+        self._typing = ""
+        self._before: dict[str, Any] = {}
+        self._wanted: tuple[Data, bool] | None = None
+        self._working = False
+        # An edit is on its way, or the session has not been told of one: what it says of the plan is older.
+        self.pending = False
+        self.unkept = False
+
     def compose(self) -> ComposeResult:
-        yield Static("Plan", classes="heading", markup=False)
-        yield Static("Nothing planned yet.", id="no-plan", classes="hint", markup=False)
-        yield Rows(id="plan-lines")
-        yield Static("", id="fit", markup=False)
-        yield MemoryBar(id="memory-bar")
-        yield Rows(id="figures")
-        yield Static("", id="latency-limits", markup=False)
-        yield Static("", id="bottleneck", markup=False)
+        yield Static("Plan", id="pane-title", classes="heading", markup=False)
+        with VerticalScroll(id="pane-body"):
+            yield Static("Nothing planned yet. F3 fills it in.", id="no-plan", classes="hint", markup=False)
+            yield Rows(id="plan-lines")
+            yield Static("", id="fit", markup=False)
+            yield Rows(id="figures")
+            yield MemoryBar(id="memory-bar")
+            yield Static("", id="time-title", markup=False)
+            yield TimeBar(id="time-bar")
+            yield Static("", id="latency-limits", markup=False)
+            yield Static("", id="bottleneck", markup=False)
+            yield Rows(id="more-figures")
+            yield Static("", id="warnings", markup=False)
+
+    def on_mount(self) -> None:
+        self.watch_overview(self.overview)
+
+    # What the plan is
+
+    @property
+    def editing(self) -> bool:
+        return self.form is not None and bool(self.form.display)
+
+    def hear(self, result: Data) -> None:
+        """A tool's result, which may say something of the plan."""
+        self.overview = fold(self.overview, result)
+
+    def take(self, plan: Data) -> None:
+        """The session's plan is this now: what results said on the way gives place to what it comes to."""
+        self.plan = self.draft = dict(plan)
+        if plan.get("model"):
+            self._estimate(plan, edited=False)
+
+    def work_out(self) -> None:
+        """What results have not said yet of the plan that they are about, while the session waits."""
+        if self.overview.plan is not None:
+            self._estimate(self.overview.plan, edited=False)
+
+    def show(self, plan: Data) -> None:
+        """Another plan, of which nothing is known yet."""
+        self.plan = self.draft = dict(plan)
+        self.overview = Overview()
+        if plan.get("model"):
+            self._estimate(plan, edited=False)
+
+    def edit(self, changes: Mapping[str, Any], typing: str = "") -> None:
+        """Changes by dotted path; `Edited` or `Refused` follows. What is typed into one field (`typing`) is one change,
+        however many keys it takes."""
+        from tui.plan_fields import laid_over
+
+        if not typing or typing != self._typing:
+            self._typing, self._before = typing, dict(self.plan)
+        self.draft = laid_over(self.draft, changes)
+        self._estimate(self.draft, edited=True)
+
+    def replace(self, plan: Data) -> None:
+        self._typing, self._before = "", dict(self.plan)
+        self.draft = dict(plan)
+        self._estimate(self.draft, edited=True)
+
+    def undo(self) -> bool:
+        """Takes the last edit back; False when there is none."""
+        if not self.earlier:
+            return False
+        self.draft = self._before = self.earlier.pop()
+        if self.draft:
+            self._estimate(self.draft, edited=True)
+        else:
+            self.show({})
+            self.unkept = True
+            self.post_message(self.Edited({}, "The plan is empty again."))
+        return True
+
+    async def open_form(self, focus: str = "model") -> None:
+        if self.form is None:
+            # Its fields are read from the Plan's schema, which the first picture of the app need not wait for.
+            from tui.widgets.plan_form import PlanForm
+
+            self.form = PlanForm(id="plan-form")
+            await self.mount(self.form, after=self.query_one("#pane-title"))
+        self.form.display = True
+        self.add_class("-editing")
+        await self.form.open(self.draft, self.overview.plan or {}, focus)
+
+    def close_form(self) -> None:
+        if self.form is not None:
+            self.form.display = False
+        self.remove_class("-editing")
+        wrong, self._typing = self.has_class("-stale"), ""
+        self.draft = dict(self.plan)
+        self.remove_class("-stale")
+        if wrong and self._before != self.plan:
+            # Of a value that cannot be, its first digits are not what was meant either.
+            self.show(self._before)
+        self.post_message(self.FormClosed())
+
+    def on_plan_form_changed(self, message: PlanForm.Changed) -> None:
+        from tui.plan_fields import read
+
+        message.stop()
+        path = message.field.path
+        self.edit({path: read(message.field, message.text)}, typing=path)
+
+    def on_plan_form_done(self, message: PlanForm.Done) -> None:
+        message.stop()
+        self.close_form()
+
+    # What it comes to
+
+    def _estimate(self, plan: Data, *, edited: bool) -> None:
+        self._wanted = (plan, edited)
+        self.pending = self.pending or edited
+        if not self._working:
+            self._working = True
+            self.run_worker(self._estimates(), group="estimate", exit_on_error=False)
+
+    async def _estimates(self) -> None:
+        title = self.query_one("#pane-title", Static)
+        timer = self.set_timer(_SHOW_PROGRESS_S, lambda: title.update("Plan   estimating…"))
+        try:
+            while self._wanted is not None:
+                (data, edited), self._wanted = self._wanted, None
+                try:
+                    plan, results = await asyncio.to_thread(self._come_to, data, edited)
+                except PlanError as error:
+                    # Overtaken by what was typed since, it says nothing any more.
+                    if self._wanted is None:
+                        self._refuse(error, edited)
+                    continue
+                await self._arrive(plan, results, edited)
+        finally:
+            self._working = self.pending = False
+            timer.stop()
+            title.update("Plan")
+
+    def _come_to(self, data: Data, edited: bool) -> tuple[dict[str, Any], list[Data]]:
+        """In a thread. What comes from the session is whole; what was typed is checked first."""
+        from tui.plan_fields import checked
+
+        plan = checked(data) if edited else dict(data)
+        return plan, (self.estimator or _estimator())(plan)
+
+    async def _arrive(self, plan: dict[str, Any], results: list[Data], edited: bool) -> None:
+        overview = Overview()
+        for result in results:
+            overview = fold(overview, result)
+        self.remove_class("-stale")
+        self.overview = overview
+        if edited and plan != self.plan:
+            if self._before != plan and self.earlier[-1:] != [self._before]:
+                self.earlier = [*self.earlier, self._before][-_MOST_UNDONE:]
+            self.plan = plan
+            self.unkept = True
+            if self._wanted is None:
+                self.draft = dict(plan)
+            self.post_message(self.Edited(plan, _told(overview)))
+        if self.form is not None and self.editing:
+            await self.form.fill(self.plan, overview.plan or {})
+
+    def _refuse(self, error: PlanError, edited: bool) -> None:
+        if not edited:
+            # Not whole yet: what there is of it is shown.
+            self.overview = self.overview if self.overview.plan is not None else Overview(plan=self.plan)
+            return
+        if self.form is not None and self.editing:
+            self.add_class("-stale")
+            self.form.tell(error)
+        else:
+            self.draft = dict(self.plan)
+        self.post_message(self.Refused(error, self.editing))
+
+    # How it is shown
 
     def watch_overview(self, overview: Overview) -> None:
         self.query_one("#no-plan").display = overview.plan is None
@@ -34,21 +263,37 @@ class PlanPane(VerticalScroll):
         self.query_one("#plan-lines", Rows).rows = tuple(lines)
         fit = self.query_one("#fit", Static)
         fit.update(_fit_text(overview))
+        fit.display = overview.memory is not None
         fit.set_class(overview.fits is True, "-fits")
         fit.set_class(overview.fits is False, "-too-big")
+        figures = [(label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures]
+        self.query_one("#figures", Rows).rows = tuple(row for row in figures if row[0] not in MINOR_LABELS)
+        self.query_one("#more-figures", Rows).rows = tuple(row for row in figures if row[0] in MINOR_LABELS)
         bar = self.query_one(MemoryBar)
         bar.memory = overview.memory
         bar.display = overview.memory is not None
-        figures = ((label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures)
-        self.query_one("#figures", Rows).rows = tuple(figures)
-        limits = self.query_one("#latency-limits", Static)
-        limits.update("\n".join(overview.limits))
-        limits.display = bool(overview.limits)
-        limited = f"Limited by: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else ""
-        self.query_one("#bottleneck", Static).update(limited)
+        times = self.query_one(TimeBar)
+        times.seconds = overview.time
+        times.display = overview.time is not None
+        step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
+        self._line("#time-title", step if overview.time else "")
+        self._line("#latency-limits", "\n".join(overview.limits))
+        self._line("#bottleneck", f"Limited by: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else "")
+        self._line("#warnings", clean("\n".join(f"! {text}" for text in overview.warnings)))
 
-    def on_mount(self) -> None:
-        self.watch_overview(self.overview)
+    def _line(self, selector: str, text: str) -> None:
+        line = self.query_one(selector, Static)
+        line.update(text)
+        line.display = bool(text)
+
+
+def _told(overview: Overview) -> str:
+    """The plan in a line: what runs on what, whether it fits, and its first figures."""
+    lines = dict(plan_lines(overview.plan or {}))
+    about = " on ".join(lines[label] for label in ("model", "cluster") if label in lines)
+    figures = [f"{label} {overview.figures[label]}" for label in _IN_A_LINE if label in overview.figures]
+    fit = _fit_text(overview).partition("\n")[0]
+    return "; ".join(part for part in (f"The plan is now {about}", lines.get("layout", ""), fit, *figures) if part)
 
 
 def _fit_text(overview: Overview) -> str:

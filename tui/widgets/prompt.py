@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import ClassVar
 
 from textual import events
@@ -10,9 +11,21 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.clean import clean
+from tui.history import MOST, read_history, remember
+from tui.widgets.completions import Completions
+
+PROMPT_KEYS = (
+    ("enter", "send"),
+    ("ctrl+j", "new line (so does shift+enter, where the terminal can tell it)"),
+    ("up / down", "earlier prompts, on the first and last line"),
+    ("page up / page down", "through the conversation"),
+    ("tab", "take the completion; else the next card, which enter opens"),
+)
 
 
 class Prompt(TextArea):
+    """`completions` is the list above it: while that is open, arrows go through it and Tab takes from it."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j,shift+enter", "new_line", "New line", key_display="^j", show=False),
         Binding("up", "earlier", show=False),
@@ -29,29 +42,61 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self, *, id: str) -> None:
+    def __init__(self, completions: Completions, *, id: str) -> None:
         super().__init__(
-            id=id, placeholder="Ask, or say what to change…", compact=True, highlight_cursor_line=False, soft_wrap=True
+            id=id,
+            placeholder="Ask, or say what to change…  (/ for commands)",
+            compact=True,
+            highlight_cursor_line=False,
+            soft_wrap=True,
         )
+        self.completions = completions
         self.sent: list[str] = []
         self.recalled = 0
+        # What was being typed before earlier prompts were looked at.
+        self._unsent = ""
+
+    def on_mount(self) -> None:
+        self.sent = read_history()
 
     async def _on_key(self, event: events.Key) -> None:
+        if self.completions.display and self._completes(event.key):
+            event.stop()
+            event.prevent_default()
+            return
         if event.key == "enter":
             event.stop()
             event.prevent_default()
             if text := clean(self.text).strip():
                 # Emptied at once: what is typed from here on belongs to the next question.
-                self.sent.append(text)
-                self.recalled = 0
+                self._keep(text)
                 self.clear()
                 self.post_message(self.Submitted(text))
             return
         await super()._on_key(event)
 
+    def _completes(self, key: str) -> bool:
+        """Whether the key was for the list."""
+        rows = self.completions
+        if key in ("up", "down"):
+            rows.move(1 if key == "down" else -1)
+        elif key == "tab" or (key == "enter" and rows.moved and rows.current != self.text):
+            self.text = rows.current or self.text
+            self.move_cursor(self.document.end)
+        elif key == "escape":
+            rows.rows = ()
+        else:
+            return False
+        return True
+
+    def _keep(self, text: str) -> None:
+        self.recalled = 0
+        if self.sent[-1:] != [text]:
+            self.sent = [*self.sent, text][-MOST:]
+            threading.Thread(target=remember, args=(text,), daemon=True).start()
+
     def give_back(self, text: str) -> None:
         """The text could not be sent now: it comes back, before what was typed since."""
-        self.sent.pop()
         self.text = f"{text}\n{self.text}".rstrip("\n")
         self.move_cursor(self.document.end)
 
@@ -72,6 +117,8 @@ class Prompt(TextArea):
         self._recall(self.recalled - 1)
 
     def _recall(self, back: int) -> None:
+        if self.recalled == 0:
+            self._unsent = self.text
         self.recalled = back
-        self.text = self.sent[-back] if back else ""
+        self.text = self.sent[-back] if back else self._unsent
         self.move_cursor(self.document.end)

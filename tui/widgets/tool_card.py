@@ -1,9 +1,11 @@
-"""A tool call: one line while folded, its arguments (and error) when opened."""
+"""A tool call: one line while folded; opened, its arguments and its result as a table (or why it failed)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from textual import events
 from textual.content import Content
 from textual.widgets import Collapsible, Static
 
@@ -11,28 +13,64 @@ from tui import units
 from tui.clean import arguments_line, clean, one_line
 from tui.jsonout import to_json
 
+Data = Mapping[str, Any]
+
 
 class ToolCard(Collapsible):
-    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+    """`opened` shows the result as soon as it is there. `said` stands in for the result of an earlier conversation."""
+
+    def __init__(self, name: str, arguments: Data, *, opened: bool = False) -> None:
         self.tool = one_line(name)
         self.arguments = arguments
-        self.detail = Static(clean(to_json(arguments, indent=2)), markup=False)
+        self.result: Data | None = None
+        self.detail = Static(self._arguments(), markup=False)
+        self.opened = opened
+        self._drawn = 0
         super().__init__(self.detail, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
         self._retitle("…")
 
-    def finish(self, error: str | None, seconds: float | None) -> None:
+    def finish(self, error: str | None, seconds: float | None, result: Data | None = None, said: str = "") -> None:
         """The call has ended: with a result, or with `error`."""
         self.set_class(error is None, "-done")
         self.set_class(error is not None, "-failed")
         if error is not None:
-            self.detail.update(f"{clean(error)}\n\n{clean(to_json(self.arguments, indent=2))}")
+            self.detail.update(f"{clean(error)}\n\n{self._arguments()}")
             self._retitle("failed: " + one_line(error, 60))
             return
+        self.result = result
+        if said:
+            self.detail.update(f"{clean(said)}\n\n{self._arguments()}")
         self._retitle(units.duration(seconds) if seconds is not None else "done")
+        if self.opened:
+            self.collapsed = False
+        elif not self.collapsed:
+            self._draw()
 
     def stop(self) -> None:
         if not self.has_class("-done") and not self.has_class("-failed"):
             self._retitle("stopped")
+
+    def on_collapsible_expanded(self, event: Collapsible.Expanded) -> None:
+        event.stop()
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self.result is not None and not self.collapsed and event.size.width != self._drawn:
+            self._draw()
+
+    def _draw(self) -> None:
+        """The result as a page as wide as the card; drawn when it is looked at, as most never are."""
+        if self.result is None:
+            return
+        from tui.result_page import page
+
+        self._drawn = self.size.width
+        width = max((self.size.width or self.app.size.width) - 6, 40)
+        text = page(self.tool, self.result, width, colour=not self.app.no_color)
+        self.detail.update(Content.from_rich_text(text))
+
+    def _arguments(self) -> str:
+        return clean(to_json(self.arguments, indent=2)) if self.arguments else ""
 
     def _retitle(self, state: str) -> None:
         # Content, since a plain string would be read as markup.

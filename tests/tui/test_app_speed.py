@@ -1,0 +1,82 @@
+"""How long a person waits: for a key while an answer streams, for the figures after a key in the form, for an earlier
+conversation. The limits are those of a busy machine; usual figures are a fraction of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fake_session import GIVEN, FakeSession, estimator
+from textual import events
+
+from tui.app import ShardwiseApp
+from tui.widgets.markdown_block import drawn
+from tui.widgets.plan_form import FieldInput
+from tui.widgets.prompt import Prompt
+
+_ROWS = "".join(f"| part {i} | {i * 3} GiB |\n" for i in range(30))
+_ITEMS = "".join(f"- item {i} of a list that goes on\n" for i in range(60))
+_CODE = "```yaml\n" + "".join(f"key{i}: value\n" for i in range(60)) + "```\n\n"
+TEXT = (f"Some **text** with `code`.\n\n| a | b |\n|---|---|\n{_ROWS}\n{_ITEMS}\n{_CODE}") * 2
+CHUNKS = 1500
+
+
+class Streaming(FakeSession):
+    async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
+        size = -(-len(TEXT) // CHUNKS)
+        for start in range(0, len(TEXT), size):
+            yield {"type": "text", "text": TEXT[start : start + size], "draft": False}
+            await asyncio.sleep(0.001)
+        done = {"plan": GIVEN, "asked": [], "files": [], "ungrounded": [], "session": self.id}
+        yield {"type": "done", "answer": TEXT.strip(), **done}
+
+
+async def test_keys_are_heard_while_an_answer_streams() -> None:
+    app = ShardwiseApp(opener=Streaming, estimator=estimator)
+    waits: list[float] = []
+    async with app.run_test(size=(120, 40)) as pilot:
+        prompt = app.query_one(Prompt)
+        prompt.text = "go"
+        await pilot.press("enter")
+        while app.turn is not None or not waits:
+            before, started = len(prompt.text), time.perf_counter()
+            app.post_message(events.Key("a", "a"))
+            while len(prompt.text) == before:
+                await asyncio.sleep(0.001)
+            waits.append(time.perf_counter() - started)
+            await asyncio.sleep(0.02)
+        await pilot.pause()
+    waits.sort()
+    print(f"{len(waits)} keys: median {waits[len(waits) // 2] * 1e3:.1f} ms, last {waits[-1] * 1e3:.1f} ms")
+    assert len(waits) > 20
+    assert waits[len(waits) // 2] < 0.06
+
+
+async def test_a_key_in_the_form_changes_the_figures_at_once() -> None:
+    app = ShardwiseApp(opener=FakeSession)
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.pane.show({"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}})
+        await app.workers.wait_for_complete()
+        await app.open_form()
+        await pilot.pause()
+        row = next(row for row in app.query(FieldInput) if row.field.name == "global_batch")
+        waits: list[float] = []
+        for batch in (64, 128, 256, 512, 64, 128, 256, 512):
+            shown, started = app.pane.overview, time.perf_counter()
+            row.value = str(batch)
+            while app.pane.overview is shown:
+                await asyncio.sleep(0.001)
+            waits.append(time.perf_counter() - started)
+            await pilot.pause()
+    waits.sort()
+    print(f"median {waits[len(waits) // 2] * 1e3:.1f} ms")
+    assert waits[len(waits) // 2] < 0.4
+
+
+def test_a_block_is_laid_out_within_its_width() -> None:
+    for width in (20, 40, 110):
+        lines = drawn(TEXT, width, dark=True).plain.splitlines()
+        assert max(map(len, lines)) <= width
+        assert "part 29" in drawn(TEXT, 110, dark=False).plain

@@ -1,0 +1,157 @@
+"""Every field of every planning tool has a flag, and what is typed there reaches the plan."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimator.plan import Plan
+from tools.registry import Tool
+from tools.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, EitherRequest
+from tui.cli import commands_of, parser
+from tui.flags import arguments_of, fields_of, flag_of, normal, serves, takes_plan, tool_of, valid_values
+from tui.planning import PLANNING
+
+PARSERS = commands_of(parser(every_flag=True))
+# Values for fields whose type does not say what is valid.
+_TYPED = {
+    "model": "qwen2.5-0.5b", "name": "mine", "software_version": "2.4", "lora_targets": "attention",
+    "accelerator": "h200-sxm", "interconnect": "ib-ndr-400x8", "recompute": "block:3", "provider": "AWS",
+    "shard_group": "4", "zero_stage": "2", "overrides": "weights_gib=3",
+}  # fmt: skip
+_SHARES = ("engine_share", "prefix_hit", "memory_share", "acceptance", "output_spread", "lora_dropout")
+FIELDS = sorted(ALL_PATHS)
+
+
+def read(command: str, *words: str) -> dict[str, Any]:
+    planning = PLANNING[command]
+    return arguments_of(PARSERS[command].parse_intermixed_args(normal(words, planning)), planning)
+
+
+@pytest.mark.parametrize("command", PLANNING)
+def test_every_field_of_the_tools_has_a_flag_with_help(command: str) -> None:
+    planning, made = PLANNING[command], PARSERS[command]
+    flags = made._option_string_actions
+    for name, info in fields_of(planning).items():
+        assert flag_of(name) in flags
+        if info.description:
+            assert info.description.split("%")[0][:40] in (flags[flag_of(name)].help or "")
+    known = {name for place in planning.tools for name in tool_of(place).request.model_fields}
+    assert known - {"plan"} <= set(fields_of(planning))
+    assert set(planning.places) <= set(fields_of(planning))
+    assert made.format_help().startswith(f"usage: shardwise {command} ")
+
+
+@pytest.mark.parametrize("command", PLANNING)
+def test_the_example_in_the_help_can_be_read(command: str) -> None:
+    words = re.findall(r'"[^"]*"|\S+', PLANNING[command].example)
+    assert read(command, *[word.strip('"') for word in words])
+
+
+@st.composite
+def typed(draw: st.DrawFn) -> tuple[str, str]:
+    """A field and a word for it that the Plan takes."""
+    name = draw(st.sampled_from(FIELDS))
+    if name in _TYPED:
+        return name, _TYPED[name]
+    values = valid_values(EitherRequest.model_fields[name].annotation)
+    if values:
+        return name, draw(st.sampled_from(values))
+    if name in _SHARES:
+        return name, f"{draw(st.floats(0.05, 0.9)):.3f}"
+    return name, str(draw(st.integers(1, 64)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(field=typed(), style=st.sampled_from(["flag", "equals", "underscore", "set", "dotted"]))
+def test_every_flag_reaches_the_plan(field: tuple[str, str], style: str) -> None:
+    name, word = field
+    if name == "overrides" and style in ("set", "dotted"):
+        style = "flag"
+    path = SERVING_PATHS[name] if name in ONLY_SERVING else FLAT_PATHS[name]
+    words = {
+        "flag": (flag_of(name), word),
+        "equals": (f"{flag_of(name)}={word}",),
+        "underscore": (f"--{name}", word),
+        "set": ("--set", f"{name}={word}"),
+        "dotted": ("--set", f"{path}={word}") if "." in path else (flag_of(name), word),
+    }[style]
+    arguments = read("fit", *words, *(() if name == "model" else ("--model", "llama-3.1-8b")))
+    request = tool_of("tools.training:check_fit").parse(arguments)
+    plan = request.to_plan()  # type: ignore[attr-defined]
+    found: Any = plan.model_dump(mode="json")
+    for key in path.split("."):
+        found = found[key]
+    section = {"overrides": {"weights_gib": 3}} if name == "overrides" else _section(path, word)
+    expected = Plan.parse({"model": "llama-3.1-8b"} | section)
+    wanted: Any = expected.model_dump(mode="json")
+    for key in path.split("."):
+        wanted = wanted[key]
+    assert found == wanted
+    assert serves(arguments, PLANNING["estimate"]) == (name in ONLY_SERVING)
+
+
+def _section(path: str, word: str) -> dict[str, Any]:
+    """The section of a plan with the word at the end of `path`; of serving where only that has the field."""
+    *outer, last = path.split(".")
+    section: dict[str, Any] = {last: word}
+    for key in reversed(outer):
+        section = {key: section}
+    if outer[:1] == ["workload"]:
+        section["workload"]["kind"] = "inference" if last in ONLY_SERVING else "training"
+    return section
+
+
+@settings(max_examples=60, deadline=None)
+@given(words=st.lists(st.text(max_size=12), max_size=5))
+def test_any_words_are_read_or_refused(words: list[str]) -> None:
+    from tui.cli import main
+
+    assert main(["playbook", *words, "--json"]) in (0, 2)
+
+
+def test_lists_and_mappings() -> None:
+    assert read("clusters", "m", "--accelerators", "h100, mi300x", "--accelerators", "b200")["accelerators"] == [
+        "h100", "mi300x", "b200",
+    ]  # fmt: skip
+    assert read("clusters", "m", "--accelerators", '["h100"]')["accelerators"] == ["h100"]
+    given = read("fit", "m", "--overrides", "weights_gib=3.5", "--overrides", '{"usable_gib": 70}')
+    assert given["overrides"] == {"weights_gib": 3.5, "usable_gib": 70}
+    over = read("compare", "m", "--over", "method=full,lora", "--over", "count=8..32")["over"]
+    assert over == {"method": "full,lora", "count": "8..32"}
+    assert read("compare", "m", "--scenarios", "name=a,count=16")["scenarios"] == [{"name": "a", "count": 16}]
+    assert read("sweep", "m", "--values", "1,2", "--values", "4")["values"] == "1,2,4"
+    assert read("sweep", "m", "--values", "[1, 2]")["values"] == [1, 2]
+    assert read("fit", '{"hidden_size": 64}')["model"] == {"hidden_size": 64}
+
+
+def test_flags_win_over_set() -> None:
+    given = read("fit", "m", "--set", "tp=2", "--set", "layout.pp=2", "--tp", "4", "--pp", "8")
+    request = tool_of("tools.training:check_fit").parse(given)
+    layout = request.to_plan().layout  # type: ignore[attr-defined]
+    assert (layout.tp, layout.pp) == (4, 8)
+
+
+def test_accelerator_with_a_count() -> None:
+    assert read("fit", "m", "16xh100") == {"model": "m", "accelerator": "h100", "count": "16"}
+    assert read("fit", "m", "8 x mi300x")["accelerator"] == "mi300x"
+    assert read("fit", "m", "rtx-4090")["accelerator"] == "rtx-4090"
+
+
+def test_which_tool_is_meant() -> None:
+    for command, planning in PLANNING.items():
+        place = planning.training or planning.serving
+        assert place is not None
+        assert isinstance(tool_of(place), Tool), command
+        assert takes_plan(planning) == ("plan" in fields_with_plan(place))
+    assert not serves({"model": "m"}, PLANNING["estimate"])
+    assert serves({"model": "m", "plan": {"workload": {"engine": "vllm"}}}, PLANNING["estimate"])
+    assert serves({"model": "m", "slo_statistic": "p99"}, PLANNING["estimate"])
+
+
+def fields_with_plan(place: str) -> set[str]:
+    return set(tool_of(place).request.model_fields)

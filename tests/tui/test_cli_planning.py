@@ -1,0 +1,343 @@
+"""The planning commands in this process: every one on a good path as a page and as JSON, and what they refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import call
+from tui.cli import main
+from tui.planning import PLANNING
+
+Capture = pytest.CaptureFixture[str]
+
+SMALL = ("qwen2.5-0.5b", "2xh100", "--seq-len", "2048", "--dataset-tokens", "100M")
+TRAINED = {
+    "model": "qwen2.5-0.5b", "accelerator": "h100", "count": 2, "seq_len": 2048, "dataset_tokens": "100M",
+}  # fmt: skip
+SERVED = ("qwen2.5-0.5b", "h100", "--concurrency", "8")
+SERVING = {"model": "qwen2.5-0.5b", "accelerator": "h100", "concurrency": 8}
+# Of each command: words after its name, the tool, its arguments, and what the page must say.
+PATHS: list[tuple[str, tuple[str, ...], str, dict[str, Any], str]] = [
+    ("estimate", SMALL, "estimate_training", TRAINED, "It fits: "),
+    ("estimate", SERVED, "estimate_inference", SERVING, "first token"),
+    ("fit", SMALL, "check_fit", TRAINED, "What would make room"),
+    ("fit", SERVED, "check_fit", SERVING, "users at once"),
+    ("best", (*SMALL, "--top", "2"), "best_parallelism", TRAINED | {"top": 2}, "Best first"),
+    ("best", SERVED, "best_serving", SERVING, "output tokens/s"),
+    ("limit", ("qwen2.5-0.5b", "h100", "micro_batch"), "find_limit",
+     {"model": "qwen2.5-0.5b", "accelerator": "h100", "goal": "micro_batch"}, "Largest micro batch: "),
+    ("size", ("qwen2.5-0.5b", "h100", "--request-rate", "20"), "size_serving",
+     {"model": "qwen2.5-0.5b", "accelerator": "h100", "request_rate": 20}, "Cheapest first"),
+    ("cost", SMALL, "estimate_cost", TRAINED, "By provider"),
+    ("cost", SERVED, "estimate_cost", SERVING, "per hour"),
+    ("clusters", ("qwen2.5-0.5b", "--dataset-tokens", "100M", "--accelerators", "h100,l40s", "--limit", "3"),
+     "recommend_cluster",
+     {"model": "qwen2.5-0.5b", "dataset_tokens": "100M", "accelerators": ["h100", "l40s"], "limit": 3}, "CLUSTER"),
+    ("auto", SMALL, "auto_configure", TRAINED, "Decisions"),
+    ("compare", (*SMALL, "--over", "method=full,lora"), "compare", TRAINED | {"over": {"method": ["full", "lora"]}},
+     "Against full"),
+    ("compare", (*SMALL, "--scenarios", "name=a,zero_stage=2", "--scenarios", '{"name": "b", "zero_stage": 3}'),
+     "compare", TRAINED | {"scenarios": [{"name": "a", "zero_stage": 2}, {"name": "b", "zero_stage": 3}]},
+     "What differs"),
+    ("sweep", (*SMALL[:2], "count", "1,2"), "sweep",
+     {"model": "qwen2.5-0.5b", "accelerator": "h100", "count": 2, "field": "count", "values": [1, 2]}, "COUNT"),
+    ("sweep", (*SERVED, "--field", "concurrency", "--values", "4..16"), "sweep",
+     SERVING | {"field": "concurrency", "values": "4..16"}, "OUT TOK/S"),
+    ("scaling", (*SMALL, "--nodes", "1,2"), "project_scaling", TRAINED | {"nodes": [1, 2]}, "EFFICIENCY"),
+    ("strategies", SMALL, "apply_strategies", TRAINED, "memory optimized"),
+    ("peak", ("qwen2.5-0.5b", "h100", "--precisions", "bf16"), "peak_throughput",
+     {"model": "qwen2.5-0.5b", "accelerator": "h100", "precisions": ["bf16"]}, "Fastest per device"),
+    ("mlperf", ("llama2-70b", "h200"), "project_mlperf", {"benchmark": "llama2-70b", "accelerator": "h200"},
+     "samples/s"),
+    ("explain", (*SMALL, "--figure", "mfu"), "explain", TRAINED | {"figure": "mfu"}, "Formula: MFU"),
+    ("advise", SMALL, "advise", TRAINED, "entries of the playbook apply"),
+    ("playbook", ("nccl",), "search_playbook", {"query": "nccl"}, "source: "),
+    ("configs", (*SMALL, "--targets", "deepspeed"), "render_configs", TRAINED | {"targets": ["deepspeed"]},
+     "===== deepspeed.json"),
+    ("report", SMALL, "render_report", TRAINED, "# "),
+]  # fmt: skip
+IDS = [f"{command}-{tool}" for command, _, tool, _, _ in PATHS]
+# How long each run took differs from run to run.
+_TIMES = ("seconds",)
+
+
+def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def refused(capsys: Capture, *words: str) -> str:
+    """The one line that a user's mistake gets."""
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("shardwise")
+    return err
+
+
+def timeless(result: Any) -> Any:
+    if isinstance(result, dict):
+        return {key: timeless(value) for key, value in result.items() if key not in _TIMES}
+    return [timeless(value) for value in result] if isinstance(result, list) else result
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Saved plans and written files of a test stay in its folder."""
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return tmp_path
+
+
+def test_every_command_is_walked() -> None:
+    assert {command for command, *_ in PATHS} == set(PLANNING)
+
+
+@pytest.mark.parametrize(("command", "words", "tool", "arguments", "said"), PATHS, ids=IDS)
+def test_json_is_the_tools_result_and_the_page_shows_it(
+    capsys: Capture, command: str, words: tuple[str, ...], tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    code, out, err = run(capsys, command, *words, "--json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert timeless(result) == timeless(json.loads(json.dumps(call(tool, arguments))))
+
+    from tui import page
+    from tui.flags import import_view
+
+    pictured = import_view(PLANNING[command].view)(result)
+    for width in (60, 100, 200):
+        text = page.render(pictured, width)
+        assert said.split()[0] in text
+        assert "\x1b" not in text
+        assert "None" not in re.sub(r"`[^`]*`", "", text)
+        if command not in ("configs", "report"):  # texts of files keep their lines
+            assert max(map(len, text.splitlines())) <= width
+    assert said in page.render(pictured, 200)
+
+
+def test_a_pipe_gets_no_colours_and_a_terminal_does(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in run(capsys, "fit", *SMALL, "--plot")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1;32mIt fits" in run(capsys, "fit", *SMALL)[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in run(capsys, "fit", *SMALL, "--plot")[1]
+
+
+def test_strict_makes_what_does_not_fit_fail(capsys: Capture) -> None:
+    large = ("llama-3.1-70b", "2xa100-sxm-80gb")
+    code, out, _ = run(capsys, "fit", *large)
+    assert code == 0
+    assert out.startswith("It does not fit")
+    assert run(capsys, "fit", *large, "--strict")[0] == 1
+    assert run(capsys, "fit", *large, "--strict", "--json")[0] == 1
+    assert run(capsys, "fit", *SMALL, "--strict")[0] == 0
+
+
+@pytest.mark.parametrize("command", ["estimate", "fit", "compare", "sweep", "scaling", "strategies", "peak"])
+def test_pictures_are_drawn_when_asked_for(capsys: Capture, command: str) -> None:
+    words = next(words for name, words, *_ in PATHS if name == command)
+    plain = run(capsys, command, *words)[1]
+    code, drawn, err = run(capsys, command, *words, "--plot")
+    assert (code, err) == (0, "")
+    assert len(drawn) > len(plain) + 200
+    assert re.search("[█┤]", drawn)
+    assert not re.search("[█┤]", plain)
+
+
+def test_what_has_no_picture_says_so(capsys: Capture) -> None:
+    code, _, err = run(capsys, "playbook", "nccl", "--plot")
+    assert code == 0
+    assert "nothing to draw" in err
+
+
+class TestPlan:
+    """Where the plan may come from: flags, a file, standard input, a saved plan, and changes to it."""
+
+    def _asked(self, capsys: Capture, *words: str) -> dict[str, Any]:
+        code, out, err = run(capsys, "fit", *words, "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)["plan"]
+
+    @pytest.mark.parametrize(("name", "text"), [
+        ("plan.yaml", "model: qwen2.5-0.5b\ncluster: {accelerator: h100, count: 2}\nlayout: {zero_stage: 3}\n"),
+        ("plan.json", '{"model": "qwen2.5-0.5b", "cluster": {"accelerator": "h100", "count": 2},'
+                      ' "layout": {"zero_stage": 3}}'),
+    ])  # fmt: skip
+    def test_file_and_flags(self, capsys: Capture, own_folder: Path, name: str, text: str) -> None:
+        (own_folder / name).write_text(text)
+        plan = self._asked(capsys, "--plan", name, "--seq-len", "1024", "--set", "cluster.count=4")
+        assert plan["layout"]["zero_stage"] == 3
+        assert (plan["cluster"]["count"], plan["workload"]["seq_len"]) == (4, 1024)
+
+    def test_standard_input(self, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("model: qwen2.5-0.5b\ncluster: {accelerator: h100}"))
+        assert self._asked(capsys, "--plan", "-")["model"] == "qwen2.5-0.5b"
+
+    @pytest.mark.parametrize("flag", ["--plan", "--scenario"])
+    def test_saved_plan(self, capsys: Capture, flag: str) -> None:
+        plan = self._asked(capsys, flag, "llama-3.1-8b-dp8", "--set", "seq_len=2048", "--set", "layout.zero_stage=3")
+        assert plan["cluster"]["count"] == 8
+        assert (plan["workload"]["seq_len"], plan["layout"]["zero_stage"]) == (2048, 3)
+
+    def test_scenario_stays_a_field_of_serving(self, capsys: Capture) -> None:
+        plan = self._asked(capsys, "qwen2.5-0.5b", "h100", "--scenario", "offline")
+        assert plan["workload"]["scenario"] == "offline"
+
+    def test_a_saved_serving_plan_is_served(self, capsys: Capture) -> None:
+        code, out, _ = run(capsys, "estimate", "--plan", "llama-3.1-70b-serving", "--json")
+        assert code == 0
+        assert "latency" in json.loads(out)
+
+    def test_serving_is_asked_for_without_a_load(self, capsys: Capture) -> None:
+        plan = self._asked(capsys, "qwen2.5-0.5b", "h100", "--serving")
+        assert plan["workload"]["kind"] == "inference"
+
+    @pytest.mark.parametrize("words", [
+        ("qwen2.5-0.5b", "2xh100", "--seq_len", "1024"),
+        ("--seq-len=1024", "qwen2.5-0.5b", "--count", "2", "h100"),
+        ("--model", "qwen2.5-0.5b", "--accelerator", "h100", "--count", "2", "--seq-len", "1024"),
+        ("--set", "model=qwen2.5-0.5b", "--set", "cluster.accelerator=h100", "--set", "cluster.count=2",
+         "--set", "workload.seq_len=1024"),
+    ])  # fmt: skip
+    def test_order_and_spelling_do_not_matter(self, capsys: Capture, words: tuple[str, ...]) -> None:
+        plan = self._asked(capsys, *words)
+        assert (plan["cluster"]["accelerator"], plan["cluster"]["count"]) == ("h100-sxm", 2)
+        assert plan["workload"]["seq_len"] == 1024
+
+    @pytest.mark.parametrize(("words", "packing"), [
+        (("--packing",), True), (("--no-packing",), False), (("--packing", "false"), False),
+        (("--packing=yes",), True), (("--set", "packing=no"), False),
+    ])  # fmt: skip
+    def test_truth_values(self, capsys: Capture, words: tuple[str, ...], packing: bool) -> None:
+        assert self._asked(capsys, *words, *SMALL)["workload"]["packing"] is packing
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fti",), "there is no command 'fti'; valid: fit"),
+        (("fit",), "model: is required"),
+        (("fit", "llama-9", "h100"), "model: there is no model 'llama-9'"),
+        (("fit", *SMALL, "--seqlen", "4"), "--seqlen: there is no such flag; valid: --seq-len"),
+        (("fit", *SMALL, "--method", "lorra"), "method: 'lorra' is not one of the known values; valid: full lora"),
+        (("fit", *SMALL, "--tp", "3"), "tp=3 does not divide"),
+        (("fit", *SMALL, "--tp", "x"), "tp: got 'x'"),
+        (("fit", *SMALL, "extra"), "does not know what 'extra' is for"),
+        (("fit", *SMALL, "--model", "other"), "--model: is given twice"),
+        (("fit", *SMALL, "--count", "4"), "--count: is 4, but the accelerator stands with 2"),
+        (("fit", *SMALL, "--packing=maybe"), "--packing: 'maybe' is neither true nor false"),
+        (("fit", *SMALL, "--set", "layout.tp"), "--set: 'layout.tp' is not KEY=VALUE"),
+        (("fit", *SMALL, "--set", "fooo=1"), "--set: there is no field 'fooo'"),
+        (("fit", *SMALL, "--set", "foo.bar=1"), "--set: there is no field 'foo.bar'"),
+        (("fit", *SMALL, "--set", "layout.tpp=1"), "layout.tpp: there is no such field; valid: tp"),
+        (("fit", *SMALL, "--overrides", "{"), "--overrides: is not valid JSON"),
+        (("fit", *SMALL, "--overrides", "weights_gib"), "--overrides: 'weights_gib' is not KEY=VALUE"),
+        (("fit", "--plan", "none.yaml"), "--plan: cannot read none.yaml: No such file"),
+        (("fit", "--plan", "nobody"), "--plan: there is no scenario 'nobody'"),
+        (("fit", "--plan", "\0"), "--plan: "),
+        (("fit", "--plan", "x" * 5000), "--plan: "),
+        (("fit", "--scenario", "nobody"), "--scenario: there is no scenario 'nobody'"),
+        (("fit", "--scenario", "llama-3.1-8b-dp8", "--plan", "llama-3.1-8b-dp8"), "--plan names another"),
+        (("fit", *SMALL, "--model"), "expected one argument"),
+        (("configs", *SMALL, "--overwrite"), "--overwrite: only goes with --write"),
+        (("configs", *SMALL, "--write", "/outside"), "folder: '/outside' is outside the working folder"),
+        (("report", *SMALL, "--write", "report.doc"), "file: 'report.doc' does not end as a report does"),
+        (("compare", *SMALL, "--over", "method"), "--over: 'method' is not KEY=VALUE"),
+        (("sweep", *SMALL, "--field", "seq_len"), "values: is required"),
+        (("explain", *SMALL, "--figure", "mood"), "figure: "),
+        (("--model", "offline", "ask", "x"), "options come after the command: shardwise ask"),
+        (("--model", "offline"), "the app needs a terminal"),
+        (("scenarios", "show", "nobody"), "name: there is no scenario 'nobody'"),
+        (("scenarios", "save", "mine"), "--plan: is required"),
+        (("scenarios", "delete", "llama-3.1-8b-dp8"), "--yes: is needed"),
+        (("scenarios", "diff", "nobody", "llama-3.1-8b-dp8"), "a: there is no scenario 'nobody'"),
+        (("scenarios", "rename"), "invalid choice: 'rename'"),
+        (("completion", "tcsh"), "invalid choice: 'tcsh'"),
+    ],
+)
+def test_says_what_is_wrong_in_one_line(
+    capsys: Capture, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert said in refused(capsys, *words)
+
+
+class TestWriting:
+    def test_configs_are_written_below_the_working_folder(self, capsys: Capture, own_folder: Path) -> None:
+        words = ("configs", *SMALL, "--targets", "deepspeed", "--write", "runs/small")
+        code, out, err = run(capsys, *words)
+        assert (code, err) == (0, "")
+        assert out.startswith("1 files written to runs/small.")
+        text = (own_folder / "runs/small/deepspeed.json").read_text()
+        assert json.loads(text)["train_batch_size"] > 0
+        (own_folder / "runs/small/deepspeed.json").write_text("mine")
+        assert "overwrite" in refused(capsys, *words)
+        assert run(capsys, *words, "--overwrite")[0] == 0
+        assert (own_folder / "runs/small/deepspeed.json").read_text() == text
+
+    def test_a_report_is_written(self, capsys: Capture, own_folder: Path) -> None:
+        code, out, _ = run(capsys, "report", *SMALL, "--write", "small.html", "--title", "Small")
+        assert code == 0
+        assert out.startswith("small.html written (html, ")
+        assert "Small" in (own_folder / "small.html").read_text()
+
+
+class TestScenarios:
+    def test_saved_listed_shown_compared_and_deleted(self, capsys: Capture, own_folder: Path) -> None:
+        (own_folder / "plan.yaml").write_text("model: qwen2.5-0.5b\ncluster: {accelerator: h100, count: 2}\n")
+        assert run(capsys, "scenarios", "save", "small", "--plan", "plan.yaml", "--set", "seq_len=1024")[0] == 0
+        rows = json.loads(run(capsys, "scenarios", "list", "--json")[1])["scenarios"]
+        assert "small" in [row["name"] for row in rows]
+        assert "small" in run(capsys, "scenarios")[1]
+        shown = run(capsys, "scenarios", "show", "small", "--format", "json")[1]
+        assert json.loads(shown)["workload"]["seq_len"] == 1024
+        code, out, _ = run(capsys, "scenarios", "diff", "small", "plan.yaml")
+        assert code == 0
+        assert "seq_len" in out
+        assert run(capsys, "fit", "--plan", "small", "--json")[0] == 0
+        assert "overwrite" in refused(capsys, "scenarios", "save", "small", "--plan", "plan.yaml")
+        assert run(capsys, "scenarios", "delete", "small", "--yes")[0] == 0
+        assert "there is no scenario" in refused(capsys, "scenarios", "show", "small")
+
+    def test_a_person_is_asked_before_deleting(self, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert run(capsys, "scenarios", "save", "mine", "--set", "model=qwen2.5-0.5b")[0] == 0
+        for typed, left in (("\n", True), ("y\n", False)):
+            stdin = io.StringIO(typed)
+            monkeypatch.setattr(stdin, "isatty", lambda: True)
+            monkeypatch.setattr(sys, "stdin", stdin)
+            monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+            assert run(capsys, "scenarios", "delete", "mine")[0] == 0
+            rows = json.loads(run(capsys, "scenarios", "--json")[1])["scenarios"]
+            assert ("mine" in [row["name"] for row in rows]) is left
+
+
+def _documented() -> list[str]:
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    return re.findall(r"^    (shardwise .*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", _documented())
+def test_every_line_of_the_documentation_can_be_read(line: str) -> None:
+    from tui.cli import parsed
+
+    words = shlex.split(line.partition(" > ")[0])[1:]
+    assert parsed(words).run.startswith("tui.commands.")
+
+
+def test_the_documentation_names_every_command() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    assert {name for name in PLANNING if f"| `{name}` |" not in text} == set()

@@ -1,0 +1,74 @@
+"""Rows searched, filtered and sorted, without any widget."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.registry import find
+from tui.screens import SCREENS, find_screen
+from tui.screens.hardware import COLUMNS
+from tui.screens.listing import Listing, number, text
+
+LISTING = Listing((text("ID", "id"), number("SIZE", "size", str)))
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.text(max_size=8), "size": st.none() | st.integers(-5, 5), "kind": st.sampled_from(["a", "b"])}
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS, st.integers(0, 1), st.booleans())
+def test_sorting_loses_nothing_and_puts_what_is_unknown_last(rows: list[dict], column: int, twice: bool) -> None:
+    listing = replace(LISTING, rows=tuple(rows)).by(column)
+    shown = (listing.by(column) if twice else listing).shown()
+    assert sorted(map(str, shown)) == sorted(map(str, rows))
+    name = ("id", "size")[column]
+    known = [row[name] for row in shown if row[name] not in (None, "")]
+    assert all(row[name] in (None, "") for row in shown[len(known) :])
+    if name == "size":
+        assert known == sorted(known, reverse=not twice)
+
+
+@given(ROWS)
+def test_a_filter_goes_through_every_value_and_back_to_all(rows: list[dict]) -> None:
+    listing = replace(LISTING, rows=tuple(rows))
+    seen = []
+    for _ in range(len(listing.values_of("kind")) + 1):
+        listing = listing.turned("kind")
+        seen.append(len(listing.shown()))
+    assert seen[-1] == len(rows)
+    assert sum(seen[:-1]) == len(rows)
+
+
+def test_words_are_found_whatever_their_case_and_punctuation() -> None:
+    listing = replace(LISTING, rows=({"id": "meta-llama/Llama-3.1-8B", "size": 1}, {"id": "gpt2", "size": 2}))
+    assert [row["id"] for row in replace(listing, query="LLAMA3.1 8b").shown()] == ["meta-llama/Llama-3.1-8B"]
+    assert replace(listing, query="llama nothing").shown() == []
+    assert len(replace(listing, query=" -").shown()) == 2
+
+
+def test_the_whole_catalogue_is_narrowed_in_a_few_milliseconds() -> None:
+    rows = find("list_catalogue")({"kind": "hardware", "limit": 500})["hardware"]
+    listing = Listing(COLUMNS, tuple(rows))
+    times = []
+    for query in ("h", "h1", "h100", "amd mi", ""):
+        started = time.thread_time()
+        replace(listing, query=query).by(1).shown()
+        times.append(time.thread_time() - started)
+    assert sorted(times)[2] < 0.025
+
+
+def test_keys_are_free_and_names_are_unique() -> None:
+    from tui.app import ShardwiseApp
+
+    taken = {each for binding in ShardwiseApp.BINDINGS for each in binding.key.split(",")}  # pyright: ignore
+    keys = [row.key for row in SCREENS if row.key]
+    assert len(set(keys)) == len(keys)
+    assert not set(keys) & taken
+    assert len({row.name for row in SCREENS}) == len(SCREENS)
+    assert find_screen("nothing") is None

@@ -1,0 +1,48 @@
+"""The planning commands (tui/planning.py): flags in, a tool's result out, as a page or as the JSON of `call`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from estimator.errors import PlanError
+from tui import page
+from tui.flags import arguments_of, import_view, serves, tool_of
+from tui.jsonout import write_json
+from tui.planning import PLANNING
+
+_DOES_NOT_FIT = 1
+
+
+def run(arguments: argparse.Namespace) -> int:
+    planning = PLANNING[arguments.planning]
+    given = arguments_of(arguments, planning)
+    place = planning.serving if serves(given, planning) else planning.training
+    target = getattr(arguments, "write", None)
+    if target is not None:
+        place, given = planning.writes, given | {planning.writes_to: target}
+    elif planning.writes is not None:
+        _refuse_unwritten(given, planning.writes, place)
+    assert place is not None
+    result = tool_of(place)(given)
+    if arguments.json:
+        write_json(result)
+    else:
+        page.show(_blocks(import_view(planning.view)(result), arguments.plot))
+    return _DOES_NOT_FIT if getattr(arguments, "strict", False) and result.get("fits") is False else 0
+
+
+def _refuse_unwritten(given: dict[str, Any], writes: str, shows: str | None) -> None:
+    """What only writing takes has no effect without --write, so it is refused."""
+    known = tool_of(shows).request.model_fields if shows else {}
+    for name in given:
+        if name not in known and name in tool_of(writes).request.model_fields:
+            raise PlanError(f"--{name.replace('_', '-')}", "only goes with --write")
+
+
+def _blocks(blocks: list[page.Block], plots: bool) -> list[page.Block]:
+    pictures = [block for block in blocks if isinstance(block, page.Picture)]
+    if plots and not pictures:
+        print("shardwise: there is nothing to draw in this result", file=sys.stderr)
+    return [block for block in blocks if plots or not isinstance(block, page.Picture)]

@@ -1,0 +1,102 @@
+"""`shardwise web`: the same app in a browser, each tab with an app of its own.
+
+Whoever opens the page acts as the person who started it: sessions, scenarios and files are theirs. So it is served to
+this machine alone unless that is asked for, and only pages of its own may speak to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+from estimator.errors import PlanError
+
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tools.http_guard import is_loopback
+
+    if not is_loopback(arguments.host) and not arguments.anyone:
+        problem = f"{arguments.host} can be reached from elsewhere, and whoever opens the page acts as you, unasked"
+        raise PlanError("--host", problem, ["--host 127.0.0.1", "--anyone, behind a gate of your own"])
+    if not 1 <= arguments.port <= 65535:
+        raise PlanError("--port", f"{arguments.port} is no port", ["1 to 65535"])
+    if arguments.host in _EVERYWHERE and not arguments.allow_host:
+        raise PlanError(
+            "--allow-host", "is needed: the name that is typed into the browser", ["--allow-host my-machine"]
+        )
+    name = (arguments.allow_host or [arguments.host])[0]
+    shown = f"http://[{name}]:{arguments.port}" if ":" in name else f"http://{name}:{arguments.port}"
+    names = {*arguments.allow_host, arguments.host, "localhost", "127.0.0.1", "::1"}
+    _serve(arguments.host, arguments.port, _command(arguments), shown, names)
+    return 0
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """What each tab starts: this program's chat."""
+    words = [sys.executable, "-m", "tui.cli", "chat", "--model", arguments.model]
+    words += ["--output", os.path.abspath(arguments.output)] if arguments.output else []
+    return shlex.join(words)
+
+
+def _serve(host: str, port: int, command: str, shown: str, names: set[str]) -> None:
+    import asyncio
+    import socket
+
+    from aiohttp import web
+    from textual_serve.server import Server
+
+    try:
+        # The server's own words of a port in use are a traceback.
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            pass
+    except OSError as error:
+        problem = f"{port} at {host} cannot be listened on: {error.strerror}"
+        raise PlanError("--port", problem, ["another one"]) from None
+
+    @web.middleware
+    async def ours(request: web.Request, handler: Any) -> web.StreamResponse:
+        if not may_speak(request.host, request.headers.get("Origin"), names):
+            raise web.HTTPForbidden(text="This page may not speak to Shardwise.")
+        return await handler(request)
+
+    class Ours(Server):
+        async def _make_app(self) -> web.Application:
+            app = await super()._make_app()
+            app.middlewares.append(ours)
+            return app
+
+        def initialize_logging(self) -> None:
+            """Its log would hold what is typed."""
+
+        async def on_startup(self, app: web.Application) -> None:
+            print(f"shardwise: the app is at {shown} (Ctrl+C ends it)", file=sys.stderr, flush=True)
+
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    Ours(command, host, port, title="Shardwise", public_url=shown).serve()
+
+
+def may_speak(host: str, origin: str | None, names: set[str]) -> bool:
+    """Whether a request is for this server by a known name, and no other page's: a name server may point any name
+    here, and sockets are open to every page of a browser."""
+    asked = _parted(host)
+    if asked is None or asked[0] not in names:
+        return False
+    if origin is None:
+        return True
+    page = urlsplit(origin)
+    parted = _parted(page.netloc)
+    return page.scheme in ("http", "https") and parted is not None and parted[0] in names and parted[1] == asked[1]
+
+
+def _parted(netloc: str) -> tuple[str, int | None] | None:
+    try:
+        parts = urlsplit(f"//{netloc}")
+        return (parts.hostname or "", parts.port)
+    except ValueError:
+        return None

@@ -1,0 +1,354 @@
+"""Flags of the planning commands, made from the fields of the tools' requests, and read back into arguments.
+
+A field has one definition, in the Plan; here it only gets a flag: `seq_len` is `--seq-len` (`--seq_len` will do).
+Values stay the words that were typed, but for lists, mappings and truth values: the tool checks and converts them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from estimator.errors import PlanError, nearest
+from estimator.plan import merge
+from tools.registry import Tool, defined
+from tools.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING
+from tui.planning import Planning
+
+# Where argparse puts what was given by flag, so that no field's name meets one of its own.
+_GIVEN = "field:"
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_COUNTED = re.compile(r"(\d{1,9})\s*x\s*(\S.*)")
+_SECTIONS = {"cluster": "hardware", "layout": "layout", "goal": "goal", "overrides": "figures of your own"}
+_FILES = (".yaml", ".yml", ".json")
+_FLAT = {path: name for name, path in ALL_PATHS.items()}
+# What --set takes for leaving a field open.
+_OPEN = ("", "null", "~")
+
+
+def tool_of(place: str) -> Tool:
+    """The tool that 'module:name' means, importing that module alone."""
+    module, _, name = place.partition(":")
+    return defined(name, module)
+
+
+def fields_of(planning: Planning) -> dict[str, Any]:
+    """All fields that the command's tools take but for `plan`, each once, in the order of the requests."""
+    tools = [*planning.tools, *([planning.writes] if planning.writes else ())]
+    found: dict[str, Any] = {}
+    for place in tools:
+        for name, info in tool_of(place).request.model_fields.items():
+            if name not in ("plan", planning.writes_to):
+                found.setdefault(name, info)
+    return found
+
+
+def takes_plan(planning: Planning) -> bool:
+    return any("plan" in tool_of(place).request.model_fields for place in planning.tools)
+
+
+# ------------------------------------------------------------------------------------------------- building flags
+
+
+def add_flags(parser: argparse.ArgumentParser, planning: Planning) -> None:
+    """A flag for every field, grouped as the Plan is; the fields of `places` also by place."""
+    fields = fields_of(planning)
+    for name in planning.places:
+        parser.add_argument(f"place_{name}", metavar=name.upper(), nargs="?", help=_place_help(name, fields[name]))
+    groups = {title: parser.add_argument_group(title) for title in _titles(planning, fields)}
+    for name, info in fields.items():
+        _add_flag(groups[_title(name, planning)], name, info)
+
+
+def _add_flag(group: Any, name: str, info: Any) -> None:
+    flag, dest = flag_of(name), f"{_GIVEN}{name}"
+    text = (info.description or "").replace("%", "%%")
+    kinds = _kinds(info.annotation)
+    if kinds == {bool}:
+        group.add_argument(flag, dest=dest, action=argparse.BooleanOptionalAction, default=None, help=text)
+        return
+    values = valid_values(info.annotation)
+    shown = "{" + ",".join(values) + "}" if values and len(",".join(values)) <= 48 else _metavar(kinds)
+    if values and not shown.startswith("{"):
+        text = f"{text} One of {', '.join(values)}."
+    action = "append" if kinds & {list, dict} else "store"
+    made = group.add_argument(flag, dest=dest, action=action, default=None, metavar=shown, help=text)
+    made.values = values  # of the completion scripts
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _titles(planning: Planning, fields: Mapping[str, Any]) -> list[str]:
+    order = ["of this command", "model", "hardware", "training", "serving", "layout", "goal", "figures of your own"]
+    return sorted({_title(name, planning) for name in fields}, key=order.index)
+
+
+def _title(name: str, planning: Planning) -> str:
+    path = ALL_PATHS.get(name)
+    if path is None or not takes_plan(planning):
+        return "of this command"
+    section = path.partition(".")[0]
+    if section == "workload":
+        return "serving" if name in ONLY_SERVING or name not in FLAT_PATHS else "training"
+    return _SECTIONS.get(section, "model")
+
+
+def _place_help(name: str, info: Any) -> str:
+    if name == "accelerator":
+        return "accelerator id or name, h100-sxm; with a count in front, 8xh100"
+    return f"as {flag_of(name)}: {info.description or name}".replace("%", "%%")
+
+
+def _metavar(kinds: set[Any]) -> str:
+    if dict in kinds and str not in kinds:
+        return "KEY=VALUE"
+    if list in kinds:
+        return "A,B,…"
+    if kinds <= {int, bool}:
+        return "N"
+    return "X" if kinds <= {int, float, bool} else "VALUE"
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """The members of a union, however nested, without None and without what validates them."""
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        for member in get_args(annotation):
+            yield from _parts(member)
+    elif origin is Annotated:
+        yield from _parts(get_args(annotation)[0])
+    elif annotation is not type(None):
+        yield annotation
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """Python types that a field may hold: str, int, float, bool, list, dict."""
+    found = set()
+    for part in _parts(annotation):
+        origin = get_origin(part)
+        found.add(str if origin is Literal else origin or part)
+    return found
+
+
+def valid_values(annotation: Any) -> list[str]:
+    """Where only certain words are taken: these, of a list those of its members."""
+    found: list[str] = []
+    for part in _parts(annotation):
+        origin = get_origin(part)
+        if origin is Literal:
+            found += [str(value) for value in get_args(part)]
+        elif origin is list:
+            found += valid_values(get_args(part)[0])
+        elif part is bool:
+            found += ["true", "false"]
+        else:
+            return []
+    return list(dict.fromkeys(found))
+
+
+# ------------------------------------------------------------------------------------------------- reading flags
+
+
+def normal(words: Sequence[str], planning: Planning) -> list[str]:
+    """The words with dashes for underscores in flags, and truth values written into their flags."""
+    switches = {flag_of(name) for name, info in fields_of(planning).items() if _kinds(info.annotation) == {bool}}
+    out: list[str] = []
+    pending = list(words)
+    while pending:
+        word = pending.pop(0)
+        if word == "--":
+            return [*out, word, *pending]
+        if not word.startswith("--"):
+            out.append(word)
+            continue
+        flag, equals, value = word.partition("=")
+        flag = flag.replace("_", "-")
+        if flag not in switches:
+            out.append(flag + equals + value)
+            continue
+        if not equals and pending and pending[0].lower() in (*_TRUE, *_FALSE):
+            value = pending.pop(0)
+        if value and value.lower() not in (*_TRUE, *_FALSE):
+            raise PlanError(flag, f"{value!r} is neither true nor false", ["true", "false"])
+        out.append(f"--no-{flag[2:]}" if value.lower() in _FALSE and value else flag)
+    return out
+
+
+def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, Any]:
+    """What was given, as arguments of a tool. Raises PlanError for what cannot be read."""
+    fields = fields_of(planning)
+    given = vars(parsed)
+    arguments: dict[str, Any] = {}
+    for name in planning.places:
+        if (value := given[f"place_{name}"]) is not None:
+            if given.get(f"{_GIVEN}{name}") is not None:
+                raise PlanError(flag_of(name), f"is given twice, as {value!r} too")
+            if name == "accelerator" and "count" in fields and (match := _COUNTED.fullmatch(value.strip())):
+                arguments["count"], value = match[1], match[2]
+            arguments[name] = _read(name, fields[name].annotation, [value])
+    for name, info in fields.items():
+        if (value := given.get(f"{_GIVEN}{name}")) is not None:
+            if name == "count" and str(arguments.get("count", value)) != str(value):
+                raise PlanError("--count", f"is {value}, but the accelerator stands with {arguments['count']}")
+            values = value if isinstance(value, list) else [value]
+            arguments[name] = value if isinstance(value, bool) else _read(name, info.annotation, values)
+    if takes_plan(planning):
+        arguments = _with_plan(arguments, parsed, fields)
+    else:
+        arguments = settings_of(parsed.set or (), fields)[0] | arguments
+    return arguments
+
+
+def serves(arguments: Mapping[str, Any], planning: Planning) -> bool:
+    """Whether the serving tool is meant: asked for, or by a field or a plan that only serving has."""
+    if planning.training is None or planning.serving is None:
+        return planning.training is None
+    plan = arguments.get("plan")
+    plan = saved_plan(plan) if isinstance(plan, str) else plan or {}
+    workload = plan.get("workload")
+    workload = workload if isinstance(workload, Mapping) else {}
+    trained = tool_of(planning.training).request.model_fields
+    return (
+        workload.get("kind") == "inference"
+        or any(name in ONLY_SERVING for name in workload)
+        or any(name in ONLY_SERVING or name not in trained for name in arguments if name != "plan")
+    )
+
+
+def _with_plan(arguments: dict[str, Any], parsed: argparse.Namespace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with the plan that --plan or --scenario name, and what --set and --serving change of it."""
+    scenario = arguments.get("scenario")
+    if isinstance(scenario, str) and scenario not in valid_values(fields["scenario"].annotation):
+        if parsed.plan is not None:
+            raise PlanError("--scenario", f"{scenario!r} is a saved plan, and --plan names another")
+        saved_plan(scenario, "--scenario")
+        del arguments["scenario"]
+        parsed.plan = scenario
+    plan = None if parsed.plan is None else read_plan(parsed.plan)
+    flat, dotted = settings_of(parsed.set or (), fields)
+    if parsed.serving:
+        dotted.setdefault("workload.kind", "inference")
+    if dotted:
+        plan = merge(saved_plan(plan) if isinstance(plan, str) else plan or {}, dotted)
+    return ({} if plan is None else {"plan": plan}) | flat | arguments
+
+
+def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What --set says, by flat names and by dotted ones."""
+    flat: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key:
+            raise PlanError("--set", f"{setting!r} is not KEY=VALUE", ["layout.tp=4", "seq_len=8192"])
+        if "." in key:
+            if key.partition(".")[0] not in ("model", "workload", "cluster", "layout", "goal", "overrides"):
+                raise PlanError("--set", f"there is no field {key!r}", nearest(key, ALL_PATHS.values()))
+            name = _FLAT.get(key)
+            known = name in fields and value.strip() not in _OPEN
+            dotted[key] = _read(name, fields[name].annotation, [value]) if name and known else _scalar(value)
+        elif key in fields:
+            flat[key] = _read(key, fields[key].annotation, [value])
+        else:
+            raise PlanError("--set", f"there is no field {key!r}", nearest(key, fields))
+    return flat, dotted
+
+
+def read_plan(given: str, field: str = "--plan") -> dict[str, Any] | str:
+    """The plan in a file (- is standard input), or the name of a saved one."""
+    try:
+        path = Path(given).expanduser()
+        if given != "-" and not path.is_file() and path.suffix.lower() not in _FILES and "/" not in given:
+            saved_plan(given, field)
+            return given
+        text = sys.stdin.read() if given == "-" else path.read_text(encoding="utf-8")
+    except PlanError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:  # also of names that no file can have
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise PlanError(field, f"cannot read {given}: {reason}") from None
+    from knowledge.user_files import parsed
+
+    found = parsed(text, field)
+    if not isinstance(found, dict):
+        raise PlanError(field, f"{given} does not hold a plan", ["a YAML or JSON mapping with model, workload, …"])
+    return found
+
+
+def saved_plan(name: str, field: str = "--plan") -> dict[str, Any]:
+    from knowledge.scenarios import find_scenario
+
+    return find_scenario(name, field).data(field)
+
+
+def _read(name: str, annotation: Any, values: list[str]) -> Any:
+    """The words given for a field as what it holds."""
+    kinds = _kinds(annotation)
+    parts = [value.strip() for value in values]
+    opens = {list: "[", dict: "{"}
+    if len(parts) == 1 and any(kind in kinds and parts[0].startswith(mark) for kind, mark in opens.items()):
+        return _json(name, parts[0])
+    if list in kinds and str in kinds:
+        return ",".join(parts)  # the tool reads ranges and lists itself
+    if list in kinds:
+        return _members(name, annotation, parts)
+    if dict in kinds and str not in kinds:
+        return _mapping(name, parts)
+    return parts[-1]
+
+
+def _members(name: str, annotation: Any, parts: list[str]) -> list[Any]:
+    """Names joined by commas; members that are mappings are JSON or `key=value` pairs, one flag each."""
+    inner = next(get_args(part)[0] for part in _parts(annotation) if get_origin(part) is list)
+    if str in _kinds(inner) or Any in _kinds(inner):
+        return [word.strip() for part in parts for word in part.split(",") if word.strip()]
+    return [_json(name, part) if part.startswith("{") else _pairs(name, part) for part in parts]
+
+
+def _mapping(name: str, parts: list[str]) -> dict[str, Any]:
+    """`key=value` pairs, one flag each; a value with commas is a list."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        if part.startswith("{"):
+            found |= _json(name, part)
+            continue
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise PlanError(flag_of(name), f"{part!r} is not KEY=VALUE", [f"{flag_of(name)} key=value"])
+        found[key.strip()] = _scalar(value)
+    return found
+
+
+def _pairs(name: str, text: str) -> dict[str, Any]:
+    """'method=lora,count=16' as a mapping."""
+    return _mapping(name, [part for part in text.split(",") if part.strip()])
+
+
+def _scalar(text: str) -> Any:
+    """A value as YAML reads it: 4, true, null, [a, b]; words and ranges stay words."""
+    from knowledge.user_files import parsed
+
+    try:
+        return parsed(text, "value") if text.strip() else None
+    except PlanError:
+        return text.strip()
+
+
+def _json(name: str, text: str) -> Any:
+    from tui.commands.call import parse_value
+
+    return parse_value(text, flag_of(name))
+
+
+def import_view(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)

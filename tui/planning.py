@@ -1,0 +1,168 @@
+"""The planning commands: which tools each stands for, what it takes by place, and who shows its result.
+
+Only names: nothing is imported before a command is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Planning:
+    """A command over tools. `training` and `serving` are `module:tool`, the same where one tool does both.
+
+    `places` are the fields that may be given without a flag, in order; `writes` is the tool that --write calls and
+    `writes_to` its argument that --write names; `view` is `module:function` from a result to blocks of a page.
+    """
+
+    help: str
+    view: str
+    training: str | None = None
+    serving: str | None = None
+    places: tuple[str, ...] = ("model", "accelerator")
+    writes: str | None = None
+    writes_to: str = ""
+    example: str = ""
+    strict: bool = False
+    """Whether the command has --strict, which makes 'does not fit' the exit code 1."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Those that it may call, each once."""
+        return tuple(dict.fromkeys(tool for tool in (self.training, self.serving) if tool))
+
+
+def _both(tool: str) -> dict[str, str]:
+    return {"training": tool, "serving": tool}
+
+
+PLANNING: dict[str, Planning] = {
+    "estimate": Planning(
+        "memory, speed and hours of a run; latency and throughput of serving",
+        "tui.views.estimate:estimate",
+        training="tools.training:estimate_training",
+        serving="tools.serving:estimate_inference",
+        example="llama-3.1-8b 8xh100 --seq-len 8192 --dataset-tokens 1B",
+    ),
+    "fit": Planning(
+        "whether a plan fits in memory, how much is free, and what would help",
+        "tui.views.estimate:fit",
+        **_both("tools.training:check_fit"),
+        strict=True,
+        example="llama-3.1-70b 8xh100 --method lora",
+    ),
+    "best": Planning(
+        "the best layout for training, or the best way to serve",
+        "tui.views.choice:best",
+        training="tools.training:best_parallelism",
+        serving="tools.serving:best_serving",
+        example="llama-3.1-70b 64xh100 --global-batch 512",
+    ),
+    "limit": Planning(
+        "the longest sequence, largest batch, model or load that fits",
+        "tui.views.choice:limit",
+        **_both("tools.limits:find_limit"),
+        places=("model", "accelerator", "goal"),
+        example="llama-3.1-8b 8xh100 seq_len",
+    ),
+    "size": Planning(
+        "how many devices serve a load within limits of latency",
+        "tui.views.choice:size",
+        serving="tools.serving:size_serving",
+        example="llama-3.1-70b --request-rate 20 --ttft-slo-ms 500",
+    ),
+    "cost": Planning(
+        "hours, USD by provider, energy and CO2",
+        "tui.views.money:cost",
+        **_both("tools.cost:estimate_cost"),
+        example="llama-3.1-8b 8xh100 --dataset-tokens 1B",
+    ),
+    "clusters": Planning(
+        "which accelerators to rent, how many and where",
+        "tui.views.money:clusters",
+        **_both("tools.clusters:recommend_cluster"),
+        places=("model",),
+        example="llama-3.1-70b --dataset-tokens 1B --deadline-h 48",
+    ),
+    "auto": Planning(
+        "a complete plan from a model and a goal",
+        "tui.views.money:auto",
+        **_both("tools.configure:auto_configure"),
+        example="llama-3.1-8b --dataset-tokens 100M --budget-usd 500",
+    ),
+    "compare": Planning(
+        "scenarios side by side",
+        "tui.views.many:compare",
+        **_both("tools.compare:compare"),
+        example="llama-3.1-8b 8xh100 --over method=full,lora,qlora --plot",
+    ),
+    "sweep": Planning(
+        "figures over the values of one or two fields",
+        "tui.views.many:sweep",
+        **_both("tools.sweep:sweep"),
+        places=("model", "accelerator", "field", "values"),
+        example="llama-3.1-8b 8xh100 seq_len 4096,8192,16384 --plot",
+    ),
+    "scaling": Planning(
+        "a training plan on 1 to N nodes",
+        "tui.views.many:scaling",
+        training="tools.scaling:project_scaling",
+        example="llama-3.1-70b 8xh100 --nodes 1..64 --plot",
+    ),
+    "strategies": Planning(
+        "the layouts that named strategies take, on every platform",
+        "tui.views.many:strategies",
+        training="tools.strategies:apply_strategies",
+        example="llama-3.1-8b --accelerators h100,mi300x --count 8",
+    ),
+    "peak": Planning(
+        "the most that models reach in training on each accelerator",
+        "tui.views.many:peak",
+        training="tools.peak:peak_throughput",
+        example="llama-3.1-8b --accelerators h100,mi300x --plot",
+    ),
+    "mlperf": Planning(
+        "what accelerators would score in MLPerf Inference",
+        "tui.views.choice:mlperf",
+        serving="tools.serving:project_mlperf",
+        places=("benchmark", "accelerator"),
+        example="llama2-70b h200 --scenario server",
+    ),
+    "explain": Planning(
+        "where a figure comes from: formula, inputs, sources, nearest runs",
+        "tui.views.words:explain",
+        **_both("tools.explain:explain"),
+        places=("model", "accelerator", "figure"),
+        example="llama-3.1-8b 8xh100 mfu",
+    ),
+    "advise": Planning(
+        "what would make a plan faster or safer, with sources",
+        "tui.views.words:advise",
+        **_both("tools.advice:advise"),
+        example="llama-3.1-8b 8xh100",
+    ),
+    "playbook": Planning(
+        "search the practical knowledge on training and serving",
+        "tui.views.words:playbook",
+        training="tools.playbook:search_playbook",
+        places=("query",),
+        example='"nccl hangs"',
+    ),
+    "configs": Planning(
+        "launch files of a plan: shown, or written with --write DIR",
+        "tui.views.words:configs",
+        **_both("tools.files:render_configs"),
+        writes="tools.files:write_configs",
+        writes_to="folder",
+        example="llama-3.1-8b 8xh100 --targets torchtitan,slurm --write runs/8b",
+    ),
+    "report": Planning(
+        "a report as Markdown, or written as HTML, Markdown or PDF with --write FILE",
+        "tui.views.words:report",
+        **_both("tools.report:render_report"),
+        writes="tools.report:report",
+        writes_to="file",
+        example="llama-3.1-8b 8xh100 --dataset-tokens 1B --write report.html",
+    ),
+}

@@ -1,0 +1,78 @@
+"""Small questions over a screen: a page to read, a word to type, a yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Static
+
+from tui.clean import clean
+from tui.page import Block
+from tui.screens.page_view import PageView
+from tui.screens.working import WorkingScreen, state_line, top
+
+
+class Confirm(ModalScreen[bool]):
+    """Yes only when `y` is pressed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes"),
+        Binding("n,escape,enter", "answer(False)", "No"),
+    ]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self.question = question
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(clean(self.question), markup=False)
+            yield Static("y: yes · n: no", classes="hint", markup=False)
+
+    def action_answer(self, yes: bool) -> None:
+        self.dismiss(yes)
+
+
+class Ask(ModalScreen[str | None]):
+    """A word or a line; None where it is left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Back")]
+
+    def __init__(self, question: str, given: str = "") -> None:
+        super().__init__()
+        self.question = question
+        self.given = given
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(clean(self.question), markup=False)
+            yield Input(self.given, id="answer", select_on_focus=True)
+            yield Static("Enter: go on · Esc: leave it", classes="hint", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value.strip() or None)
+
+
+class PageScreen(WorkingScreen):
+    """A page to read; `work` makes it, in a thread."""
+
+    def __init__(self, heading: str, work: Callable[[], Sequence[Block]]) -> None:
+        super().__init__({})
+        self.heading = heading
+        self.work = work
+
+    def compose(self) -> ComposeResult:
+        yield top(self.heading)
+        yield PageView(id="page")
+        yield state_line()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one(PageView).focus()
+        self.do(self.work, self.query_one(PageView).show, "working it out")

@@ -1,0 +1,56 @@
+"""Every command with a slash and every key, read from the commands and the bindings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from tui.screens import find_screen
+from tui.screens.listing import Data, Listing, text
+from tui.screens.table_screen import TableScreen
+from tui.slash import commands
+
+COLUMNS = (text("KEY OR COMMAND", "what"), text("WHAT IT DOES", "meaning"), text("WHERE", "where"))
+
+
+class HelpScreen(TableScreen):
+    heading = "Help"
+    placeholder = "Search commands and keys; Enter goes where it leads"
+    has_details = False
+    key = "what"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "filter('where')", "Commands or keys")]
+
+    def __init__(self, plan: Data) -> None:
+        super().__init__(plan, Listing(COLUMNS))
+
+    def reload(self) -> None:
+        """Read at once: bindings belong to the app, and are no work."""
+        self.take([*_commands(), *_keys(self.app)])
+
+    def choose(self, row: Data) -> None:
+        name = row["what"].removeprefix("/").partition(" ")[0]
+        if row["where"] == "command" and row["screen"]:
+            self._go(name)
+        else:
+            self.tell(f"{row['what']}: {row['meaning']}")
+
+    def _go(self, name: str) -> None:
+        app: Any = self.app
+        self.dismiss(None)
+        # Once this screen has gone.
+        app.call_later(app.open_screen, name)
+
+
+def _commands() -> Iterable[Data]:
+    for command in commands():
+        yield {
+            "what": command.shown, "meaning": command.meaning, "where": "command",
+            "screen": find_screen(command.name) is not None,
+        }  # fmt: skip
+
+
+def _keys(app: Any) -> Iterable[Data]:
+    for key, meaning in app.every_key():
+        yield {"what": key, "meaning": meaning, "where": "key", "screen": False}

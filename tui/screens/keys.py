@@ -1,0 +1,48 @@
+"""The keys of the screen that is open, read from its bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from tui.page import Block, Facts
+from tui.screens.page_view import PageView
+from tui.screens.working import WorkingScreen, state_line, top
+
+
+class KeysScreen(WorkingScreen):
+    heading = "Keys of this screen"
+
+    def __init__(self, of: Screen[Any]) -> None:
+        super().__init__({})
+        self.of = of
+
+    def compose(self) -> ComposeResult:
+        yield top(self.heading)
+        yield PageView(id="page")
+        yield state_line()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one(PageView).focus()
+        self.query_one(PageView).show([self.page()])
+
+    def page(self) -> Block:
+        inside = (each for each in (self.of.focused,) if each is not None)
+        return Facts(list(dict.fromkeys(row for place in (self.of, *inside) for row in keys_of(place))))
+
+    def action_keys(self) -> None:
+        self.dismiss(None)
+
+
+def keys_of(place: Widget) -> Iterable[tuple[str, str]]:
+    """(Key, what it does) of a widget's or screen's own bindings."""
+    bindings = dict.fromkeys(each for key in place._bindings.key_to_bindings.values() for each in key)
+    for binding in bindings:
+        if binding.description:
+            yield place.app.get_key_display(binding), binding.description

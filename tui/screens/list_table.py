@@ -1,0 +1,158 @@
+"""A table of short texts with a cursor: drawn line by line, so that hundreds of rows change within a key press.
+
+The first line holds the columns' titles, the first column stays where the others are scrolled sideways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+_GAP = 2
+_STEP = 8
+
+
+@dataclass(frozen=True)
+class Head:
+    title: str
+    right: bool = False
+    width: int = 0
+
+
+class ListTable(ScrollView, can_focus=True):
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"table--head", "table--cursor", "table--row"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "Choose"),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "go(0)", show=False),
+        Binding("end", "go(-1)", show=False),
+        Binding("left", "sideways(-1)", show=False),
+        Binding("right", "sideways(1)", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(0)
+
+    class Moved(Message):
+        """The cursor is at another row, or the rows are others."""
+
+    class Chosen(Message):
+        """Enter, or a click on the row at hand."""
+
+    class HeadClicked(Message):
+        def __init__(self, column: int) -> None:
+            super().__init__()
+            self.column = column
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.heads: Sequence[Head] = ()
+        self.lines: Sequence[Sequence[str]] = ()
+
+    def show(self, heads: Sequence[Head], lines: Sequence[Sequence[str]], cursor: int = 0) -> None:
+        """Other rows; each has a text for each of `heads`."""
+        self.heads, self.lines = heads, lines
+        self.virtual_size = Size(sum(head.width + _GAP for head in heads), len(lines) + 1)
+        self.cursor = max(min(cursor, len(lines) - 1), 0)
+        self._keep_in_sight()
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def render_line(self, y: int) -> Strip:
+        row = y - 1 + self.scroll_offset.y
+        if y == 0 and self.heads:
+            style = self.get_component_rich_style("table--head")
+            return self._strip([head.title for head in self.heads], style)
+        if not self.heads or row >= len(self.lines):
+            return Strip.blank(self.size.width, self.rich_style)
+        at_hand = row == self.cursor
+        return self._strip(self.lines[row], self.get_component_rich_style(f"table--{'cursor' if at_hand else 'row'}"))
+
+    def _strip(self, cells: Sequence[str], style: object) -> Strip:
+        texts = [_fitted(cell, head) for cell, head in zip(cells, self.heads, strict=True)]
+        first, rest = texts[0] + " " * _GAP, (" " * _GAP).join(texts[1:])
+        width, left = self.size.width, self.scroll_offset.x
+        fixed = Strip([Segment(first, style)]).crop_extend(0, min(cell_len(first), width), style)  # pyright: ignore[reportArgumentType]
+        room = width - fixed.cell_length
+        moving = Strip([Segment(rest, style)]).crop_extend(left, left + room, style)  # pyright: ignore[reportArgumentType]
+        return Strip.join([fixed, moving])
+
+    # Keys and clicks
+
+    def watch_cursor(self) -> None:
+        self._keep_in_sight()
+        self.refresh()
+
+    def _keep_in_sight(self) -> None:
+        room = max(self.size.height - 1, 1)
+        top = self.scroll_offset.y
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False, force=True)
+        elif self.cursor >= top + room:
+            self.scroll_to(y=self.cursor - room + 1, animate=False, force=True)
+
+    def on_resize(self) -> None:
+        self._keep_in_sight()
+
+    def _go(self, row: int) -> None:
+        row = max(min(row, len(self.lines) - 1), 0)
+        if row != self.cursor:
+            self.cursor = row
+            self.post_message(self.Moved())
+
+    def action_move(self, step: int) -> None:
+        self._go(self.cursor + step)
+
+    def action_page(self, step: int) -> None:
+        self._go(self.cursor + step * max(self.size.height - 2, 1))
+
+    def action_go(self, place: int) -> None:
+        self._go(place if place >= 0 else len(self.lines) + place)
+
+    def action_sideways(self, step: int) -> None:
+        self.scroll_to(x=self.scroll_offset.x + step * _STEP, animate=False)
+
+    def action_choose(self) -> None:
+        if self.lines:
+            self.post_message(self.Chosen())
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        if event.y == 0:
+            self.post_message(self.HeadClicked(self._column_at(event.x)))
+            return
+        row = event.y - 1 + self.scroll_offset.y
+        if row == self.cursor:
+            self.action_choose()
+        elif row < len(self.lines):
+            self._go(row)
+
+    def _column_at(self, x: int) -> int:
+        place, end = x, 0
+        if self.heads and x >= self.heads[0].width + _GAP:
+            place += self.scroll_offset.x
+        for column, head in enumerate(self.heads):
+            end += head.width + _GAP
+            if place < end:
+                return column
+        return len(self.heads) - 1
+
+
+def _fitted(text: str, head: Head) -> str:
+    short = head.width - cell_len(text)
+    if short < 0:
+        return set_cell_size(text, head.width)
+    return " " * short + text if head.right else text + " " * short

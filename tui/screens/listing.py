@@ -1,0 +1,108 @@
+"""Rows to search as one types, to filter, to sort by any column, to mark and to choose from: pure data.
+
+A listing knows no widget; tui/screens/table_screen.py shows one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui.clean import one_line
+
+Data = Mapping[str, Any]
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    """`value` is what a row is sorted by, `shown` writes it; numbers stand at the right."""
+
+    title: str
+    value: Callable[[Data], Any]
+    shown: Callable[[Any], str] = str
+    right: bool = False
+
+    def cell(self, row: Data) -> str:
+        found = self.value(row)
+        return NONE if found is None else one_line(self.shown(found))
+
+
+def text(title: str, name: str) -> Column:
+    return Column(title, lambda row: row.get(name) or None, str)
+
+
+def number(title: str, name: str, write: Callable[[float], str]) -> Column:
+    return Column(title, lambda row: row.get(name), write, right=True)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`rows` as they came, and how they are looked at. `words` gives what a row is found by; `filters` by the name of
+    a field of the rows hold the value wanted."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Data, ...] = ()
+    words: Callable[[Data], str] = lambda row: " ".join(str(value) for value in row.values() if isinstance(value, str))
+    query: str = ""
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    sorted_by: int | None = None
+    reverse: bool = False
+
+    def shown(self) -> list[Data]:
+        """The rows that match, in order; those without a value of the column that is sorted by come last."""
+        wanted = [folded for word in self.query.split() if (folded := _folded(word))]
+        found = [
+            row
+            for row in self.rows
+            if all(row.get(name) == value for name, value in self.filters.items()) and self._has(row, wanted)
+        ]
+        if self.sorted_by is None:
+            return found
+        column = self.columns[self.sorted_by]
+        known = [row for row in found if column.value(row) is not None]
+        known.sort(key=lambda row: _rank(column.value(row)), reverse=self.reverse)
+        return known + [row for row in found if column.value(row) is None]
+
+    def by(self, index: int) -> Listing:
+        """Sorted by a column: numbers start with the largest, words with A; again turns it round."""
+        if index == self.sorted_by:
+            return replace(self, reverse=not self.reverse)
+        return replace(self, sorted_by=index, reverse=self.columns[index].right)
+
+    def values_of(self, name: str) -> list[str]:
+        """The values that a field has, for a filter."""
+        return sorted({str(row[name]) for row in self.rows if row.get(name)}, key=str.casefold)
+
+    def turned(self, name: str, step: int = 1) -> Listing:
+        """The filter on a field turned to its next value; after the last comes none."""
+        values: Sequence[str | None] = [None, *self.values_of(name)]
+        now = self.filters.get(name)
+        at = values.index(now) if now in values else 0
+        value = values[(at + step) % len(values)]
+        rest = {key: kept for key, kept in self.filters.items() if key != name}
+        return replace(self, filters=rest if value is None else rest | {name: value})
+
+    def state(self) -> str:
+        """How the rows are looked at, in words."""
+        said = [f"{name}: {value}" for name, value in self.filters.items()]
+        if self.sorted_by is not None:
+            said.append(f"by {self.columns[self.sorted_by].title}, {'falling' if self.reverse else 'rising'}")
+        return " · ".join(said)
+
+    def _has(self, row: Data, wanted: Sequence[str]) -> bool:
+        if not wanted:
+            return True
+        text = _folded(self.words(row))
+        return all(word in text for word in wanted)
+
+
+def _folded(text: str) -> str:
+    """Letters and digits alone, so that 'llama3.1' finds Llama-3.1."""
+    return re.sub(r"[\W_]", "", text.casefold())
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    return (0, value) if isinstance(value, int | float) else (1, str(value).casefold())

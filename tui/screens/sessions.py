@@ -1,0 +1,131 @@
+"""Earlier conversations: search what was said in them, go on with one, rename, fork, delete, export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from agent.export import export_session
+from agent.store import delete_session, fork_session, list_sessions, rename_session, transcript
+from tui import units
+from tui.overview import plan_lines
+from tui.page import Block, Facts, Notes, Text, Verdict
+from tui.screens import Outcome
+from tui.screens.dialogs import Ask, Confirm
+from tui.screens.listing import Column, Data, Listing, text
+from tui.screens.table_screen import TableScreen
+
+_MOST_TURNS = 6
+_MOST_CHARACTERS = 1200
+
+COLUMNS = (
+    text("TITLE", "title"),
+    Column("TURNS", lambda row: row.get("turns"), units.count, right=True),
+    Column("LAST USED", lambda row: row.get("last_used"), lambda moment: str(moment)[:16].replace("T", " ")),
+    text("ID", "id"),
+)
+
+
+class SessionsScreen(TableScreen):
+    heading = "Sessions"
+    placeholder = "Search titles and what was said; Enter goes on with it"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "rename", "Rename"),
+        Binding("f", "fork", "Fork"),
+        Binding("d,delete", "delete", "Delete"),
+        Binding("e", "give_out", "Export"),
+    ]
+
+    def __init__(self, plan: Data) -> None:
+        # What is found has been found by the store, in all that was said.
+        super().__init__(plan, Listing(COLUMNS, words=lambda row: ""))
+        self.asked = ""
+
+    def load(self) -> Sequence[Data]:
+        return list_sessions(self.asked)
+
+    def searched(self, words: str) -> None:
+        self.asked = words
+        self.reload()
+
+    def state(self) -> str:
+        nothing = "No conversation yet." if self.started and not self.listing.rows and not self.asked else ""
+        return nothing or super().state()
+
+    def details(self, row: Data) -> Sequence[Block]:
+        turns = transcript(row["id"])
+        plan = next((turn["plan"] for turn in reversed(turns) if turn["plan"]), None)
+        blocks: list[Block] = [Verdict(str(row["title"]) or "(no title)")]
+        blocks += [Facts(plan_lines(plan), "Plan")] if plan else []
+        for turn in turns[-_MOST_TURNS:]:
+            # An answer in a glance; the whole is a key away.
+            blocks.append(Notes(f"{turn['number']}. {turn['said']}", []))
+            if turn["answer"]:
+                blocks.append(Text(turn["answer"][:_MOST_CHARACTERS]))
+        return blocks
+
+    def choose(self, row: Data) -> None:
+        self.dismiss(Outcome(session=row["id"]))
+
+    def action_rename(self) -> None:
+        row = self.row
+        if row is not None:
+            self._ask(
+                "Another title",
+                row["title"],
+                lambda title: self._change(lambda: rename_session(row["id"], title), lambda kept: f"Now: {kept}"),
+            )
+
+    def action_fork(self) -> None:
+        row = self.row
+        if row is not None:
+            self._change(lambda: fork_session(row["id"]), lambda copy: f"{copy} is a copy of {row['id']}")
+
+    def action_delete(self) -> None:
+        rows = self.chosen_rows()
+        if not rows:
+            return
+        titles = "\n".join(f"{row['id']}  {row['title']}" for row in rows)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._change(
+                    lambda: [delete_session(row["id"]) for row in rows],
+                    lambda _: f"Deleted {', '.join(row['id'] for row in rows)}",
+                )
+
+        self.app.push_screen(Confirm(f"Delete for good?\n{titles}"), answered)
+
+    def action_give_out(self) -> None:
+        row = self.row
+        if row is not None:
+            suggested = f"session-{row['id']}.md"
+            self._ask("Write it to (.md or .json)", suggested, lambda given: self._give_out(row["id"], given))
+
+    def _give_out(self, id: str, given: str) -> None:
+        def change() -> Path:
+            from knowledge.user_files import write_file
+
+            path = Path(given).expanduser()
+            text = export_session(id, "json" if path.suffix.lower() == ".json" else "markdown")
+            write_file(path, text, False, "file")
+            return path
+
+        self._change(change, lambda path: f"Written: {path}")
+
+    def _ask(self, question: str, given: str, then: Callable[[str], None]) -> None:
+        def answered(text: str | None) -> None:
+            if text:
+                then(text)
+
+        self.app.push_screen(Ask(question, given), answered)
+
+    def _change(self, call: Callable[[], Any], told: Callable[[Any], str]) -> None:
+        def changed(result: Any) -> None:
+            self.notify(told(result), markup=False)
+            self.reload()
+
+        self.do(call, changed, "working", group="change")

@@ -1,0 +1,144 @@
+"""The plan drawn: how it scales, what its memory and its speed do over any field, and where it is under the roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer, Input
+
+from estimator.errors import PlanError
+from tools.registry import find
+from tui.page import Block, Facts, Grid, Picture
+from tui.plan_fields import find_field, kind_of
+from tui.screens.page_view import PageView
+from tui.screens.working import WorkingScreen, state_line, top
+
+Data = Mapping[str, Any]
+
+_LENGTHS = "1024..131072 doubling"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    key: str
+    title: str
+    draw: Callable[[Data], Sequence[Block]]
+
+
+def _scaling(plan: Data) -> Sequence[Block]:
+    from tui.views.many import scaling
+
+    found = find("project_scaling")({"plan": plan})
+    pictures = [Picture(plot) for plot in found["plots"]]
+    return [*pictures, *(block for block in scaling(found) if not isinstance(block, Picture | Facts))]
+
+
+def _lengths(plan: Data) -> Sequence[Block]:
+    return swept(plan, "input_len" if kind_of(plan) == "inference" else "seq_len", _LENGTHS, memory_first=True)
+
+
+def _roofline(plan: Data) -> Sequence[Block]:
+    from tui.views.estimate import estimate
+
+    found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training")({"plan": plan})
+    pictures = [block for block in estimate(found) if isinstance(block, Picture)]
+    return [*(each for each in pictures if _is_curve(each)), *(each for each in pictures if not _is_curve(each))]
+
+
+def _is_curve(picture: Picture) -> bool:
+    return picture.plot["kind"] == "line"
+
+
+DRAWINGS = (
+    Drawing("1", "scaling", _scaling),
+    Drawing("2", "memory over length", _lengths),
+    Drawing("3", "roofline and parts", _roofline),
+)
+
+
+def swept(plan: Data, field: str, values: Any, *, memory_first: bool = False) -> Sequence[Block]:
+    """The plan over the values of a field: curves, and the table behind them."""
+    from tui.views.many import sweep, sweep_plots
+
+    found = find("sweep")({"plan": plan, "field": field, "values": values})
+    plots = sweep_plots(found)
+    if memory_first:
+        plots = sorted(plots, key=lambda plot: "GiB" not in plot["y_label"])
+    return [*map(Picture, plots), *(block for block in sweep(found) if isinstance(block, Grid))]
+
+
+class SweepScreen(WorkingScreen):
+    heading = "Plots of the plan"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(each.key, f"draw({place})", each.title) for place, each in enumerate(DRAWINGS)),
+        Binding("slash", "field", "Another field"),
+    ]
+
+    def __init__(self, plan: Data) -> None:
+        super().__init__(plan)
+        self.drawn: dict[int, Sequence[Block]] = {}
+
+    def compose(self) -> ComposeResult:
+        yield top(self.heading)
+        yield Input(placeholder="A field and its values, e.g. micro_batch 1..32 doubling, or tp 1,2,4,8", id="field")
+        yield PageView(id="page")
+        yield state_line()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one(PageView).focus()
+        if self.plan.get("model"):
+            self.action_draw(0)
+        else:
+            self.failed("There is no plan yet; choose a model first (/plan, /models).")
+
+    def action_field(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_draw(self, place: int) -> None:
+        """What was drawn once stays drawn: the plan does not change here."""
+        if not self.plan.get("model"):
+            return
+        one = DRAWINGS[place]
+        self.title_line(one.title)
+
+        def show(blocks: Sequence[Block]) -> None:
+            self.drawn[place] = blocks
+            self._show(blocks)
+
+        if place in self.drawn:
+            self._show(self.drawn[place])
+        else:
+            self.do(lambda: one.draw(self.plan), show, f"drawing {one.title}", group="draw")
+
+    @on(Input.Submitted, "#field")
+    def _other(self, event: Input.Submitted) -> None:
+        event.stop()
+        words = event.value.split()
+        if len(words) < 2:
+            self.failed("Say a field and its values: seq_len 1024..65536 doubling, or tp 1,2,4,8")
+            return
+
+        def draw() -> Sequence[Block]:
+            if not self.plan.get("model"):
+                raise PlanError("plan", "there is none yet to sweep", ["/plan"])
+            values: Any = " ".join(words[1:])
+            if ".." not in values:
+                values = values.replace(",", " ").split()
+            return swept(self.plan, find_field(words[0], self.plan).name, values)
+
+        def show(blocks: Sequence[Block]) -> None:
+            self.title_line(" ".join(words))
+            self._show(blocks)
+            self.query_one(PageView).focus()
+
+        self.do(draw, show, f"sweeping {words[0]}", group="draw")
+
+    def _show(self, blocks: Sequence[Block]) -> None:
+        self.query_one(PageView).show(blocks or [Facts([("nothing to draw", "")])])
+        self.tell("")

@@ -1,0 +1,296 @@
+"""What the commands with a slash do: with a tool, whose card is then shown, or with the app itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from estimator.errors import PlanError, nearest
+from tui.slash import commands, find_command
+from tui.widgets.messages import Notice
+
+if TYPE_CHECKING:
+    from tui.app import ShardwiseApp
+
+Event = dict[str, Any]
+Action = Callable[["ShardwiseApp", list[str]], Awaitable[None]]
+
+_EDITS = ("model", "hardware", "plan")
+_THINKERS = ("auto", "offline", "gemini")
+
+
+async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
+    """Raises PlanError for a command that is not there, or words that it cannot use."""
+    find_command(name)
+    action = _ACTIONS.get(name)
+    if words and name in _EDITS and words[0] not in _THINKERS:
+        if app.busy():
+            return
+        await app.conversation.ask(app.typed)
+    if action is not None:
+        await action(app, words)
+    else:
+        app.open_screen(name)
+
+
+async def call_events(calls: list[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[Event]:
+    """Tools called by a command, as the events of a turn."""
+    from agent.figures import headline
+    from agent.wire import Call, Outcome
+    from tools.registry import find
+
+    plan: Mapping[str, Any] = {}
+    for place, (name, arguments) in enumerate(calls):
+        call = {"id": f"slash-{place}-{time.monotonic_ns()}", "name": name}
+        yield {"type": "tool_call", **call, "arguments": dict(arguments), "opened": True}
+        started = time.perf_counter()
+        try:
+            result = await asyncio.to_thread(lambda name=name, arguments=arguments: find(name)(arguments))
+        except PlanError as error:
+            yield {"type": "tool_result", **call, "error": str(error), "seconds": time.perf_counter() - started}
+            yield {"type": "notice", "text": str(error), "bad": True}
+            return
+        yield {"type": "tool_result", **call, "result": result, "seconds": time.perf_counter() - started}
+        plan = result.get("plan") or plan
+        if line := headline(Outcome(Call(call["id"], name, dict(arguments)), result)):
+            yield {"type": "notice", "text": line}
+
+
+# The plan
+
+
+async def _model(app: ShardwiseApp, words: list[str]) -> None:
+    if not words:
+        if app.opens("models"):
+            return
+        name = app.pane.plan.get("model")
+        if not name:
+            raise PlanError("/model", "needs the name of a model", ["/model llama-3.1-8b"])
+        app.call_tools([("describe_model", {"model": name})])
+        return
+    if words[0] in _THINKERS:
+        await _think(app, words)
+        return
+    app.pane.edit({"model": " ".join(words)})
+
+
+async def _hardware(app: ShardwiseApp, words: list[str]) -> None:
+    if not words:
+        if app.opens("hardware"):
+            return
+        name = (app.pane.plan.get("cluster") or {}).get("accelerator")
+        if not name:
+            raise PlanError("/hardware", "needs the name of an accelerator", ["/hardware h100-sxm 8"])
+        app.call_tools([("describe_hardware", {"accelerator": name})])
+        return
+    count = words[-1].lower().strip("x×") if len(words) > 1 else ""
+    changes: dict[str, Any] = {"cluster.accelerator": " ".join(words[:-1] if count.isdigit() else words)}
+    if count.isdigit():
+        changes["cluster.count"] = int(count)
+    # What belonged to the old machines.
+    changes |= {"cluster.per_node": None, "cluster.interconnect": None}
+    app.pane.edit(changes)
+
+
+async def _plan(app: ShardwiseApp, words: list[str]) -> None:
+    from tui.plan_fields import assignments, find_field
+
+    if not words:
+        await app.open_form()
+    elif len(words) == 1 and "=" not in words[0]:
+        await app.open_form(find_field(words[0], app.pane.plan).name)
+    else:
+        app.pane.edit(assignments(words, app.pane.plan))
+
+
+async def _undo(app: ShardwiseApp, _: list[str]) -> None:
+    if not app.pane.undo():
+        app.notify("Nothing was changed here.", markup=False)
+
+
+def _tool(training: str, serving: str | None = None) -> Action:
+    """A tool on the plan, with changes for this one call."""
+
+    async def run(app: ShardwiseApp, words: list[str]) -> None:
+        from tui.plan_fields import kind_of
+
+        plan = _changed(app, words)
+        app.call_tools([(serving if serving and kind_of(plan) == "inference" else training, {"plan": plan})])
+
+    return run
+
+
+def _changed(app: ShardwiseApp, words: list[str]) -> dict[str, Any]:
+    from tui.plan_fields import assignments, checked, laid_over
+
+    plan = app.pane.plan
+    if not plan.get("model") and not any(word.startswith("model=") for word in words):
+        raise PlanError("plan", "there is none yet; ask something, or fill it in with /plan")
+    return checked(laid_over(plan, assignments(words, plan))) if words else dict(plan)
+
+
+async def _compare(app: ShardwiseApp, words: list[str]) -> None:
+    from tools.registry import find
+    from tui.plan_fields import find_field
+
+    if not words:
+        if app.opens("scenarios"):
+            return
+        raise PlanError("/compare", "needs what to compare", ["/compare method=full,lora", "/compare NAME NAME"])
+    over: dict[str, Any] = {}
+    scenarios: list[dict[str, Any]] = []
+    for word in words:
+        name, sign, values = word.partition("=")
+        if sign:
+            over[find_field(name, app.pane.plan).name] = values.split(",") if "," in values else values
+        else:
+            plan = await asyncio.to_thread(find("load_scenario"), {"name": name})
+            scenarios.append({"name": name, "plan": plan["plan"]})
+    base = {"plan": _changed(app, [])} if over or len(scenarios) == 1 else {}
+    given = ({"over": over} if over else {}) | ({"scenarios": scenarios} if scenarios else {})
+    app.call_tools([("compare", base | given)])
+
+
+async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
+    from tui.plan_fields import find_field
+
+    if len(words) < 2:
+        if not words and app.opens("sweep"):
+            return
+        raise PlanError("/sweep", "needs a field and its values", ["/sweep count 8..128 doubling", "/sweep tp 1,2,4"])
+    field = find_field(words[0], app.pane.plan).name
+    values: Any = " ".join(words[1:])
+    if "," in values or (len(words) > 2 and ".." not in values):
+        values = [value for value in values.replace(",", " ").split() if value]
+    app.call_tools([("sweep", {"plan": _changed(app, []), "field": field, "values": values})])
+
+
+# Files
+
+
+async def _config(app: ShardwiseApp, words: list[str]) -> None:
+    if words and words[0] == "write":
+        _changed(app, [])
+        place = f" into the folder {words[1]}" if len(words) > 1 else ""
+        await app.ask(f"Write the launch files{place}.")
+        return
+    targets = {"targets": words} if words else {}
+    app.call_tools([("render_configs", {"plan": _changed(app, [])} | targets)])
+
+
+async def _save(app: ShardwiseApp, words: list[str]) -> None:
+    overwrite = len(words) > 1 and words[-1] == "overwrite"
+    name = " ".join(words[:-1] if overwrite else words)
+    if not name:
+        raise PlanError("/save", "needs a name", ["/save llama-8b-8-gpus"])
+    app.call_tools([("save_scenario", {"plan": _changed(app, []), "name": name, "overwrite": overwrite})])
+
+
+async def _export(app: ShardwiseApp, words: list[str]) -> None:
+    formats = ("markdown", "json", "plan")
+    what = words.pop(0) if words and words[0] in formats else "markdown"
+    ending = {"markdown": "md", "json": "json", "plan": "yaml"}[what]
+    name = f"plan.{ending}" if what == "plan" else f"session-{app.session_id}.{ending}"
+    path = Path(" ".join(words) or name).expanduser()
+    path = path if path.is_absolute() else Path(app.output or ".") / path
+    if what == "plan":
+        text = await asyncio.to_thread(_plan_text, _changed(app, []), path.suffix == ".json")
+    elif app.session_id is None:
+        raise PlanError("/export", "there is no conversation yet", ["/export plan"])
+    else:
+        from agent.session import export_session
+
+        text = await asyncio.to_thread(export_session, app.session_id, what)
+    from knowledge.user_files import write_file
+
+    await asyncio.to_thread(write_file, path, text, False, "/export")
+    await app.say(Notice(f"Exported to {path}"))
+
+
+def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
+    import json
+
+    from estimator.plan import Plan
+
+    parsed = Plan.parse(plan)
+    return json.dumps(parsed.given(), indent=2) + "\n" if as_json else parsed.to_yaml()
+
+
+# The conversation
+
+
+async def _resume(app: ShardwiseApp, words: list[str]) -> None:
+    if not words and app.opens("sessions"):
+        return
+    from agent.session import list_sessions
+
+    rows = await asyncio.to_thread(list_sessions)
+    if not words:
+        lines = [f"{row['id']}  {row['last_used'][:16]}  {row['title']}" for row in rows[:15]]
+        await app.say(Notice("\n".join(["Go on with: /resume ID", *lines]) if lines else "There is no earlier one."))
+        return
+    chosen = next((row["id"] for row in rows if row["id"] == words[0]), None)
+    if chosen is None:
+        found = [row for row in rows if all(word.casefold() in row["title"].casefold() for word in words)]
+        if not found:
+            said = " ".join(words)
+            raise PlanError("session", f"there is no conversation {said!r}", nearest(said, [row["id"] for row in rows]))
+        chosen = found[0]["id"]
+    await app.resume(chosen)
+
+
+async def _new(app: ShardwiseApp, _: list[str]) -> None:
+    await app.action_new_session()
+
+
+async def _copy(app: ShardwiseApp, words: list[str]) -> None:
+    app.copy(" ".join(words))
+
+
+async def _think(app: ShardwiseApp, words: list[str]) -> None:
+    if len(words) != 1 or words[0] not in _THINKERS:
+        raise PlanError("/think", f"{' '.join(words) or 'nothing'!r} is not a way to think", _THINKERS)
+    await app.think_with(words[0])
+
+
+async def _theme(app: ShardwiseApp, words: list[str]) -> None:
+    themes = sorted(app.available_themes)
+    name = " ".join(words) or ("textual-light" if app.current_theme.dark else "textual-dark")
+    name = {"dark": "textual-dark", "light": "textual-light"}.get(name, name)
+    if name not in themes:
+        raise PlanError("theme", f"there is no theme {name!r}", ["dark", "light", *nearest(name, themes)])
+    app.theme = name
+    from agent.settings import set_value
+
+    await asyncio.to_thread(set_value, "theme", name)
+    app.notify(f"Colours: {name}. Kept for the next time.", markup=False)
+
+
+async def _help(app: ShardwiseApp, _: list[str]) -> None:
+    if app.opens("help"):
+        return
+    rows = [f"| `{_cell(each.shown)}` | {_cell(each.meaning)} |" for each in commands()]
+    keys = [f"| {key} | {what} |" for key, what in app.every_key()]
+    text = ["| command | |", "|---|---|", *rows, "", "| key | |", "|---|---|", *keys]
+    await app.say_markdown("\n".join(text))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+async def _quit(app: ShardwiseApp, _: list[str]) -> None:
+    with suppress(PlanError):
+        await app.action_quit()
+
+
+_ACTIONS: dict[str, Action] = {
+    "model": _model, "hardware": _hardware, "plan": _plan, "fit": _tool("check_fit"),
+    "best": _tool("best_parallelism", "best_serving"), "compare": _compare, "sweep": _sweep,
+    "cost": _tool("estimate_cost"), "config": _config, "save": _save, "export": _export, "resume": _resume,
+    "new": _new, "undo": _undo, "copy": _copy, "think": _think, "theme": _theme, "help": _help, "quit": _quit,
+}  # fmt: skip

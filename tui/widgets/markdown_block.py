@@ -1,0 +1,97 @@
+"""One block of Markdown (a paragraph, a list, a table, code) as one widget.
+
+Textual's own Markdown makes a widget of every row and item; a long list that grows while it arrives then leaves no time
+for keys. Here a block is laid out by Rich and kept as text, which can still be selected.
+"""
+
+from __future__ import annotations
+
+import io
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+# A block that is still growing beyond this is shown as it is until it is whole.
+_LONGEST_LIVE = 1500
+
+
+class MarkdownBlock(Widget):
+    """`live` says that more of it may come."""
+
+    def __init__(self, text: str = "", *, live: bool = False) -> None:
+        super().__init__()
+        self.text = text
+        self.live = live
+        self._drawn: tuple[int, str, Content] | None = None
+
+    def show(self, text: str) -> None:
+        """The block as far as it has come."""
+        self.text = text
+        self._drawn = None
+        self.refresh(layout=True)
+
+    def render(self) -> Content:
+        return self._content(self.content_size.width)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self._content(width).plain.count("\n") + 1 if self.text else 0
+
+    def _content(self, width: int) -> Content:
+        look = self.app.theme
+        if self._drawn is None or self._drawn[:2] != (width, look):
+            if self.live and len(self.text) > _LONGEST_LIVE:
+                content = Content("\n").join(line for line in Content(self.text).wrap(max(width, 10)))
+            else:
+                content = drawn(self.text, max(width, 10), dark=self.app.current_theme.dark)
+            self._drawn = (width, look, content)
+        return self._drawn[2]
+
+
+def drawn(markdown: str, width: int, *, dark: bool) -> Content:
+    """The Markdown laid out in lines of at most `width` cells."""
+    from rich.console import Console
+    from rich.markdown import Heading, Markdown
+    from rich.text import Text
+
+    class Left(Heading):
+        LEVEL_ALIGN = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
+
+    class Page(Markdown):
+        elements = {**Markdown.elements, "heading_open": Left}  # noqa: RUF012 (as Rich has it)
+
+    console = Console(
+        file=io.StringIO(), width=width, color_system="truecolor", force_terminal=True, legacy_windows=False
+    )
+    console.push_theme(_looks(dark))
+    page = Page(markdown, code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
+    lines = console.render_lines(page, console.options, pad=False)
+    rows = [Text.assemble(*((segment.text, segment.style or "") for segment in line)) for line in lines]
+    for row in rows:
+        row.rstrip()
+    while rows and not rows[-1].plain:
+        rows.pop()
+    while rows and not rows[0].plain:
+        rows.pop(0)
+    return Content.from_rich_text(Text("\n").join(rows))
+
+
+def _looks(dark: bool):
+    from rich.theme import Theme
+
+    accent, quiet = ("#6aa8ff", "#8a93a3") if dark else ("#1f5fbf", "#6b7280")
+    return Theme(
+        {
+            **{f"markdown.h{level}": f"bold {accent}" for level in range(1, 7)},
+            "markdown.code": f"bold {accent}",
+            "markdown.code_block": "none",
+            "markdown.list": "none",
+            "markdown.item.number": quiet,
+            "markdown.item.bullet": quiet,
+            "markdown.table.border": quiet,
+            "markdown.table.header": f"bold {quiet}",
+            "markdown.block_quote": "italic",
+            "markdown.link": accent,
+            "markdown.link_url": f"underline {accent}",
+        }
+    )

@@ -1,0 +1,181 @@
+"""The plan as a form: a row a field, what was chosen where nothing is given, and why a value cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.suggester import Suggester
+from textual.widgets import Input, Static
+
+from estimator.errors import PlanError
+from tui.catalogue_names import names_of, starting
+from tui.clean import clean, one_line
+from tui.plan_fields import PlanField, find_field, main_fields, matching, shown, value_at
+
+_MOST_FOUND = 16
+
+
+class _Known(Suggester):
+    """Completes a value from those that the field is known to take."""
+
+    def __init__(self, field: PlanField) -> None:
+        super().__init__(use_cache=False, case_sensitive=False)
+        self.field = field
+
+    async def get_suggestion(self, value: str) -> str | None:
+        words = self.field.choices or await asyncio.to_thread(names_of, self.field.name)
+        return next((word for word in words if word.casefold().startswith(value.casefold())), None)
+
+
+class FieldInput(Input):
+    """The value of one field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "app.focus_previous", show=False),
+        Binding("down", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, field: PlanField, value: str, placeholder: str) -> None:
+        super().__init__(value, placeholder, suggester=_Known(field), compact=True, select_on_focus=True)
+        self.field = field
+        # What was said of it last: a new row says its first value, too, which nobody typed.
+        self.known = value
+
+    def on_key(self, event: events.Key) -> None:
+        """Ctrl+Up and Ctrl+Down go through a closed list."""
+        if event.key not in ("ctrl+up", "ctrl+down") or not self.field.choices:
+            return
+        event.stop()
+        choices = ["", *self.field.choices]
+        place = choices.index(self.value) if self.value in choices else 0
+        self.value = choices[(place + (1 if event.key == "ctrl+down" else -1)) % len(choices)]
+
+
+class PlanForm(Vertical):
+    """Edits a partial plan. `Changed` says what is typed; the pane answers with `tell` and `fill`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "done", "Done")]
+
+    class Changed(Message):
+        def __init__(self, field: PlanField, text: str) -> None:
+            super().__init__()
+            self.field = field
+            self.text = text
+
+    class Done(Message):
+        """The form is to be closed."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.plan: Mapping[str, Any] = {}
+        self.whole: Mapping[str, Any] = {}
+        self.problem: PlanError | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Input(placeholder="find a field… (↑↓ move, Esc done)", compact=True, id="find-field")
+        yield VerticalScroll(id="fields", can_focus=False)
+        yield Static("", id="field-note", markup=False)
+
+    async def open(self, plan: Mapping[str, Any], whole: Mapping[str, Any], focus: str = "model") -> None:
+        """Shows the fields of `plan`; of those left out, what `whole` says was chosen."""
+        self.plan, self.whole, self.problem = plan, whole, None
+        self.query_one("#find-field", Input).clear()
+        await self._rebuild()
+        for row in self.query(FieldInput):
+            if row.field.name == focus:
+                row.focus()
+
+    async def fill(self, plan: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+        """The plan is this now, and comes to `whole`. What is being typed stays as it is."""
+        again = {field.path for field in main_fields(plan)} != {field.path for field in main_fields(self.plan)}
+        self.plan, self.whole = plan, whole
+        if again and not self.query_one("#find-field", Input).value:
+            typing = self.screen.focused.field.name if isinstance(self.screen.focused, FieldInput) else ""
+            if find_field("kind", plan).name == typing or not typing:
+                await self._rebuild()
+        for row in self.query(FieldInput):
+            row.placeholder = self._placeholder(row.field)
+            if not row.has_focus and row.value != (value := shown(value_at(plan, row.field.path))):
+                row.known = value
+                row.value = value
+        self.tell(None)
+
+    def tell(self, problem: PlanError | None) -> None:
+        """Why the plan as typed cannot be, or None."""
+        self.problem = problem
+        wrong = problem.field.rpartition(".")[2] if problem else None
+        for row in self.query(FieldInput):
+            row.set_class(problem is not None and wrong in (row.field.name, row.field.path), "-wrong")
+        self._note()
+
+    async def _rebuild(self) -> None:
+        words = self.query_one("#find-field", Input).value
+        fields = matching(self.plan, words)[:_MOST_FOUND] if words.strip() else main_fields(self.plan)
+        rows = [
+            Horizontal(
+                Static(field.name, classes="field-name", markup=False),
+                FieldInput(field, shown(value_at(self.plan, field.path)), self._placeholder(field)),
+                classes="field",
+            )
+            for field in fields
+        ]
+        place = self.query_one("#fields", VerticalScroll)
+        focused = self.screen.focused.field.name if isinstance(self.screen.focused, FieldInput) else None
+        with self.app.batch_update():
+            await place.remove_children()
+            await place.mount_all(rows)
+        for row in self.query(FieldInput):
+            if row.field.name == focused:
+                row.focus()
+        self._note()
+
+    def _placeholder(self, field: PlanField) -> str:
+        return shown(value_at(self.whole, field.path)) or "–"
+
+    @on(Input.Changed, "#find-field")
+    async def _find(self, event: Input.Changed) -> None:
+        event.stop()
+        await self._rebuild()
+
+    @on(Input.Submitted)
+    def _next(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.screen.focus_next()
+
+    @on(Input.Changed, "FieldInput")
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        if isinstance(event.input, FieldInput) and event.value != event.input.known:
+            event.input.known = event.value
+            self.post_message(self.Changed(event.input.field, event.value))
+
+    def on_descendant_focus(self) -> None:
+        self._note()
+
+    def action_done(self) -> None:
+        self.post_message(self.Done())
+
+    def _note(self) -> None:
+        """The problem if there is one, else what the focused field is."""
+        note = self.query_one("#field-note", Static)
+        note.set_class(self.problem is not None, "-wrong")
+        focused = self.screen.focused
+        if self.problem is not None:
+            note.update(clean(str(self.problem)))
+        elif isinstance(focused, FieldInput):
+            choices = f"  ({' '.join(focused.field.choices)})" if focused.field.choices else ""
+            note.update(one_line(focused.field.meaning + choices, 240))
+        else:
+            note.update("")
+
+
+def suggestions(field: PlanField, typed: str) -> list[str]:
+    """The values that a field is known to take, nearest to what was typed."""
+    return starting(field.choices or names_of(field.name), typed)
