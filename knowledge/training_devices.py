@@ -1,7 +1,10 @@
 """Devices that no training framework of the catalogue runs on, with the reason.
 
-Sources: AWS Neuron documentation ("Amazon EC2 Inf2 and Trn1: training is supported on Trainium"), the vendors' product
-pages for the rest. CPUs run PyTorch, but nobody rents them to train language models, so they are tried only by name.
+Sources: AWS Neuron documentation, PyTorch Neuron setup (PyTorch NeuronX for training on Trn1 and Trn2, for inference on
+Inf2, Trn1 and Trn2; PyTorch Neuron for inference on Inf1) and What is AWS Neuron (Inferentia: for inference);
+Cerebras/modelzoo README and training-docs.cerebras.ai; SambaFlow documentation (docs.sambanova.ai, Architecture and
+workflows); tenstorrent/tt-forge README (models are compiled by TT-XLA, trained with TT-Blacksmith's recipes). Groq: no
+page of the maker says it, only others' do (zubnet.ai/wiki/en/Groq). CPUs run PyTorch, but are tried only by name.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ _VENDORS = {
     "Cerebras": "its models are trained with Cerebras' own software, which is not estimated",
     "SambaNova": "its models are trained with SambaNova's own software, which is not estimated",
     "Groq": "it is built for inference alone",
-    "Tenstorrent": "none of the training frameworks that are estimated runs on it",
+    "Tenstorrent": "its models are trained through Tenstorrent's own compilers, which are not estimated",
 }
 _FAMILIES = {"Inferentia": "it is built for inference alone"}
 

@@ -120,6 +120,7 @@ def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) ->
 
         try:
             await _admit(seen, guard, receive)
+            scope["shardwise.message"] = seen.message
             await app(scope, _replayed(seen.body, receive), counted)
         except Refusal as refusal:
             await _answer(counted, refusal.status, error_text(refusal.problem, refusal.code), refusal.headers)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from estimator.errors import PlanError
 from tools.http_guard import error_text
 from tools.mcp_calls import Answer, Busy, dumps
-from tools.mcp_schemas import described
+from tools.mcp_schemas import described, listed
 from tools.mcp_service import Service
 
 Route = Callable[[Request], Awaitable[Response]]
@@ -29,8 +29,7 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
     started, pages = time.monotonic(), dict[str, Response]()
 
     async def list_tools(request: Request) -> Response:
-        _parameters(request)
-        return _json({"tools": [described(tool) for tool in (await service.loaded()).values()]})
+        return await made(request, lambda: _json({"tools": listed(service.tools.values())}))
 
     async def describe_tool(request: Request) -> Response:
         _parameters(request)
@@ -40,7 +39,9 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
     async def call_tool(request: Request) -> Response:
         """The result of a tool; 422 with the sentence of every face when the arguments cannot be used."""
         _parameters(request)
-        tool = await _found(service, lambda: service.tool(request.path_params["name"]))
+        name = request.path_params["name"]
+        # Looked up in another thread only where that means to load or to explain.
+        tool = (await service.loaded()).get(name) or await _found(service, lambda: service.tool(name))
         body = await request.body()
         if body and request.headers.get("content-type", "").partition(";")[0].strip().casefold() != _JSON:
             return _error(415, "send JSON: Content-Type: application/json")

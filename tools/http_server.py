@@ -8,6 +8,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Generator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from estimator.errors import PlanError
 from tools import http_rest
+from tools.http_express import express
 from tools.http_guard import App, Guard, guarded
 from tools.mcp_calls import Busy
 from tools.mcp_server import hush, server
@@ -33,7 +35,7 @@ def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None
     built = served.http_app(path="/mcp", host_origin_protection=False)
     for error in (PlanError, Busy, HTTPException):
         built.add_exception_handler(error, http_rest.refused)
-    return guarded(built, guard, log)
+    return guarded(express(built, service, served.name, version("shardwise")), guard, log)
 
 
 async def _warm(service: Service) -> None:

@@ -34,9 +34,12 @@ _THREADS = 8
 _LONG_S = 0.25
 _LONG_AT_ONCE = 2
 _MOST_WAITING = 1000
+TOO_MANY = "too many calls are waiting; try again in a moment"
 _DEEPEST = 64
 _KEPT_S = 60.0
 _MOST_KEPT = 256  # of 5 to 60 KB
+# How long the user's own files are taken to be as they were, unless this server writes to them.
+_UNCHANGED_S = 0.05
 # Arguments that may name a file or folder on this machine.
 _PATHS = frozenset({"model", "path", "paths", "file", "files", "log", "logs", "config"})
 
@@ -75,12 +78,13 @@ class Calls:
     _seconds: dict[str, float] = field(default_factory=dict)
     _kept: OrderedDict[str, tuple[float, asyncio.Task[Answer]]] = field(default_factory=OrderedDict)
     _waiting: int = 0
+    _stamp: tuple[float, object] = (0.0, None)
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> Answer:
         """The answer of a tool. Raises Busy."""
         if not keep or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments)):
             return await self._compute(tool, arguments)
-        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp_of_all()}"
+        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)} {self._stamped()}"
         until, task = self._kept.get(key, (0.0, None))
         if task is None or (task.done() and (until < time.monotonic() or _spoilt(task))):
             task = asyncio.create_task(self._compute(tool, arguments))
@@ -95,9 +99,17 @@ class Calls:
         """Anything else that would hold up the loop, done in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, contextvars.copy_context().run, work)
 
+    def _stamped(self) -> object:
+        until, stamp = self._stamp
+        if until < time.monotonic():
+            stamp = stamp_of_all()
+            self._stamp = (time.monotonic() + _UNCHANGED_S, stamp)
+        return stamp
+
     def forget(self) -> None:
         """After a write, what was computed before it may no longer hold."""
         self._kept.clear()
+        self._stamp = (0.0, None)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -61,8 +61,9 @@ PROMPTS = {
             ),
             "Plan this fine-tune. Check whether it fits; find the fastest layout that does; estimate step time, run "
             "length and cost. When it does not fit, go through the remedies that the check lists, cheapest first. End "
-            "with the plan in a few lines and offer the launch files.",
-            ("check_fit", "best_parallelism", "estimate_training", "estimate_cost", "render_configs"),
+            "with the plan in a few lines and what practice advises about it; offer to save it, and the launch files.",
+            ("check_fit", "best_parallelism", "estimate_training", "estimate_cost", "advise", "save_scenario",
+             "render_configs", "write_configs"),
         ),
         Prompt(
             "size_cluster",
@@ -78,7 +79,8 @@ PROMPTS = {
             ),
             "Size a cluster for this run. Compare several counts and kinds of accelerators by hours and USD, say which "
             "meet the deadline and the budget, and how the cost changes one step up and down.",
-            ("recommend_cluster", "auto_configure", "sweep", "best_parallelism", "estimate_cost", "compare"),
+            ("recommend_cluster", "auto_configure", "project_scaling", "sweep", "best_parallelism", "estimate_cost",
+             "compare", "report"),
         ),
         Prompt(
             "plan_serving",
@@ -95,7 +97,8 @@ PROMPTS = {
             ),
             "Plan how to serve this load. Estimate memory and KV cache first, then latency and throughput; find the "
             "cheapest layout and count that keeps the targets, and say what limits it.",
-            ("size_serving", "best_serving", "estimate_inference", "estimate_cost", "describe_model"),
+            ("size_serving", "best_serving", "estimate_inference", "find_limit", "estimate_cost", "compare",
+             "describe_model", "render_configs"),
         ),
         Prompt(
             "explain_oom",
@@ -109,10 +112,12 @@ PROMPTS = {
                 Argument("settings", "Micro-batch, sequence length, sharding, recompute, … as they were.",
                          longest=_LONGEST_LOG),
             ),
-            "Explain this out-of-memory error. Read the settings from what is quoted, and ask for those that are "
-            "missing. Estimate memory by component, say which component is too large and at which moment of the step, "
-            "compare it with what the log says, and rank the remedies by what they cost in speed.",
-            ("check_fit", "estimate_training", "find_limit", "ingest_logs"),
+            "Explain this out-of-memory error. Read the settings from what is quoted, or import the run's own "
+            "configuration, and ask for those that are missing. Estimate memory by component, say which component is "
+            "too large and at which moment of the step, compare it with what the log says, and rank the remedies by "
+            "what they cost in speed.",
+            ("import_config", "check_fit", "estimate_training", "explain", "apply_strategies", "find_limit",
+             "search_playbook", "ingest_logs"),
         ),
         Prompt(
             "tune_mfu",
@@ -128,7 +133,8 @@ PROMPTS = {
             "Find out what limits the model FLOP utilisation of this run. Estimate it as it is, compare that with what "
             "was measured, name the largest part of the step that is not arithmetic, then try the changes that bear on "
             "it one at a time and rank them by their gain.",
-            ("estimate_training", "best_parallelism", "sweep", "explain", "compare"),
+            ("estimate_training", "peak_throughput", "explain", "advise", "search_playbook", "apply_strategies",
+             "best_parallelism", "sweep", "compare"),
         ),
     )
 }  # fmt: skip

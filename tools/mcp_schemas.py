@@ -1,12 +1,20 @@
-"""How each tool of the registry is described to a client: flat parameters, schemas without padding, annotations."""
+"""How each tool of the registry is described to a client: flat parameters, schemas without padding, annotations.
+
+Some ninety arguments describe a run, and most tools take them all. A list of tools, which an assistant carries along in
+every request, shows them all with the two tools that estimate a run, with the others only those of every day and these
+without their words; what several results hold is spelled out with the first. One tool alone is described in full.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tools.registry import Tool
+
+Schema = dict[str, Any]
 
 CONFIRM = {
     "anyOf": [{"type": "string"}, {"type": "null"}],
@@ -20,22 +28,72 @@ _WRITING = {
     "confirm": {"type": ["string", "null"], "description": "The code that confirms exactly what preview shows."},
     "how": {"type": "string", "description": "How to have it written."},
 }
+# The tools whose arguments a list shows in full, and the others' plan argument there.
+_IN_FULL = ("estimate_training", "estimate_inference")
+_PLAN = (
+    "A whole or partial Plan, or the name of a saved scenario; flat arguments win over it. Beside those listed, every "
+    "argument of estimate_training and estimate_inference that bears on the run is taken, and means the same."
+)
+_EVERYDAY = frozenset({
+    "plan", "model", "accelerator", "count", "per_node", "framework", "stage", "method", "precision", "optimizer",
+    "seq_len", "micro_batch", "global_batch", "dataset_tokens", "epochs", "lora_rank", "tp", "pp", "cp", "ep", "dp",
+    "zero_stage", "recompute", "offload", "deadline_h", "budget_usd", "provider", "input_len", "output_len",
+    "concurrency", "request_rate", "weight_dtype", "kv_dtype", "engine", "ttft_slo_ms", "tpot_slo_ms",
+})  # fmt: skip
+# So many values an argument may have to be listed with each tool.
+_FEW = 12
 # Where a schema holds schemas: by name, in a list, or alone.
 _NAMED = ("properties", "$defs", "patternProperties")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ALONE = ("items", "additionalProperties", "not")
+_NULL = {"type": "null"}
 
 
-def described(tool: Tool) -> dict[str, Any]:
-    """The tool as `tools/list` shows it."""
+def listed(tools: Iterable[Tool]) -> list[Schema]:
+    """All tools as a list shows them."""
+    tools = list(tools)
+    shared: dict[str, list[Schema]] = {}
+    for tool in tools:
+        if tool.name in _IN_FULL:
+            for name, field in _brief(input_schema(tool), False)["properties"].items():
+                shared.setdefault(name, []).append(field)
+    told: set[str] = set()
+    return [_entry(tool, _listed_input(tool, shared), _listed_output(tool, told)) for tool in tools]
+
+
+def described(tool: Tool) -> Schema:
+    """One tool with its whole schemas."""
+    return _entry(tool, input_schema(tool), output_schema(tool))
+
+
+def input_schema(tool: Tool) -> Schema:
+    schema = untitled(tool.request.model_json_schema())
+    if not tool.read_only:
+        schema["properties"] = {**schema.get("properties", {}), "confirm": CONFIRM}
+    return schema
+
+
+def output_schema(tool: Tool) -> Schema:
+    schema = untitled(tool.response.model_json_schema(mode="serialization"))
+    if tool.read_only:
+        return schema
+    # Nothing of the result is there before the person has agreed.
+    return {**schema, "properties": {**schema["properties"], **_WRITING}, "required": ["written"]}
+
+
+def untitled(schema: Mapping[str, Any]) -> Schema:
+    """A schema without the titles that pydantic makes of the field names; they are a fifth of its size."""
+    return _mapped(schema, lambda each: {key: value for key, value in each.items() if key != "title"})
+
+
+def _entry(tool: Tool, given: Schema, found: Schema) -> Schema:
     return {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": input_schema(tool),
-        "outputSchema": output_schema(tool),
+        "inputSchema": given,
+        "outputSchema": found,
         "annotations": {
-            "title": tool.title,
             "readOnlyHint": tool.read_only,
             "destructiveHint": not tool.read_only,
             "idempotentHint": True,
@@ -44,33 +102,94 @@ def described(tool: Tool) -> dict[str, Any]:
     }
 
 
-def input_schema(tool: Tool) -> dict[str, Any]:
-    schema = untitled(tool.request.model_json_schema())
-    if not tool.read_only:
-        schema["properties"] = {**schema.get("properties", {}), "confirm": CONFIRM}
-    return schema
-
-
-def output_schema(tool: Tool) -> dict[str, Any]:
-    schema = untitled(tool.response.model_json_schema(mode="serialization"))
-    if tool.read_only:
+def _listed_input(tool: Tool, shared: Mapping[str, list[Schema]]) -> Schema:
+    schema = _brief(input_schema(tool), nulls=False)
+    fields = schema.get("properties", {})
+    if tool.name in _IN_FULL or "plan" not in fields:
         return schema
-    # Nothing of the result is there before the person has agreed.
-    return {**schema, "properties": {**schema["properties"], **_WRITING}, "required": ["written"]}
+    kept: Schema = {}
+    for name, field in fields.items():
+        if field not in shared.get(name, ()):
+            kept[name] = field
+        elif name in _EVERYDAY:
+            kept[name] = _wordless(field)
+    kept["plan"] = {**kept["plan"], "description": _PLAN}
+    # What is not listed is taken as well, and refused by the tool itself where it is nothing.
+    return {**{key: value for key, value in schema.items() if key != "additionalProperties"}, "properties": kept}
 
 
-def untitled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without the titles that pydantic makes of the field names; they are a fifth of its size."""
-    slim: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "title":
-            continue
-        if key in _NAMED and isinstance(value, Mapping):
-            slim[key] = {name: untitled(inner) for name, inner in value.items()}
-        elif key in _LISTED and isinstance(value, list):
-            slim[key] = [untitled(inner) for inner in value]
-        elif key in _ALONE and isinstance(value, Mapping):
-            slim[key] = untitled(value)
+def _listed_output(tool: Tool, told: set[str]) -> Schema:
+    """The result's schema; of what it holds, only what no tool before has shown. Adds that to `told`."""
+    schema = _brief(output_schema(tool), nulls=True)
+    parts = {}
+    for name, part in schema.get("$defs", {}).items():
+        known = f"{name} {part}"
+        if known in told and "type" in part:
+            parts[name] = {"type": part["type"]}
         else:
-            slim[key] = value
-    return slim
+            # A result has all its fields; saying so again takes as much room as their names.
+            parts[name] = {key: value for key, value in part.items() if key != "required"}
+        told.add(known)
+    return _reachable({**schema, "$defs": parts}) if parts else schema
+
+
+def _reachable(schema: Schema) -> Schema:
+    """The schema with those of its definitions that it still refers to."""
+    parts, needed = schema["$defs"], set[str]()
+    found = {key: value for key, value in schema.items() if key != "$defs"}
+    layer = _references(found)
+    while layer := layer - needed:
+        needed |= layer
+        layer = set().union(*(_references(parts[name]) for name in layer))
+    kept = {name: part for name, part in parts.items() if name in needed}
+    return {"$defs": kept, **found} if kept else found
+
+
+def _references(schema: Schema) -> set[str]:
+    return set(re.findall(r"'\$ref': '#/\$defs/([^']+)'", repr(schema)))
+
+
+def _brief(schema: Mapping[str, Any], nulls: bool) -> Schema:
+    """The same said in fewer words. Of results (`nulls`) without defaults; of arguments without null, which is as well
+    left out and taken all the same."""
+
+    def brief(each: Schema) -> Schema:
+        each = {key: value for key, value in each.items() if not (key == "default" and (value is None or nulls))}
+        if each.get("additionalProperties") is True:
+            del each["additionalProperties"]
+        if nulls and ("const" in each or "enum" in each):
+            each.pop("type", None)
+        if "anyOf" not in each:
+            return each
+        kinds = [kind for kind in each.pop("anyOf") if nulls or kind != _NULL]
+        rest = [kind for kind in kinds if kind != _NULL]
+        if len(rest) == 1 and (len(kinds) == 1 or isinstance(rest[0].get("type"), str)):
+            either = {"type": [rest[0]["type"], "null"]} if len(kinds) > 1 else {}
+            return {**rest[0], **either, **each}
+        # In arguments as several schemas: not every assistant reads several types in one.
+        if nulls and all(set(kind) == {"type"} and isinstance(kind["type"], str) for kind in kinds):
+            return {"type": [kind["type"] for kind in kinds], **each}
+        return {"anyOf": kinds, **each}
+
+    return _mapped(schema, brief)
+
+
+def _wordless(schema: Mapping[str, Any]) -> Schema:
+    if len(schema.get("enum", ())) > _FEW:
+        return {"type": "string"}
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
+def _mapped(schema: Mapping[str, Any], change: Callable[[Schema], Schema]) -> Schema:
+    """A schema whose parts, and then itself, went through `change`. Names of fields are left alone."""
+    whole: Schema = {}
+    for key, value in schema.items():
+        if key in _NAMED and isinstance(value, Mapping):
+            whole[key] = {name: _mapped(inner, change) for name, inner in value.items()}
+        elif key in _LISTED and isinstance(value, list):
+            whole[key] = [_mapped(inner, change) for inner in value]
+        elif key in _ALONE and isinstance(value, Mapping):
+            whole[key] = _mapped(value, change)
+        else:
+            whole[key] = value
+    return change(whole)

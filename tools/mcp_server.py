@@ -13,9 +13,9 @@ from typing import Any
 
 from estimator.errors import PlanError
 from tools import mcp_prompts, mcp_resources
-from tools.mcp_calls import Busy
+from tools.mcp_calls import TOO_MANY, Busy
 from tools.mcp_imports import quick_start
-from tools.mcp_schemas import input_schema, output_schema
+from tools.mcp_schemas import listed
 from tools.mcp_service import Service, Tell
 from tools.mcp_writes import APPROVE, FORM, CannotAsk, Consent, Shown, agreed
 from tools.registry import Tool
@@ -79,7 +79,7 @@ class _RegistryTool(McpTool):
         except _NeedsInput as needed:
             return InputRequiredToolResult(needed.result)
         except Busy:
-            raise ToolError("too many calls are waiting; try again in a moment") from None
+            raise ToolError(TOO_MANY) from None
         if answer.failure is not None:
             raise ToolError(answer.failure)
         return ToolResult([TextContent(type="text", text=answer.text)], answer.value)
@@ -128,7 +128,8 @@ class _Registry(Provider):
 
     @cached_property
     def _tools(self) -> list[_RegistryTool]:
-        return [_served(tool, self.service) for tool in self.service.tools.values()]
+        tools = self.service.tools.values()
+        return [_served(tool, self.service, entry) for tool, entry in zip(tools, listed(tools), strict=True)]
 
     async def _list_resources(self) -> Sequence[Resource]:
         root = self.service.root
@@ -228,14 +229,11 @@ def hush() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _served(tool: Tool, service: Service) -> _RegistryTool:
+def _served(tool: Tool, service: Service, entry: dict[str, Any]) -> _RegistryTool:
     return _RegistryTool(
         name=tool.name, title=tool.title, description=tool.description, tool=tool, service=service,
-        parameters=input_schema(tool), output_schema=output_schema(tool),
-        annotations=ToolAnnotations(
-            title=tool.title, read_only_hint=tool.read_only, destructive_hint=not tool.read_only, idempotent_hint=True,
-            open_world_hint=False,
-        ),
+        parameters=entry["inputSchema"], output_schema=entry["outputSchema"],
+        annotations=ToolAnnotations.model_validate(entry["annotations"]),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ APPROVE = "approve"
 FORM = {
     "type": "object",
     "properties": {
-        APPROVE: {"type": "boolean", "title": "Write these files", "description": "Nothing is written otherwise."}
+        APPROVE: {"type": "boolean", "title": "Go ahead", "description": "Nothing on disk is changed otherwise."}
     },
     "required": [APPROVE],
 }
@@ -122,11 +122,9 @@ def agreed(answer: Any) -> bool:
 def _question(writing: Writing, tool: Tool, arguments: Mapping[str, Any], preview: Mapping[str, Any]) -> str:
     """What the person reads before agreeing: every file with its size, and where it would go."""
     files, below = preview.get("files", []), preview.get("folder") or writing.root
-    lines = [
-        f"{tool.title}: {len(files)} files below {plain(below)}" if files else f"{tool.title} below {plain(below)}"
-    ]
-    if folder := arguments.get("folder"):
-        lines.append(f"Folder: {plain(folder)}")
+    count = f": {len(files)} file{'s' * (len(files) != 1)}" if files else ""
+    lines = [f"{tool.title}{count} below {plain(below)}"]
+    lines += [f"{name.capitalize()}: {plain(arguments[name])}" for name in ("folder", "file") if arguments.get(name)]
     lines += [f"- {plain(file['path'])} ({len(file['text'].encode()):,} bytes)" for file in files]
     if arguments.get("overwrite"):
         lines.append("Files that are there already are replaced.")

@@ -6,6 +6,7 @@ Only names: nothing is imported before a command is used.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Planning:
         return tuple(dict.fromkeys(tool for tool in (self.training, self.serving) if tool))
 
 
-def _both(tool: str) -> dict[str, str]:
+def _both(tool: str) -> dict[str, Any]:
     return {"training": tool, "serving": tool}
 
 

@@ -14,6 +14,7 @@ from live_server import in_thread
 from tool_calls import FLAT
 
 from tools.http_guard import Guard
+from tools.mcp_service import Service
 from tools.registry import registry
 
 TOKEN = "a-token-of-some-length"
@@ -34,7 +35,8 @@ def requests() -> Iterator[dict[str, Any]]:
     draw = random.Random(7)
     fields = sorted(registry()["write_configs"].request.model_fields)
     while True:
-        tool, field, odd = draw.choice(list(registry())), draw.choice(fields), draw.choice(ODD)
+        tool, odd = draw.choice(list(registry())), draw.choice(ODD)
+        field = draw.choice([draw.choice(fields), *registry()[tool].request.model_fields])
         arguments = {**FLAT, field: odd} if draw.random() < 0.7 else {"model": odd}
         body = json.dumps(arguments).encode()
         path = f"/v1/tools/{tool}"
@@ -112,3 +114,15 @@ def test_nothing_is_written_anywhere(answered: tuple[list[httpx.Response], Path,
     assert [path.relative_to(folder).as_posix() for path in folder.rglob("*")] == ["root"]
     assert not Path("/tmp/pwned").exists()
     assert not Path("/tmp/x").exists()
+
+
+async def test_no_odd_argument_of_any_tool_brings_out_a_bug(tmp_path: Path) -> None:
+    service, draw = Service(tmp_path, remote=True), random.Random(11)
+    for tool in service.tools.values():
+        known = sorted(tool.request.model_fields)
+        for field in draw.sample(known, min(3, len(known))):
+            arguments = {name: value for name, value in FLAT.items() if name in known} | {field: draw.choice(ODD)}
+            answer = await service.call(tool, arguments)
+            assert answer.bug is None, (tool.name, arguments)
+            assert "Traceback" not in (answer.failure or "")
+    assert not list(tmp_path.iterdir())

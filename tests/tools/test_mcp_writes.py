@@ -189,3 +189,51 @@ async def test_an_answer_holds_for_the_question_it_was_given_to(service: Service
     assert done.structured_content
     assert done.structured_content["written"] is True
     assert files(service)
+
+
+# What the tools that write need beside a plan; each is consented to like every other.
+WRITERS: dict[str, dict[str, Any]] = {
+    "save_scenario": FLAT | {"name": "mine"},
+    "delete_scenario": {"name": "mine"},
+    "add_hardware": {"id": "my-gpu", "like": "h100-sxm"},
+    "add_model": {"id": "me/tiny", "config": {
+        "model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 8,
+        "vocab_size": 32000, "intermediate_size": 2048, "max_position_embeddings": 4096}},
+    "add_price": {"provider": "me", "instance": "box", "accelerator": "h100-sxm", "count": 8, "usd_per_hour": 12.5},
+    "write_configs": FLAT | {"folder": "runs/a"},
+    "benchmark_matrix": FLAT | {"folder": "runs/m"},
+    "report": FLAT | {"file": "runs/r.html"},
+}  # fmt: skip
+
+
+def on_disk(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file() and "sessions" not in path.name}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_tool_that_writes_asks_first(mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(WRITERS) == [tool.name for tool in registry().values() if not tool.read_only]
+    for name in ("SHARDWISE_DATA", "SHARDWISE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "home"))
+    (tmp_path / "root").mkdir()
+    agrees, asked = False, list[str]()
+
+    async def answer(message: str, response_type: Any, params: Any, context: Any) -> Any:
+        asked.append(message)
+        return response_type(approve=agrees)
+
+    async with Client(server(Service(tmp_path / "root")), mode=mode, elicitation_handler=answer) as client:
+        for name, arguments in WRITERS.items():
+            before = on_disk(tmp_path)
+            agrees = False
+            assert (await client.call_tool(name, arguments, raise_on_error=False)).is_error
+            assert on_disk(tmp_path) == before
+            agrees = True
+            done = await client.call_tool(name, arguments, raise_on_error=False)
+            assert not done.is_error, done.content
+            assert on_disk(tmp_path) != before
+            assert asked[-1] == asked[-2]
+            assert asked[-1].startswith(registry()[name].title)
+            for path in on_disk(tmp_path) - before:
+                assert path.name in asked[-1]

@@ -130,7 +130,8 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"targets": "llamafactory"}, "targets"),
     ({"model": "no-such-model"}, "model"),
     ({"tp": 3}, "layout.tp"),
-    ({"framework": "megatron-lm", "tp": 2, "targets": ["llamafactory"]}, "workload.framework"),  # LlamaFactory does not run on it
+    # LlamaFactory does not run on it
+    ({"framework": "megatron-lm", "tp": 2, "targets": ["llamafactory"]}, "workload.framework"),
     ({"overwrite": 3}, "overwrite"),
 ]
 

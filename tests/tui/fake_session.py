@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from estimator.errors import PlanError
@@ -54,7 +54,11 @@ ANSWER = """**Yes, it fits.** Each H100 needs 65.0 GiB of 79.6 GiB.
 
 The run takes 6.54 h and costs $131.
 """
-TEXTS = {"train.yaml": "model: llama\nseq_len: 4096\n", "ds.json": '{"zero": 3}\n', "job.slurm": "#!/bin/bash\nsrun x\n"}
+TEXTS = {
+    "train.yaml": "model: llama\nseq_len: 4096\n",
+    "ds.json": '{"zero": 3}\n',
+    "job.slurm": "#!/bin/bash\nsrun x\n",
+}
 BEFORE = {"train.yaml": "model: llama\nseq_len: 2048\n", "ds.json": TEXTS["ds.json"]}
 FILES = [
     {"path": path, "bytes": size, "text": TEXTS[path], "before": BEFORE.get(path)}
@@ -63,7 +67,7 @@ FILES = [
 WRITTEN = [{"path": f"runs/llama/{file['path']}", "bytes": file["bytes"]} for file in FILES]
 
 
-def estimator(plan: dict[str, Any]) -> list[dict[str, Any]]:
+def estimator(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What any plan comes to. One with 13 devices cannot be."""
     cluster = plan.get("cluster") or {}
     if str(cluster.get("count")) == "13":

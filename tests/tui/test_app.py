@@ -35,6 +35,7 @@ async def opened(size: tuple[int, int] = WIDE) -> AsyncIterator[tuple[ShardwiseA
 
     app = ShardwiseApp(opener=opener, model="offline", output="out", estimator=estimator)
     async with app.run_test(size=size) as pilot:
+        app.query_one(Prompt).sent = []
         yield app, pilot, sessions
 
 

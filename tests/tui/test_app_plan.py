@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ async def test_what_is_chosen_for_you_stands_behind_an_empty_field() -> None:
 async def test_of_many_changes_the_last_one_wins() -> None:
     started: list[int] = []
 
-    def slow(plan: Any) -> list[dict[str, Any]]:
+    def slow(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         import time
 
         started.append(plan["cluster"]["count"])

@@ -71,7 +71,7 @@ class ScenariosScreen(TableScreen):
 
     def take(self, rows: Sequence[Data]) -> None:
         """The names at once; what each comes to follows, and is worked out once for each file as it stands."""
-        rows = [row | {"figures": self.figures.get((row["name"], row["saved"]))} for row in rows]
+        rows = [{**row, "figures": self.figures.get((row["name"], row["saved"]))} for row in rows]
         super().take(rows)
         missing = [row for row in rows if row["figures"] is None]
         if missing:

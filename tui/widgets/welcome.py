@@ -10,7 +10,7 @@ from textual.widgets import OptionList, Static
 EXAMPLES = (
     "Pretrain Llama-2-7B on 8 H100s with DP 8 and 4k sequences: does it fit, and how fast is it?",
     "Pretrain Llama-3.1-70B on 64 H100s for 100B tokens: which TP, PP and DP is best?",
-    "Serve Llama-3.1-70B on 8 H100s with vLLM to 64 users, 2k tokens in and 500 out: how fast is it?",
+    "Pretrain Mixtral-8x7B on 32 H100s with expert parallelism: does EP 8 fit, and how fast is it?",
 )
 
 

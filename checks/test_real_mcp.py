@@ -1,0 +1,122 @@
+"""The MCP Inspector's command line and the Gemini CLI against the server: all tools listed and called both ways.
+
+Both come from npm, below .venv-programs/node; where there is no npm the checks are skipped. The Inspector gives exit
+code 0 even for a failed call, so its JSON is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import HOME
+
+from tools.registry import Tool, registry
+
+_PROGRAMS = ("@modelcontextprotocol/inspector@0.15.0", "@google/gemini-cli@0.61.0")
+_PLAN = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": "1B"}
+_PRICE = {"provider": "me", "instance": "box", "usd_per_hour": 12.5}
+# What a tool needs beside the plan, or instead of it.
+_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "describe_hardware": {"accelerator": "h100-sxm"},
+    "find_limit": {"goal": "seq_len"},
+    "sweep": {"field": "cluster.count", "values": "8,16"},
+    "size_serving": {"request_rate": 10},
+    "project_mlperf": {"benchmark": "llama2-70b"},
+    "compare": {"over": {"method": ["full", "lora"]}},
+    "explain": {"figure": "memory"},
+    "list_catalogue": {"kind": "hardware"},
+    "save_scenario": {"name": "mine"},
+    "render_scenario": {"name": "mine"},
+    "preview_hardware": {"id": "my-gpu", "like": "h100-sxm"},
+    "add_hardware": {"id": "my-gpu", "like": "h100-sxm"},
+    "preview_price": _PRICE,
+    "add_price": _PRICE,
+}
+# These say what is wrong with the arguments; with what would be right, other checks call them.
+_REFUSES = frozenset({"load_scenario", "delete_scenario", "diff_scenarios", "preview_model", "add_model",
+                      "import_config", "matrix_results"})  # fmt: skip
+
+
+@cache
+def _programs() -> Path:
+    """The folder of the programs, which are installed on first use."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    folder = HOME / "node"
+    for package in _PROGRAMS:
+        if not (folder / "node_modules" / package.rpartition("@")[0]).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            command = ["npm", "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert made.returncode == 0, made.stderr[-2000:]
+    return folder / "node_modules" / ".bin"
+
+
+def _arguments(tool: Tool) -> dict[str, Any]:
+    known = tool.request.model_fields
+    return {key: value for key, value in (_PLAN | _ARGUMENTS.get(tool.name, {})).items() if key in known}
+
+
+def _inspect(target: list[str], *words: str) -> dict[str, Any]:
+    command = [str(_programs() / "mcp-inspector"), "--cli", *target, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr or done.stdout
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def target(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """How the Inspector reaches the server."""
+    command = [sys.executable, "-m", "tui.cli"]
+    if request.param == "stdio":
+        yield [*command, "mcp"]
+        return
+    words = [*command, "serve", "--port", "0", "--no-log"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            found = re.search(r"http://\S+", line := server.stderr.readline())
+            assert found, line
+            yield [found[0] + "/mcp", "--transport", "http"]
+        finally:
+            server.terminate()
+
+
+def test_the_inspector_lists_everything(target: list[str]) -> None:
+    listed = _inspect(target, "--method", "tools/list")["tools"]
+    assert [tool["name"] for tool in listed] == list(registry())
+    assert _inspect(target, "--method", "resources/list")["resources"]
+    assert len(_inspect(target, "--method", "resources/templates/list")["resourceTemplates"]) == 4
+    assert len(_inspect(target, "--method", "prompts/list")["prompts"]) == 5
+
+
+@pytest.mark.parametrize("name", list(registry()))
+def test_the_inspector_calls_every_tool(target: list[str], name: str) -> None:
+    words = ["--method", "tools/call", "--tool-name", name]
+    for key, value in _arguments(registry()[name]).items():
+        words += ["--tool-arg", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    answer = _inspect(target, *words)
+    assert bool(answer.get("isError")) is (name in _REFUSES), str(answer)[:500]
+    assert name in _REFUSES or "structuredContent" in answer
+
+
+def test_gemini_connects(tmp_path: Path) -> None:
+    settings = tmp_path / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    server = {"command": sys.executable, "args": ["-m", "tui.cli", "mcp"]}
+    settings.write_text(json.dumps({"mcpServers": {"shardwise": server}}))
+    trusted = os.environ | {"HOME": str(tmp_path), "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    command = [str(_programs() / "gemini"), "mcp", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=trusted, check=False)
+    # It lists on standard error.
+    assert re.search(r"shardwise.*Connected", done.stdout + done.stderr), done.stderr[-2000:]
