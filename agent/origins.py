@@ -138,13 +138,16 @@ def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
 def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     """Figures that follow from one result: headroom, shares of a whole, batch arithmetic, hourly prices."""
     if isinstance(memory := result.get("memory"), Mapping):
-        total, capacity = memory["per_device_bytes"], memory["capacity_bytes"]
+        total, capacity = memory.get("per_device_bytes"), memory.get("capacity_bytes")
+    else:
+        total = capacity = None
+    if isinstance(memory, Mapping) and total is not None and capacity:
         # Of serving there is no interval of memory.
         for size in (total, memory.get("low_bytes", total), memory.get("high_bytes", total)):
             yield Origin("bytes", abs(capacity - size))
             yield Origin("fraction", size / capacity)
-        yield from (Origin("fraction", size / total) for size in memory["components"].values() if total)
-    if isinstance(time := result.get("time"), Mapping) and time["step_s"] and "components" in time:
+        yield from (Origin("fraction", size / total) for size in (memory.get("components") or {}).values() if total)
+    if isinstance(time := result.get("time"), Mapping) and time.get("step_s") and "components" in time:
         yield from (Origin("fraction", part / time["step_s"]) for part in time["components"].values())
     if isinstance(headroom := result.get("headroom_bytes"), int | float):
         yield Origin("bytes", -headroom)

@@ -28,6 +28,12 @@ _NUMBERED: tuple[tuple[str, str], ...] = (
     (r"micro[- _]?batch(?:es)?(?: size)?|mbs", "workload.micro_batch"),
     (r"(?:global[- _]?)?batch(?: size)?|gbs", "workload.global_batch"),
 )
+_SHORT = {name: name for name in ("tp", "pp", "cp", "ep", "dp", "vpp")} | {
+    "mbs": "micro_batch", "gbs": "global_batch", "zero": "zero_stage"}  # fmt: skip
+_SETTING = rf"(?<![\w])({'|'.join(_SHORT)})[-_ ]*[=:]?\s*(\d+)(?![\w.])"
+_SETTINGS = rf"{_SETTING}(?:[\s,/+x&-]*{_SETTING})*"
+_OR = r"\s*,?\s*\b(?:or|vs\.?|versus|against|compared (?:to|with))(?=\W)\s*"
+_VARIANTS = re.compile(rf"{_SETTINGS}(?:{_OR}{_SETTINGS})+", re.I)
 _RECOMPUTE: tuple[tuple[str, str], ...] = (
     (r"\b(?:no|without) (?:recompute|recomputation|(?:activation |gradient )?checkpointing)\b", "none"),
     (r"\bselective(?: (?:recompute|recomputation|(?:activation |gradient )?checkpointing))?\b", "selective"),
@@ -70,6 +76,20 @@ def read_alternatives(page: Page) -> dict[str, list[Any]]:
         if len(values) > 1 and len(found) < 2:
             found.setdefault(path, values)
     return found
+
+
+def read_variants(page: Page) -> list[dict[str, Any]]:
+    """'TP8 PP1 or TP4 PP2' as scenarios of several fields each; their words are blanked."""
+    for match in page.find(_VARIANTS):
+        parts = [part for part in re.split(_OR, match[0], flags=re.I) if part.strip()]
+        settings = [
+            {_SHORT[found[1].lower().rstrip("- _")]: int(found[2]) for found in re.finditer(_SETTING, part, re.I)}
+            for part in parts
+        ]
+        if len(settings) > 1 and any(len(one) > 1 for one in settings):
+            page.take(match.start(), match.end())
+            return [{"name": " ".join(part.split())} | one for part, one in zip(parts, settings, strict=True)]
+    return []
 
 
 def _numbers(page: Page) -> Iterator[tuple[str, list[Any]]]:

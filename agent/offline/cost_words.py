@@ -10,7 +10,8 @@ from agent.offline.numbers import amount
 from agent.offline.page import Page
 
 _OWNED = (
-    r"\b(?:we|i) (?:already )?own\b|\bowned\b|\bon-?prem\w*\b|\bour own (?:cluster|hardware|gpus?|machines?|servers?|"
+    r"\b(?:we|i) (?:already )?own\b|\bown(?:ed|ing)\b|\bon-?prem\w*\b|"
+    r"\b(?:our |my |an? |their )?own (?:cluster|hardware|gpus?|machines?|servers?|"
     r"data ?cent\w+)\b|\b(?:tco|total cost of ownership|capex)\b|\bbuy(?:ing)?\b(?=[^.?!]*\b(?:or|vs|versus|instead "
     r"of|than)\b"
     r"[^.?!]*\brent)|\brent(?:ing)?\b(?=[^.?!]*\b(?:or|vs|versus|than)\b[^.?!]*\bbuy)|\bif (?:we|i) (?:buy|bought)\b|"
@@ -25,7 +26,7 @@ _ON_DEMAND = r"\bon[- ]demand\b"
 # What shows that the words are a question about money, not only about whose machines they are.
 ASKS = (
     r"\b(?:tco|total cost of ownership|capex|co2|carbon|emissions?|footprint|kwh|energy|electricity|power bill|spot|"
-    r"reserv(?:ed|ation)|on[- ]demand|per epoch|per step|preemptible|interruptible)\b|\b(?:buy|"
+    r"owning|reserv(?:ed|ation)|on[- ]demand|per epoch|per step|preemptible|interruptible)\b|\b(?:buy|"
     r"rent)\w*\b[^.?!]*\b(?:or|vs|than)\b"
 )
 
@@ -42,6 +43,10 @@ def _rule(pattern: str) -> re.Pattern[str]:
 _CURRENCY = r"(?:\$|usd ?)?\s*"
 _UNIT = r"\s*(?:\$|usd|dollars?)?\s*"
 _HOURLY = r"(?:an? |per |/ ?)(?:gpu|card|chip|device|accelerator|[\ue001]+)[- /]?(?:an? |per |/ ?)?h(?:ou)?rs?\b"
+_OF_ONE = (
+    r"(?:(?:/|per |for (?:an? |each |one )|an? |each )\s?(?:gpu|card|chip|device|accelerator|(?=[\ue001]))|"
+    r"(?:each|apiece|a piece)\b)"
+)
 # (rule, argument, what the number is multiplied with)
 _NUMBERS: tuple[tuple[re.Pattern[str], str, float], ...] = (
     (_rule(rf"{_CURRENCY}F_{_UNIT}(?:/|per|a)\s*kwh\b"), "usd_per_kwh", 1.0),
@@ -55,6 +60,8 @@ _NUMBERS: tuple[tuple[re.Pattern[str], str, float], ...] = (
     (_rule(r"F_\s*(?:interruptions?|preemptions?)\s*(?:/|per|a)\s*day"), "interruptions_per_day", 1.0),
     (_rule(r"\brestarts? (?:take|takes|in|of)\s*(?:about )?F_\s*min\w*"), "restart_minutes", 1.0),
     (_rule(r"\bcheckpoint(?:s|ing)? every\s*F_\s*min\w*"), "checkpoint_interval_minutes", 1.0),
+    (_rule(rf"(?:\b(?:i|we) pay |\b(?:at|for) )?(?<!\$)(?<!\$ )F_{_UNIT}(?:/|per |an? )\s?h(?:ou)?rs?\b\s*{_OF_ONE}"),
+     "usd_per_device_hour", 1.0),
     (_rule(rf"(?:\b(?:i|we) pay |\b(?:at|for) )?{_CURRENCY}F_{_UNIT}{_HOURLY}"), "usd_per_device_hour", 1.0),
 )  # fmt: skip
 _CAPEX = (

@@ -59,8 +59,9 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bkarten\b", "gpus"), (r"\bkarte\b", "gpu"), (r"\bknoten\b", "nodes"), (r"\bstunden?\b", "hours"),
         (r"\btagen?\b", "days"), (r"\bwochen?\b", "weeks"), (r"\beine?[rmns]?\b", "a"), (r"\bzwei\b", "2"),
         (r"\bdrei\b", "3"), (r"\bvier\b", "4"), (r"\bacht\b", "8"), (r"\bsechzehn\b", "16"),
+        (r"\bbillion(?:en)?\b", "trillion"),
         (r"\bmilliarden?\b|\bmrd\.?(?=\W)", "billion"), (r"\bmillionen?\b|\bmio\.?(?=\W)", "million"),
-        (r"\bbillionen?\b", "trillion"), (r"\btokens?\b", "tokens"), (r"\bdamit\b", "with it"), (r"\bdas\b", "that"),
+        (r"\btokens?\b", "tokens"), (r"\bdamit\b", "with it"), (r"\bdas\b", "that"),
         (r"\bdes\b|\bder\b|\bdie\b|\bden\b|\bdem\b", "the"), (r"\bist\b", "is"), (r"\bwas\b", "what"),
         (r"\bwenn\b", "if"),
     ),
@@ -129,11 +130,22 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }  # fmt: skip
 _COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_CHINESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+# Millions of 百万 and 千万, billions of 十亿, 百亿 and 千亿.
+_HUNDREDS = {"百": 1, "千": 10}
+_BILLIONS = {"十": 1, "百": 10, "千": 100}
 _PUNCTUATION = str.maketrans(
     {"，": ", ", "？": "? ", "。": ". ", "、": ", ", "：": ": ", "；": "; ", "（": " (", "）": ") "}
 )
 _CHINESE_PHRASES: tuple[tuple[str, str], ...] = (
+    # Japanese; what it shares with Chinese is below.
+    ("フルファインチューニング", "full fine-tuning"), ("ファインチューニング", "fine-tuning"),
+    ("できますか", "can i"), ("入りますか", "does it fit"),
+    ("収まりますか", "does it fit"), ("載りますか", "does it fit"),
+    ("事前学習", "pretrain"), ("学習", "train"), ("何時間", "how many hours"), ("何日", "how many days"),
+    ("いくら", "how much does it cost"), ("コスト", "cost"), ("推論", "inference"), ("メモリ", "memory"),
+    ("コンテキスト", "context"), ("トークン", "tokens"), ("どのくらい", "how long"),
+    ("几天", "how many days"), ("几小时", "how many hours"),
     ("继续预训练", "continued pretraining"), ("预训练", "pretrain"), ("全参数微调", "full fine-tuning"),
     ("全量微调", "full fine-tuning"), ("全参微调", "full fine-tuning"), ("微调", "fine-tune"), ("训练", "train"),
     ("推理", "inference"), ("部署", "deploy"), ("序列长度", "sequence length"), ("上下文长度", "context length"),
@@ -183,9 +195,15 @@ def _language(text: str) -> str | None:
 
 def _chinese(text: str) -> str:
     text = text.translate(_PUNCTUATION)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*亿", lambda m: f" {float(m[1]) * 100:g}M ", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*万亿", lambda m: f" {m[1]}T ", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*(千|百)万", lambda m: f" {float(m[1]) * _HUNDREDS[m[2]]:g}M ", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*(千|百|十)[亿億]", lambda m: f" {float(m[1]) * _BILLIONS[m[2]]:g}B ", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*[兆]", lambda m: f" {m[1]}T ", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*[亿億]", lambda m: f" {float(m[1]) * 100:g}M ", text)
     text = re.sub(r"(\d+(?:\.\d+)?)\s*万", lambda m: f" {float(m[1]) * 10:g}k ", text)
-    text = re.sub(r"(\d+)\s*[张块]\s*", r"\1x ", text)
+    text = re.sub(r"并发(?:数|量|度)?(?=\s*[:是为=]?\s*\d)", " concurrency ", text)
+    text = re.sub(r"([A-Za-z]+\d+\w*)\s*(\d+)\s*[枚台基块张]", r" \2x \1 ", text)
+    text = re.sub(r"(\d+)\s*[张块枚]\s*", r"\1x ", text)
     for words, plain in _CHINESE_PHRASES:
         text = text.replace(words, f" {plain} ")
     return re.sub(r"\s+", " ", _CHINESE.sub(" ", text)).strip()

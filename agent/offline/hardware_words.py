@@ -43,7 +43,11 @@ _DEVICES = (
     _rule(rf"{_A}\s*\(\s*x?\s*(\d[\d,]*)\s*x?\s*\)"),
     re.compile(rf"{_A}\s*,?\s*times\s*(\d[\d,]*)", re.IGNORECASE),
 )
-_GPUS = (_rule(rf"N_{_TIMES}{_GPU}"), _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"))
+_GPUS = (
+    _rule(rf"N_{_TIMES}{_GPU}"),
+    _rule(r"N_ of (?:them|'?em|those|these)\b"),
+    _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"),
+)
 _MACHINES = (_rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?){_I}"), re.compile(rf"{_I}\s*(?:[x*]|times)\s*(\d+)", re.IGNORECASE))
 _ONE = re.compile(rf"\b(?:an?|single|one|my|this)\s+(?:single\s+)?{_A}", re.IGNORECASE)
 _DOUBLE = re.compile(
@@ -120,6 +124,7 @@ def _accelerator(
 
 def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:
     """The name as written where the catalogue has it ('L40S'), else without its plural s ('H100s')."""
+    words = re.sub(r"(?<=\d)s(?= \d+ ?gb\b)", "", words, flags=re.IGNORECASE)
     plural = re.search(r"[\w)]s$", words) and folded(words) not in catalogue.accelerator_tokens
     return catalogue.find_accelerator(words[:-1] if plural else words)
 

@@ -132,6 +132,10 @@ def _free_what_depends(result: Patched, said: Mapping[str, Any], reading: Readin
             if path not in said:
                 result.plan = merge(result.plan, {path: None})
     counted = "cluster.count" in said or any(isinstance(slot, Relative) for slot in reading.slots)
+    each, number = get(result.plan, "cluster.per_node"), said.get("cluster.count")
+    if number and each and number < each and "cluster.per_node" not in said:
+        # Fewer than a node of them: the node size was that of more.
+        result.plan = merge(result.plan, {"cluster.per_node": None})
     if counted and "layout.dp" not in said and (dp := get(result.plan, "layout.dp")):
         result.plan = merge(result.plan, {"layout.dp": None})
         result.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")

@@ -22,7 +22,7 @@ from agent.offline.patching import flat, get, knows_length, patched
 from agent.offline.payment import payment
 from agent.offline.reading import Reading, read
 from agent.offline.serving_mode import is_serving, switched
-from agent.offline.wish_turn import free_call, offered, settle, wish_of
+from agent.offline.wish_turn import extended, free_call, offered, settle, wish_of
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan import merge
 from tools.requests import FLAT_PATHS
@@ -60,7 +60,7 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
     current = turn.topic.get("turn")
     if current is None or current["start"] != start:
         text = text_of(turn.messages[start])
-        reading = read(text, catalogue, turn.plan, turn.topic.get("recent"), turn.now)
+        reading = extended(read(text, catalogue, turn.plan, turn.topic.get("recent"), turn.now, turn.topic), turn.topic)
         begun = _begin(turn, start, reading, catalogue)
         if isinstance(begun, Thought):
             return begun
@@ -114,6 +114,10 @@ def _begin(
         base = plans[0] if reading.back in ("first", "original") else plans[-1]
         plans = [] if reading.back in ("first", "original") else plans[:-1]
         topic["plans"] = plans
+    if reading.wish and reading.wish.tool == "import_config" and reading.questions:
+        questions = [str(question) for question in reading.questions]
+        return Thought(thought(NAME, small_talk.ask(questions, {}, [], [])), topic=topic, asked=questions,
+                       origins=questions)  # fmt: skip
     if found := free_call(reading, turn.plan, turn.tools):
         if isinstance(found, str):
             return Thought(thought(NAME, found), topic=topic, origins=[found])
@@ -163,6 +167,8 @@ def _begin(
         plan = merge(plan, offer[0])
         change.notes.append(offer[1])
     topic["pricing"] = {**topic.get("pricing", {}), **reading.pricing}
+    if len(reading.providers) == 1:
+        topic["pricing"].pop("providers", None)
     wish = wish_of(reading, topic, plan, serving)
     sweep = None if wish else _sweep(reading, topic, plan, catalogue)
     choices = _choices(reading, topic) if serving else {}

@@ -203,7 +203,10 @@ _HOURS = {
 }
 _WITHIN = _rule(
     r"\b(?:in|within|under|less than|at most|deadline(?: of| is|:)?|by|before|"
-    r"max(?:imum)?)\s+(?:under |less than |at most )?(?:F_|(?:an?))\s*(minute|min|hour|hr|h|day|"
+    r"max(?:imum)?|had|have|got|"
+    r"give (?:it|me|us)|allow(?:ed)?|takes?(?: up to)?)\s+(?:only |just |about )?"
+    r"(?:under |less than |at most |up to )?(?:F_|(?:an?|the))"
+    r"\s*(minute|min|hour|hr|h|day|"
     r"d|week|month)s?\b"
 )
 
@@ -300,7 +303,9 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 # Nothing but the end of a clause stands behind a number that is all the follow-up says.
-_CLAUSE_END = re.compile(r"\s*(?:[?.!,;]|$|\b(?:then|now|instead|please)\b)", re.IGNORECASE)
+_CLAUSE_END = re.compile(
+    r"\s*(?:[?.!,;]|$|\b(?:then|now|instead|please|with|at|and|but|for|using|of them)\b)", re.IGNORECASE
+)
 # What is told of a number that could not be placed: the words around it.
 _BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
 _AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")

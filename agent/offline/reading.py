@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from agent.offline import target_words, vocabulary, wish_words
-from agent.offline.alternatives import read_alternatives
+from agent.offline.alternatives import read_alternatives, read_variants
 from agent.offline.catalogue import Catalogue
 from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
@@ -22,13 +22,14 @@ from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
 from agent.offline.page import ACCELERATOR, MODEL, Page
+from agent.offline.pasted import pasted
 from agent.offline.quantities import read_bare, read_goal, read_numbers
 from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
 from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read_serving_limit, read_words
 from agent.offline.slots import Device, Question, Relative, Slot
 from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
-from agent.offline.wishes import Wish, most_devices, read_wish
+from agent.offline.wishes import SEARCHES_HARDWARE, Wish, most_devices, read_wish, vendors_of
 from agent.offline.wording import plainly
 from estimator.errors import PlanError
 
@@ -44,6 +45,7 @@ _DOMAIN = re.compile(
 )
 _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
 _COMPARE = re.compile(r"\b(?:vs\.?|versus|or|compare[ds]?|against|side by side)\b", re.I)
+_COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
 # A size without a noun, in a session that has a model: that model in another size ("what about 70B?").
 _BARE_SIZE = re.compile(r"(?<![\w.$-])\d+(?:\.\d+)?[bB]\b(?!\s*-?\s*(?:\w+ )?tok)")
 _MORE_SIZES = re.compile(
@@ -107,8 +109,24 @@ class Reading:
         return next((s.value for s in reversed(self.slots) if isinstance(s, Slot) and s.path == path), None)
 
 
-def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str | None, now: datetime) -> Reading:
-    """Reads `text` as said in a session whose partial plan is `plan`; `recent` is the Plan path that changed last."""
+def read(
+    text: str,
+    catalogue: Catalogue,
+    plan: Mapping[str, Any],
+    recent: str | None,
+    now: datetime,
+    topic: Mapping[str, Any] | None = None,
+) -> Reading:
+    """Reads `text` as said in a session whose partial plan is `plan`; `recent` is the Plan path that changed last.
+
+    `topic` is what the session remembers of the turn before.
+    """
+    if found := pasted(text):
+        config, beside = found
+        said = read(beside, catalogue, {}, None, now)
+        return Reading(text=beside, wish=Wish("import_config", {"text": config}), slots=said.slots,
+                       questions=[q for q in said.questions if q.field == "cluster.accelerator"])  # fmt: skip
+    topic = topic or {}
     page = Page(plainly(text, catalogue.model_heads))
     lowered = page.text.lower()
     spot(page, catalogue)
@@ -126,10 +144,14 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         wish = None
     if wish and wish.tool in _ALONE:
         return Reading(text=page.text, wish=wish, in_scope=True)
-    searches = wish is not None and wish.tool in ("recommend_cluster", "auto_configure")
-    pricing = read_pricing(page, searches)
-    most = most_devices(page) if searches else (None, None)
-    over = {} if serving or searches else read_alternatives(page)
+    searches = wish is not None and wish.tool in SEARCHES_HARDWARE
+    # A follow-up may go on restricting the search before it.
+    searching = searches or (wish is None and (topic.get("wish") or [None])[0] in SEARCHES_HARDWARE)
+    pricing = read_pricing(page, searching)
+    most = most_devices(page) if searching else (None, None)
+    if wish is None and not serving and (variants := read_variants(page)):
+        wish = Wish("compare", {"scenarios": variants})
+    over = {} if serving or searches or wish else read_alternatives(page)
     sweep = None if over else read_sweep(page, serving)
     slots: list[Slot | Relative] = [*assumed]
     questions: list[Question] = []
@@ -155,7 +177,9 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         slots = [slot for slot in slots if sweep is None or slot.path != sweep.path]
     slots += read_goal(page, lambda rest: hours_until(rest, now))
     providers = _providers(page, catalogue)
-    slots += providers[:1]
+    slots += providers if len(providers) == 1 else []
+    if len(providers) > 1 and not searching:
+        pricing["providers"] = list(dict.fromkeys(str(slot.value) for slot in providers))
     if serving:
         words, unclear, choices = read_words(page)
         slots += words
@@ -207,6 +231,9 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
     targets = target_words.read_targets(lowered)
     files = bool(re.search(target_words.ASKS, lowered)) and not re.search(_NO_FILES, lowered)
+    if targets and not intents and wish is None and {"write", "render"} & set(topic.get("intents") or ()):
+        # "And the accelerate version" goes on asking for files.
+        intents.append("render")
     if files and targets and not {"write", "render"} & set(intents) and wish is None:
         intents.append("render")
     if "write" in intents and "render" in intents:
@@ -226,6 +253,8 @@ def read(text: str, catalogue: Catalogue, plan: Mapping[str, Any], recent: str |
         or wish
         or over
         or pricing
+        or any(most)
+        or (searching and vendors_of(page.text))
         or (plan and (intents or limit or _CUE.search(lowered)))
     )
     return Reading(
@@ -351,6 +380,11 @@ def _providers(page: Page, catalogue: Catalogue) -> list[Slot]:
             if provider == "owned" or provider not in catalogue.providers:
                 continue
             slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
+    if slots and _COMPARE_PRICES.search(page.rest):
+        # Beside another provider a common word is the company, too.
+        for provider in ("Lambda", "Together", "Vast"):
+            for match in page.find(re.compile(rf"\b{provider}\b", re.IGNORECASE)):
+                slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
     return slots
 
 

@@ -9,6 +9,7 @@ from tools import figures
 
 Result = Mapping[str, Any]
 _MOST = 12
+_MOST_READ = 12
 # Figures of a scenario that a difference is told of: name, words, how it is printed.
 _FIGURES = (
     ("per_device_bytes", "memory per device", figures.gib),
@@ -163,7 +164,88 @@ def report(found: Result) -> list[str]:
 
 
 def imported(found: Result) -> list[str]:
-    return [str(found["text"])] if found.get("text") else plain(found)
+    """What was read of a pasted configuration, and whether the run in it fits."""
+    if found.get("refused"):
+        return [f"**That configuration cannot be run as it stands**: {found['refused']}", *_read(found)]
+    if found.get("missing"):
+        wanted = ", ".join(_label(field if isinstance(field, str) else field["field"]) for field in found["missing"])
+        return [f"**I have read it; to check it I still need: {wanted}.**", *_read(found)]
+    if found.get("fits") is None:
+        return ["**I have read it.**", *_read(found)]
+    size, room = figures.gib(found["per_device_bytes"]), figures.gib(found["capacity_bytes"])
+    span = ""
+    if found.get("low_bytes") is not None and found.get("high_bytes") is not None:
+        span = f" ({figures.gib(found['low_bytes'])} to {figures.gib(found['high_bytes'])})"
+    head = f"**{'It fits' if found['fits'] else 'It does not fit'}**: {size}{span} per device of {room} usable."
+    rest = []
+    if found.get("step_s") is not None:
+        rest.append(f"a step takes about {figures.seconds(found['step_s'])}")
+    if found.get("tokens_per_s") is not None:
+        rest.append(f"{figures.rate(found['tokens_per_s'])} tokens/s")
+    if found.get("hours") is not None:
+        rest.append(f"the run {figures.hours(found['hours'])}")
+    speed = [f"Speed: {', '.join(rest)}."] if rest else []
+    last = "The plan is now this one: ask for what would make it fit, its speed, its cost, or change it."
+    return [head, *speed, *_read(found), last if not found["fits"] else last.replace("what would make it fit, ", "")]
+
+
+def _read(found: Result) -> list[str]:
+    """The values that were read, in one line, and what was not understood."""
+    rows = [row for row in found.get("read") or [] if isinstance(row, Mapping)]
+    blocks = []
+    if rows:
+        what = ", ".join(f"{_label(str(row['field']))} {_value(row['value'])}" for row in rows[:_MOST_READ])
+        more = f" and {len(rows) - _MOST_READ} more" if len(rows) > _MOST_READ else ""
+        blocks.append(f"Read: {what}{more}.")
+    unread = [
+        str(row.get("name") or row.get("key") or row.get("field")) if isinstance(row, Mapping) else str(row)
+        for row in found.get("not_read") or []
+    ]
+    return [*blocks, *([f"Not read: {', '.join(unread[:_MOST_READ])}."] if unread else [])]
+
+
+def matrix(found: Result) -> list[str]:
+    """What the benchmark matrix holds and where it was written."""
+    cells = found["cells"]
+    head = f"**A matrix of {len(cells)} cell{'' if len(cells) == 1 else 's'} is written**"
+    blocks = [head + (f" to `{found['folder']}`." if found.get("folder") else ".")]
+    table = ["| Strategy | model | on | layout | step |", "| --- | --- | --- | --- | ---: |"]
+    for cell in cells[:_MOST]:
+        predicted = cell.get("predicted") or {}
+        step = predicted.get("step_s") if isinstance(predicted, Mapping) else None
+        shown = figures.seconds(step) if step is not None else "does not fit" if cell.get("fits") is False else ""
+        model, on = str(cell["model"]).rpartition("/")[2], f"{cell['devices']} x {cell['platform']}"
+        table.append(
+            f"| {cell['strategy']} | {model} | {on} | "
+            f"{cell['summary'] if isinstance(cell.get('summary'), str) else ''} | {shown} |"
+        )
+    if len(cells) > _MOST:
+        table.append(f"\nand {len(cells) - _MOST} more.")
+    blocks += ["\n".join(table)] if cells else []
+    blocks += [f"Start it with `{found['launch_command']}`."] if found.get("launch_command") else []
+    if wanted := found.get("needs_from_user"):
+        named = [
+            str(one.get("what") or one.get("name") or one) if isinstance(one, Mapping) else str(one) for one in wanted
+        ]
+        blocks.append("\n".join(["It needs from you:", *(f"- {one}" for one in named[:_MOST])]))
+    return blocks
+
+
+def measured(found: Result) -> list[str]:
+    """What the runs of a matrix gave against what was estimated."""
+    cells, missing = found.get("cells") or [], found.get("missing") or []
+    blocks = [
+        f"**{len(cells)} cells of `{found['folder']}` have results**"
+        + (f", {len(missing)} have none." if missing else ".")
+    ]
+    accuracy = found.get("accuracy")
+    rows = accuracy if isinstance(accuracy, list) else [accuracy] if accuracy else []
+    lines = [
+        "- " + ", ".join(f"{_label(str(name))} {_value(value)}" for name, value in row.items() if value is not None)
+        for row in rows
+        if isinstance(row, Mapping)
+    ]
+    return [*blocks, *(["\n".join(["Measured against estimated:", *lines])] if lines else [])]
 
 
 def plain(found: Result) -> list[str]:

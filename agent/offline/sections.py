@@ -221,6 +221,8 @@ def cost(found: Result, budget_usd: float | None, deadline_h: float | None) -> l
             f" It {'meets' if found['within_deadline'] else '**misses**'} your deadline of {figures.hours(deadline_h)}."
         )
     blocks = [text]
+    if found["price"] == "owned" and (beside := _owned_or_rented(found, offers)):
+        return [*beside, *([_energy(found)] if _energy(found) else [])]
     if offers:
         rows = ["| Provider | Instance | run | per hour | price of |", "| --- | --- | ---: | ---: | --- |"]
         for offer in offers[:_MOST_OFFERS]:
@@ -231,8 +233,43 @@ def cost(found: Result, budget_usd: float | None, deadline_h: float | None) -> l
                 f"{offer['price_date'] or 'undated'} |"
             )
         blocks.append("\n".join(rows))
-    if found["kwh"] is not None and found["co2_kg"] is not None:
-        blocks.append(f"Energy: about {figures.rate(found['kwh'])} kWh, {figures.rate(found['co2_kg'])} kg of CO2.")
+    return [*blocks, *([_energy(found)] if _energy(found) else [])]
+
+
+def _energy(found: Result) -> str:
+    if found["kwh"] is None or found["co2_kg"] is None:
+        return ""
+    return f"Energy: about {figures.rate(found['kwh'])} kWh, {figures.rate(found['co2_kg'])} kg of CO2."
+
+
+def _owned_or_rented(found: Result, offers: list[Result]) -> list[str]:
+    """The same run on hardware of one's own and rented, side by side; empty where one of the two has no price."""
+    own, rented = found.get("owned"), min(offers, key=lambda offer: offer["usd"], default=None)
+    if not own or own.get("usd") is None or rented is None:
+        return []
+    less = own["usd"] <= rented["usd"]
+    where = f"renting from {rented['provider']}"
+    head = (
+        f"**{'Owning' if less else 'Renting'} is cheaper for this run**: about {figures.usd(own['usd'])} on "
+        f"hardware of your own against {figures.usd(rented['usd'])} {where}, for {figures.hours(found['hours'])}."
+    )
+    rows = [
+        "| | owned | rented |",
+        "| --- | ---: | ---: |",
+        f"| this run | {figures.usd(own['usd'])} | {figures.usd(rented['usd'])} |",
+    ]
+    if own.get("usd_per_hour") is not None and rented["usd_per_hour"] is not None:
+        rows.append(f"| per hour | {figures.usd(own['usd_per_hour'])} | {figures.usd(rented['usd_per_hour'])} |")
+    if own.get("capex_usd") is not None:
+        rows.append(f"| to pay at once | {figures.usd(own['capex_usd'])} | nothing |")
+    if own.get("usd_per_year") is not None:
+        rows.append(f"| per year | {figures.usd(own['usd_per_year'])} | only the hours in use |")
+    blocks = [head, "\n".join(rows)]
+    if own.get("utilisation") is not None and own.get("years") is not None:
+        blocks.append(
+            f"Owned counts {figures.plain(own['years'])} years at {figures.percent(own['utilisation'])} use; the "
+            "hardware costs the same when it stands idle, so say how much of the time it will be busy."
+        )
     return blocks
 
 

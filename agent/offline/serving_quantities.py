@@ -91,6 +91,9 @@ _PLAIN: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (_rule(rf"\b{_ANSWERED}{_LONG}L_(?:[- ]?tokens?\b)?"), "workload.output_len", context_length),
     (_rule(rf"L_[- ]?(?:tokens?|tok)[- ]*(?:long |of )?(?:system )?{_ASKED}\b"), "workload.input_len", context_length),
     (_rule(rf"L_[- ]?(?:tokens?|tok)[- ]*(?:long |of )?{_ANSWERED}\b"), "workload.output_len", context_length),
+    (_rule(r"L_[- ]tok(?:en)?s?[- ]+(?:long )?"
+           r"(?=(?:chats?|conversations?|requests?|sessions?|contexts?|documents?)\b)"),
+     "workload.input_len", context_length),
     (_rule(rf"(?<!of )(?<!process )(?<!run )(?<!through ){START}(\d{{1,2}}(?:\.\d+)?k) {_ASKED}\b"),
      "workload.input_len", context_length),
     (_rule(rf"{START}(\d+(?:\.\d+)?k) {_ANSWERED}\b"), "workload.output_len", context_length),
@@ -107,6 +110,10 @@ _PLAIN: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
            r"(?: (?:length|window))?"),
      "workload.max_context", context_length),
 )  # fmt: skip
+_NAMED_PAIR = _rule(
+    rf"L_[- ]?(?:tok(?:en)?s?[- ]*)?(?:of )?(?:{_ASKED}|in)\b(?:\s*(?:[,/+&]|and|with|then|->))*\s*"
+    rf"L_[- ]?(?:tok(?:en)?s?[- ]*)?(?:of )?(?:{_ANSWERED}|out)\b"
+)
 _PAIR = _rule(
     r"L_(?:\s?(?:tokens?|tok))?\s*(?:/|->|=>|→|:)\s*((?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?[km]?)\b"
     r"(?!\s*(?:x|%|ms|s\b|h\b|/))(?:\s?(?:tokens?|tok)\b)?(?:\s*(?:isl/osl|in/out|input/output))?"
@@ -143,7 +150,9 @@ _CLIENTS = (
 # The scenario of that name, which is read among the words.
 _SINGLE_STREAM = re.compile(r"1[\s-]*stream", re.IGNORECASE)
 _TOTAL = _rule(rf"A_\s+(?:{_REQUESTS}|documents?|samples?|conversations?)\b")
-_TOTAL_TOKENS = _rule(rf"A_[- ]?{_TOK}\b(?!{_PER}(?:s|m|h|d)\w*)(?: in total| of text)?")
+_TOTAL_TOKENS = _rule(
+    rf"A_[- ]?{_TOK}\b(?!{_PER}(?:s|m|h|d)\w*)(?![- ]{_USERS}|[- ]{_REQUESTS})(?: in total| of text)?"
+)
 _REPLICAS = _rule(r"N_ (?:independent )?(?:replicas?|copies)\b")
 _EXPERTS = re.compile(
     r"\b(?:with |using |enable[-_ ]?)?expert[-_ ]parallel(?:ism)?\b(?!\s*(?:size|of|=|:)?\s*\d)", re.I
@@ -242,7 +251,12 @@ def _user_speed(page: Page, match: re.Match[str], slots: list[Slot | Relative]) 
 
 
 def _pairs(page: Page, slots: list[Slot | Relative]) -> None:
-    """'1k/8k': prompt and answer."""
+    """'1k/8k', '3k prompt 500 completion': prompt and answer."""
+    for match in page.find(_NAMED_PAIR):
+        first, second = context_length(match[1]), context_length(match[2])
+        if first and second:
+            words = page.take(match.start(), match.end()).strip()
+            slots += [Slot("workload.input_len", first, words), Slot("workload.output_len", second, words)]
     for match in page.find(_PAIR):
         first, second = context_length(match[1]), context_length(match[2])
         if first and second and min(first, second) >= _SHORTEST_PAIR:

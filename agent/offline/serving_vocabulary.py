@@ -18,7 +18,8 @@ SERVES = (
     r"\bttft\b|\btpot\b|\bitl\b|\btime[- ]to[- ](?:the )?first[- ]token\b|\btime per (?:output )?token\b|"
     r"\binter-?token\b|\bqps\b|\brps\b|\b(?:requests?|reqs?|queries|prompts)\s?(?:/|per |an? )\s?(?:s|m|h|d)\w*|"
     r"\bconcurren\w+|\bdeploy\w*|\blatency\b|\blatencies\b|\bchat-?bot\w*|\busers?\b|\b[io]sl\b|"
-    r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? (?:in|out)\b|\d[km]? in\b|\d[km]? out\b|"
+    r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? (?:in|out)\b|"
+    r"\d[km]? in\b(?=[^.?!]{0,24}\bout\b)|\d[km]? out\b|"
     r"\btokens? (?:of )?prompts?\b|\bprompts? of\b|\btoken (?:prompts?|answers?|responses?|outputs?|inputs?)\b|"
     r"\bgguf\b|\bi?q\d_(?:k|\d|x|n|m|s)\w*|\bawq\b|\bexl2\b|\bmlperf\b|\bdecod(?:e|ing)\b|\bprefill\b|"
     r"\bsingle[- ]stream\b|\bhost(?:ing)? (?:it|this|that|the model|[\ue000])|\bapi endpoint\b"
@@ -128,7 +129,10 @@ _MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest|most)"
 _NO_VALUE = r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at)?\s*\d)"
 _USERS = r"(?:users?|clients?|sessions?|streams?|conversations?|chats?|people|customers?)\b"
 _REQUESTS = r"(?:requests?|reqs?|prompts?|queries|sequences?)\b(?!\s*(?:/|per|an?)\s*(?:s|m|h|d)\w*)"
-_ADJECTIVES = r"(?:(?:concurrent|simultaneous|parallel|active|in-flight|such) )"
+# '32k-token' before what there are many of is how long they are.
+_ADJECTIVES = (
+    r"(?:(?:concurrent|simultaneous|parallel|active|in-flight|such|\d[\d.,]*k?(?:[- ]tok(?:en)?s?)?(?:[- ]context)?) )"
+)
 _HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
 LIMITS: tuple[tuple[str, str], ...] = (
     (

@@ -30,6 +30,9 @@ NO_IMPORT = (
     "sequence "
     "length and the batch that stand in it, and I check those."
 )
+WHICH_FOLDER = (
+    "Which folder are the results in? It is the one that the matrix was written to, such as ./runs/NAME-matrix."
+)
 NOTHING_TO_COMPARE = (
     "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
     "*difference "
@@ -121,3 +124,10 @@ def _understood(plan: Mapping[str, Any]) -> str:
     if budget := get(plan, "goal.budget_usd"):
         parts.append(f"a budget of ${budget:,.0f}")
     return ", ".join(parts)
+
+
+def no_file(path: str) -> str:
+    return (
+        f"I find no text file `{path}` in the folder that Shardwise runs in. Paste its text here, or give its path "
+        "from there."
+    )

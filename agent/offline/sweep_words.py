@@ -158,7 +158,9 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
         return SweepQuestion("cluster.count", (None, None), True, weak)
     if trigger := _TRIGGER.search(page.rest):
         return _field_sweep(page, trigger, weak, _OF_LAYOUT if serving else (*_NUMBERED, *_WORDED))
-    return None
+    # "Tokens/s at 8, 16, 32 GPUs": three values of one thing are a range without a word for it.
+    start = None if serving else _START.match(page.rest)
+    return _field_sweep(page, start, weak, _NUMBERED, _FEW) if start else None
 
 
 def alternatives(sizes: Sequence[tuple[str, Any]]) -> SweepQuestion | None:

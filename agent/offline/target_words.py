@@ -46,12 +46,13 @@ TARGETS: tuple[tuple[str, str], ...] = (
 _THING = (
     r"(?:configs?|configurations?|ya?mls?|jsons?|tomls?|recipes?|scripts?|manifests?|files?|commands?|cmds?|command "
     r"?lines?|"
-    r"dockerfile|launch(?:er)?|job file|job)"
+    r"dockerfile|launch(?:er)?|job file|job|arg(?:ument)?s|flags|cli|invocation|version|variant|one)"
 )
 _NAMES = "|".join(pattern for pattern, _ in TARGETS)
 ASKS = (
     rf"(?:{_NAMES})(?:[ ,+&/-]*(?:and )?(?:{_NAMES}))*(?:[- ]+[\w]+)?[- ]+{_THING}\b|"
-    rf"\b{_THING} (?:for|of|in) (?:(?:the|an?) )?(?:{_NAMES})|^\W*(?:an? |the )?sbatch (?:for|script|file)\b|"
+    rf"\b{_THING} (?:for|of|in) (?:(?:the|an?) )?(?:{_NAMES})|"
+    r"\bsbatch\b(?! (?:error|fail))|\bdocker[- ]?compose\b|\bdockerfile\b|"
     rf"\b(?:give|write|generate|create|prepare|send|produce)\b[^.?!]*(?:{_NAMES})|"
     r"\b(?:launch|start|run|serve) (?:command|cmd|script|line)s?\b|\bcommand (?:to|for) (?:launch|start|run|serv)\w*\b"
 )

@@ -97,6 +97,18 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "nf4-single",
     ),
     (r"\b(?:with )?double[- ]quanti[sz]\w+|\bnf4\b", "workload.lora.quantisation", "nf4"),
+    (
+        r"\b(?:on |for )?all[- ]linear(?: layers?| modules?)?\b|\b(?:on |for )?all (?:the )?linears?\b",
+        "workload.lora.targets",
+        "all-linear",
+    ),
+    (
+        r"\b(?:on |only |just )*(?:the )?attention(?: (?:layers?|modules?|projections?))? (?:only|targets?|modules?)\b|"
+        r"\b(?:only|just) (?:on )?(?:the )?attention\b|\bq_?k_?v_?o?(?: proj\w*)? only\b",
+        "workload.lora.targets",
+        "attention",
+    ),
+    (r"\b(?:only|just) (?:on )?(?:the )?mlps?\b|\bmlps?(?: layers?)? only\b", "workload.lora.targets", "mlp"),
     # where samples are generated
     (
         r"\bseparate (?:vllm|sglang|inference|rollout|generation)(?: (?:server|engine|gpus?|devices?|nodes?))?"
@@ -313,7 +325,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "cost",
-        r"\bcosts?\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
+        r"\bcosts?\b|\bmoney\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
         r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\$",
     ),
 )
@@ -352,13 +364,15 @@ LIMITS: tuple[tuple[str, str], ...] = (
         "seq_len",
         rf"{_MOST} (?:(?!model|batch)[\w-]+ ){{0,2}}?{_CONTEXT}{_NO_VALUE}|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}|"
+        rf"\b{_CONTEXT} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}|"
         rf"\bhow far (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|go (?:with|in)) "
         rf"(?:the |my )?{_CONTEXT}",
     ),
     (
         "micro_batch",
         rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|"
-        rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}",
+        rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}|"
+        rf"\b{_BATCH} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}",
     ),
     (
         "model",
@@ -376,7 +390,7 @@ LIMITS: tuple[tuple[str, str], ...] = (
 )
 THANKS = (
     r"^\W*(?:ok(?:ay)?|no|nope|yes|yep|thanks?(?: you)?|thx|great|perfect|cool|nice|got it|bye|"
-    r"goodbye)\b[\s\w,]{0,24}[.!]*$"
+    r"goodbye)\b(?!.*\b(?:what|how|if|and|but|with|why|which|can|now|then|on|use|try|make)\b)[\s\w,]{0,24}[.!]*$"
 )
 HELP = (
     r"^\W*(?:hi|hello|hey|help|good (?:morning|evening|afternoon)|what can you do|who are you|"

@@ -28,6 +28,8 @@ _ANSWERS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "list_catalogue": record_answers.catalogue,
     "report": record_answers.report,
     "import_config": record_answers.imported,
+    "benchmark_matrix": record_answers.matrix,
+    "matrix_results": record_answers.measured,
 }
 # Tools whose assumptions are worth saying: they estimate.
 _ASSUMING = (

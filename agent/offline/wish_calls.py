@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,11 +10,15 @@ from agent.offline.figure_words import by_value
 from agent.offline.patching import flat, get
 from agent.offline.reading import Reading
 from agent.offline.serving_mode import is_serving
+from agent.offline.target_words import read_targets
 from agent.offline.wishes import FREE, SEARCHES_HARDWARE, most_devices, vendors_of
 from agent.wire import Content
 from estimator.plan import merge
 from tools.requests import ALL_PATHS
 
+_THRESHOLD = re.compile(
+    r"(?:below|under|at least|above|less than|more than|over|stays? at|[<>]=?)\s*(\d{1,2}(?:\.\d+)?)\s?%", re.IGNORECASE
+)
 # Of a search for hardware the plan's own cluster and layout are the question, not the answer.
 _CLUSTER = ("accelerator", "count", "per_node", "interconnect", "usable_gib")
 _LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
@@ -22,13 +27,18 @@ _PRICES = ("price", "usd_per_device_hour", "region", "reserved_discount", "inter
            "pue")  # fmt: skip
 
 
+def of_hardware(own: Mapping[str, Any]) -> bool:
+    """Whether the scenarios that are compared bring their own devices."""
+    return any("accelerator" in one or "plan" in one for one in own.get("scenarios") or ())
+
+
 def needs(tool: str, own: Mapping[str, Any], reading: Reading) -> set[str]:
     """Plan paths of the essentials that the tool can do without."""
     if tool in FREE or tool == "diff_scenarios":
         return {"model", "cluster.accelerator", "cluster.count"}
     settled: set[str] = set()
     over = own.get("over") or {}
-    if tool in SEARCHES_HARDWARE or "accelerators" in own or "accelerator" in over or own.get("scenarios"):
+    if tool in SEARCHES_HARDWARE or "accelerators" in own or "accelerator" in over or of_hardware(own):
         settled |= {"cluster.accelerator", "cluster.count"}
     if tool == "peak_throughput":
         settled |= {"cluster.accelerator", "cluster.count"}
@@ -55,6 +65,21 @@ def own_arguments(tool: str, own: Mapping[str, Any], reading: Reading, plan: Map
         found |= {"region": pricing["region"]} if "region" in pricing else {}
         if (tool == "recommend_cluster" and ids) or (tool == "auto_configure" and len(ids) > 1):
             found["accelerators"] = ids
+    if tool == "project_scaling" and (least := _THRESHOLD.search(reading.text)):
+        found["efficiency_threshold"] = float(least[1]) / 100
+    if tool == "benchmark_matrix":
+        if re.search(r"\b(?:overwrite|replace (?:it|them|the old))\b", reading.text, re.IGNORECASE):
+            found["overwrite"] = True
+        if into := re.search(
+            r"\b(?:to|in|into|under) (?:the )?(?:folder )?((?:\.{1,2}/|~/|runs/)[\w./-]*[\w-])", reading.text
+        ):
+            found["folder"] = into[1]
+        schedulers = {"kubernetes": "kubernetes-trainjob", "docker": "compose"}
+        known = ("slurm", "ssh", "compose", "skypilot")
+        named = [schedulers.get(name, name) for name in read_targets(reading.text.lower())]
+        found |= next(({"scheduler": name} for name in named if name in known or name.startswith("kubernetes-")), {})
+        found |= {"accelerators": ids} if len(ids) > 1 else {}
+        found |= {"models": list(reading.models)} if len(reading.models) > 1 else {}
     if tool in ("peak_throughput", "apply_strategies"):
         if len(ids) > 1 or (ids and tool == "peak_throughput"):
             found["accelerators"] = ids
@@ -90,7 +115,7 @@ def arguments(
         }
     swept = set(own.get("over") or {}) | ({"accelerator"} if "accelerators" in own else set())
     swept |= {"model"} if "models" in own else set()
-    if own.get("scenarios"):
+    if of_hardware(own):
         swept |= {"accelerator", "count", "per_node"}
     if tool == "project_scaling":
         swept |= {"count"}

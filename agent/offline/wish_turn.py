@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.offline import small_talk
 from agent.offline.patching import flat, get
 from agent.offline.reading import Reading
-from agent.offline.wish_calls import own_arguments
-from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE
+from agent.offline.slots import Slot
+from agent.offline.wish_calls import of_hardware, own_arguments
+from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, vendors_of
 from agent.wire import Outcome
 from estimator.plan import merge
 from tools.registry import Tool
-from tools.requests import FLAT_PATHS
+from tools.requests import ALL_PATHS, FLAT_PATHS
 
 _Wish = tuple[str, dict[str, Any]]
 _FLAT = {path: name for name, path in FLAT_PATHS.items()}
+_FLAT_ALL = {path: name for name, path in ALL_PATHS.items()}
+_MORE = re.compile(r"\b(?:add|also|too|as well|include|including|plus)\b", re.IGNORECASE)
 # What a recommended cluster gives the plan when the next question takes it up.
 _TAKEN = {"accelerator": "cluster.accelerator", "count": "cluster.count"}
 
@@ -36,11 +41,43 @@ def free_call(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Too
         return small_talk.NO_IMPORT
     if wish.tool == "import_config":
         fields = tools["import_config"].request.model_fields
-        names = {"text": ("text", "content", "config"), "path": ("path", "file", "text")}
-        return "import_config", {
-            next((name for name in names[key] if name in fields), key): value for key, value in wish.own.items()
-        }
+        said = {_FLAT_ALL[slot.path]: slot.value for slot in reading.slots
+                if isinstance(slot, Slot) and slot.path in _FLAT_ALL and slot.value is not None}  # fmt: skip
+        if "accelerator" not in said and (device := get(plan, "cluster.accelerator")):
+            said["accelerator"] = device
+        said = {name: value for name, value in said.items() if name in fields}
+        if path := wish.own.get("path"):
+            return _of_file(str(path), said)
+        return "import_config", wish.own | said
+    if wish.tool == "matrix_results" and "folder" not in wish.own:
+        return small_talk.WHICH_FOLDER
     return wish.tool, wish.own
+
+
+def _of_file(path: str, said: dict[str, Any]) -> _Wish | str:
+    """The import of a file of the working folder."""
+    from agent.offline.pasted import content
+
+    text = content(path)
+    return small_talk.no_file(path) if text is None else ("import_config", {"files": {path: text}} | said)
+
+
+def extended(reading: Reading, topic: Mapping[str, Any]) -> Reading:
+    """'Add ZeRO-1 too' after a comparison: one more value to compare, not a change of the plan."""
+    tool, own = topic.get("wish") or (None, {})
+    over = own.get("over") if tool == "compare" else None
+    if not over or reading.over or not _MORE.search(reading.text):
+        return reading
+    more: dict[str, list[Any]] = {}
+    for slot in reading.slots:
+        name = _FLAT.get(slot.path)
+        if isinstance(slot, Slot) and name in over:
+            more.setdefault(slot.path, []).append(slot.value)
+    if not more:
+        return reading
+    values = {path: list(dict.fromkeys([*over[_FLAT[path]], *added])) for path, added in more.items()}
+    rest = {FLAT_PATHS[name]: kept for name, kept in over.items() if FLAT_PATHS[name] not in values}
+    return replace(reading, slots=[slot for slot in reading.slots if slot.path not in more], over=values | rest)
 
 
 def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], serving: bool) -> _Wish | None:
@@ -56,17 +93,22 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
         return found
     before = topic.get("wish")
     asks = reading.intents or reading.limit or reading.sweep or reading.choices
-    if before is None or asks or serving or not (reading.slots or reading.pricing):
+    narrows = before and before[0] in SEARCHES_HARDWARE and (
+        any(reading.most) or reading.providers or vendors_of(reading.text)
+    )  # fmt: skip
+    if before is None or asks or serving or not (reading.slots or reading.pricing or narrows):
         topic.pop("wish", None)
         return None
     tool, own = before[0], dict(before[1])
     said = {_FLAT.get(slot.path, slot.path) for slot in reading.slots}
-    if said & set(own.get("over") or {}) or (own.get("scenarios") and "accelerator" in said):
+    if said & set(own.get("over") or {}) or (of_hardware(own) and "accelerator" in said):
         topic.pop("wish", None)
         return None
     if tool == "recommend_cluster" and reading.accelerators:
         own.pop("vendors", None)
-    return tool, own_arguments(tool, own, reading, plan)
+    own = own_arguments(tool, own, reading, plan)
+    topic["wish"] = [tool, own]
+    return tool, own
 
 
 def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], serving: bool) -> _Wish | None:
@@ -132,6 +174,11 @@ def settle(
     if outcome is None or outcome.error:
         return plan, topic
     found = outcome.response
+    if outcome.call.name == "import_config":
+        plans = [*topic.get("plans", []), plan] if plan else topic.get("plans", [])
+        of_serving = (found["plan"].get("workload") or {}).get("kind") == "inference"
+        intents = ["time"] if of_serving else ["fit", "time"]
+        return dict(found["plan"]), {**topic, "plans": plans[-20:], "wish": None, "intents": intents}
     if outcome.call.name == "load_scenario":
         plans = [*topic.get("plans", []), plan] if plan else topic.get("plans", [])
         return dict(found["plan"]), {**topic, "plans": plans[-20:], "wish": None, "intents": []}
@@ -149,4 +196,4 @@ def settle(
     return plan, topic
 
 
-__all__ = ["flat", "free_call", "offered", "settle", "wish_of"]
+__all__ = ["extended", "flat", "free_call", "offered", "settle", "wish_of"]

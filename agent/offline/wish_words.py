@@ -104,7 +104,7 @@ TECHNICAL = (
     r"chunked[- ]prefill|prefix[- ]cach\w+|kv[- ]?cache|speculative|cuda graphs?|batching|continuous batching|"
     r"scheduler|topology|"
     r"overlap|bucket|buckets|recompute|activation|flash\w*|liger|compile|torch\.compile|vllm|sglang|drivers?|ecc|"
-    r"xid)\w*\b"
+    r"xid|unsloth|axolotl|llama-?factory|torchtitan|torchtune|nemo|maxtext|trl|accelerate)\w*\b"
 )
 EXPLAIN = (
     r"\bwhere (?:do|does|did|is|are|comes?)(?: (?P<f1>(?:[^?.!,;]|\.(?=\d))+?))? (?:come|coming|came|taken|calculated|"
@@ -170,6 +170,12 @@ REPORT = r"\breports?\b(?!ed)|\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:do
 MATRIX = (
     r"\bbench(?:mark(?:ing)?)?[- ](?:matrix|suite|plan|grid|sweep)\b|\bmatrix of (?:benchmark\w*|runs|"
     r"configs)\b|\bbenchmark (?:runs|configs|scripts|jobs)\b"
+)
+MATRIX_RESULTS = (
+    r"\bmatrix\b[^?!]*\b(?:results?|measured|accuracy|(?:is|are) (?:done|finished)|has (?:run|finished))\b|"
+    r"\b(?:results?|measurements?|numbers) (?:of|from|in) (?:the|my|our|that)? ?(?:bench\w*|matrix)|"
+    r"\b(?:bench(?:mark)?|matrix)[- ]results?\b|\b(?:ran|finished|done with|completed) (?:the|my|our|that|all) "
+    r"(?:bench\w*|matrix)\b"
 )
 IMPORT = (
     r"\b(?:check|import|read|review|look at|analy[sz]e|estimate|parse|validate|load|what (?:about|"

@@ -14,7 +14,16 @@ from agent.offline.page import ACCELERATOR, Page
 
 # Tools whose question is about no plan, or about a saved one.
 FREE = frozenset(
-    {"list_scenarios", "load_scenario", "delete_scenario", "search_playbook", "list_catalogue", "own", "import_config"}
+    {
+        "list_scenarios",
+        "load_scenario",
+        "delete_scenario",
+        "search_playbook",
+        "list_catalogue",
+        "own",
+        "import_config",
+        "matrix_results",
+    }
 )
 # Tools that look for the hardware themselves.
 SEARCHES_HARDWARE = frozenset({"recommend_cluster", "auto_configure"})
@@ -40,6 +49,10 @@ _STOP = re.compile(
     r"advice|about|set|me|it|please|there|best|practices?|playbook|entries|entry|show|give|and|or|plain|find|search|"
     r"look|up|why|env|vars?)\b|[^\w. -]",
     re.IGNORECASE,
+)
+_CHECKS = (
+    r"^\W*(?:(?:can|could) you |please |pls )?(?:check|import|review|look at|analy[sz]e|parse|validate)\b|"
+    r"\b(?:does|will|would) (?:my |this |the |our )?[\ue000-\ue003]+ (?:fit|run|work)\b"
 )
 _KNOWN = r"\bdo you (?:know|have|support|cover|list)\b|\b(?:your|the) (?:catalogu?e|list|database)\b"
 _NAMES_TAKEN = frozenset(
@@ -120,12 +133,12 @@ def read_wish(
     """The wish in an utterance. `named` is the lower-case text with names blanked, `text` as it was said; `models` and
     `devices` are how many of them are named."""
     lowered = text.lower()
-    if found := _pasted(text, named):
+    if found := _file(text, named):
         return found
     if found := _scenario(named, lowered, plan, models or devices):
         return found
-    if re.search(words.MATRIX, named):
-        return Wish("benchmark_matrix")
+    if found := _matrix(text, named):
+        return found
     if re.search(words.REPORT, named) and not re.search(
         r"\breports? (?:that|to)\b|\breport(?:s|ed)? (?:an? )?(?:error|oom)\b", named
     ):
@@ -166,22 +179,27 @@ def read_wish(
     return None
 
 
-def _pasted(text: str, named: str) -> Wish | None:
-    """A configuration in the text: several lines of 'key: value', JSON, or flags; or a file that is to be checked."""
-    lines = text.splitlines()
-    fields = [
-        line for line in lines if re.match(r"\s*[\"']?[A-Za-z_][\w.-]*[\"']?\s*[:=]\s*\S|\s*--[\w-]+|\s*#SBATCH", line)
-    ]
-    if len(lines) > 2 and len(fields) >= 2 and len(fields) * 2 >= len(lines) - 1:
-        first = next(index for index, line in enumerate(lines) if line in fields)
-        start = first - 1 if first and lines[first - 1].strip() in ("{", "```", "```yaml", "```json") else first
-        return Wish("import_config", {"text": "\n".join(lines[start:]).strip("` \n")})
-    if match := re.search(r"\{\s*\"[\w.]+\"\s*:.*\}", text, re.DOTALL):
-        return Wish("import_config", {"text": match[0]})
+def _file(text: str, named: str) -> Wish | None:
+    """A file that is to be checked, by its path."""
     path = re.search(r"(?<![\w/])[~.\w/-]*[\w-]+\.(?:ya?ml|json|toml|sh|sbatch|py|log)\b", text)
-    if path and re.search(words.IMPORT, named) and not path[0].endswith("config.json"):
+    asks = re.search(words.IMPORT, named) or re.search(_CHECKS, named)
+    if path and asks and not path[0].endswith("config.json"):
         return Wish("import_config", {"path": path[0]})
     return None
+
+
+def _matrix(text: str, named: str) -> Wish | None:
+    if re.search(words.MATRIX_RESULTS, named):
+        folder = re.search(r"(?<![\w/])(?:~|\.{1,2})?/?[\w-][\w.-]*(?:/[\w.-]*[\w-])+/?", text)
+        named_so = re.search(
+            r"\b(?:in|from|under|folder|directory|dir)\s+[\"'`]?([\w.-]*[-_.\d][\w.-]*\w)[\"'`]?", text
+        )
+        path = folder[0] if folder else named_so[1] if named_so else None
+        return Wish("matrix_results", {"folder": path} if path else {})
+    if not re.search(words.MATRIX, named):
+        return None
+    strategies = [name for name, pattern in words.STRATEGIES if re.search(pattern, named)]
+    return Wish("benchmark_matrix", {"strategies": strategies} if strategies else {})
 
 
 def _scenario(named: str, lowered: str, plan: Mapping[str, Any], names_things: int) -> Wish | None:
@@ -189,7 +207,10 @@ def _scenario(named: str, lowered: str, plan: Mapping[str, Any], names_things: i
 
     known = {scenario.name.lower(): scenario.name for scenario in scenarios()}
     if re.search(words.LIST, named):
-        return Wish("list_scenarios")
+        query = re.search(
+            r"\b(?:with|about|for|named|called|containing|on)\s+(?:the |an? )?([\w.-]*\w)\s*[?.!]*$", lowered
+        )
+        return Wish("list_scenarios", {"query": query[1]} if query and query[1] not in _NAMES_TAKEN else {})
     if match := re.search(words.DELETE, lowered):
         return Wish("delete_scenario", {"name": _as_saved(match["n1"] or match["n2"], known)})
     if (match := re.search(words.SAVE, lowered)) and not re.search(
@@ -272,6 +293,17 @@ def _nodes(named: str) -> int | None:
 def vendors_of(text: str) -> list[str]:
     """'NVIDIA only', 'only AMD': the vendors to restrict a choice to."""
     lowered = text.lower()
+    left = [
+        name
+        for pattern, name in words.VENDORS
+        if re.search(
+            rf"\b(?:no|not|without|except|excluding|exclude|avoid|skip|anything but|other than|never) "
+            rf"(?:on |any |for )?(?:{pattern})",
+            lowered,
+        )
+    ]
+    if left:
+        return [name for _, name in words.VENDORS if name not in left]
     return [
         name
         for pattern, name in words.VENDORS

@@ -201,9 +201,14 @@ _ENGLISH = frozenset(
 _WORD = re.compile(r"(?<![\w.$/-])[a-z]{4,16}(?![\w/]|-\d|\.\w)", re.IGNORECASE)
 
 
+# '8 -> 16 -> 32': three and more are a list of values.
+_STEPS = re.compile(r"(?<![\w.])\d+k?(?:\s*(?:-+>|=>|→)\s*\d+k?){2,}(?![\w.])", re.IGNORECASE)
+
+
 def plainly(text: str, names: frozenset[str] = frozenset()) -> str:
     """`text` for reading. `names` are words that name models and are left alone."""
     text = foreign_words.english(text)
+    text = _STEPS.sub(lambda match: re.sub(r"\s*(?:-+>|=>|→)\s*", ", ", match[0]), text)
     text = _CARD_MEMORY.sub(lambda match: f"{match['card']} {match['size']}GB", text)
     text = _SIZE_FIRST.sub(lambda match: f"{match['card']} {match['size']}GB", text)
     for pattern, plain in _SHORTHAND:

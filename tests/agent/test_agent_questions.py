@@ -19,7 +19,7 @@ from tools.registry import registry
 
 # Searches over the whole catalogue take seconds each; the calls are scored, and one of each is made elsewhere.
 SLOW = frozenset({"recommend_cluster", "auto_configure", "peak_throughput", "size_serving", "best_serving", "report"})
-SETS = ("questions.yaml", "questions_held_out.yaml")
+SETS = ("questions.yaml", "questions_held_out.yaml", "questions_fresh.yaml", "questions_fresh_later.yaml")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ def test_the_set_is_large_and_a_third_of_it_goes_on() -> None:
     assert sum(len(talk) for talk in talks if len(talk) > 1) * 3 >= sum(map(len, talks))
 
 
-@pytest.mark.parametrize(("name", "tool", "values"), [(SETS[0], 0.95, 0.95), (SETS[1], 0.90, 0.88)])
+@pytest.mark.parametrize(
+    ("name", "tool", "values"), [(SETS[0], 0.95, 0.95), *((name, 0.90, 0.88) for name in SETS[1:])]
+)
 def test_tools_and_values_are_those_that_were_meant(
     scored: dict[str, tuple[dict[str, float], list[Said]]], name: str, tool: float, values: float
 ) -> None:

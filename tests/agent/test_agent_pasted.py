@@ -1,0 +1,58 @@
+"""What was pasted is told from what was said beside it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.offline.pasted import content, pasted
+from agent.origins import origins
+
+YAML = "base_model: mistralai/Mistral-7B-v0.3\nadapter: qlora\nlora_target_modules:\n  - q_proj\nmicro_batch_size: 2"
+COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-model-len 32768"
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "beside"),
+    [
+        (f"does this fit on 2x 3090?\n```yaml\n{YAML}\n```", YAML, "does this fit on 2x 3090?"),
+        (f"{YAML}\n\non one L40S please", YAML, "on one L40S please"),
+        (f"{COMMAND} -- ok on h100s?", COMMAND, "ok on h100s?"),
+        (f"is this sane: {COMMAND}", COMMAND, "is this sane:"),
+        ('on 8 h100? {"bf16": {"enabled": true}} thanks', '{"bf16": {"enabled": true}}', "on 8 h100?   thanks"),
+    ],
+)
+def test_the_configuration_and_the_words_beside_it(text: str, config: str, beside: str) -> None:
+    assert pasted(text) == (config, beside)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "can I fine-tune Llama 3.1 8B with deepspeed on 8 H100?",
+        "give me the torchrun command for llama-3.1-8b",
+        "vllm serve or sglang for qwen2.5-72b?",
+        "first: does it fit\nsecond line\nand a third",
+    ],
+)
+def test_plain_questions_are_not_configurations(text: str) -> None:
+    assert pasted(text) is None
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_taken(text: str) -> None:
+    found = pasted(text)
+    assert found is None or found[0]
+
+
+def test_a_file_that_is_none_is_no_error(tmp_path) -> None:
+    assert content(str(tmp_path)) is None
+    assert content("\0") is None
+    (tmp_path / "run.yaml").write_text("a: 1", encoding="utf-8")
+    assert content(str(tmp_path / "run.yaml")) == "a: 1"
+
+
+@pytest.mark.parametrize("memory", [{}, {"per_device_bytes": 1e9}, {"per_device_bytes": 2e9, "capacity_bytes": 8e9}])
+def test_memory_without_its_parts_has_origins(memory: dict[str, float]) -> None:
+    assert isinstance(origins([{"memory": memory, "time": {"components": {}}}], []), set)
