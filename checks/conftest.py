@@ -66,7 +66,16 @@ def python_of(environment: str) -> Path:
         if not done.exists():
             subprocess.run([_interpreter(needed and needed[1]), "-m", "venv", "--clear", str(folder)], check=True)
             for step in steps:
-                install = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *step]
+                install = [
+                    str(python),
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--no-compile",
+                    "--disable-pip-version-check",
+                    *step,
+                ]
                 made = subprocess.run(install, capture_output=True, text=True, check=False)
                 assert made.returncode == 0, f"pip install {' '.join(step)}: {made.stderr[-2000:]}"
             done.touch()

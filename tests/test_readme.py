@@ -64,9 +64,8 @@ def test_every_command_that_it_names_exists() -> None:
 
     named = set(re.findall(r"`shardwise ([a-z]+)", README))
     assert named
-    assert named <= {"ask", "call", "models", "hardware", "mcp", "measure", "serve", "sessions"}
-    text = parser().format_help()
-    assert all(name in text for name in named)
+    commands = next(action.choices for action in parser()._actions if isinstance(action.choices, dict))
+    assert named <= set(commands)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`?make ([a-z]+)", README)):
         assert f"\n{target}:" in makefile

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
 
@@ -190,7 +190,7 @@ def test_uneven_pipelines_are_written_out(tmp_path):
 BRIDGE_MODELS = st.sampled_from([DENSE, LARGE, "Qwen/Qwen3-30B-A3B"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     BRIDGE_MODELS,
     layouts((0, 1)),

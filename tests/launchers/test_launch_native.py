@@ -199,7 +199,7 @@ def test_frameworks_have_their_programs(framework, program):
 
 
 def test_shards_and_tensors_of_a_bare_framework_are_torchruns():
-    assert usual_program(native("fsdp2", DENSE, {"zero_stage": 3, "pp": 2, "dp": 4})) == "torchrun"
+    assert usual_program(native("pytorch", DENSE, {"zero_stage": 3, "pp": 2, "dp": 4})) == "torchrun"
 
 
 def test_blocks_are_counted_in_each_virtual_stage():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from tools import call
 from tools.mcp_service import Service
 from tools.mcp_writes import Shown
 from tools.registry import find
+
+# A running server looks at the user's files again after 50 ms.
+_HELD_S = 0.1
 
 CHIP: dict[str, Any] = {
     "id": "my-chip", "vendor": "NVIDIA", "memory_gib": 96, "memory_bandwidth_gb_per_s": 4000, "bf16_tflops": 1200,
@@ -209,7 +213,9 @@ async def test_a_long_running_server_notices_a_changed_file(home: Path, tmp_path
     assert await memory() == 96
     path = home / "hardware" / "my-chip.yaml"
     path.write_text(path.read_text().replace("96.0", "48.25"))
+    await asyncio.sleep(_HELD_S)
     assert await memory() == 48.25
     path.unlink()
+    await asyncio.sleep(_HELD_S)
     assert await memory() == 0
     service.calls.close()

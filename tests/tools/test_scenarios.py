@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,9 @@ from tools.mcp_resources import KINDS
 from tools.mcp_service import Service
 from tools.mcp_writes import CannotAsk, Shown
 from tools.registry import find
+
+# A running server looks at the user's files again after 50 ms.
+_HELD_S = 0.1
 
 EXAMPLES = ["llama-3.1-70b-dp16-tp4-pp2", "llama-3.1-70b-serving", "llama-3.1-8b-dp8", "mixtral-8x7b-ep8"]
 SERVED = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "concurrency": 16}
@@ -290,6 +294,7 @@ async def test_a_person_is_shown_where_it_goes_and_a_server_notices_changes(home
     assert "a.yaml" in asked[0]
     assert await names() == ["a", *EXAMPLES]
     (home / "scenarios" / "a.yaml").rename(home / "scenarios" / "b.yaml")
+    await asyncio.sleep(_HELD_S)
     assert await names() == ["b", *EXAMPLES]
     await service.call(find("delete_scenario"), {"name": "b"}, yes)
     assert "b.yaml" in asked[1]

@@ -68,4 +68,5 @@ def divide(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Ratio], _Quotient]:
     """One tool in the registry: it works, refuses zero, and has a bug below zero."""
     entry = Tool("divide", "Divide", "Divides.", True, _Ratio, _Quotient, _divide)
     monkeypatch.setattr(tools.registry, "registry", lambda: {"divide": entry})
+    monkeypatch.setattr(tools.registry, "_tools", {"divide": entry})
     return _divide
