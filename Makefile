@@ -1,6 +1,7 @@
 # make demo   sets everything up in .venv and runs the main job
 # make test   sets everything up and runs the tests
 # make test-launchers  asks the real programs (LlamaFactory, DeepSpeed, Slurm, vLLM ...) whether they take our files
+# make test-faces  the app in tmux, pages in Chromium, the MCP Inspector (installs Chromium and tmux; npm if it is there)
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
 # make screenshots  the README's picture, from the real app
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
 
-.PHONY: demo test test-launchers lint bench screenshots format lock clean
+.PHONY: demo test test-launchers test-faces lint bench screenshots format lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
@@ -18,7 +19,10 @@ test: $(VENV)/.ready-dev
 	$(BIN)/pytest -n 2
 
 test-launchers: $(VENV)/.ready-dev
-	$(BIN)/pytest -n 2 --dist loadfile checks
+	$(BIN)/pytest -n 2 --dist loadfile checks --ignore checks/faces
+
+test-faces: $(VENV)/.ready-dev
+	$(BIN)/pytest checks/faces
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

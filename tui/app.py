@@ -376,10 +376,11 @@ class ShardwiseApp(App[None]):
         return self.turn is not None if action == "stop" else True
 
     async def say(self, widget: Widget) -> None:
+        """Shows what the person asked for, at the end of the conversation and in sight."""
+        self.conversation.anchor()
         await self.conversation.add(widget)
 
     async def say_markdown(self, text: str) -> None:
-        self.conversation.anchor()
         await self.say(Answer(text))
 
     # Turns

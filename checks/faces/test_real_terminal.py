@@ -62,7 +62,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def test_a_whole_conversation(terminal: Terminal) -> None:
     command = f"{sys.executable} -m tui.cli chat --offline"
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     terminal.type(f"PYTHONPATH={root} {command}")
     terminal.keys("Enter")
     terminal.wait("What do you want to train")

@@ -23,7 +23,7 @@ from conftest import HOME
 from tools.registry import Tool, registry
 
 _PROGRAMS = ("@modelcontextprotocol/inspector@0.15.0", "@google/gemini-cli@0.61.0")
-_PLAN = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": "1B"}
+_PLAN = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": 1e9}
 _PRICE = {"provider": "me", "instance": "box", "usd_per_hour": 12.5}
 # What a tool needs beside the plan, or instead of it.
 _ARGUMENTS: dict[str, dict[str, Any]] = {
