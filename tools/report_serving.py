@@ -9,7 +9,7 @@ from tools import figures
 from tools.plots import Plot, Series, stacked
 from tools.registry import find
 from tools.report_page import Card, Section, Table
-from tools.report_shared import Told, assumed, costs, evidence, piece, plan_code, recommendations, said
+from tools.report_shared import Told, assumed, costs, evidence, piece, plan_code, recommendations, said, words
 
 _GIB = 2.0**30
 # Loads around the planned one that are estimated for the curve.
@@ -52,7 +52,7 @@ def _verdict(found: Mapping[str, Any]) -> str:
     memory, latency, speed = found["memory"], found["latency"], found["throughput"]
     if not memory["fits"]:
         need, room = figures.gib(memory["per_device_bytes"]), figures.gib(memory["capacity_bytes"])
-        return f"Does not fit: a request needs {need} of {room} per device, most of it {_words(memory['decided_by'])}."
+        return f"Does not fit: a request needs {need} of {room} per device, most of it {words(memory['decided_by'])}."
     first = "no end of waiting" if latency["ttft_s"] is None else figures.seconds(latency["ttft_s"])
     told = (
         f"{figures.rate(speed['output_tokens_per_s'])} output tokens/s; first token after {first}, "
@@ -117,7 +117,7 @@ def _latency(found: Mapping[str, Any]) -> Section:
     }
     plots = stacked("One pass through the model", "", "ms", ["generating", "reading prompts"], list(parts.values()))
     rows = [
-        [_words(limit["limit"]), figures.seconds(limit["seconds"]), figures.percent(limit["share"])]
+        [words(limit["limit"]), figures.seconds(limit["seconds"]), figures.percent(limit["share"])]
         for limit in found["limits"]
     ]
     tables = [Table(["What a step waits for", "Time", "Share"], rows, numbers=(1, 2))]
@@ -133,7 +133,7 @@ def _latency(found: Mapping[str, Any]) -> Section:
         ]
         tables.insert(0, Table(["Limit", "Asked", "Estimate", ""], kept, numbers=(1, 2)))
     text = [
-        f"A sequence gets a token every {figures.seconds(step['step_s'])}; bound by {_words(found['bottleneck'])}.",
+        f"A sequence gets a token every {figures.seconds(step['step_s'])}; bound by {words(found['bottleneck'])}.",
         f"Prompts are read {figures.percent(step['prompt_utilisation'])} of the time.",
     ]
     return Section("Latency", text, plots, tables)
@@ -183,18 +183,14 @@ def _memory(found: Mapping[str, Any]) -> Section:
     memory = found["memory"]
     plots = stacked(
         "Memory per device", "", "GiB", ["per device"],
-        [{_words(name): size for name, size in memory["components"].items()}], _GIB,
+        [{words(name): size for name, size in memory["components"].items()}], _GIB,
         memory["capacity_bytes"] / _GIB, f"{figures.gib(memory['capacity_bytes'])} can be allocated",
     )  # fmt: skip
     rows = [
-        [_words(name), figures.gib(size)]
+        [words(name), figures.gib(size)]
         for name, size in sorted(memory["components"].items(), key=lambda item: -item[1])
         if size > 0
     ]
     tokens = "" if memory["kv_tokens"] is None else f" The caches have room for {memory['kv_tokens']:,} tokens."
     text = [f"Room for {memory['max_concurrency']:,} requests of the planned length at once.{tokens}"]
     return Section("Memory", text, plots, [Table(["Component", "Size"], rows, numbers=(1,))])
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

@@ -28,6 +28,11 @@ class Told:
     sections: Sequence[Section]
 
 
+def words(name: str) -> str:
+    """A figure's name as it is read."""
+    return name.replace("_", " ")
+
+
 def said(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     """A tool's result; None where the plan lacks what it needs."""
     try:
@@ -79,7 +84,7 @@ def costs(bill: Mapping[str, Any] | None, open_end: bool) -> Iterator[Section]:
         Table(["Provider", "Instances", "Per hour", "In all", "At spot prices", "Price of"], rows, numbers=(2, 3, 4))
     ]
     if bill["parts"]:
-        parts = [[part["part"].replace("_", " "), figures.usd(part["usd"]), part["what"]] for part in bill["parts"]]
+        parts = [[words(part["part"]), figures.usd(part["usd"]), part["what"]] for part in bill["parts"]]
         tables.append(Table(["Part", "USD", ""], parts, numbers=(1,), title="What it is made of"))
     unpriced = sorted({row["provider"] for row in bill["by_provider"] if row["usd"] is None})
     if unpriced:

@@ -9,7 +9,7 @@ from tools import figures
 from tools.plots import Plot, stacked
 from tools.registry import find
 from tools.report_page import Card, Section, Table
-from tools.report_shared import Told, assumed, costs, evidence, piece, plan_code, recommendations, said
+from tools.report_shared import Told, assumed, costs, evidence, piece, plan_code, recommendations, said, words
 
 _GIB = 2.0**30
 _MOST_LAYOUTS = 6
@@ -32,7 +32,7 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
             _memory(found),
             _time(found),
             *piece(_layouts, arguments),
-            *piece(_scaling, {**arguments, **price}),
+            *piece(_scaling, {**arguments, **price, "nodes": _most_nodes(found["plan"]["cluster"])}),
             *costs(bill, found["run"] is None),
             *recommendations(arguments),
             assumed(found["assumptions"]),
@@ -52,11 +52,9 @@ def _verdict(found: Mapping[str, Any]) -> str:
     memory, step = found["memory"], found["time"]
     need = f"{figures.gib(memory['per_device_bytes'])} of {figures.gib(memory['capacity_bytes'])} per device"
     if not memory["fits"]:
-        return f"Does not fit: it needs {need}, most of it {_words(memory['decided_by'])}."
+        return f"Does not fit: it needs {need}, most of it {words(memory['decided_by'])}."
     sure = "" if memory["high_bytes"] <= memory["capacity_bytes"] else " (the upper end of the interval is over it)"
-    return (
-        f"Fits: {need}{sure}; a step takes {figures.seconds(step['step_s'])}, bound by {_words(found['bottleneck'])}."
-    )
+    return f"Fits: {need}{sure}; a step takes {figures.seconds(step['step_s'])}, bound by {words(found['bottleneck'])}."
 
 
 def _cards(found: Mapping[str, Any], bill: Mapping[str, Any] | None) -> list[Card]:
@@ -116,21 +114,21 @@ def _memory(found: Mapping[str, Any]) -> Section:
         "",
         "GiB",
         names,
-        [{_words(name): size for name, size in stage["components"].items()} for stage in stages],
+        [{words(name): size for name, size in stage["components"].items()} for stage in stages],
         _GIB,
         memory["capacity_bytes"] / _GIB,
         f"{figures.gib(memory['capacity_bytes'])} can be allocated",
     )
     total = memory["per_device_bytes"]
     rows = [
-        [_words(name), figures.gib(size), figures.percent(size / total)]
+        [words(name), figures.gib(size), figures.percent(size / total)]
         for name, size in sorted(memory["components"].items(), key=lambda item: -item[1])
         if size > 0
     ]
     rows.append(["total", figures.gib(total), ""])
     host = memory["host"]
     text = [
-        f"The worst moment is {_words(memory['peak'])}; 80 % interval "
+        f"The worst moment is {words(memory['peak'])}; 80 % interval "
         f"{figures.gib_range(memory['low_bytes'], memory['high_bytes'])}.",
         f"Host memory of a node: {figures.gib(host['per_node_bytes'])}"
         + (f" of {figures.gib(host['capacity_bytes'])}." if host["capacity_bytes"] else "."),
@@ -143,16 +141,16 @@ def _memory(found: Mapping[str, Any]) -> Section:
 def _time(found: Mapping[str, Any]) -> Section:
     step = found["time"]
     plots = stacked(
-        "Step time", "", "s", ["one step"], [{_words(name): s for name, s in step["components"].items()}], 1.0
+        "Step time", "", "s", ["one step"], [{words(name): s for name, s in step["components"].items()}], 1.0
     )
     rows = [
-        [_words(limit["limit"]), figures.seconds(limit["seconds"]), figures.percent(limit["share"])]
+        [words(limit["limit"]), figures.seconds(limit["seconds"]), figures.percent(limit["share"])]
         for limit in found["limits"]
     ]
     roof = found["roofline"]
     text = [
         f"80 % interval {figures.seconds(step['low_s'])} to {figures.seconds(step['high_s'])}. "
-        f"The step is bound by {_words(found['bottleneck'])}.",
+        f"The step is bound by {words(found['bottleneck'])}.",
         f"Forward and backward reach {roof['achieved_flops'] / 1e12:,.0f} of {roof['peak_flops'] / 1e12:,.0f} TFLOP/s "
         f"at {roof['arithmetic_intensity_flop_per_byte']:,.0f} FLOP per byte.",
     ]
@@ -180,11 +178,14 @@ def _layouts(arguments: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("Layouts", text, (), [Table(head, rows, numbers=(1, 2, 3, 4), strong=(0,))])
 
 
+def _most_nodes(cluster: Mapping[str, Any]) -> int:
+    """Four times as many as planned, and 8 at the least."""
+    return max(8, 4 * -(-cluster["count"] // cluster["per_node"]))
+
+
 def _scaling(arguments: Mapping[str, Any]) -> Iterator[Section]:
-    """From one node to four times as many as planned."""
-    plan = find("estimate_training")({"plan": arguments["plan"]})["plan"]
-    nodes = -(-plan["cluster"]["count"] // plan["cluster"]["per_node"])
-    found = find("project_scaling")({**arguments, "nodes": max(8, 4 * nodes)})
+    """From one node to `nodes`."""
+    found = find("project_scaling")(arguments)
     points = [point for point in found["points"] if point["tokens_per_s"]]
     if len(points) < 2:
         return
@@ -203,7 +204,3 @@ def _scaling(arguments: Mapping[str, Any]) -> Iterator[Section]:
     head = ["Nodes", "Devices", "Fits", "Step", "Tokens/s", "Efficiency", "Cost"]
     table = Table(head, rows, numbers=(0, 1, 3, 4, 5, 6))
     yield Section("Scaling", found["why"], [Plot.model_validate(plot) for plot in found["plots"]], [table])
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
