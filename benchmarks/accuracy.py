@@ -3,12 +3,14 @@
     python benchmarks/accuracy.py training|memory [--by source|framework|method|accelerator|all] [--json | --markdown]
     python benchmarks/accuracy.py memory --hold-out rows|source|none
     python benchmarks/accuracy.py inference --hold-out rows|source|none [--json]
-    python benchmarks/accuracy.py training|memory|inference --write README.md
+    python benchmarks/accuracy.py training|memory|inference --write docs/accuracy.md
+    python benchmarks/accuracy.py headline --write README.md
     python benchmarks/accuracy.py order [--json | --markdown]
 
 Training compares tokens per second and device, memory the peak bytes of the fullest device, inference output tokens
 per second, time per token and time to the first one. Every row is estimated with what was fitted without it, a tenth of
-the rows at a time, or without its whole source. `--write` puts a table into a file, between its two markers.
+the rows at a time, or without its whole source. `--write` puts a table into a file, between its two markers; headline
+is the means of docs/accuracy.md.
 Order asks of measured runs that differ in their layout only whether estimates put them in the measured order.
 """
 
@@ -26,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from benchmarks import serving_accuracy
+from benchmarks import headline, serving_accuracy
 from estimator.errors import PlanError
 from measure import held_out_times
 from measure.cases import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
@@ -193,7 +195,7 @@ def report_of(kind: Kind, hold_out: str) -> Report:
 
 
 def table(kind: Kind) -> str:
-    """The table of the README: each source with rows left out, and its error when it is left out whole."""
+    """The table of docs/accuracy.md: each source with rows left out, and its error when it is left out whole."""
     report, apart_report = report_of(kind, "rows"), report_of(kind, "source")
     rows, source = report.scores, apart_report.scores
     known = limits(kind)
@@ -229,14 +231,20 @@ def table(kind: Kind) -> str:
     return "\n".join(lines)
 
 
-def write_table(path: Path, kind: Kind | Literal["inference"]) -> None:
+def write_table(path: Path, kind: Kind | Literal["inference", "headline"]) -> None:
     """Puts a table between its two markers of a file. Raises ValueError where they are missing."""
     text = path.read_text(encoding="utf-8")
     first, last = markers(kind)
     start, end = re.escape(first), re.escape(last)
     if not re.search(f"{start}.*{end}", text, re.DOTALL):
         raise ValueError(f"{path} has no lines {first} and {last}")
-    made = serving_accuracy.table() if kind == "inference" else table(kind)
+    match kind:
+        case "headline":
+            made = headline.table()
+        case "inference":
+            made = serving_accuracy.table()
+        case _:
+            made = table(kind)
     whole = f"{first}\n{made}\n{last}"
     partial = path.with_suffix(".partial")
     partial.write_text(re.sub(f"{start}.*{end}", lambda _: whole, text, flags=re.DOTALL), encoding="utf-8")
@@ -373,7 +381,7 @@ def order_as_json(found: Sequence[Order]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("kind", choices=["training", "memory", "inference", "order"])
+    parser.add_argument("kind", choices=["training", "memory", "inference", "order", "headline"])
     parser.add_argument("--by", choices=[*sorted(GROUPS), "all"], default="source")
     parser.add_argument(
         "--hold-out", choices=sorted(BASES), default="rows", help="what the fit was without (default: rows)"
@@ -388,6 +396,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_table(chosen.write, chosen.kind)
         except (OSError, ValueError) as error:
             parser.error(str(error))
+        return 0
+    if chosen.kind == "headline":
+        print(headline.table())
         return 0
     if chosen.kind == "order":
         found = orders(training_cases())

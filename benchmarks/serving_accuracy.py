@@ -118,7 +118,7 @@ def side_by_side() -> list[SideBySide]:
 
 
 def table() -> str:
-    """The tables of the README: by source with rows left out and the source left out, and side by side."""
+    """The tables of docs/accuracy.md: by source with rows left out and the source left out, and side by side."""
     lines = ["| figure | figures | mean error | median | bias | covered | mean, source unseen | covered |"]
     lines.append("| --- |" + " ---: |" * 7)
     for metric in METRICS:

@@ -16,6 +16,7 @@ from tools import call
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DETAILS = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
 
 
 def benchmark() -> ModuleType:
@@ -29,13 +30,19 @@ def benchmark() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("kind", ["training", "memory"])
-def test_the_tables_are_what_the_benchmark_writes(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "text"), [("training", DETAILS), ("memory", DETAILS), ("headline", README)])
+def test_the_tables_are_what_the_benchmark_writes(tmp_path: Path, kind: str, text: str) -> None:
     accuracy = benchmark()
-    copy = tmp_path / "README.md"
-    copy.write_text(README, encoding="utf-8")
+    copy = tmp_path / "copy.md"
+    copy.write_text(text, encoding="utf-8")
     accuracy.write_table(copy, kind)
-    assert copy.read_text(encoding="utf-8") == README
+    assert copy.read_text(encoding="utf-8") == text
+
+
+def test_the_headline_has_every_figure_that_is_scored() -> None:
+    rows = re.findall(r"^\| (training|serving), [^|]+\| +[0-9]+ \| ([0-9]+) \|", README, re.MULTILINE)
+    assert [kind for kind, _ in rows] == ["training"] * 2 + ["serving"] * 3
+    assert all(f"| {runs} |" in DETAILS for _, runs in rows)
 
 
 def test_a_file_without_markers_is_left_alone(tmp_path: Path) -> None:
@@ -77,7 +84,7 @@ def test_the_serving_table_counts_what_is_measured() -> None:
     from measure.serving_cases import serving_cases
 
     start, end = benchmark().markers("inference")
-    table = README[README.index(start) : README.index(end)]
+    table = DETAILS[DETAILS.index(start) : DETAILS.index(end)]
     memory = memory_verdicts()
     words = (
         f"Of {memory.ran_out} runs of llama.cpp that ran out of memory, {memory.ran_out_seen} are estimated not to fit"
