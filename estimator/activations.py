@@ -27,6 +27,12 @@ _NORM_GEMMA_EAGER = 3.5
 _NORM_FP32_PRODUCT = 4.0
 _NORM_FROZEN = 2.0
 _NORM_FUSED = 1.0
+# Elements per channel of the inner width that a state-space layer keeps: input, convolution's output, gate, the scan's
+# output and gated norm (mamba_ssm's fused scan).
+_SCAN = 6.0
+# Elements per channel of an expert, beside the input of its last matmul: two clamped halves, the scaled gate, its
+# sigmoid, their product and up + 1 (GptOssExperts).
+_CLAMPED_EXPERT = 6.0
 
 
 def _norm(job: Job) -> float:
@@ -48,7 +54,7 @@ def final_norm_elements(job: Job) -> float:
     or the gradient of it that a fused loss keeps."""
     eager_gemma = job.architecture.gemma_norm and job.framework.activation == "eager" and job.trains_blocks
     own = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
-    return own + (1.0 if job.training.method == "full" or job.fused_loss else 0.0)
+    return own + (1.0 if job.trains_outside or job.fused_loss else 0.0)
 
 
 def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
@@ -127,8 +133,7 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
         output = kept if job.trains_blocks else 0.0
         whole += latent + block.kv_lora_rank * (own + output - 1.0) + q_latent * (own + output)
     elif block.mixer in ("mamba1", "mamba2", "linear_attention"):
-        # Input, convolution output, gate, scan output and gated norm of the inner width (mamba_ssm's fused scan).
-        split += block.ssm_inner * 6.0
+        split += block.ssm_inner * _SCAN
     return whole, split
 
 
@@ -151,8 +156,7 @@ def _experts(job: Job, block: Block) -> tuple[float, float, float]:
     if not block.gated or not hf:
         expert = _feed(job, width, block.gated)
     elif job.architecture.activation == "swigluoai":
-        # Two clamped halves, the scaled gate, its sigmoid, their product, up + 1 and the result (GptOssExperts).
-        expert = (6.0 + kept) * width
+        expert = (_CLAMPED_EXPERT + kept) * width
     else:
         expert = (2.0 * job.gate_elements + 1.0 + kept) * width
     # Tokens go in permuted (kept for the weights' gradients) and come out to be weighted (kept for the router's).

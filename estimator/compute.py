@@ -119,11 +119,13 @@ def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     """Parts of a block that run again in the backward pass: of all but the mixer's core, and of the core."""
     if not layouts.recomputes:
         return layouts.zeros(), layouts.zeros()
-    again = (layouts.recompute == RECOMPUTE.index("full")).astype(np.float64)
-    selective = layouts.recompute == RECOMPUTE.index("selective")
+    # Where layers take turns, those below the trained one are not reached.
+    share = job.trained_layer_share if job.one_block else 1.0
+    again = share * (layouts.recompute == RECOMPUTE.index("full"))
+    selective = share * (layouts.recompute == RECOMPUTE.index("selective"))
     # Keeping every other matmul output means that the others run again.
-    matmul_share = np.where(selective, 0.5 if job.framework.selective == "ops" else 0.0, again)
-    return matmul_share, np.where(selective, 1.0 if job.framework.selective == "attention" else 0.0, again)
+    matmul_share = again + (0.5 if job.framework.selective == "ops" else 0.0) * selective
+    return matmul_share, again + (1.0 if job.framework.selective == "attention" else 0.0) * selective
 
 
 def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Floats, Floats, Floats]:
@@ -135,7 +137,7 @@ def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[
         if job.trains_blocks:
             weights = _plus(weights, times, matmul_time(job, n, k, m, copies))
         flop = _plus(flop, times, 2.0 * m * n * k * copies)
-    return forward, (forward + weights) * job.trained_layer_share, flop
+    return forward, forward * job.trained_layer_share + weights * job.weight_gradient_share, flop
 
 
 class Products(NamedTuple):
@@ -230,7 +232,7 @@ def head_time(job: Job, layouts: Layouts) -> HeadTime:
     hidden = job.architecture.hidden
     once = matmul_time(job, tokens, columns, hidden, head=True)
     backward = once
-    if not job.uses_adapters:
+    if not (job.uses_adapters or job.one_block):
         backward = backward + matmul_time(job, columns, hidden, tokens, head=True)
     loss = head_operators(job, layouts, tokens, job.style)
     return HeadTime(

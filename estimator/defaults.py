@@ -26,8 +26,8 @@ def fill(
     accelerator: Accelerator,
     count: int,
     framework: tuple[str, str] | None = None,
-) -> tuple[Plan, list[Assumption]]:
-    """The plan with a complete workload, and the assumptions made.
+) -> tuple[dict[str, Any], list[Assumption]]:
+    """What completes the workload, by field, and the assumptions made.
 
     `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why.
     """
@@ -68,7 +68,7 @@ def fill(
         for name in ("rank", "alpha", "targets"):
             if "lora" not in given or name not in training.lora.model_fields_set:
                 assumed.append(Assumption(f"workload.lora.{name}", getattr(training.lora, name), "the usual default"))
-    return plan.patch({"workload": changes}), assumed
+    return changes, assumed
 
 
 def fill_adapters(plan: Plan, framework: Framework) -> tuple[Plan, list[Assumption]]:

@@ -297,6 +297,22 @@ def _cast_weights(job: Job, block: Block, layouts: Layouts, style: Style) -> Ope
     return Operators(moved, layouts.zeros(), float(len(block.matrices)), 0.0)
 
 
+# Per element of a target's input and of its output, for a LoRA branch in one kernel (what it reads is read once, and
+# added to the output once), with fp32 adapters under torch.autocast (the input is cast up by PEFT and down again by
+# autocast), and in the operators of peft lora/layer.py.
+_BRANCHES = {
+    "fused": (Cost(1.0, 4.0, 1, 3), Cost(3.0, 2.0, 1, 2)),
+    "wide": (Cost(7.0, 11.0, 3, 5), Cost(6.0, 4.0, 3, 3)),
+    "plain": (Cost(1.0, 5.0, 1, 3), Cost(6.0, 4.0, 3, 3)),
+}
+# Dropout of a branch's input: in fp32 two 16-bit elements read, two written, and a mask of one byte; else half of that.
+_DROPPED, _DROPPED_WIDE = Cost(2.25, 2.25, 1, 1), Cost(4.5, 4.5, 1, 1)
+# DoRA multiplies the base output and the branch's with magnitude over norm (peft dora.py, forward).
+_SCALED = Cost(4.0, 6.0, 2, 4)
+# Per weight of a target: W + BA is made, and its columns are measured (peft dora.py, get_weight_norm).
+_MEASURED = Cost(4.0, 0.0, 6, 0)
+
+
 def adapter_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, style: Style) -> Operators:
     """LoRA branches: rank-r matmuls are bound by what they read and write of inputs and outputs.
 
@@ -323,24 +339,26 @@ def _adapters(job: Job, block: Block, style: Style, total: _Sum) -> None:
 def _measured_weights(job: Job, block: Block, layouts: Layouts) -> Operators:
     """DoRA makes W + BA and measures its columns before each forward pass (peft dora.py, get_weight_norm)."""
     held = sum_of(m.parameters / shard(m, layouts) for m in lora_targets(job, block))
-    return Operators(held * 4.0 * job.activation_bytes, layouts.zeros(), 6.0, 0.0)
+    return Operators(held * _MEASURED.forward * job.activation_bytes, layouts.zeros(), float(_MEASURED.kernels), 0.0)
 
 
 def _branch(job: Job, wide: bool, style: Style) -> tuple[Cost, Cost]:
     """Costs per element of a target's input and of its output."""
-    if style == "fused":
-        read, write = Cost(1.0, 4.0, 1, 3), Cost(3.0, 2.0, 1, 2)
-    elif wide:
-        # fp32 adapters under torch.autocast: the input is cast up by PEFT and down again by autocast.
-        read, write = Cost(7.0, 11.0, 3, 5), Cost(6.0, 4.0, 3, 3)
-    else:
-        read, write = Cost(1.0, 5.0, 1, 3), Cost(6.0, 4.0, 3, 3)
+    read, write = _BRANCHES["fused" if style == "fused" else "wide" if wide else "plain"]
     if job.training.lora.dropout:
-        size = 4.5 if wide else 2.25
-        read = Cost(read.forward + size, read.backward + size, read.kernels + 1, read.kernels_backward + 1)
+        read = _together(read, _DROPPED_WIDE if wide else _DROPPED)
     if job.training.method == "dora":
-        write = Cost(write.forward + 4.0, write.backward + 6.0, write.kernels + 2, write.kernels_backward + 4)
+        write = _together(write, _SCALED)
     return read, write
+
+
+def _together(one: Cost, more: Cost) -> Cost:
+    return Cost(
+        one.forward + more.forward,
+        one.backward + more.backward,
+        one.kernels + more.kernels,
+        one.kernels_backward + more.kernels_backward,
+    )
 
 
 # Bytes per parameter and kernels per matrix that make 16-bit weights of quantised ones: NF4 with 8-bit scales
@@ -389,7 +407,7 @@ def weight_operators(job: Job, block: Block, layouts: Layouts, style: Style) -> 
     backward = cast + np.where(sharded, reduced, summed)
     tensors = float(len(block.matrices))
     kernels = tensors if cast else 0.0
-    return Operators(held * forward, held * backward * job.trained_layer_share, kernels, kernels + tensors)
+    return Operators(held * forward, held * backward * job.weight_gradient_share, kernels, kernels + tensors)
 
 
 # Bytes per 16-bit logit, forward and backward, and kernels. Chunked: each chunk's gradient replaces its logits (Liger);
@@ -432,7 +450,7 @@ def embedding_operators(job: Job, layouts: Layouts, tokens: Floats) -> Operators
     """Rows gathered forward; backward their gradients added into a zeroed gradient of the whole table."""
     hidden, size = job.architecture.hidden, job.activation_bytes
     rows = tokens * (hidden * size) / layouts.outside_split
-    if not job.trains_blocks or job.training.method == "freeze":
+    if not job.trains_outside:
         return Operators(2.0 * rows, layouts.zeros(), 1.0, 0.0)
     table = job.architecture.embedding_parameters * size / layouts.tp
     return Operators(2.0 * rows, 3.0 * rows + table, 1.0, 3.0)

@@ -1,4 +1,4 @@
-"""Sizes of a cluster, what of them can be ruled out by a bound, and the order of offers by money and time."""
+"""Sizes of a cluster, the best layout on each, and the order of offers by money and time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from estimator.bounds import least_bytes, least_seconds, least_standing
 from estimator.job import Job
 from estimator.layouts import Floats
-from estimator.memory import device_memory, taken
-from estimator.ranking import objective_order
+from estimator.memory import fits, fitting
+from estimator.ranking import TIE_S, fitting_order
 from estimator.schedule import step_time
-from estimator.space import candidates
-from estimator.training import Estimates
+from estimator.space import USUAL, enumerated
 
-# Bytes per quantised parameter that are in any format, without its scales.
-_LEAST_QUANTISED = 0.5
-# FLOP per parameter and token: two forward, two for gradients of inputs, two for those of weights.
-_FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2.0, 4.0, 6.0
+# Layouts that are estimated first, and how many times as many each time after.
+_MANY, _MORE = 200, 4
 
 
 @dataclass(frozen=True)
@@ -43,56 +41,46 @@ def sizes(per_node: int, least: int, most: int) -> list[int]:
     return sorted(size for size in found if least <= size <= most)
 
 
-def least_bytes(job: Job) -> float:
-    """Bytes of weights and optimizer states that all devices together hold at the least, in whatever layout.
-
-    A lower bound: each parameter is held once. 0 where states may be in host memory.
-    """
-    if job.plan.layout.offload not in (None, "none") or job.overridden_bytes:
-        return 0.0
-    parameters, optimizer = job.architecture.parameters, job.optimizer
-    if job.quantised:
-        return parameters * _LEAST_QUANTISED
-    size = job.weight_bytes
-    if job.framework.low_precision_weights:
-        size = min(size, 1.0)
-    plain = optimizer.matrix_elements is None and not optimizer.rank
-    if job.training.method == "full" and plain:
-        # States of 8 bits are given in bytes, others by the element of what is updated, 16 bits at the least.
-        size += optimizer.state_elements * min(2.0, job.updated_bytes) + optimizer.state_bytes
-    return parameters * size
-
-
-def least_step_s(job: Job) -> float:
-    """Seconds of a step if every device ran at its peak on the matrices of the model alone: a lower bound."""
-    method = job.training.method
-    each = _WITH_INPUTS if job.uses_adapters else _FORWARD if method == "freeze" else _WITH_WEIGHTS
-    architecture = job.architecture
-    inside = architecture.active_parameters - architecture.embedding_parameters - architecture.head_parameters
-    flop = each * max(0.0, inside) * job.tokens_per_step
-    return flop / (job.machine.count * job.peak_flops)
-
-
 def quickest(job: Job) -> Quick | None:
-    """The best of the usual layouts that fit, None where none does: the time only of those that fit is estimated.
+    """The best of the usual layouts that fit, None where none does.
 
-    Raises PlanError where no layout is valid.
+    Layouts are estimated in the order of a bound of their time, until that is beyond the best. Raises PlanError where
+    no layout is valid.
     """
     if least_bytes(job) > job.usable_bytes * job.machine.count:
         return None
-    layouts = candidates(job)
-    memory, stages = device_memory(job, layouts)
-    fits = np.flatnonzero(memory.total * (1.0 + job.memory_above) <= job.usable_bytes)
-    if not len(fits):
+    every = enumerated(job, USUAL)
+    index = np.arange(len(every))
+    if len(every) > _MANY:
+        index = np.flatnonzero(fits(job, least_standing(job, every))[every.rows["base"]])
+    bound = np.zeros(len(index))
+    if len(index) > _MANY and job.plan.goal.objective != "memory":
+        bound = least_seconds(job, every, index)
+        order = np.argsort(bound, kind="stable")
+        index, bound = index[order], bound[order]
+    found: list[tuple[np.ndarray, Floats, Floats]] = []
+    best, done, step = np.inf, 0, _MANY if bound.any() else len(index)
+    while done < (most := int(np.searchsorted(bound, best, side="right"))):
+        piece = index[done : min(most, done + step)]
+        done, step = done + len(piece), _MORE * step
+        layouts = every.layouts(piece)
+        inside, total = fitting(job, layouts)
+        if len(inside):
+            seconds = step_time(job, layouts.take(inside)).seconds
+            found.append((piece[inside], seconds, total))
+            best = min(best, float(seconds.min()) + TIE_S)
+    if not found:
         return None
-    fitting = layouts.take(fits)
-    estimates = Estimates(job, fitting, taken(memory, fits), stages[fits], step_time(job, fitting))
-    best = int(objective_order(estimates)[0])
+    index, seconds, total = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(index)
+    index, seconds, total = index[order], seconds[order], total[order]
+    layouts = every.layouts(index)
+    first = int(fitting_order(job, layouts, seconds, total * (1.0 + job.memory_above))[0])
     return Quick(
-        layout=fitting.row(best),
-        micro_batch=int(fitting.micro_batch[best]),
-        step_s=float(estimates.step.seconds[best]),
-        tried=len(layouts),
+        layout=layouts.row(first),
+        micro_batch=int(layouts.micro_batch[first]),
+        step_s=float(seconds[first]),
+        tried=len(every),
     )
 
 

@@ -89,9 +89,28 @@ class Job:
         return tuple(reached.count(kind) for kind in range(len(self.architecture.blocks)))
 
     @cached_property
+    def one_block(self) -> bool:
+        """Whether one layer is trained at a time (BAdam)."""
+        return self.optimizer.one_block and self.training.method == "full"
+
+    @cached_property
     def trained_layer_share(self) -> float:
-        """Part of the layers that the backward pass reaches."""
-        return sum(self.reached_layers) / self.architecture.layers
+        """Part of the layers that the backward pass reaches; the mean over all turns where layers take turns, as it
+        ends at the layer that is trained."""
+        layers = self.architecture.layers
+        return (layers + 1.0) / (2.0 * layers) if self.one_block else sum(self.reached_layers) / layers
+
+    @cached_property
+    def weight_gradient_share(self) -> float:
+        """Part of the layers whose weights get gradients."""
+        if not self.trains_blocks:
+            return 0.0
+        return 1.0 / self.architecture.layers if self.one_block else self.trained_layer_share
+
+    @cached_property
+    def trains_outside(self) -> bool:
+        """Whether embedding and head get gradients themselves."""
+        return self.training.method == "full" and not self.one_block
 
     @cached_property
     def stream_elements(self) -> float:
@@ -248,7 +267,7 @@ class Job:
 
         Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
         """
-        frozen = self.uses_adapters or self.training.method == "freeze"
+        frozen = self.uses_adapters or self.one_block or self.training.method == "freeze"
         return self.frozen_bytes if frozen else self.framework.weight_bytes
 
     @cached_property
@@ -273,8 +292,10 @@ class Job:
     @cached_property
     def head_peak_flops(self) -> float:
         """Rate of the output head, which stays in 16 bits when the blocks run in fewer."""
-        precision = self.training.precision if self.compute_bytes >= self.activation_bytes else "bf16"
-        return precision_peak(self.machine.accelerator.peak_flops, precision)
+        peaks = self.machine.accelerator.peak_flops
+        if self.compute_bytes >= self.activation_bytes:
+            return self.peak_flops
+        return precision_peak(peaks, "bf16") or precision_peak(peaks, "fp16")
 
 
 def precision_peak(peaks: dict[str, float], precision: str) -> float:

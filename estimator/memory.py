@@ -20,7 +20,7 @@ from estimator.adapters import leaked_bytes, matrix_working_bytes, working_eleme
 from estimator.architecture import Block
 from estimator.extra_models import extra_models
 from estimator.job import Job
-from estimator.layouts import FEW, OFFLOAD, RECOMPUTE, SCHEDULES, Layouts
+from estimator.layouts import FEW, OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts
 from estimator.shards import reached, world_size
 from estimator.stages import Floats, StageShape, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 from estimator.states import States, model_states
@@ -62,7 +62,7 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
 
     Fewer micro-batches are in flight on later stages, so among stages of the same layers the first is the fullest.
     """
-    options = _stages(job, layouts)
+    options = fullest_stages(job, layouts)
     if len(options) > 1 and len(layouts) <= FEW:
         return _of_few(job, layouts, options)
     candidates = [stage_memory(job, layouts, stage) for stage in options]
@@ -81,6 +81,38 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
     standing = pick([memory.standing for memory in candidates])
     total = pick([memory.total for memory in candidates])
     return Memory(components, most, standing, total, moment, cached), pick(options)
+
+
+def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
+    """(Indices of the candidates that fit, bytes of the fullest stage of each): as `device_memory` has them, where the
+    first stage alone rules most out."""
+    options = fullest_stages(job, layouts)
+    total = stage_memory(job, layouts, options[0]).total
+    index = np.flatnonzero(fits(job, total))
+    if len(options) == 1 or not len(index):
+        return index, total[index]
+    some, count = layouts.take(index), len(index)
+    stages, total = [stage[index] for stage in options[1:]], total[index]
+    if count <= FEW:
+        each = some.take(np.tile(np.arange(count), len(stages)))
+        others = list(stage_memory(job, each, np.concatenate(stages)).total.reshape(-1, count))
+    else:
+        others = [stage_memory(job, some, stage).total for stage in stages]
+    for other in others:
+        total = np.maximum(total, other)
+    inside = fits(job, total)
+    return index[inside], total[inside]
+
+
+def fits(job: Job, total: Floats) -> np.ndarray:
+    """Whether the upper end of the interval is within what the device can allocate."""
+    return total * (1.0 + job.memory_above) <= job.usable_bytes
+
+
+def context_bytes(job: Job, layouts: Layouts) -> Floats:
+    """What the framework and the device's context take, with the buffers of collectives where there are any."""
+    context = job.framework.context_bytes or job.calibration.context_bytes
+    return np.where(world_size(layouts) > 1, context + job.calibration.collective_bytes, context)
 
 
 def _of_few(job: Job, layouts: Layouts, options: list[np.ndarray]) -> tuple[Memory, np.ndarray]:
@@ -107,7 +139,7 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def _stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
+def fullest_stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
     """Stages that can be the fullest, shape (n,) each: the first, second and last, and where the kind of layer changes
     the first stage behind each change."""
     last = layouts.pp - 1
@@ -128,9 +160,9 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     """Memory of one pipeline stage (shape (n,)) of every candidate."""
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
-    context = job.framework.context_bytes or job.calibration.context_bytes
-    context = context + (world_size(layouts) > 1) * job.calibration.collective_bytes
-    always = {"weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context}
+    always = {
+        "weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context_bytes(job, layouts)
+    }  # fmt: skip
     moments = _moments(job, layouts, shape, states)
     _override(_given(job, layouts, shape), always, moments)
     zero = layouts.zeros()

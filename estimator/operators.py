@@ -106,14 +106,14 @@ def _again(run: _One) -> _One:
 
 def _block(job: Job, block: Block, one: Layouts) -> Iterator[_One]:
     tokens = micro_batch_tokens(job, one)
-    share = job.trained_layer_share
+    share, weights = job.trained_layer_share, job.weight_gradient_share
     for kinds, often, m, n, k, copies in products(block, one, tokens):
         names = [_names(block, kind) for kind in kinds]
         yield from _products(job, names, often, m, n, k, copies, "forward", 1.0, False)
         # The same product again gives the input's gradient, one over the tokens the weight's.
         yield from _products(job, names, often, m, n, k, copies, "backward", share, False)
         if job.trains_blocks:
-            yield from _products(job, names, often, n, k, m, copies, "backward", share, False, " (weight gradient)")
+            yield from _products(job, names, often, n, k, m, copies, "backward", weights, False, " (weight gradient)")
     launch_s = float(job.calibration.device.launch_s)
     core = core_time(job, block, one, tokens)
     if float(core.flop[0]):
@@ -190,7 +190,7 @@ def _head(job: Job, one: Layouts) -> Iterator[_One]:
     name = ["output head"]
     yield from _products(job, name, [1.0], tokens, columns, hidden, 1.0, "forward", 1.0, True)
     yield from _products(job, name, [1.0], tokens, columns, hidden, 1.0, "backward", 1.0, True)
-    if not job.uses_adapters:
+    if not (job.uses_adapters or job.one_block):
         yield from _products(
             job, name, [1.0], columns, hidden, tokens, 1.0, "backward", 1.0, True, " (weight gradient)"
         )

@@ -31,7 +31,7 @@ Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]
 Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4"]
 Optimizer = Literal[
     "adamw", "paged_adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon",
-    "adam_mini", "lomo",
+    "adam_mini", "lomo", "badam",
 ]  # fmt: skip
 Objective = Literal["throughput", "cost", "time", "memory"]
 WeightDtype = Literal[
@@ -54,8 +54,8 @@ def parse_count(value: object) -> object:
     return value
 
 
-Amount = Annotated[float, BeforeValidator(parse_count)]
-WholeAmount = Annotated[int, BeforeValidator(parse_count)]
+Amount = Annotated[float, BeforeValidator(parse_count, json_schema_input_type=float | str)]
+WholeAmount = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
 
 
 class Part(BaseModel):
@@ -295,7 +295,12 @@ class Plan(Part):
         """
         if not isinstance(data, Mapping):
             raise PlanError("plan", f"must be a mapping with at least a model, not {type(data).__name__}")
-        data = merge({}, copy.deepcopy(dict(data)))
+        return cls._valid(copy.deepcopy(dict(data)))
+
+    @classmethod
+    def _valid(cls, data: dict[str, Any]) -> Self:
+        """A Plan from data that nobody else holds."""
+        data = merge({}, data)
         workload = data.get("workload")
         if isinstance(workload, dict):
             workload.setdefault("kind", "training")
@@ -338,7 +343,7 @@ class Plan(Part):
 
         Keys are dotted names ('cluster.count') or nested mappings; None takes a value back, so that it is chosen again.
         """
-        return type(self).parse(_merged(self.given(), changes))
+        return type(self)._valid(_merged(self.given(), copy.deepcopy(dict(changes))))
 
     @property
     def training(self) -> Training:

@@ -139,6 +139,14 @@ def holding(framework: Framework, weights: str) -> Framework:
     )
 
 
+def by_block(framework: Framework) -> Framework:
+    """The profile where one block of layers is trained at a time: weights in 16 bits, and of that block fp32 copies,
+    gradients and moments besides. DeepSpeed has all weights so in any case."""
+    if framework.master_bytes:
+        return framework
+    return replace(framework, weight_bytes=2.0, gradient_bytes=4.0, master_bytes=4.0, step_bytes=0.0, cast_cache=False)
+
+
 @dataclass(frozen=True)
 class OptimizerFacts:
     """State and temporaries per trained parameter: `*_elements` in the dtype that the optimizer updates, or in bytes.
@@ -148,7 +156,8 @@ class OptimizerFacts:
     longer side and `shorter_elements` x `rank` of its shorter one. A step's temporaries are `step_elements` of all that
     is stepped, and `largest_elements` of the largest tensor, in fp32 and after fp32 copies of a 16-bit weight and its
     gradient where the optimizer `casts`. `traffic_elements` is what one step reads and writes in
-    device memory. `keeps_gradients` is false where a gradient is applied as soon as it exists.
+    device memory. `keeps_gradients` is false where a gradient is applied as soon as it exists. `one_block`
+    optimizers train one layer at a time, each for some steps, and never what is outside the layers.
     """
 
     name: str
@@ -164,6 +173,7 @@ class OptimizerFacts:
     casts: bool
     traffic_elements: float
     keeps_gradients: bool
+    one_block: bool
     source: str
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimator.job import GIB
-from estimator.layouts import Layouts
+from estimator.job import GIB, Job
+from estimator.layouts import Floats, Ints, Layouts
 from estimator.memory import MOMENTS
 from estimator.training import Estimates
 
@@ -14,21 +14,32 @@ FIELDS = (
     "tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "zero_stage", "shard_group", "recompute",
     "offload", "micro_batch",
 )  # fmt: skip
+# Seconds (or bytes) are equal where they are to so many digits behind the point.
+_DIGITS = 12
+TIE_S = 10.0**-_DIGITS
 # A part of the growth that is worth a second component in a rule.
 _ALSO = 0.3
 
 
 def objective_order(estimates: Estimates) -> np.ndarray:
     """Indices of the candidates from best to worst: what fits first, then by the goal, then the simpler layout."""
-    layouts = estimates.layouts
     seconds, memory, fits = estimates.step.seconds, estimates.high_bytes, estimates.fits
-    primary = memory if estimates.job.plan.goal.objective == "memory" else seconds
-    complexity = layouts.pp * layouts.tp * layouts.cp * layouts.vpp + layouts.zero_stage
-    # Cost at a fixed number of devices is time, so throughput, time and cost order alike here.
-    index = np.flatnonzero(fits)
-    best = index[np.lexsort((memory[index], complexity[index], np.round(primary[index], 12)))]
-    rest = np.flatnonzero(~fits)
+    index, rest = np.flatnonzero(fits), np.flatnonzero(~fits)
+    fitting = estimates.layouts if len(index) == len(fits) else estimates.layouts.take(index)
+    best = index[fitting_order(estimates.job, fitting, seconds[index], memory[index])]
+    complexity = _complexity(estimates.layouts)
     return np.concatenate([best, rest[np.lexsort((complexity[rest], seconds[rest], memory[rest]))]])
+
+
+def fitting_order(job: Job, layouts: Layouts, seconds: Floats, memory: Floats) -> np.ndarray:
+    """The same of candidates that all fit, with their seconds and bytes."""
+    # Cost at a fixed number of devices is time, so throughput, time and cost order alike here.
+    primary = memory if job.plan.goal.objective == "memory" else seconds
+    return np.lexsort((memory, _complexity(layouts), np.round(primary, _DIGITS)))
+
+
+def _complexity(layouts: Layouts) -> Ints:
+    return layouts.pp * layouts.tp * layouts.cp * layouts.vpp + layouts.zero_stage
 
 
 def pareto(estimates: Estimates) -> np.ndarray:

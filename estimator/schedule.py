@@ -131,11 +131,15 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     if job.training.stage in ("ppo", "grpo"):
         components["generation"] = generation_seconds(job, layouts)
     seconds = sum_of(components[name] for name in COMPONENTS)
-    nodes = max(1, job.machine.nodes)
-    slack = job.calibration.framework.straggler * np.log2(nodes)
+    slack = straggler_share(job)
     components["stragglers"] = seconds * slack
     model_flop, hardware_flop = _flop(job, layouts, one.blocks, one.head)
     return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
+
+
+def straggler_share(job: Job) -> float:
+    """What waiting for the slowest of many nodes adds to a step, as a share of it; an array where the factor is one."""
+    return job.calibration.framework.straggler * float(np.log2(max(1, job.machine.nodes)))
 
 
 _MICRO = ("forward", "backward", "recompute", "extra_models", "tensor_parallel", "context_parallel", "expert_parallel")
@@ -208,6 +212,24 @@ def _stage(
         if out[name] is not zero:
             out[name] = out[name] * job.calibration.framework.compute
     return out
+
+
+def layer_seconds(job: Job, layouts: Layouts) -> tuple[list[Floats], Floats, Floats]:
+    """Seconds of one micro-batch in one layer of each kind of block, in the head, and in the embedding: forward and
+    backward with all that they wait for."""
+    groups, compute = place(job, layouts), job.calibration.framework.compute
+
+    def passed(forward: Floats, backward: Floats, again: Floats) -> Floats:
+        extra = _extra_models(job, layouts, {"forward": forward, "backward": backward, "recompute": again})
+        return compute * (forward + backward + again + extra)
+
+    layers = []
+    for block in job.architecture.blocks:
+        time = block_time(job, block, layouts)
+        layer = _layer(job, layouts, block, time, _block_communication(job, layouts, groups, block))
+        layers.append(passed(time.forward, time.backward, time.recompute) + sum_of(layer.values()))
+    head, (looked_up, scattered), zero = head_time(job, layouts), embedding_time(job, layouts), layouts.zeros()
+    return layers, passed(head.forward, head.backward, zero), passed(looked_up, scattered, zero)
 
 
 # Part of the launches that is left where graphs replay the static parts of a layer: routing leaves experts outside
@@ -424,7 +446,7 @@ def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime], head: HeadTime) -
         forward = forward + count * block.forward_flop
         if layouts.recomputes:
             again = again + count * block.recompute_flop
-    passes = 2.0 if job.uses_adapters else 1.0 + 2.0 * job.trained_layer_share
+    passes = 1.0 + job.trained_layer_share + job.weight_gradient_share
     per_micro = (forward + head.flop) / layouts.pp
     m = layouts.grad_accum
     model = m * passes * per_micro

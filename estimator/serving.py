@@ -10,7 +10,7 @@ from estimator.deployments import Deployments
 from estimator.layouts import Floats
 from estimator.serving_job import ServingJob
 from estimator.serving_memory import ServingMemory, serving_memory
-from estimator.steady import Steady, steady
+from estimator.steady import Loads, Steady, loads, steady
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,11 @@ class ServingEstimates:
     requests_per_s: Floats
 
 
-def estimate(job: ServingJob, these: Deployments) -> ServingEstimates:
-    """Memory and steady state; a deployment that does not fit has rates all the same, of one sequence a lane."""
+def estimate(job: ServingJob, these: Deployments, known: Loads | None = None) -> ServingEstimates:
+    """Memory and steady state; a deployment that does not fit has rates all the same, of one sequence a lane. `known`
+    are their loads, where these are at hand."""
     memory = serving_memory(job, these)
-    found = steady(job, these, most_running(job, these, memory))
+    found = steady(job, these, most_running(job, these, memory), known)
     requests = found.requests_per_s
     return ServingEstimates(
         deployments=these,
@@ -38,6 +39,11 @@ def estimate(job: ServingJob, these: Deployments) -> ServingEstimates:
         total_tokens_per_s=requests * (these.output_len + these.input_len),
         requests_per_s=requests,
     )
+
+
+def loads_of(job: ServingJob, these: Deployments) -> Loads:
+    """What `estimate` can do with for these deployments at any rate of requests."""
+    return loads(job, these, most_running(job, these, serving_memory(job, these)))
 
 
 def most_running(job: ServingJob, these: Deployments, memory: ServingMemory) -> Floats:

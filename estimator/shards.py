@@ -114,6 +114,16 @@ def _trained(job: Job, layouts: Layouts, shape: StageShape, dense: Floats, exper
         return layouts.zeros(), layouts.zeros()
     if job.training.method == "freeze":
         return stage_parameters(job, layouts, reached(job, shape), layouts.zeros())[:2]
+    return _largest_block(job, layouts, shape) if job.one_block else (dense, experts)
+
+
+def _largest_block(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
+    """(Dense, routed experts) of the stage's largest layer."""
+    dense, experts = layouts.zeros(), layouts.zeros()
+    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
+        own, routed = block_parameters(block, layouts)
+        larger = (count > 0) & (own + routed > dense + experts)
+        dense, experts = np.where(larger, own, dense), np.where(larger, routed, experts)
     return dense, experts
 
 

@@ -71,6 +71,14 @@ class Enumerated:
         names = [field.name for field in fields(Layouts)]
         return Layouts(**{name: rows[name] if name in rows else self.bases[name][base] for name in names})
 
+    def leanest(self) -> Layouts:
+        """Each base with one micro-batch of one sequence a step, nothing else varied."""
+        count = len(self.bases["tp"])
+        one, none = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        varied = dict.fromkeys(("vpp", "sequence_parallel", "micro_batch", "grad_accum"), one)
+        varied |= {"recompute": none, "recompute_layers": none} | self.bases
+        return Layouts(**{field.name: varied[field.name] for field in fields(Layouts)})
+
 
 def candidates(job: Job, space: Space = USUAL) -> Layouts:
     """All valid layouts of `space` that agree with what the plan fixes. Raises PlanError when there is none."""

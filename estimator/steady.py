@@ -10,7 +10,7 @@ section 5.7). Arrays have shape (n,), times are seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -70,12 +70,46 @@ class _Cycle:
     reading: PassTime
 
 
-def steady(job: ServingJob, these: Deployments, most: Floats) -> Steady:
-    """The steady state of each deployment; a lane runs `most` sequences at once."""
+@dataclass(frozen=True)
+class Loads:
+    """A lane of each deployment that runs `most` sequences at once (shape (n,)) under several loads, whatever the rate
+    of requests and the number of replicas: sequences `grid`, requests per second `rates`, and of `_Cycle` what limits
+    of latency are held to; arrays of shape (k, n)."""
+
+    most: Floats
+    grid: Floats
+    rates: Floats
+    running: Floats
+    step: Floats
+    service: Floats
+    read: Floats
+
+    def take(self, index: Ints) -> Loads:
+        """The deployments that `index` selects."""
+        return Loads(*[getattr(self, part.name)[..., index] for part in fields(Loads)])
+
+
+def loads(job: ServingJob, these: Deployments, most: Floats) -> Loads:
+    """From one sequence to the most, in equal ratios."""
+    finite = np.maximum(1.0, np.where(np.isfinite(most), most, _ENDLESS))
+    return _under(job, these, most, finite ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
+
+
+def _under(job: ServingJob, these: Deployments, most: Floats, grid: Floats) -> Loads:
+    served = _cycle(job, these, grid, grid, -np.expm1(-grid))
+    # What a lane can do under a load, it can under any larger one.
+    rates = np.maximum.accumulate(served.running / (_generated(these) * served.step), axis=0)
+    return Loads(most, grid, rates, served.running, served.step, served.service, served.read)
+
+
+def steady(job: ServingJob, these: Deployments, most: Floats, known: Loads | None = None) -> Steady:
+    """The steady state of each deployment; a lane runs `most` sequences at once. `known` are the loads of these very
+    deployments, where they are at hand."""
     if job.in_step:
         return _in_step(job, these, most)
     if not (these.request_rate == 0.0).any():
-        return _open(job, these, most)
+        same = known is not None and np.array_equal(known.most, most)
+        return _open(job, these, known if known and same else loads(job, these, most))
     return _closed(job, these, most)
 
 
@@ -266,31 +300,31 @@ def _closed_wait(clients: Floats, away: Floats, service: Floats) -> Floats:
     return 0.5 * (-slack + np.sqrt(slack * slack + 4.0 * service * away))
 
 
-def _open(job: ServingJob, these: Deployments, most: Floats) -> Steady:
+def _highest_rate(job: ServingJob, these: Deployments, known: Loads) -> Floats:
+    """The highest rate of a lane that meets the limits of latency of the plan."""
+    grid, every = known.grid, np.arange(len(these))
+    best = _within_limits(job, known)
+    # Between the last load that meets them and the next one, as many loads again.
+    low, high = grid[best, every], grid[np.minimum(best + 1, _POINTS - 1), every]
+    finer = _under(job, these, known.most, low * (high / low) ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
+    return finer.rates[_within_limits(job, finer), every]
+
+
+def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     """Requests at random with the rate of each deployment; where that is nan, with the highest that meets the limits of
     latency of the plan."""
     generated = _generated(these)
-    most = np.maximum(1.0, np.where(np.isfinite(most), most, _ENDLESS))
-    grid = most ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0))
-    served = _cycle(job, these, grid, grid, -np.expm1(-grid))
-    rates = np.maximum.accumulate(served.running / (generated * served.step), axis=0)
+    grid, rates = known.grid, known.rates
     top = rates[-1]
     rate = these.request_rate / these.lanes
     if np.isnan(rate).any():
-        # Between the last load that meets them and the next one, as many loads again.
-        best = _within_limits(job, these, rates, served)
-        low, high = grid[best, np.arange(len(these))], grid[np.minimum(best + 1, _POINTS - 1), np.arange(len(these))]
-        finer = low * (high / low) ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0))
-        among = _cycle(job, these, finer, finer, -np.expm1(-finer))
-        fine = np.maximum.accumulate(among.running / (generated * among.step), axis=0)
-        highest = fine[_within_limits(job, these, fine, among), np.arange(len(these))]
-        rate = np.where(np.isnan(rate), highest, rate)
+        rate = np.where(np.isnan(rate), _highest_rate(job, these, known), rate)
     # A rate within the spread of what is estimated may well be served.
     saturated = rate > top * (1.0 + job.factors.throughput_spread)
     wanted = np.minimum(rate, top)
     running = np.array([np.interp(wanted[i], rates[:, i], grid[:, i]) for i in range(len(these))])
     # Below one sequence at a time each request is alone.
-    running = np.where(wanted < rates[0], wanted * generated * served.step[0], running)
+    running = np.where(wanted < rates[0], wanted * generated * known.step[0], running)
     at_least = np.maximum(running, 1.0)[None, :]
     # A request meets others with the chance that there are any (Poisson arrivals see time averages).
     met = -np.expm1(-running)
@@ -348,16 +382,16 @@ def _late(used: Floats, service: Floats) -> Floats:
     return np.maximum(0.0, np.log(100.0 * np.maximum(used, 1e-9))) * service / (2.0 * (1.0 - used))
 
 
-def _within_limits(job: ServingJob, these: Deployments, rates: Floats, served: _Cycle) -> Ints:
-    """Which of `rates` (k, n), ascending, is the last at which no more than one in a hundred requests misses the plan's
+def _within_limits(job: ServingJob, known: Loads) -> Ints:
+    """Which of the loads, ascending, is the last at which no more than one in a hundred requests misses the plan's
     limits; the first one where none is. Shape (n,)."""
     first, each = job.inference.ttft_slo_ms, job.inference.tpot_slo_ms
-    used = np.minimum(_FULL, rates * served.service)
-    met = np.ones(rates.shape, dtype=bool)
+    used = np.minimum(_FULL, known.rates * known.service)
+    met = np.ones(known.rates.shape, dtype=bool)
     if each is not None:
-        met &= _TPOT_P99 * served.step <= each / 1e3
+        met &= _TPOT_P99 * known.step <= each / 1e3
     if first is not None:
-        looked = 0.5 * -np.expm1(-served.running) * served.step * job.inference.admission_steps
-        met &= _late(used, served.service) + served.read + looked + job.request_s <= first / 1e3
+        looked = 0.5 * -np.expm1(-known.running) * known.step * job.inference.admission_steps
+        met &= _late(used, known.service) + known.read + looked + job.request_s <= first / 1e3
     # Only below the first point that misses them.
     return np.maximum(0, np.logical_and.accumulate(met, axis=0).sum(axis=0) - 1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from estimator.job import Job
 from estimator.layouts import Layouts
-from estimator.memory import Memory, device_memory, stage_memory, taken
+from estimator.memory import Memory, device_memory, fits, stage_memory, taken
 from estimator.schedule import Step, step_time
 from estimator.stages import Floats, stage_shape
 
@@ -62,7 +62,7 @@ class Estimates:
     @property
     def fits(self) -> np.ndarray:
         """The upper end of the interval is within what the device can allocate."""
-        return _fits(self.job, self.memory)
+        return fits(self.job, self.memory.total)
 
     @property
     def low_s(self) -> Floats:
@@ -117,10 +117,6 @@ def step_seconds(job: Job, layouts: Layouts) -> Floats:
     return np.concatenate([step_time(job, piece).seconds for piece in layouts.pieces(_PIECE)])
 
 
-def _fits(job: Job, memory: Memory) -> np.ndarray:
-    return memory.total * (1.0 + job.memory_above) <= job.usable_bytes
-
-
 def _totals(entries: Entries) -> Entries:
     """Without the arrays of single components."""
     return replace(entries, **{field.name: {} for field in fields(entries) if "dict" in str(field.type)})
@@ -128,7 +124,7 @@ def _totals(entries: Entries) -> Entries:
 
 def _step_of_fitting(job: Job, layouts: Layouts, memory: Memory) -> Step:
     """Totals of the step, NaN for candidates that do not fit."""
-    index = np.flatnonzero(_fits(job, memory))
+    index = np.flatnonzero(fits(job, memory.total))
     some = step_time(job, layouts.take(index)) if len(index) else None
 
     def spread(name: str) -> Floats:

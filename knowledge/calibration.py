@@ -107,6 +107,7 @@ _BLANK: dict[str, Any] = {
     "largest_elements": 0.0,
     "casts": False,
     "keeps_gradients": True,
+    "one_block": False,
 }
 
 

@@ -7,7 +7,7 @@ from estimator.errors import PlanError
 from estimator.generation import STAGES
 from estimator.job import Assumption, Job
 from estimator.plan import Plan
-from estimator.profile import holding
+from estimator.profile import by_block, holding
 from estimator.serving_job import ServingJob
 from knowledge.calibration import calibration, framework, optimizer
 from knowledge.hardware import find_accelerator, machine
@@ -42,29 +42,31 @@ def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
-    filled, assumed = fill(plan, architecture, accelerator.value, count, framework_choice)
-    changes = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
-    filled = filled.patch({"cluster": changes})
+    workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice)
+    settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
+    filled = plan.patch({"workload": workload, "cluster": settled})
     name = filled.training.framework
     rack = cluster.fast_domain > cluster.per_node
     low = filled.training.precision in ("fp8", "mxfp8")
     profile = holding(framework(name, training.software_version, rack, low), training.weights)
+    facts = optimizer(training.optimizer)
+    if facts.one_block and training.method == "full":
+        profile = by_block(profile)
     filled, adapters = fill_adapters(filled, profile)
     found = Job(
         plan=filled,
         architecture=architecture,
         machine=cluster,
         framework=profile,
-        optimizer=optimizer(training.optimizer),
+        optimizer=facts,
         calibration=calibration(accelerator.value.family, name, accelerator.value, training.attention),
         assumptions=(*assumptions, *assumed, *adapters),
         rollout=_rollout(filled),
     )
-    if not found.peak_flops:
+    if not found.peak_flops or not found.head_peak_flops:
         kinds = sorted(accelerator.value.peak_flops)
-        raise PlanError(
-            "workload.precision", f"no {filled.training.precision} rate is known for {accelerator.value.name}", kinds
-        )
+        rate = "16-bit" if found.peak_flops else filled.training.precision
+        raise PlanError("workload.precision", f"no {rate} rate is known for {accelerator.value.name}", kinds)
     return found
 
 

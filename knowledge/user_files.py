@@ -183,7 +183,12 @@ def write_file(path: Path, text: str, overwrite: bool, field: str) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(new)
     except FileExistsError:
-        raise PlanError(field, f"{path} is there already; say overwrite to replace it") from None
+        # Also of a folder on the way that is a file.
+        there = path.exists()
+        problem = (
+            "is there already; say overwrite to replace it" if there else "cannot be written: its folder is a file"
+        )
+        raise PlanError(field, f"{path} {problem}") from None
     except OSError as error:
         raise PlanError(field, f"{path} cannot be written: {error.strerror or error}") from None
 

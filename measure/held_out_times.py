@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -49,15 +49,18 @@ def missed() -> list[Missed]:
     return [Missed(run, rows[run.case.id], source[run.case.id]) for run in runs]
 
 
-def misses(runs: Sequence[Run], full: Fit, hold_out: HoldOut) -> dict[str, float]:
+def misses(
+    runs: Sequence[Run], full: Fit, hold_out: HoldOut, only: Collection[Hashable] | None = None
+) -> dict[str, float]:
     """By case id, the log of estimated over measured step time with factors fitted without its fold or its source.
 
-    The layout of a run whose source leaves it open is the one chosen with all runs.
+    The layout of a run whose source leaves it open is the one chosen with all runs. `only` names the folds or sources
+    that are asked for, if not all.
     """
     sample = thinned(runs)
     keys = _keys(runs, hold_out)
     found: dict[str, float] = {}
-    for name in sorted(set(keys.values()), key=str):
+    for name in sorted(set(keys.values()) if only is None else only, key=str):
         values = fit([run for run in sample if keys[run.case.id] != name], full).values
         found |= {run.case.id: residual(run, values) for run in runs if keys[run.case.id] == name}
     return found

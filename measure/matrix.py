@@ -2,7 +2,7 @@
 `knowledge/measurements`.
 
 The manifest names for each cell a file with its plan and one where its result is to be put (`CellResult`), both
-relative to the manifest's own folder.
+relative to the manifest's own folder. Where no result was put, the programs' own logs are read (`measure.run_logs`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from estimator.errors import PlanError
 from estimator.plan import Plan, Training
 from knowledge.models import find_architecture, models
 from measure.cases import Kind, columns_of
+from measure.run_logs import logged
 from measure.scores import Prediction, Score, Summary, summarise
 
 FORMAT = "shardwise-matrix/1"
@@ -65,7 +66,8 @@ class CellResult(BaseModel):
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell with what was measured of it; `problem` says why its result cannot be used, None where it can."""
+    """A cell with what was measured of it, and the `file` that says so; `problem` says why its result cannot be used,
+    None where it can."""
 
     id: str
     cell: Mapping[str, Any]
@@ -73,6 +75,7 @@ class Measured:
     result: CellResult | None
     problem: str | None = None
     source: str = SOURCE
+    file: str | None = None
 
     @property
     def values(self) -> dict[str, float]:
@@ -175,10 +178,23 @@ def _keys(name: str) -> tuple[str, str, str]:
 def _measured(folder: Path, cell: Mapping[str, Any]) -> Measured:
     try:
         plan = _plan(folder, cell["plan"]) if cell.get("plan") is not None else None
-        result = _result(folder, cell["result"]) if cell.get("result") is not None else None
+        result, file = (None, None) if cell.get("result") is None else _said(folder, cell["result"], plan)
     except PlanError as error:
         return Measured(cell["id"], cell, None, None, problem=error.problem)
-    return Measured(cell["id"], cell, plan, result)
+    return Measured(cell["id"], cell, plan, result, file=file)
+
+
+def _said(folder: Path, name: object, plan: Plan | None) -> tuple[CellResult | None, str | None]:
+    """A cell's result and the file that it stands in: the one of its name, or else a log beside it."""
+    if (result := _result(folder, name)) is not None:
+        return result, str(name)
+    place = _inside(folder, name).parent
+    done, document = place / "done", place / "plan.json"
+    with suppress(OSError):
+        current = done.is_file() and (not document.exists() or done.stat().st_mtime >= document.stat().st_mtime)
+        if found := logged(place, current, plan and plan.training.steps):
+            return CellResult(**found[0]), str(found[1].relative_to(folder))
+    return None, None
 
 
 def _inside(folder: Path, name: object) -> Path:
@@ -246,7 +262,7 @@ def _row(one: Measured, kind: Kind, source: str) -> dict[str, str] | None:
     facts: dict[str, Any] = {
         "id": one.id.replace("/", "-"),
         "source": source,
-        "source_ref": one.cell.get("result"),
+        "source_ref": one.file,
         "date": result.date,
         "software_version": ", ".join(f"{name} {said}" for name, said in result.versions.items()) or None,
         "doubt": one.doubt or _unsaid(plan),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import sys
+from collections import Counter
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType
 
 import pytest
 
 from knowledge.hardware import accelerators
 from knowledge.models import models
+from measure.held_out_times import everything, misses
+from measure.scores import POOLED
 from tools import call
 
 ROOT = Path(__file__).parent.parent
@@ -30,13 +35,46 @@ def benchmark() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(("kind", "text"), [("training", DETAILS), ("memory", DETAILS), ("headline", README)])
+@pytest.mark.parametrize(("kind", "text"), [("memory", DETAILS), ("headline", README)])
 def test_the_tables_are_what_the_benchmark_writes(tmp_path: Path, kind: str, text: str) -> None:
     accuracy = benchmark()
     copy = tmp_path / "copy.md"
     copy.write_text(text, encoding="utf-8")
     accuracy.write_table(copy, kind)
     assert copy.read_text(encoding="utf-8") == text
+
+
+def table(kind: str) -> list[list[str]]:
+    """The rows of one of the tables of accuracy, the mean over sources first."""
+    start, end = benchmark().markers(kind)
+    lines = DETAILS[DETAILS.index(start) : DETAILS.index(end)].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
+
+
+def shares(row: list[str]) -> list[float]:
+    return [float(cell.removesuffix(" %")) for cell in row[2:]]
+
+
+def test_the_training_table_is_what_leaving_sources_out_gives() -> None:
+    """All of it takes minutes of fits; two sources, the count of each and the mean over them do not."""
+    mean, *rows = table("training")
+    runs, full = everything()
+    counts = Counter(run.case.source for run in runs)
+    for row in rows:
+        name = next((name for name in counts if row[0] == name or row[0].startswith(f"{name} (")), POOLED)
+        pooled = sum(count for source, count in counts.items() if not any(row[0].startswith(source) for row in rows))
+        assert int(row[1]) == (pooled if name == POOLED else counts[name])
+    assert int(mean[1]) == len(runs)
+    for column, value in enumerate(shares(mean)):
+        # Rounded to a tenth or to one, as the cells that it is the mean of.
+        assert value == pytest.approx(
+            fmean(shares(row)[column] for row in rows), abs=1.0 if column in (3, 4, 6) else 0.1
+        )
+    apart = {"NeMo performance summary 24.07", "pytorch/torchtitan benchmarks"}
+    found = misses(runs, full, "source", only=apart)
+    for source in apart:
+        off = fmean(abs(math.expm1(-found[run.case.id])) for run in runs if run.case.source == source)
+        assert [row[7] for row in rows if row[0] == source] == [f"{off:.1%}".replace("%", " %")]
 
 
 def test_the_headline_has_every_figure_that_is_scored() -> None:
@@ -84,14 +122,14 @@ def test_the_serving_table_counts_what_is_measured() -> None:
     from measure.serving_cases import serving_cases
 
     start, end = benchmark().markers("inference")
-    table = DETAILS[DETAILS.index(start) : DETAILS.index(end)]
+    written = DETAILS[DETAILS.index(start) : DETAILS.index(end)]
     memory = memory_verdicts()
     words = (
         f"Of {memory.ran_out} runs of llama.cpp that ran out of memory, {memory.ran_out_seen} are estimated not to fit"
     )
-    assert words in " ".join(table.split())
+    assert words in " ".join(written.split())
     for metric, title in TITLES.items():
-        said = re.search(rf"\*\*{re.escape(title)}, mean of [0-9]+ sources\*\* \| ([0-9]+) \|", table)
+        said = re.search(rf"\*\*{re.escape(title)}, mean of [0-9]+ sources\*\* \| ([0-9]+) \|", written)
         counted = sum(metric in case.observed for case in serving_cases() if case.reason_unscored is None)
         assert said
         assert int(said[1]) == counted

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.fleet import balance, front, least_bytes, least_step_s, quickest, sizes
+from estimator.bounds import least_bytes, least_seconds, least_standing, least_step_s
+from estimator.fleet import balance, front, quickest, sizes
+from estimator.memory import fitting
 from estimator.plan import Plan
 from estimator.search import search
+from estimator.space import USUAL, enumerated
 from knowledge.jobs import job
 
 MODELS = ("meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1")
@@ -24,23 +27,68 @@ def test_sizes_are_parts_of_a_node_or_whole_nodes(node, least, most):
         assert most // node * node in found or most < node
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", ["full", "lora", "qlora", "freeze"])
-@pytest.mark.parametrize(("accelerator", "count"), [("h100-sxm", 8), ("b200-sxm", 16), ("tpu-v5p", 16)])
-def test_nothing_is_below_its_bounds(model, method, accelerator, count):
-    plan = {"model": model, "workload": {"method": method}, "cluster": {"accelerator": accelerator, "count": count}}
-    one = job(Plan.parse(plan))
+def _holds_its_bounds(one) -> None:
+    """Every layout is above all bounds, and the quickest is the first of the search."""
     estimates, order = search(one)
+    every = enumerated(one, USUAL)
+    count = one.machine.count
     assert (estimates.memory.total * count >= least_bytes(one)).all()
     assert (estimates.step.seconds >= least_step_s(one)).all()
+    assert (estimates.memory.total >= least_standing(one, every)[every.rows["base"]]).all()
+    assert (estimates.step.seconds >= least_seconds(one, every, np.arange(len(every)))).all()
+    index, total = fitting(one, estimates.layouts)
+    assert np.array_equal(index, np.flatnonzero(estimates.fits))
+    assert np.array_equal(total, estimates.memory.total[index])
     quick = quickest(one)
     if estimates.fits.any():
         best = int(order[0])
         assert quick is not None
-        assert quick.step_s == pytest.approx(float(estimates.step.seconds[best]), rel=1e-9)
+        assert quick.step_s == float(estimates.step.seconds[best])
         assert quick.layout == estimates.layouts.row(best)
+        assert quick.tried == len(every)
     else:
         assert quick is None
+
+
+def _job(model, workload, accelerator, count, **sections):
+    cluster = {"accelerator": accelerator, "count": count}
+    return job(Plan.parse({"model": model, "workload": workload, "cluster": cluster, **sections}))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", ["full", "lora", "qlora", "freeze"])
+@pytest.mark.parametrize(("accelerator", "count"), [("h100-sxm", 8), ("b200-sxm", 16), ("tpu-v5p", 16)])
+def test_nothing_is_below_its_bounds(model, method, accelerator, count):
+    _holds_its_bounds(_job(model, {"method": method}, accelerator, count))
+
+
+@pytest.mark.parametrize(
+    ("model", "workload", "accelerator", "count", "sections"),
+    [
+        ("deepseek-v3", {"stage": "pretrain", "precision": "fp8"}, "h200-sxm", 256, {}),
+        ("deepseek-v3", {"stage": "pretrain"}, "l40s", 128, {}),
+        ("mixtral-8x7b", {"stage": "pretrain", "framework": "torchtitan"}, "h100-sxm", 32, {}),
+        ("llama-3.1-70b", {"stage": "dpo", "seq_len": 32768}, "h100-sxm", 64, {}),
+        ("llama-3.1-8b", {"stage": "ppo"}, "mi300x", 16, {}),
+        ("llama-3.1-8b", {"stage": "grpo", "method": "lora"}, "a100-sxm-80gb", 8, {}),
+        ("jamba-v0.1", {"seq_len": 16384}, "h100-sxm", 32, {}),
+        ("llama-3.1-70b", {}, "h100-sxm", 32, {"goal": {"objective": "memory"}}),
+        ("llama-3.1-70b", {}, "h100-sxm", 32, {"layout": {"offload": "optimizer"}}),
+        ("llama-3.1-70b", {}, "h100-sxm", 32, {"layout": {"recompute": "block:4", "zero_stage": 1}}),
+        ("llama-3.1-70b", {}, "h100-sxm", 32, {"layout": {"schedule": "dualpipe", "pp": 4}}),
+        ("llama-3.1-70b", {}, "h100-sxm", 16, {"overrides": {"weights_gib": 1.0, "optimizer_gib": 2.0}}),
+        ("llama-3.1-8b", {"optimizer": "adafactor", "framework": "deepspeed"}, "h100-sxm", 8, {}),
+    ],
+)  # fmt: skip
+def test_nor_is_any_run_of_another_kind(model, workload, accelerator, count, sections):
+    _holds_its_bounds(_job(model, workload, accelerator, count, **sections))
+
+
+def test_the_head_runs_in_whichever_16_bits_a_device_has():
+    one = _job("llama-3.2-1b", {"precision": "fp8", "method": "lora"}, "wormhole-n150", 1)
+    assert "bf16" not in one.machine.accelerator.peak_flops
+    assert one.head_peak_flops == one.machine.accelerator.peak_flops["fp16"]
+    assert np.isfinite(search(one)[0].step.seconds).all()
 
 
 _AMOUNTS = st.lists(

@@ -56,6 +56,7 @@ def plans(frameworks: Sequence[str] = FRAMEWORKS) -> st.SearchStrategy[Flat]:
         "workload_stage": ("sft", "sft", "pretrain", "dpo", "ppo", "grpo"),
         "workload_optimizer": (
             "adamw", "adamw", "adamw_8bit", "sgd", "adafactor", "muon", "galore", "apollo", "lion", "adam_mini", "lomo",
+            "badam",
         ),
         "workload_precision": ("bf16", "bf16", "fp8", "fp32"),
         "workload_attention": ("flash", "flash", "eager"),

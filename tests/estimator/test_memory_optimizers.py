@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 from estimator_jobs import make_job
-from memory_jobs import LLAMA_8B, LLAMA_8B_MATRICES, LLAMA_8B_TABLE, first_stage, layouts_of, most, on_one_device
+from memory_jobs import (
+    LLAMA_8B,
+    LLAMA_8B_MATRICES,
+    LLAMA_8B_TABLE,
+    ONE_DEVICE,
+    first_stage,
+    layouts_of,
+    most,
+    on_one_device,
+)
+
+from estimator.stages import block_parameters
+from tools import call
 
 LAYERS = 32
 IN_MATRICES = LAYERS * sum(rows * columns for rows, columns in LLAMA_8B_MATRICES)
@@ -64,6 +76,50 @@ def test_eight_bit_moments_have_an_fp32_maximum_per_block_of_256(optimizer: str)
 def test_lomo_holds_no_gradients_and_others_hold_all() -> None:
     assert most(on_one_device(optimizer="lomo"), "gradients") == 0
     assert most(on_one_device(optimizer="adamw"), "gradients") == 4 * LLAMA_8B
+
+
+LAYER = IN_MATRICES // LAYERS + 2 * 4096
+
+
+@pytest.mark.parametrize("weights", ["auto", "bf16"])
+def test_badam_holds_sixteen_bytes_for_each_parameter_of_one_layer(weights: str) -> None:
+    # Luo et al. 2024: 2M + 16M/D bytes, and what is in no layer is never trained.
+    job = on_one_device(optimizer="badam", weights=weights)
+    held = most(job, "weights") + most(job, "gradients") + most(job, "optimizer")
+    assert held == 2 * LLAMA_8B + 16 * LAYER
+    assert most(job, "communication_buffers") == 0
+
+
+def test_badam_has_the_largest_layer_of_several_kinds() -> None:
+    # DeepSeek-V3's layers with experts are larger than its first three.
+    job = on_one_device(optimizer="badam")
+    mixed = make_job({"model": "deepseek-ai/DeepSeek-V2-Lite", **ONE_DEVICE, "workload.optimizer": "badam",
+                      "workload.framework": "hf-trainer"})  # fmt: skip
+    blocks = [block_parameters(block, layouts_of(mixed)) for block in mixed.architecture.blocks]
+    largest = max(float(dense[0] + experts[0]) for dense, experts in blocks)
+    assert most(mixed, "optimizer") == 12 * largest
+    assert most(job, "optimizer") == 12 * LAYER
+
+
+def test_badam_under_zero_three_shards_its_layer() -> None:
+    job = make_job({"workload": {"framework": "deepspeed", "optimizer": "badam"}, "cluster.count": 8,
+                    "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3}})  # fmt: skip
+    memory = first_stage(job, layouts_of(job))
+    assert float(memory.most["weights"][0]) == 2 * LLAMA_8B / 8
+    assert float(memory.most["optimizer"][0]) == 12 * LAYER / 8
+
+
+def test_badam_fine_tunes_8b_within_the_24_gb_that_its_authors_used() -> None:
+    # Their README: 23.5 GB for Llama-3-8B on an RTX 3090. The length of their samples is not stated there.
+    found = call(
+        "estimate_training",
+        {
+            "model": "meta-llama/Meta-Llama-3-8B", "accelerator": "rtx-3090", "count": 1, "framework": "hf-trainer",
+            "optimizer": "badam", "seq_len": 728, "micro_batch": 2, "global_batch": 2, "recompute": "full",
+        },
+    )  # fmt: skip
+    assert found["memory"]["fits"]
+    assert found["memory"]["low_bytes"] < 23.5e9 < found["memory"]["high_bytes"]
 
 
 def test_a_master_copy_stands_beside_the_states_and_has_their_dtype() -> None:

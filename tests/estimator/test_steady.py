@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from estimator.deployments import Deployments
 from estimator.passes import pass_time
-from estimator.serving import estimate
+from estimator.serving import estimate, loads_of
 from estimator.serving_job import ServingJob
 from estimator.serving_space import deployments
 from estimator.steady import Steady, steady
@@ -403,3 +403,17 @@ def test_engines_without_a_batch_run_one_and_those_in_step_all_of_it() -> None:
     assert single.ttft_s[0] > 14 * 255 * single.tpot_s[0]
     job, these = one(engine="hf", concurrency=16)
     assert steady(job, these, np.array([16.0])).running[0] == 16.0
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llamacpp"])
+def test_loads_at_hand_change_no_figure_at_any_rate_or_number_of_replicas(engine: str) -> None:
+    job, these = one(engine=engine, input_len=1000, output_len=200)
+    single = replace(these, concurrency=np.full(len(these), np.inf), requests=np.full(len(these), np.inf))
+    known = loads_of(job, replace(single, request_rate=np.ones(len(these))))
+    for rate, replicas in [(0.01, 1), (3.0, 1), (1e6, 1), (5.0, 4), (np.nan, 2)]:
+        load = replace(
+            single, request_rate=np.full(len(these), rate), replicas=np.full(len(these), replicas, dtype=np.int64)
+        )
+        plain, again = estimate(job, load), estimate(job, load, known)
+        for name in ("requests_per_s", "ttft_s", "tpot_s", "ttft_p99_s", "e2e_s", "running"):
+            assert np.array_equal(getattr(plain.steady, name), getattr(again.steady, name))

@@ -282,3 +282,22 @@ def test_collectives_of_tensor_parallelism_cost_the_host_launches() -> None:
     host = [step_time(job, candidates(job)).components["host"][0] for job in (alone, split)]
     launches = 12 * 2 * 2 * 3.0 * split.calibration.framework.kernel_host_s
     assert host[1] - host[0] > 0.3 * launches
+
+
+def test_layers_that_take_turns_are_reached_by_half_of_a_backward_pass() -> None:
+    # BAdam (Luo et al. 2024, section 2.2): the pass ends at the layer that is trained, and only that has weight
+    # gradients.
+    turns, frozen, full = (
+        estimate_of(
+            {
+                "workload": {"framework": "hf-trainer", "global_batch": 1, **workload},
+                "cluster.count": 1,
+                "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 0, "recompute": "full"},
+            }
+        ).step
+        for workload in ({"optimizer": "badam"}, {"method": "lora"}, {})
+    )
+    for name, other in (("backward", frozen), ("recompute", full)):
+        assert 0.4 < turns.components[name][0] / other.components[name][0] < 0.56
+    assert turns.components["optimizer"][0] < full.components["optimizer"][0] / 30
+    assert turns.model_flop[0] < 0.6 * full.model_flop[0]

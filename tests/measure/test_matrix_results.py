@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,92 @@ def matrix(folder: Path, results: dict[str, Any], plan: dict[str, Any] = PLAN, *
 
 def rows(text: str) -> list[dict[str, str]]:
     return [{key: value for key, value in row.items() if value} for row in csv.DictReader(io.StringIO(text))]
+
+
+# What the programs print, with what is meant: seconds of a step after the first fifth of the lines.
+LOGS = {
+    "megatron": (
+        "\n".join(
+            f" [2026-01-01] iteration {10 * n:8d}/50 | consumed samples: 1280 | elapsed time per iteration (ms): "
+            f"{ms:.1f} | throughput per GPU (TFLOP/s/GPU): 400.1 |"
+            for n, ms in enumerate([20000.0, 8100.0, 8000.0, 7900.0, 8000.0], 1)
+        ),
+        {"step_s": 8.0},
+    ),
+    "maxtext": (
+        "completed step: 0, seconds: 61.203, TFLOP/s/device: 3.1, Tokens/s/device: 1071.2, loss: 10.8\n"
+        "completed step: 1, seconds: 8.000, TFLOP/s/device: 400.2, Tokens/s/device: 8192.0, loss: 10.7\n",
+        {"step_s": 8.0},
+    ),
+    "torchtitan": (
+        "[rank0]: \x1b[31mstep:  1  \x1b[32mloss: 12.25  \x1b[34mgrad_norm:  1.2  \x1b[36mmemory: 40.50GiB(51.2%)"
+        "  \x1b[34mtps: 700  \x1b[35mtflops: 30.1\n"
+        "[rank0]:[titan] - step: 10  loss:  9.1  grad_norm:  1.2  memory: 48.00GiB(60.2%)  tps: 8,192  tflops: 380.1\n"
+        "[rank0]:[titan] - validate step: 10  loss:  9.1  memory: 70.00GiB(60.2%)  tps: 9\n",
+        {"step_s": 8.0, "tokens_per_s_per_device": 8192.0, "peak_bytes": 48 * 2**30},
+    ),
+    "trainer": ("{'loss': '1.2'}\n{'train_runtime': '400', 'train_steps_per_second': '0.125'}\n", {"step_s": 8.0}),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("place", ["run.log", "slurm-12.out", "logs/0-0.log"])
+def test_without_a_result_the_programs_own_log_is_read(tmp_path: Path, name: str, place: str) -> None:
+    text, expected = LOGS[name]
+    manifest = matrix(tmp_path, {"a": None})
+    log = tmp_path / "a" / place
+    log.parent.mkdir(exist_ok=True)
+    log.write_text(text)
+    # A run that has not ended well has no speed yet.
+    assert read(manifest)[0].result is None
+    (tmp_path / "a" / "done").touch()
+    (found,) = read(manifest)
+    assert found.problem is None
+    assert {key: found.values[key] for key in expected} == pytest.approx(expected, rel=1e-3)
+    assert found.file == f"a/{place}"
+    assert rows(table([found], "training"))[0]["source_ref"] == f"a/{place}"
+    # What is put there by hand comes first.
+    (tmp_path / "a" / "result.json").write_text(json.dumps({"step_s": 5.0}))
+    assert read(manifest)[0].values["step_s"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "oom"),
+        ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory", "oom"),
+        ("Traceback: a bug", None),
+        ("", None),
+    ],
+)
+def test_a_log_says_that_memory_ran_out(tmp_path: Path, text: str, outcome: str | None) -> None:
+    manifest = matrix(tmp_path, {"a": None})
+    (tmp_path / "a" / "run.log").write_text(text)
+    (found,) = read(manifest)
+    assert (found.result and found.result.outcome) == outcome
+
+
+@pytest.mark.parametrize(
+    "text", ["elapsed time per iteration (ms): 0.0", "'train_runtime': 0", "tps: 1", "\0\xff" * 99]
+)
+def test_logs_of_no_use_are_no_result(tmp_path: Path, text: str) -> None:
+    manifest = matrix(tmp_path, {"a": None})
+    (tmp_path / "a" / "run.log").write_bytes(text.encode("latin-1"))
+    (tmp_path / "a" / "done").touch()
+    assert read(manifest)[0].result is None
+    # Nor is a log outside, or one of another plan.
+    (tmp_path / "elsewhere").write_text(LOGS["maxtext"][0])
+    (tmp_path / "a" / "run.log").unlink()
+    (tmp_path / "a" / "run.log").symlink_to(tmp_path / "elsewhere")
+    assert read(manifest)[0].result is None
+
+
+def test_a_log_of_an_older_plan_is_no_result(tmp_path: Path) -> None:
+    manifest = matrix(tmp_path, {"a": None})
+    (tmp_path / "a" / "run.log").write_text(LOGS["maxtext"][0])
+    (tmp_path / "a" / "done").touch()
+    os.utime(tmp_path / "a" / "done", (1, 1))
+    assert read(manifest)[0].result is None
 
 
 def test_results_are_set_against_predictions(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""What no layout of a job can be below, and what no layout of a base can be below: cheap enough to rule most out before
+anything is estimated. Bytes per device or of all devices together, seconds per optimizer step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from estimator.job import Job
+from estimator.layouts import Floats, Layouts
+from estimator.memory import context_bytes, fullest_stages
+from estimator.schedule import bubble_left, layer_seconds, straggler_share
+from estimator.space import Enumerated
+from estimator.stages import StageShape, mean_stage, stage_shape
+from estimator.states import model_states
+
+# Bytes per quantised parameter that are in any format, without its scales.
+_LEAST_QUANTISED = 0.5
+# FLOP per parameter and token: two forward, two for gradients of inputs, two for those of weights.
+_FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2.0, 4.0, 6.0
+# What a bound is lowered by, so that sums which round otherwise leave it one.
+_ROUNDED = 1.0 - 1e-9
+
+
+def least_bytes(job: Job) -> float:
+    """Bytes of weights and optimizer states that all devices together hold at the least, in whatever layout.
+
+    Each parameter is held once. 0 where states may be in host memory.
+    """
+    if job.plan.layout.offload not in (None, "none") or job.overridden_bytes:
+        return 0.0
+    parameters, optimizer = job.architecture.parameters, job.optimizer
+    if job.quantised:
+        return parameters * _LEAST_QUANTISED
+    size = job.weight_bytes
+    if job.framework.low_precision_weights:
+        size = min(size, 1.0)
+    plain = optimizer.matrix_elements is None and not optimizer.rank
+    if job.trains_outside and plain:
+        # States of 8 bits are given in bytes, others by the element of what is updated, 16 bits at the least.
+        size += optimizer.state_elements * min(2.0, job.updated_bytes) + optimizer.state_bytes
+    return parameters * size
+
+
+def least_step_s(job: Job) -> float:
+    """Seconds of a step if every device ran at its peak on the matrices of the model alone."""
+    method = job.training.method
+    forward = method == "freeze" or job.one_block
+    each = _WITH_INPUTS if job.uses_adapters else _FORWARD if forward else _WITH_WEIGHTS
+    architecture = job.architecture
+    inside = architecture.active_parameters - architecture.embedding_parameters - architecture.head_parameters
+    flop = each * max(0.0, inside) * job.tokens_per_step
+    return flop / (job.machine.count * job.peak_flops)
+
+
+def least_standing(job: Job, every: Enumerated) -> Floats:
+    """For each base the bytes of weights, optimizer states, gradients and device context on the stage that has most of
+    them; they do not depend on micro-batches, virtual stages and recompute, but that gradients take more where several
+    micro-batches accumulate them. 0 where the user gives components of the memory."""
+    bases = every.leanest()
+    if job.overridden_bytes:
+        return bases.zeros()
+    found = bases.zeros()
+    for stage in fullest_stages(job, bases):
+        states = model_states(job, bases, stage_shape(job.architecture, bases, stage))
+        found = np.maximum(found, states.weights + states.optimizer + states.gradients)
+    return (found + context_bytes(job, bases)) * _ROUNDED
+
+
+def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
+    """For each of the layouts that `index` selects the seconds of its layers, head and embedding, and of the bubble,
+    without what data parallelism, the pipeline, the optimizer and generation add; shape (len(index),).
+
+    Layers take the same in all layouts that split and shard them alike, so each kind of them is timed once. Casts that
+    a step makes once are taken as if it had as many micro-batches as there can be.
+    """
+    layouts, base = every.layouts(index), every.rows["base"][index]
+    kinds, place = _alike(job, every, layouts, base)
+    layers, head, embedding = layer_seconds(job, kinds)
+    bases = every.leanest()
+    first = stage_shape(job.architecture, bases, np.zeros_like(bases.pp))
+    last = stage_shape(job.architecture, bases, bases.pp - 1)
+
+    def on(shape: StageShape) -> Floats:
+        ends = shape.has_head * shape.visited, shape.has_embedding
+        found = ends[0][base] * head[place] + ends[1][base] * embedding[place]
+        for count, each in zip(shape.layers, layers, strict=True):
+            found = found + (count * shape.visited)[base] * each[place]
+        return found
+
+    slowest = np.maximum(on(first), on(last))
+    others = np.maximum(0.0, layouts.pp * on(mean_stage(job.architecture, bases)) - slowest)
+    seconds = layouts.grad_accum * slowest + bubble_left(layouts) * others
+    return seconds * ((1.0 + straggler_share(job)) * _ROUNDED)
+
+
+def _alike(job: Job, every: Enumerated, layouts: Layouts, base: np.ndarray) -> tuple[Layouts, np.ndarray]:
+    """(One layout of each kind, which kind each layout is of): those whose layers take the same time."""
+    split = [every.bases[name] for name in ("tp", "cp", "ep", "etp")]
+    label = _numbered([*split, every.bases["zero_stage"] >= 3])[base]
+    varied = [layouts.micro_batch, layouts.sequence_parallel, layouts.recompute, layouts.grad_accum > 1]
+    for column in varied:
+        least = int(column.min())
+        label = label * (int(column.max()) - least + 1) + (column - least)
+    _, firsts, place = np.unique(label, return_index=True, return_inverse=True)
+    kinds = layouts.take(firsts)
+    return replace(kinds, grad_accum=np.where(kinds.grad_accum > 1, job.global_batch, 1)), place
+
+
+def _numbered(columns: list[np.ndarray]) -> np.ndarray:
+    """One number for each combination of values; shape (n,)."""
+    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
