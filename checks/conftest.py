@@ -1,8 +1,7 @@
 """Asks the real programs whether they take our files: each in an environment of its own, made on first use.
 
-`ask("train", "llamafactory", questions)` runs checks/programs/llamafactory.py once with the Python of the environment
-checks/environments/train.txt (its lines are what pip installs, one step a line) below .venv-programs/. The script reads
-a JSON list of questions on its standard input and prints a JSON list of answers as its last line.
+`ask("train", "llamafactory", questions)` asks checks/programs/llamafactory.py (see answering.py), with the Python of
+the environment checks/environments/train.txt (its lines are what pip installs, one step a line) below .venv-programs/.
 """
 
 from __future__ import annotations
@@ -90,8 +89,8 @@ def ask() -> Ask:
         python = python_of(environment)
         keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         done = subprocess.run(
-            # -P: a script has the name of its program, which its folder must not hide.
-            [str(python), "-P", str(HERE / "programs" / f"{script}.py")],
+            # -P: nothing beside the checks may stand for a package of the program.
+            [str(python), "-P", str(HERE / "answering.py"), script],
             input=json.dumps(questions),
             capture_output=True,
             text=True,

@@ -20,7 +20,7 @@ STAGES = ("pretrain", "sft", "rm", "dpo", "ipo", "orpo", "simpo", "kto", "ppo", 
 METHODS = ("full", "lora", "qlora", "dora", "pissa", "freeze")
 OPTIMIZERS = (
     "adamw", "paged_adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon",
-    "adam_mini", "lomo",
+    "adam_mini", "lomo", "badam",
 )  # fmt: skip
 MODELS = ("Qwen/Qwen2.5-7B-Instruct", "mistralai/Mistral-7B-v0.1", "google/gemma-2-9b", "Qwen/Qwen3-8B", "acme/own-9b")
 

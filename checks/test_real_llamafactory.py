@@ -16,7 +16,9 @@ def test_llamafactory_reads_the_plan(ask, tmp_path, framework, stages):
     done = written(plans(framework, stages), "llamafactory", tmp_path)
     assert len(done) > 100
     questions = [{"path": str(place / "llamafactory.yaml")} for _, _, place in done]
-    for (plan, rendered, _), read in zip(done, ask("train", "llamafactory", questions), strict=True):
+    for (plan, rendered, _), read in zip(
+        done, ask("train", "llamafactory", questions, FORCE_TORCHRUN="1"), strict=True
+    ):
         training, layout = plan.training, plan.layout
         assert read["error"] is None, (read["error"], training, layout)
         assert read["micro_batch"] == training.micro_batch
@@ -35,7 +37,22 @@ def test_llamafactory_reads_the_plan(ask, tmp_path, framework, stages):
         assert read["steps"] == (training.steps or -1)
         assert read["checkpointing"] == (layout.recompute == "full")
         assert read["deepspeed"] == (layout.zero_stage != 0 and framework != "fsdp2")
+        assert read["by_block"] == ("layer" if training.optimizer == "badam" else None)
         assert ("accelerate launch" in rendered.launch_command) == (framework == "fsdp2")
+
+
+ALONE = {"cluster": {"count": 1, "per_node": 1}, "layout": {"dp": 1}, "workload.global_batch": 8}
+
+
+def test_badam_on_one_device_is_a_process_without_torchrun(ask, tmp_path):
+    one = plans("hf-trainer", (0,))[6].patch(ALONE).patch({"workload.optimizer": "badam"})
+    ((_, rendered, place),) = written([one], "llamafactory", tmp_path)
+    assert "FORCE_TORCHRUN" not in rendered.launch_command
+    questions = [{"path": str(place / "llamafactory.yaml")}]
+    (read,) = ask("train", "llamafactory", questions)
+    assert (read["error"], read["by_block"], read["method"]) == (None, "layer", "full")
+    (read,) = ask("train", "llamafactory", questions, FORCE_TORCHRUN="1")
+    assert "ZeRO-3" in read["error"]
 
 
 def test_deepspeed_reads_the_plan(ask, tmp_path):
@@ -73,7 +90,7 @@ def test_broken_files_are_refused(ask, tmp_path):
         file = tmp_path / f"{number}.yaml"
         file.write_text(yaml.safe_dump(good | change))
         questions.append({"path": str(file)})
-    errors = [read["error"] for read in ask("train", "llamafactory", questions)]
+    errors = [read["error"] for read in ask("train", "llamafactory", questions, FORCE_TORCHRUN="1")]
     assert errors[0] is None
     assert all(errors[1:]), dict(zip(BROKEN, errors[1:], strict=True))
 

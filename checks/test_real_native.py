@@ -119,6 +119,11 @@ def test_torchtitan_refuses_what_is_wrong(ask, tmp_path):
     assert all(read["error"] for read in ask("titan", "torchtitan", [{"options": options} for options in wrong]))
 
 
+def devices(chips: int) -> dict[str, str]:
+    """What gives JAX's CPU backend as many devices."""
+    return {"XLA_FLAGS": f"--xla_force_host_platform_device_count={chips}"}
+
+
 def tpu_plans(chips: int) -> list[Plan]:
     layouts = [
         {"dp": chips, "zero_stage": 3}, {"dp": chips, "zero_stage": 0},
@@ -145,7 +150,7 @@ def test_maxtext_reads_the_plan(ask, tmp_path):
     written = made("maxtext", tmp_path, tpu_plans(chips))
     assert len(written) > 60
     assert {str(plan.model) for plan, _ in written} == set(table("maxtext")["models"])
-    answers = ask("maxtext", "maxtext", [{"path": str(place), "chips": chips} for _, place in written])
+    answers = ask("maxtext", "maxtext", [{"path": str(place)} for _, place in written], **devices(chips))
     for (plan, place), read in zip(written, answers, strict=True):
         split, training = plan.layout, plan.training
         file = yaml.safe_load(place.read_text())
@@ -181,8 +186,8 @@ def test_maxtext_refuses_what_is_wrong(ask, tmp_path):
         assert old in text
         other = tmp_path / f"{name}.yml"
         other.write_text(text.replace(old, new))
-        wrong.append({"path": str(other), "chips": chips})
-    answers = ask("maxtext", "maxtext", wrong)
+        wrong.append({"path": str(other)})
+    answers = ask("maxtext", "maxtext", wrong, **devices(chips))
     # The mesh is compared with the devices when the trainer makes it, not by the configuration.
     assert [bool(read["error"]) for read in answers] == [True, True, False, True]
     axes = answers[2]["axes"]

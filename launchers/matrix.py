@@ -2,7 +2,7 @@
 that runs them one after another, and matrix.json, which says what each cell is and what was predicted of it.
 
 <number>-<strategy>/<platform>-<model>/ is both the folder of a cell and its id; `plan.json` there is its plan, and
-`result.json` there is where what was measured is to be put.
+`result.json` there is where what was measured may be put; without it the logs of the run are read.
 """
 
 from __future__ import annotations
@@ -260,7 +260,8 @@ def _script(made: Sequence[Made], scheduler: str, cooldown_s: float) -> str:
         f"#   bash {SCRIPT} [--list] [PATTERN...]",
         "# Patterns choose cells by their folders: '*/h100-sxm-*', '00-*'. A cell that has failed does not stop the",
         "# others; one that is done is not run again unless its plan has changed or AGAIN=1. COOLDOWN_S=0: no pause.",
-        f"# What was measured goes into {RESULT} of each folder; {MANIFEST} has its schema.",
+        "# matrix_results of Shardwise reads speeds from the logs in each folder (Megatron, torchtitan, MaxText, the",
+        f"# Hugging Face Trainer) or, where it is there, {RESULT}, whose schema is in {MANIFEST}.",
         AS_WRITTEN,
         "set -uo pipefail",
         'cd "$(dirname "$0")" || exit 1',

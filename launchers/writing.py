@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import secrets
 import shutil
@@ -11,6 +12,9 @@ from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
 from launchers import File, Rendered
+
+# Lines of a file up to which it is compared line by line.
+_MOST_COMPARED = 2000
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,11 @@ def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written
     contents = {file.path: file.text.encode() if file.data is None else file.data for file in files}
     places = _places(files, root)
     different = [file for file in files if _content(places[file.path]) != contents[file.path]]
-    taken = [file.path for file in different if os.path.lexists(places[file.path])]
+    taken = [
+        f"{file.path} ({_change(_content(places[file.path]), contents[file.path])})"
+        for file in different
+        if os.path.lexists(places[file.path])
+    ]
     if taken and not overwrite:
         raise PlanError(
             "folder", f"{root} already holds other content in {', '.join(taken)}; say overwrite to replace it"
@@ -104,6 +112,20 @@ def _content(place: Path) -> bytes | None:
         return place.read_bytes()
     except OSError:
         return None
+
+
+def _change(old: bytes | None, new: bytes) -> str:
+    """How much of a file would be replaced, in words."""
+    try:
+        before, after = (old or b"").decode().splitlines(), new.decode().splitlines()
+    except UnicodeDecodeError:
+        return "not text"
+    if max(len(before), len(after)) > _MOST_COMPARED:
+        return f"{len(before)} lines to {len(after)}"
+    # The first two lines of a difference name the files.
+    lines = list(difflib.unified_diff(before, after, n=0))[2:]
+    signs = [line[0] for line in lines if not line.startswith("@@ ")]
+    return f"-{signs.count('-')} +{signs.count('+')} lines" if signs else "other line ends"
 
 
 def _make_folder(folder: Path, made: list[Path]) -> None:

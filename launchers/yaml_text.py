@@ -9,8 +9,23 @@ from collections.abc import Mapping, Sequence
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./,-]*")
 _RESERVED = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"}
 
+# A list of plain values stands on one line up to this length.
+_LIST_LINE = 100
+
 Value = bool | int | float | str | None
-Nested = Value | Sequence["Nested"] | Mapping[str, "Nested"]
+Tree = Value | Sequence["Tree"] | Mapping[str, "Tree"]
+
+
+class Note(str):
+    """A comment line: as a key of a mapping (its value is not looked at) or as an item of a list."""
+
+    __slots__ = ()
+
+
+class Block(str):
+    """Text of several lines, held readable (as a literal block) where that gives it back unchanged."""
+
+    __slots__ = ()
 
 
 def scalar(value: Value) -> str:
@@ -39,93 +54,62 @@ def _quoted(character: str) -> str:
     return f"\\U{ord(character):08x}"
 
 
-def block(key: str, value: Nested, indent: str = "", comments: Mapping[str, str] | None = None) -> list[str]:
-    """`key: value` as lines; keys are ours. Lists of plain values stand on one line, what is deeper on lines of its
-    own: mappings, and lists of mappings. `comments` are by key at any depth."""
-    comment = f"  # {comments[key]}" if comments and key in comments else ""
-    if isinstance(value, Mapping):
-        inner = _fields(value, indent + "  ", comments)
-        return [f"{indent}{key}:{comment}", *inner] if inner else [f"{indent}{key}: {{}}{comment}"]
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return [f"{indent}{key}: {scalar(value)}{comment}"]
-    lines: list[str] = []
-    plain: list[str] = []
-    for part in value:
-        if isinstance(part, Mapping):
-            first, *rest = _fields(part, indent + "    ", comments)
-            lines += [f"{indent}  - {first.strip()}", *rest]
-        elif isinstance(part, str) or not isinstance(part, Sequence):
-            plain.append(scalar(part))
-    return [f"{indent}{key}:{comment}", *lines] if lines else [f"{indent}{key}: [{', '.join(plain)}]{comment}"]
-
-
-def _fields(mapping: Mapping[str, Nested], indent: str, comments: Mapping[str, str] | None) -> list[str]:
-    return [line for name, value in mapping.items() for line in block(name, value, indent, comments)]
+def tree(value: Mapping[str, Tree], comments: Mapping[str, str] | None = None) -> list[str]:
+    """A mapping in YAML's block style, line by line, with `Note`s as comments between. `comments` stand beside the
+    values of keys, at any depth."""
+    return [line for key, item in value.items() for line in _field(key, item, comments or {})]
 
 
 def document(
-    heading: Sequence[str], sections: Mapping[str, Mapping[str, Nested]], comments: Mapping[str, str] | None = None
+    heading: Sequence[str], sections: Mapping[str, Mapping[str, Tree]], comments: Mapping[str, str] | None = None
 ) -> str:
-    """A YAML mapping under `heading` comment lines, its keys grouped in titled sections; `comments` are by key."""
-    comments = comments or {}
+    """A YAML mapping under `heading` comment lines, its keys grouped in titled sections; `comments` as in `tree`."""
     lines = [f"# {line}" for line in heading]
     for title, fields in sections.items():
-        lines += ["", f"### {title}"]
-        for key, value in fields.items():
-            lines += block(key, value, comments=comments)
+        lines += ["", f"### {title}", *tree(fields, comments)]
     return "\n".join(lines) + "\n"
 
 
-class Note(str):
-    """A comment line of a `tree`: as a key of a mapping (its value is not looked at) or as an item of a list."""
-
-    __slots__ = ()
-
-
-class Block(str):
-    """Text of several lines, which a `tree` holds readable (as a literal block) where that gives it back unchanged."""
-
-    __slots__ = ()
-
-
-Tree = Mapping[str, "Tree"] | Sequence["Tree"] | Value
-
-
-def tree(value: Mapping[str, Tree], indent: int = 0) -> list[str]:
-    """Nested YAML in block style, line by line, with `Note`s as comments between."""
-    lines: list[str] = []
-    for key, item in value.items():
-        if isinstance(key, Note):
-            lines.append(f"# {key}")
-        elif isinstance(item, Mapping):
-            lines += [f"{scalar(key)}:", *tree(item, 2)] if item else [f"{scalar(key)}: {{}}"]
-        elif isinstance(item, Block):
-            lines += _block(key, item)
-        elif item is None or isinstance(item, bool | int | float | str):
-            lines.append(f"{scalar(key)}: {scalar(item)}")
-        else:
-            lines += [f"{scalar(key)}:", *_items(item)] if item else [f"{scalar(key)}: []"]
-    return [" " * indent + line if line else line for line in lines]
+def _field(key: str, value: Tree, comments: Mapping[str, str]) -> list[str]:
+    if isinstance(key, Note):
+        return [f"# {key}"]
+    name, comment = f"{scalar(key)}:", f"  # {comments[key]}" if key in comments else ""
+    if isinstance(value, Block) and (literal := _literal(value)):
+        return [f"{name} |{comment}", *_deeper(literal)]
+    if isinstance(value, Mapping):
+        return [f"{name}{comment}", *_deeper(tree(value, comments))] if value else [f"{name} {{}}{comment}"]
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return [f"{name} {scalar(value)}{comment}"]
+    if line := _one_line(value):
+        return [f"{name} {line}{comment}"]
+    return [f"{name}{comment}", *_deeper([line for item in value for line in _item(item, comments)])]
 
 
-def _items(items: Sequence[Tree]) -> list[str]:
-    lines: list[str] = []
-    for item in items:
-        if isinstance(item, Note):
-            lines.append(f"# {item}")
-        elif isinstance(item, bool | int | float | str):
-            lines.append(f"- {scalar(item)}")
-        elif isinstance(item, Mapping):
-            first, *rest = tree(item, 2)
-            lines += [f"- {first.lstrip()}", *rest]
-        else:
-            raise TypeError("lists of lists are not written")
-    return lines
+def _one_line(values: Sequence[Tree]) -> str | None:
+    """A list as `[a, b]`; None for one that is long, or holds more than plain values."""
+    if any(isinstance(value, Note | Mapping) or not isinstance(value, Value) for value in values):
+        return None
+    text = f"[{', '.join(scalar(value) for value in values if isinstance(value, Value))}]"
+    return text if len(text) <= _LIST_LINE else None
 
 
-def _block(key: str, text: Block) -> list[str]:
-    lines = text.split("\n")
-    plain = lines[-1] == "" and len(lines) > 1 and lines[-2] != "" and lines[0][:1] not in ("", " ")
-    if plain and all(line.isprintable() for line in lines):
-        return [f"{scalar(key)}: |", *("  " + line if line else "" for line in lines[:-1])]
-    return [f"{scalar(key)}: {scalar(str(text))}"]
+def _item(item: Tree, comments: Mapping[str, str]) -> list[str]:
+    if isinstance(item, Note):
+        return [f"# {item}"]
+    if isinstance(item, Mapping):
+        first, *rest = _deeper(tree(item, comments)) or ["  {}"]
+        return [f"- {first.lstrip()}", *rest]
+    if isinstance(item, Value):
+        return [f"- {scalar(item)}"]
+    raise TypeError("lists of lists are not written")
+
+
+def _literal(text: Block) -> list[str] | None:
+    """The lines of a literal block; None where it would not give the text back."""
+    *lines, last = text.split("\n")
+    plain = last == "" and lines and lines[-1] != "" and lines[0][:1] not in ("", " ")
+    return lines if plain and all(line.isprintable() for line in lines) else None
+
+
+def _deeper(lines: Sequence[str]) -> list[str]:
+    return ["  " + line if line else "" for line in lines]

@@ -3,31 +3,25 @@ process, and what the FSDP plugin and the parallelism config read from the envir
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
-import sys
 from pathlib import Path
 
-SILENT = io.StringIO()
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    import torch
-    import yaml
-    from accelerate.commands import launch
-    from accelerate.commands.config.config_args import load_config_from_file
-    from accelerate.parallelism_config import ParallelismConfig
-    from accelerate.utils import FullyShardedDataParallelPlugin
-    from accelerate.utils import launch as environments
+import torch
+import yaml
+from accelerate.commands import launch
+from accelerate.commands.config.config_args import load_config_from_file
+from accelerate.parallelism_config import ParallelismConfig
+from accelerate.utils import FullyShardedDataParallelPlugin
+from accelerate.utils import launch as environments
 
-    torch.cuda.is_available = lambda: True
-    torch.cuda.current_device = lambda: 0
-    FSDP_KEYS = {
-        option[2:]
-        for action in launch.launch_command_parser()._actions
-        for option in action.option_strings
-        if option.startswith("--fsdp")
-    }
+torch.cuda.is_available = lambda: True
+torch.cuda.current_device = lambda: 0
+FSDP_KEYS = {
+    option[2:]
+    for action in launch.launch_command_parser()._actions
+    for option in action.option_strings
+    if option.startswith("--fsdp")
+}
 FSDP1_KEYS = {"fsdp_sharding_strategy", "fsdp_backward_prefetch", "fsdp_forward_prefetch", "fsdp_use_orig_params"}
 
 
@@ -85,19 +79,3 @@ def answer(question: dict) -> dict:
         os.environ.clear()
         os.environ.update(kept)
     return found
-
-
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except SystemExit as error:
-            answers.append({"error": f"exit {error.code}"})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
-main()

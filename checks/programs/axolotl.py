@@ -1,29 +1,25 @@
 """Each question is an Axolotl file, `path`; the answer is what its own config model reads. Keys and optimizers that
 Axolotl takes without knowing them are errors here."""
 
+# ruff: noqa: E402  (what programs look for is put in place before they are imported)
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import sys
 import types
 from pathlib import Path
 
-SILENT = io.StringIO()
 os.environ.update(CUDA_VISIBLE_DEVICES="")
 # Needed to exist by the check of context parallelism; it has CUDA code.
 sys.modules["ring_flash_attn"] = types.ModuleType("ring_flash_attn")
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    import yaml
-    from axolotl.utils.schemas.config import AxolotlInputConfig
-    from axolotl.utils.schemas.enums import CustomSupportedOptimizers
-    from transformers.training_args import OptimizerNames
+import yaml
+from axolotl.utils.schemas.config import AxolotlInputConfig
+from axolotl.utils.schemas.enums import CustomSupportedOptimizers
+from transformers.training_args import OptimizerNames
 
-    fields = AxolotlInputConfig.model_fields
-    KNOWN = set(fields) | {field.alias for field in fields.values() if field.alias}
-    OPTIMIZERS = {name.value for name in OptimizerNames} | {name.value for name in CustomSupportedOptimizers}
+fields = AxolotlInputConfig.model_fields
+KNOWN = set(fields) | {field.alias for field in fields.values() if field.alias}
+OPTIMIZERS = {name.value for name in OptimizerNames} | {name.value for name in CustomSupportedOptimizers}
 
 
 def answer(question: dict) -> dict:
@@ -56,17 +52,3 @@ def answer(question: dict) -> dict:
         "sizes": [read.dp_replicate_size, read.dp_shard_size, read.tensor_parallel_size, read.context_parallel_size],
         "attention": read.attn_implementation,
     }
-
-
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
-main()

@@ -1,40 +1,37 @@
-"""Each question is a LlamaFactory file, `path`; the answer is what its own parsers read from it."""
+"""Each question is a LlamaFactory file, `path`; the answer is what its own parsers read from it, as one process of
+torchrun where FORCE_TORCHRUN is set."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import socket
 import sys
 from pathlib import Path
 
-SILENT = io.StringIO()
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
-# One process of a distributed launch, as torchrun would start it: without these DeepSpeed files are refused.
-os.environ.update(
-    RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
-)
+if os.environ.get("FORCE_TORCHRUN"):
+    # One process of a distributed launch, as torchrun would start it: without these DeepSpeed files are refused.
+    os.environ.update(
+        RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
 os.environ.update(DS_ACCELERATOR="cpu", CUDA_VISIBLE_DEVICES="", ACCELERATE_USE_CPU="true", DISABLE_VERSION_CHECK="1")
 
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    import llamafactory.hparams.parser as parser
-    import torch
-    import transformers.training_args as training_args
-    import transformers.utils as utils
-    import transformers.utils.import_utils as import_utils
-    from transformers import HfArgumentParser
+import llamafactory.hparams.parser as parser
+import torch
+import transformers.training_args as training_args
+import transformers.utils as utils
+import transformers.utils.import_utils as import_utils
+from transformers import HfArgumentParser
 
-    # What the hardware would answer: there is no GPU here.
-    for module in (training_args, utils, import_utils, parser):
-        for name in ("is_torch_bf16_gpu_available", "is_torch_tf32_available"):
-            if hasattr(module, name):
-                setattr(module, name, lambda *_, **__: True)
-    torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
-    arguments = HfArgumentParser(parser._TRAIN_ARGS)
+# What the hardware would answer: there is no GPU here.
+for module in (training_args, utils, import_utils, parser):
+    for name in ("is_torch_bf16_gpu_available", "is_torch_tf32_available"):
+        if hasattr(module, name):
+            setattr(module, name, lambda *_, **__: True)
+torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
+arguments = HfArgumentParser(parser._TRAIN_ARGS)
 
 
 def checked(raw: dict) -> None:
@@ -67,25 +64,8 @@ def answer(question: dict) -> dict:
         "epochs": training.num_train_epochs,
         "steps": training.max_steps,
         "optimizer": str(training.optim.value),
+        "by_block": finetuning.badam_mode if finetuning.use_badam else None,
         "deepspeed": training.deepspeed is not None,
         "checkpointing": not model.disable_gradient_checkpointing,
         "attention": str(model.flash_attn),
     }
-
-
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except SystemExit as error:
-            answers.append({"error": f"exit {error.code}: {SILENT.getvalue()[-300:]}"})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-    sys.stdout.flush()
-    os._exit(0)
-
-
-main()

@@ -1,24 +1,13 @@
 """Each question is the path of a MaxText file and the number of chips; the answer is what its configuration reads with
-as many devices of JAX's CPU backend, so that its own rules of meshes and batches are tried. All questions of one run
-have the same number."""
+as many devices of JAX's CPU backend (XLA_FLAGS in the environment), so that its own rules of meshes and batches are
+tried."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
-import sys
 
-QUESTIONS = json.load(sys.stdin)
-SILENT = io.StringIO()
-os.environ.update(
-    JAX_PLATFORMS="cpu",
-    XLA_FLAGS=f"--xla_force_host_platform_device_count={QUESTIONS[0]['chips']}",
-    TPU_SKIP_MDS_QUERY="1",
-)
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    from maxtext.configs import pyconfig, types
+os.environ.update(JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1")
+from maxtext.configs import pyconfig, types
 
 KNOWN = set(types.MaxTextConfig.model_fields)
 
@@ -52,17 +41,3 @@ def answer(question: dict) -> dict:
         "axes": {name: size for name, size in axes.items() if isinstance(size, int) and size != 1},
         "tokenizer": config.tokenizer_path,
     }
-
-
-def main() -> None:
-    answers = []
-    for question in QUESTIONS:
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except (Exception, SystemExit) as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
-main()

@@ -178,11 +178,4 @@ CHECKS = {"kubernetes": kubernetes, "compose": compose, "shellcheck": shellcheck
 
 
 def answer(question):
-    try:
-        return {"error": None, **CHECKS[question["check"]](question)}
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-
-
-if __name__ == "__main__":
-    print("\n" + json.dumps([answer(question) for question in json.load(sys.stdin)]))
+    return CHECKS[question["check"]](question)

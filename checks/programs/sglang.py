@@ -3,12 +3,10 @@
 `argv` begins with -m sglang.launch_server or -m sglang.bench_serving.
 """
 
+# ruff: noqa: E402  (what programs look for is put in place before they are imported)
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import json
 import os
 import sys
 import types
@@ -19,13 +17,11 @@ for name, word in {"datasets": "load_dataset", "sglang.srt.disaggregation.utils"
     setattr(sys.modules[name], word, "")
 
 os.environ.update(VLLM_TARGET_DEVICE="cpu", CUDA_VISIBLE_DEVICES="")
-SILENT = io.StringIO()
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    from sglang.benchmark import serving
-    from sglang.srt.server_args import ServerArgs
+from sglang.benchmark import serving
+from sglang.srt.server_args import ServerArgs
 
-    SERVER = argparse.ArgumentParser(prog="sglang serve")
-    ServerArgs.add_cli_args(SERVER)
+SERVER = argparse.ArgumentParser(prog="sglang serve")
+ServerArgs.add_cli_args(SERVER)
 
 
 class Read(Exception):
@@ -89,22 +85,6 @@ def measured(argv: list[str]) -> dict:
     }
 
 
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        argv = question["argv"]
-        said = io.StringIO()
-        try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                found = measured(argv[2:]) if argv[1] == "sglang.bench_serving" else served(argv[2:])
-            answers.append({"error": None, **found})
-        except SystemExit as error:
-            answers.append({"error": f"exit {error.code}: {said.getvalue()[-300:]}"})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-    sys.stdout.flush()
-    os._exit(0)
-
-
-main()
+def answer(question: dict) -> dict:
+    argv = question["argv"]
+    return measured(argv[2:]) if argv[1] == "sglang.bench_serving" else served(argv[2:])

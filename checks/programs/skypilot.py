@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -16,24 +14,16 @@ import sky  # noqa: E402
 
 
 def answer(question):
-    try:
-        path = Path(HOME, "task.yaml")
-        path.write_text(question["text"])
-        task = sky.Task.from_yaml(str(path))
-        resources = next(iter(task.resources))
-        service = task.service
-        return {
-            "error": None,
-            "nodes": task.num_nodes,
-            "accelerators": resources.accelerators,
-            "ports": resources.ports,
-            "image": resources.image_id,
-            "run": task.run,
-            "replicas": service and service.min_replicas,
-        }
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-
-
-if __name__ == "__main__":
-    print("\n" + json.dumps([answer(question) for question in json.load(sys.stdin)]))
+    path = Path(HOME, "task.yaml")
+    path.write_text(question["text"])
+    task = sky.Task.from_yaml(str(path))
+    resources = next(iter(task.resources))
+    service = task.service
+    return {
+        "nodes": task.num_nodes,
+        "accelerators": resources.accelerators,
+        "ports": resources.ports,
+        "image": resources.image_id,
+        "run": task.run,
+        "replicas": service and service.min_replicas,
+    }

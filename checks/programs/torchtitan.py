@@ -3,19 +3,13 @@ like ask for a GPU while they are configured; that question alone is answered fo
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
-import sys
 
-SILENT = io.StringIO()
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    from torchtitan.components.quantization import float8, mx
-    from torchtitan.config import ConfigManager
+from torchtitan.components.quantization import float8, mx
+from torchtitan.config import ConfigManager
 
-    float8.has_cuda_capability = mx.has_cuda_capability = lambda *_: True
+float8.has_cuda_capability = mx.has_cuda_capability = lambda *_: True
 
 
 def answer(question: dict) -> dict:
@@ -46,17 +40,3 @@ def answer(question: dict) -> dict:
         "recompute": variant.__qualname__.partition(".")[0],
         "layers": len(config.model_spec.model.layers),
     }
-
-
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except (Exception, SystemExit) as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
-main()

@@ -1,24 +1,20 @@
 """Each question is a torchtune file, `path`, with its launch `command`; the answer is what OmegaConf reads, after every
 component of it was found and its arguments fit the component's signature: `tune validate` without building any."""
 
+# ruff: noqa: E402  (what programs look for is put in place before they are imported)
 from __future__ import annotations
 
-import contextlib
 import inspect
-import io
-import json
 import sys
 import types
 from typing import Any
 
-SILENT = io.StringIO()
 # `tune download` takes models from there too; nothing is downloaded here.
 sys.modules["torchtune._cli.download"] = types.ModuleType("torchtune._cli.download")
 sys.modules["torchtune._cli.download"].Download = types.SimpleNamespace(create=lambda *_: None)  # type: ignore[attr-defined]
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    from omegaconf import OmegaConf
-    from torchtune._cli.tune import TuneCLIParser
-    from torchtune.config._utils import _get_component_from_path
+from omegaconf import OmegaConf
+from torchtune._cli.tune import TuneCLIParser
+from torchtune.config._utils import _get_component_from_path
 
 
 def fits(node: Any) -> None:
@@ -63,19 +59,3 @@ def answer(question: dict) -> dict:
         "offload": read.get("fsdp_cpu_offload"),
         "tp": read.get("tensor_parallel_dim", 1),
     }
-
-
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except SystemExit as error:
-            answers.append({"error": f"exit {error.code}: {SILENT.getvalue()[-200:]}"})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
-main()

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
-import json
 import os
-import sys
 
-SILENT = io.StringIO()
 os.environ.update(CUDA_VISIBLE_DEVICES="", ACCELERATE_USE_CPU="true")
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    import transformers.training_args as training_args
-    import transformers.utils.import_utils as import_utils
+import transformers.training_args as training_args
+import transformers.utils.import_utils as import_utils
 
-    class Found(tuple):
-        """What transformers 5 says of a package, (there, version), as the truth value that TRL 0.24 takes it for."""
 
-        def __bool__(self) -> bool:
-            return bool(self[0])
+class Found(tuple):
+    """What transformers 5 says of a package, (there, version), as the truth value that TRL 0.24 takes it for."""
 
-    found = import_utils._is_package_available
-    import_utils._is_package_available = lambda *words, **options: Found(found(*words, **options))
+    def __bool__(self) -> bool:
+        return bool(self[0])
 
-    training_args.is_torch_bf16_gpu_available = lambda: True
-    training_args.is_torch_tf32_available = lambda: True
+
+found = import_utils._is_package_available
+import_utils._is_package_available = lambda *words, **options: Found(found(*words, **options))
+
+training_args.is_torch_bf16_gpu_available = lambda: True
+training_args.is_torch_tf32_available = lambda: True
 
 
 def answer(question: dict) -> dict:
@@ -57,19 +53,3 @@ def answer(question: dict) -> dict:
         "four_bits": model.load_in_4bit,
         "attention": model.attn_implementation,
     }
-
-
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        try:
-            with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-                answers.append({"error": None, **answer(question)})
-        except SystemExit:
-            answers.append({"error": SILENT.getvalue().strip().splitlines()[-1]})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
-main()

@@ -5,32 +5,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
-import sys
 import typing
 
 os.environ.update(
     VLLM_TARGET_DEVICE="cpu", VLLM_LOGGING_LEVEL="ERROR", VLLM_NO_USAGE_STATS="1", CUDA_VISIBLE_DEVICES=""
 )
-SILENT = io.StringIO()
-with contextlib.redirect_stdout(SILENT), contextlib.redirect_stderr(SILENT):
-    from vllm.benchmarks.serve import add_cli_args
-    from vllm.config.cache import CacheDType
-    from vllm.config.parallel import ParallelConfig
-    from vllm.config.speculative import SpeculativeConfig, SpeculativeMethod
-    from vllm.entrypoints.common.cli_args import make_arg_parser, validate_parsed_serve_args
-    from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
-    from vllm.utils.argparse_utils import FlexibleArgumentParser
+from vllm.benchmarks.serve import add_cli_args
+from vllm.config.cache import CacheDType
+from vllm.config.parallel import ParallelConfig
+from vllm.config.speculative import SpeculativeConfig, SpeculativeMethod
+from vllm.entrypoints.common.cli_args import make_arg_parser, validate_parsed_serve_args
+from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
+from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-    # As vllm/entrypoints/cli builds them.
-    TOP = FlexibleArgumentParser(prog="vllm")
-    COMMANDS = TOP.add_subparsers(dest="subparser")
-    make_arg_parser(COMMANDS.add_parser("serve"))
-    BENCH = FlexibleArgumentParser(prog="vllm bench serve")
-    add_cli_args(BENCH)
+# As vllm/entrypoints/cli builds them.
+TOP = FlexibleArgumentParser(prog="vllm")
+COMMANDS = TOP.add_subparsers(dest="subparser")
+make_arg_parser(COMMANDS.add_parser("serve"))
+BENCH = FlexibleArgumentParser(prog="vllm bench serve")
+add_cli_args(BENCH)
 
 
 def names(literal: object) -> set[str]:
@@ -107,23 +101,7 @@ def measured(argv: list[str]) -> dict:
     }
 
 
-def main() -> None:
-    answers = []
-    for question in json.load(sys.stdin):
-        os.chdir(question["folder"])
-        argv = question["argv"]
-        said = io.StringIO()
-        try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                found = measured(argv[2:]) if argv[0] == "bench" else served(argv)
-            answers.append({"error": None, **found})
-        except SystemExit as error:
-            answers.append({"error": f"exit {error.code}: {said.getvalue()[-300:]}"})
-        except Exception as error:
-            answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-    sys.stdout.flush()
-    os._exit(0)
-
-
-main()
+def answer(question: dict) -> dict:
+    os.chdir(question["folder"])
+    argv = question["argv"]
+    return measured(argv[2:]) if argv[0] == "bench" else served(argv)

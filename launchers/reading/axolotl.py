@@ -117,9 +117,9 @@ def _method(keys: Keys, found: Findings, model: Item | None) -> None:
     linear = keys.take("lora_target_linear")
     if is_set(linear) and linear and "lora_target_modules" not in keys:
         found.put("workload.lora.targets", "all-linear", linear)
-    for name, field in (("lora_r", "workload.lora.rank"), ("lora_alpha", "workload.lora.alpha")):
-        if name not in keys and kind.value in ("lora", "qlora"):
-            found.blocked.setdefault(field, f"{keys.file}: {name} is not there, and Axolotl has no value of its own")
+    if "lora_r" not in keys and kind.value in ("lora", "qlora"):
+        # It hands PEFT none, which stops there.
+        found.blocked.setdefault("workload.lora.rank", f"{keys.file}: lora_r is not there, and Axolotl has none itself")
     hf.adapters(keys, found, rank=8, alpha=None, dropout=0.0, renamed=False)
 
 

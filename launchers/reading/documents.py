@@ -6,7 +6,9 @@ Readers take the keys that they know out of `Keys`; what is left over is what wa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +17,7 @@ from estimator.errors import PlanError
 LARGEST = 200_000
 _MOST_VALUES = 20_000
 _DEEPEST = 40
+_OPEN = 200
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -39,6 +42,8 @@ class Keys:
     file: str
     items: dict[str, Item] = field(default_factory=dict)
     twice: list[str] = field(default_factory=list)
+    nulls: set[str] = field(default_factory=set)
+    """Keys that are null, where a program means something by that."""
 
     def take(self, name: str) -> Item | None:
         return self.items.pop(name, None)
@@ -58,33 +63,72 @@ class Keys:
     def put(self, key: str, value: Any, line: int | None = None) -> None:
         if value is None:
             self.items.pop(key, None)
+            self.nulls.add(key)
         else:
             self.items[key] = Item(self.file, key, value, line)
 
 
 def check_size(name: str, text: str) -> None:
     if len(text) > LARGEST:
-        raise PlanError("files", f"{name} has {len(text):,} characters, more than any config", [f"up to {LARGEST:,}"])
+        raise PlanError("files", f"{name} is longer than any config", [f"up to {LARGEST:,} characters"])
+
+
+@contextmanager
+def _loader(name: str, text: str) -> Iterator[Any]:
+    """A loader over `text`. What is wrong with the text becomes a PlanError."""
+    import yaml
+
+    check_size(name, text)
+    if _nesting(text) > _OPEN:
+        # The loader takes time of the square of it.
+        raise PlanError("files", f"{name} is not readable YAML: brackets are nested {_OPEN} deep and more")
+    loader = None
+    try:
+        loader = yaml.SafeLoader(text)
+        yield loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, PlanError):
+            raise
+        raise PlanError("files", f"{name} is not readable YAML: {_short(error)}") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _nesting(text: str) -> int:
+    """The most brackets that are open at once, those in quotes counted too."""
+    depth = most = 0
+    for mark in re.findall(r"[\[{\]}]", text):
+        depth = depth + 1 if mark in "[{" else max(0, depth - 1)
+        most = max(most, depth)
+    return most
 
 
 def yaml_keys(name: str, text: str) -> Keys:
     """Raises PlanError for what is not one mapping, and for aliases that would blow up."""
     import yaml
 
-    check_size(name, text)
-    try:
-        loader = yaml.SafeLoader(text)
-        try:
-            node = loader.get_single_node()
-            keys = Keys(name)
-            if isinstance(node, yaml.MappingNode):
-                _Walk(loader, keys).mapping(node, "", 0)
-                return keys
-        finally:
-            loader.dispose()
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise PlanError("files", f"{name} is not readable YAML: {_short(error)}") from None
+    keys = Keys(name)
+    with _loader(name, text) as loader:
+        node = loader.get_single_node()
+        if isinstance(node, yaml.MappingNode):
+            _Walk(loader, keys).mapping(node, "", 0)
+            return keys
     raise PlanError("files", f"{name} is not a mapping of keys to values")
+
+
+def nested_documents(name: str, text: str) -> list[dict[str, Any]]:
+    """The mappings of a YAML file of one or more documents as plain data. Raises PlanError as `yaml_keys` does."""
+    import yaml
+
+    found: list[dict[str, Any]] = []
+    with _loader(name, text) as loader:
+        walk = _Walk(loader, Keys(name))
+        while loader.check_node():
+            node = loader.get_node()
+            if isinstance(node, yaml.MappingNode):
+                found.append(walk.plain(node, 0))
+    return found
 
 
 class _Walk:
@@ -116,9 +160,10 @@ class _Walk:
             if isinstance(value, yaml.MappingNode) and value.value:
                 self.mapping(value, name + ".", depth + 1)
             else:
-                self.keys.put(name, self._plain(value, depth + 1), line)
+                self.keys.put(name, self.plain(value, depth + 1), line)
 
-    def _plain(self, node: Any, depth: int) -> Any:
+    def plain(self, node: Any, depth: int) -> Any:
+        """A node as plain data."""
         import yaml
 
         self._count(depth)
@@ -128,8 +173,15 @@ class _Walk:
             except yaml.YAMLError:
                 return node.value
         if isinstance(node, yaml.SequenceNode):
-            return [self._plain(part, depth + 1) for part in node.value]
-        return {str(key.value): self._plain(value, depth + 1) for key, value in node.value}
+            return [self.plain(part, depth + 1) for part in node.value]
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for part in reversed(parts):
+                    if isinstance(part, yaml.MappingNode):
+                        found |= self.plain(part, depth + 1)
+        return found | {str(key.value): self.plain(value, depth + 1) for key, value in node.value if key.tag != _MERGE}
 
     def _count(self, depth: int) -> None:
         self.seen += 1

@@ -17,7 +17,8 @@ from launchers.reading.documents import Item
 from launchers.reading.scripts import UNKNOWN
 
 # Numbers that files have and a Plan has not: its own follow from them (`launchers.reading.totals`).
-FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "layers", "dp")
+FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "layers", "dp",
+         "copies")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Findings:
         """What holds the shards: deepspeed, fsdp1 or fsdp2."""
         self.recomputes: list[tuple[bool, Item]] = []
         """Each switch of activation checkpointing; one that is on is enough."""
+        self.comment: tuple[Item, int] | None = None
+        """How many devices the plan in a comment of ours has, and how many servers they are."""
         self.refers: dict[str, str] = {}
         """Files that were named and not given, each with what it would say."""
 

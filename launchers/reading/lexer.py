@@ -30,6 +30,8 @@ class Token:
     array: list[Token] | None = None
     document: str | None = None
     """What a redirection << reads."""
+    literal: bool = False
+    """Whether that text is taken as it stands (<< 'EOF')."""
 
     @property
     def plain(self) -> str | None:
@@ -87,6 +89,7 @@ class Lexer:
         while self.at < len(self.text) and self.text[self.at] in " \t":
             self.at += 1
         token, word = Token(self.line, "<<"), self._word(0)
+        token.literal = any(part.quoted for part in word.parts)
         self.waiting.append((token, "".join(part.text for part in word.parts)))
         return token
 

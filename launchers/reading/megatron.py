@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator.errors import PlanError
+from launchers.reading import hf
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, is_set
+from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.tables import table
 
@@ -33,22 +35,43 @@ _SPECIAL = (
     "experimental_attention_variant",
 )  # fmt: skip
 
+# Words of tokenizers that come with Megatron (megatron/core/tokenizers; GPT-2's and Llama 2's own).
+_VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
+# Scripts that take Megatron's arguments and do something else.
+_OTHER = re.compile(
+    r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp"
+)
+
 
 def score(keys: Keys) -> int:
     own = ("num_layers", "hidden_size", "num_attention_heads", "micro_batch_size", "tensor_model_parallel_size")
     return 4 * sum(name in keys for name in own)
 
 
-def read(keys: Keys, found: Findings, script: Item | None = None) -> None:
+def read(
+    keys: Keys,
+    found: Findings,
+    script: Item | None = None,
+    program: str = "megatron-lm",
+    names: Sequence[Item] = (),
+) -> None:
+    """`names` are words besides the tokenizer's that may be the model's."""
     words = table("megatron")
-    found.programs.append("megatron-lm")
-    if script is not None and not str(script.value).endswith(("pretrain_gpt.py", "pretrain_mamba.py", "finetune.py")):
+    found.programs.append(program)
+    if script is not None and _OTHER.search(str(script.value)):
+        found.block("workload", script, "is no training of a language model")
+    elif script is not None and not str(script.value).endswith(("pretrain_gpt.py", "pretrain_mamba.py", "finetune.py")):
         found.warn(f"{script.origin}: read as pretrain_gpt.py would")
+    _older(keys)
+    if (host := keys.take("deepspeed")) is not None and host.value is not False:
+        _deepspeed(keys, found)
     sft = keys.take("sft")
     if is_set(sft) and sft:
         found.put("workload.stage", "sft", sft)
     found.default("workload.stage", "pretrain", "pretrain_gpt.py pretrains unless told otherwise")
     found.default("workload.method", "full", "pretrain_gpt.py trains all weights")
+    if found.values.get("workload.stage", "pretrain") == "pretrain":
+        found.default("workload.packing", True, "text is cut into full rows")
     found.whole("workload.seq_len", keys.items.get("seq_length"))
     found.whole("workload.micro_batch", keys.take("micro_batch_size"))
     found.whole("workload.global_batch", keys.take("global_batch_size"))
@@ -66,8 +89,34 @@ def read(keys: Keys, found: Findings, script: Item | None = None) -> None:
     found.default("workload.optimizer", "adamw", "optimizer is adam unless given")
     _precision(keys, found)
     _experts(keys, found)
-    _model(keys, found)
+    _model(keys, found, names)
     leave_rest(keys, found, "megatron")
+
+
+def _older(keys: Keys) -> None:
+    """Names of older versions and of Megatron-DeepSpeed."""
+    method = keys.take("activations_checkpoint_method")
+    if method is not None:
+        keys.put("recompute_granularity", "full", method.line)
+        keys.put("recompute_method", method.value, method.line)
+        if (layers := keys.take("activations_checkpoint_num_layers")) is not None:
+            keys.put("recompute_num_layers", layers.value, layers.line)
+    if is_set(whole := keys.take("checkpoint_activations")) and whole is not None:
+        keys.put("recompute_granularity", "full", whole.line)
+        keys.put("recompute_method", "uniform", whole.line)
+    if "tokenizer_type" not in keys and "merge_file" in keys:
+        keys.put("tokenizer_type", "GPT2BPETokenizer")
+
+
+def _deepspeed(keys: Keys, found: Findings) -> None:
+    """Megatron-DeepSpeed: ZeRO by a switch of its own and a file that says the same."""
+    found.programs[found.programs.index("megatron-lm")] = "megatron-deepspeed"
+    stage, config = keys.take("zero_stage"), keys.take("deepspeed_config")
+    found.whole("layout.zero_stage", stage, least=0)
+    if config is not None:
+        hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+    if is_set(off := keys.take("cpu_optimizer")) and off is not None:
+        found.put("layout.offload", "optimizer", off)
 
 
 def _parallel(keys: Keys, found: Findings) -> None:
@@ -99,8 +148,8 @@ def _parallel(keys: Keys, found: Findings) -> None:
         found.word("layout.zero_stage", strategy, kinds)
         if strategy is None:
             found.block("layout.zero_stage", fsdp, "data_parallel_sharding_strategy is not there")
-    elif is_set(sharded) and sharded:
-        found.put("layout.zero_stage", 1, sharded)
+    elif sharded is not None and (on := as_truth(sharded.value)) is not None:
+        found.put("layout.zero_stage", int(on), sharded)
     found.default("layout.zero_stage", 0, "use_distributed_optimizer is not there")
     copies = keys.take("num_distributed_optimizer_instances")
     if copies is not None and (as_number(copies.value) or 1) > 1:
@@ -206,23 +255,26 @@ def _experts(keys: Keys, found: Findings) -> None:
         found.put("workload.moe_overlap", True, overlap)
 
 
-def _model(keys: Keys, found: Findings) -> None:
+def _model(keys: Keys, found: Findings, names: Sequence[Item]) -> None:
     """The catalogue's model that the tokenizer is of, if its dimensions agree; else a model of these dimensions."""
     items = {name: item for name in _DIMENSIONS if (item := keys.take(name)) is not None}
-    tokenizer = keys.take("tokenizer_model")
+    tokenizer, kind = keys.take("tokenizer_model"), keys.take("tokenizer_type")
     switches = {name: is_set(keys.take(name)) for name in (*_SWITCHES, *_SPECIAL) if name in keys}
     special = [name for name in _SPECIAL if name in switches]
     origin = items.get("num_layers")
     if origin is None:
         return
     numbers = {name: as_number(item.value) for name, item in items.items()}
-    if tokenizer is not None and isinstance(tokenizer.value, str) and _is_of(tokenizer.value, numbers):
-        found.put("model", tokenizer.value, tokenizer)
-        return
+    for item in ([tokenizer] if tokenizer is not None else []) + list(names):
+        if isinstance(item.value, str) and (known := _model_of(item.value, numbers)):
+            found.put("model", known, item)
+            return
+    if "vocab_size" not in numbers and (size := _VOCABULARIES.get(str(kind.value) if kind is not None else "")):
+        numbers["vocab_size"] = size
     needed = ("num_layers", "hidden_size", "num_attention_heads")
     if special:
         found.block("model", origin, f"{special[0]} is not read; name the model")
-    elif any(not numbers.get(name) for name in needed):
+    elif any((numbers.get(name) or 0) <= 0 for name in needed):
         found.block("model", origin, "layers, width and heads are not all known")
     elif not numbers.get("vocab_size"):
         found.block("model", origin, "the size of the vocabulary is in the tokenizer's files; name the model")
@@ -230,22 +282,29 @@ def _model(keys: Keys, found: Findings) -> None:
         found.put("model", _inline(numbers, items, switches), origin)
 
 
-def _is_of(name: str, numbers: Mapping[str, float | None]) -> bool:
-    """Whether the catalogue's model of that name has these dimensions."""
+def _model_of(name: str, numbers: Mapping[str, float | None]) -> str | None:
+    """The catalogue's model of that name, or of the last part of that path, if it has these dimensions."""
     from knowledge.models import architecture, find_model
 
-    try:
-        model = architecture(find_model(name).value.id)
-    except PlanError:
-        return False
-    widths = {block.ffn_width or block.expert_width for block in model.blocks}
-    return (
-        model.layers == numbers.get("num_layers")
-        and model.hidden == numbers.get("hidden_size")
-        and model.blocks[0].heads == numbers.get("num_attention_heads")
-        and (numbers.get("ffn_hidden_size") is None or numbers["ffn_hidden_size"] in widths)
-        and (model.experts or None) == (numbers.get("num_experts") or None)
-    )
+    last = [part for part in name.split("/") if part][-2:]
+    # llama3_1_405b is llama3.1-405b; the dimensions tell whether it is that.
+    words = re.sub(r"(\d)_(\d)(?!\d*b)", r"\1.\2", last[-1].lower()).replace("_", "-") if last else name
+    for text in (name, "/".join(last), *reversed(last), words):
+        try:
+            known = find_model(text).value.id
+            model = architecture(known)
+        except PlanError:
+            continue
+        widths = {block.ffn_width or block.expert_width for block in model.blocks}
+        if (
+            model.layers == numbers.get("num_layers")
+            and model.hidden == numbers.get("hidden_size")
+            and model.blocks[0].heads == numbers.get("num_attention_heads")
+            and (numbers.get("ffn_hidden_size") is None or numbers["ffn_hidden_size"] in widths)
+            and (model.experts or None) == (numbers.get("num_experts") or None)
+        ):
+            return text if text == name else known
+    return None
 
 
 def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Mapping[str, bool]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from estimator.errors import PlanError
 from launchers.reading.documents import check_size
 from launchers.reading.lexer import Lexer, Part, Token
 
@@ -22,6 +23,8 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPENING = {"if", "for", "while", "until", "case", "{", "function", "select"}
 _CLOSING = {"fi", "done", "esac", "}"}
 _MIDDLE = {"then", "do", "!", "time"}
+_REDIRECTION = re.compile(r"(&|[0-9])?[<>]")
+_OPEN_REDIRECTIONS = (">", ">>", "<", "1>", "2>", "&>", "&>>", "2>>", "1>>", "<<<")
 _SETS = {"export", "declare", "local", "readonly", "typeset"}
 _ARITHMETIC: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -80,6 +83,11 @@ class _Reader:
         self.branches: list[bool | None] = []
         """Of each open branch or loop: taken, not taken, or unknown."""
         self.words = 0
+        self.text = ""
+        self.opened = ""
+        """The last bracket or keyword before a statement: ( is that of a function."""
+        self.piped: Token | None = None
+        """A << whose text goes on to the next command (cat << EOF | tee FILE)."""
         self.tested = self.after_test = False
         """Whether the statement decides about the next one, and whether the one before did so about it."""
 
@@ -111,15 +119,26 @@ class _Reader:
 
     def read(self, text: str) -> Script:
         statement: list[Token] = []
+        self.text = text
         for token in [*Lexer(self.name, text).tokens(), Token(0, "\n")]:
             if token.operator and token.operator != "<<":
                 self.tested = token.operator in ("&&", "||") and (token.operator == "||" or _is_test(statement))
                 self._statement(statement)
+                if token.operator != ")":
+                    self.opened = token.operator if token.operator == "(" else self.opened if not statement else ""
                 self.after_test = self.tested
                 statement = []
             else:
                 statement.append(token)
         return Script(self.commands, self.exported, self.files, self.defaults)
+
+    def _is_called(self) -> bool | None:
+        """Whether the body that opens is run: that of a function that is named again, or of no function."""
+        before = self.commands[-1].words if self.commands else []
+        if self.opened != "(" or len(before) != 1:
+            return True
+        self.commands.pop()
+        return True if len(re.findall(rf"\b{re.escape(before[0].text)}\b", self.text)) > 1 else None
 
     def _statement(self, tokens: list[Token]) -> None:
         while tokens and (word := tokens[0].plain) is not None:
@@ -128,7 +147,12 @@ class _Reader:
                     self.branches.pop()
             elif word in _OPENING:
                 taken = self._test(tokens[1:]) if word == "if" and not self._skipped else None
-                self.branches.append(taken)
+                if word == "{":
+                    taken = self._is_called()
+                if word != "function":
+                    self.branches.append(taken)
+                else:
+                    self.commands.append(Command([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else []))
                 if word in ("for", "case", "function", "select"):
                     if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
                         self.variables[name] = None
@@ -161,10 +185,17 @@ class _Reader:
                 self._set(name, values, appended)
             return
         words: list[Word] = []
-        here = next((token.document for token in tokens if token.operator == "<<"), None)
+        redirected: list[Word] = []
+        here = next((token for token in tokens if token.operator == "<<"), None)
         for token in tokens:
             if not token.operator:
-                words += [Word(text, token.line) for text in self._expanded(token)]
+                expanded = [Word(text, token.line) for text in self._expanded(token)]
+                # What follows a bare > or < is a file, not an argument.
+                bare = bool(token.parts) and not token.parts[0].quoted and _REDIRECTION.match(token.parts[0].text)
+                if bare or (redirected and redirected[-1].text in _OPEN_REDIRECTIONS):
+                    redirected += expanded
+                else:
+                    words += expanded
         if not words:
             return
         self.words += len(words)
@@ -173,9 +204,33 @@ class _Reader:
         if words[0].text in _SETS:
             self._export(tokens[1:], words[0].text == "export")
             return
-        if here is not None and (target := _written(words)):
-            self.files[target] = here
+        self._write([*words, *redirected], here)
         self.commands.append(Command(words, environment, self.conditional))
+
+    def _write(self, words: list[Word], here: Token | None) -> None:
+        """Keeps the text that a command puts into a file, or that sbatch and shells are given to run."""
+        first, target = words[0].text, _written(words)
+        text = here or (self.piped if first == "tee" else None)
+        self.piped = None if target else here
+        if target and text is not None:
+            self.files[target] = self._document(text)
+        elif target and first in ("echo", "printf") and len(words) > 1:
+            self.files[target] = words[1].text
+        elif here is not None and first in ("sbatch", "bash", "sh"):
+            self.files[f"{first} of line {words[0].line}"] = "#!/bin/bash\n" + self._document(here)
+
+    def _document(self, here: Token) -> str:
+        """The text of a << with its variables put in. What is not known stands as text where JSON has a value."""
+        text = here.document or ""
+        if here.literal or not ("$" in text or "`" in text):
+            return text
+        quoted = re.sub(r'\\?"', lambda mark: '\\\\\\"' if len(mark[0]) > 1 else '\\"', text)
+        try:
+            token = Lexer(self.name, f'"{quoted}"').tokens()[0]
+        except PlanError:
+            return text
+        whole = "".join(" ".join(self._values(part)) for part in token.parts)
+        return re.sub(rf"(?<=[:\[,\s]){UNKNOWN}(?=[\s,\]}}])", f'"{UNKNOWN}"', whole)
 
     def _export(self, tokens: Iterable[Token], exported: bool) -> None:
         for token in tokens:
@@ -311,8 +366,10 @@ def _number(node: ast.expr) -> int:
 
 
 def _written(words: list[Word]) -> str | None:
-    """The file that a command's > writes."""
+    """The file that a command's > or a tee writes."""
     texts = [word.text for word in words]
+    if texts[0] == "tee":
+        return next((text for text in texts[1:] if not text.startswith(("-", ">"))), None)
     for place, text in enumerate(texts):
         if text == ">" and place + 1 < len(texts):
             return texts[place + 1]

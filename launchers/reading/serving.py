@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from launchers.reading import hf
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
@@ -23,7 +25,7 @@ def score(keys: Keys) -> int:
 
 
 def read_vllm(keys: Keys, found: Findings, model: Item | None = None) -> None:
-    words = _start(keys, found, "vllm")
+    words = start_engine(keys, found, "vllm")
     hf.model(found, keys.take("model") or keys.take("model_tag") or model)
     _options(keys, found, words["vllm"])
     for field in ("layout.tp", "layout.pp", "layout.dp"):
@@ -53,7 +55,7 @@ def read_vllm(keys: Keys, found: Findings, model: Item | None = None) -> None:
 
 def read_sglang(keys: Keys, found: Findings, model: Item | None = None) -> None:
     """tp_size counts all devices of a stage, and the limits all lanes where attention is repeated."""
-    words = _start(keys, found, "sglang")
+    words = start_engine(keys, found, "sglang")
     hf.model(found, keys.take("model_path") or keys.take("model") or model)
     lanes = keys.take("attn_dp_size")
     if lanes is None and is_set(keys.items.get("enable_dp_attention")):
@@ -97,7 +99,7 @@ def read_load(keys: Keys, found: Findings) -> None:
     leave_rest(keys, found, "serving")
 
 
-def _start(keys: Keys, found: Findings, engine: str) -> dict:
+def start_engine(keys: Keys, found: Findings, engine: str) -> dict:
     for name in [name for name in keys.items if "-" in name]:
         item = keys.items.pop(name)
         keys.put(name.replace("-", "_"), item.value, item.line)
@@ -128,7 +130,24 @@ def _weights(keys: Keys, found: Findings, words: dict, engine: str) -> None:
     else:
         if kind is not None:
             found.leave(kind, "the checkpoint says it")
+        _packed_by_name(found)
     found.word("workload.kv_dtype", keys.take("kv_cache_dtype"), words["caches"] | inverted(table(engine)["kv"]))
+
+
+# How a checkpoint is packed, as the end of its name says.
+_NAMED = ((r"awq", "awq"), (r"gptq", "gptq"), (r"nvfp4|[-_]fp4", "nvfp4"), (r"mxfp4", "mxfp4"), (r"[-_]fp8", "fp8"),
+          (r"w8a8|[-_]int8", "int8"))  # fmt: skip
+
+
+def _packed_by_name(found: Findings) -> None:
+    name = found.values.get("model")
+    row = next((row for row in found.read if row.field == "model"), None)
+    if not isinstance(name, str) or row is None:
+        return
+    for pattern, kind in _NAMED:
+        if re.search(pattern, name.lower()):
+            found.imply("workload.weight_dtype", kind, Item(row.origin, "name of the checkpoint", name))
+            return
 
 
 def _together(found: Findings) -> int:

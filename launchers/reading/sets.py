@@ -4,56 +4,91 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from estimator.errors import PlanError
-from launchers.reading import Reading, accelerate, axolotl, deepspeed, llamafactory, serving, torchtitan, torchtune, trl
-from launchers.reading.documents import Item, Keys, json_keys, toml_keys, yaml_keys
+from launchers.reading import Reading
+from launchers.reading.devices import accelerator
+from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, Read, nested
+from launchers.reading.formats import Format, config, is_python, is_script, names
+from launchers.reading.jobs import read_jobs
 from launchers.reading.programs import read_start
+from launchers.reading.python import read_python
 from launchers.reading.starts import Setting, read_script, slurm_option
 from launchers.reading.totals import serves, total
 
 _MOST_FILES = 64
 _MOST_TEXT = 1_000_000
-
-
-@dataclass(frozen=True)
-class Format:
-    """How a config is told from others (the highest score wins) and read. `order`: configs of programs come first, what
-    they refer to later."""
-
-    name: str
-    score: Callable[[Keys], int]
-    read: Callable[[Keys, Findings], None]
-    kinds: tuple[str, ...] = ("yaml",)
-    order: int = 0
-
-
-FORMATS = (
-    Format("LlamaFactory YAML", llamafactory.score, llamafactory.read, ("yaml", "json")),
-    Format("LlamaFactory v1 YAML", llamafactory.score_v1, llamafactory.read_v1),
-    Format("Axolotl YAML", axolotl.score, axolotl.read),
-    Format("TRL or transformers Trainer arguments", trl.score, trl.read, ("yaml", "json")),
-    Format("torchtune YAML", torchtune.score, torchtune.read),
-    Format("torchtitan TOML", torchtitan.score, torchtitan.read, ("toml",)),
-    Format("vLLM YAML", serving.score, serving.read_vllm),
-    Format("accelerate YAML", accelerate.score, accelerate.read, ("yaml", "json"), order=1),
-    Format("DeepSpeed JSON", deepspeed.score, deepspeed.read_deepspeed, ("json", "yaml"), order=2),
-)
-OTHERS = ("bash or sbatch script", "command line")
 # The framework of a Plan by program, where nothing shards its states.
 _FRAMEWORKS = {
     "axolotl": "axolotl", "torchtune": "torchtune", "torchtitan": "torchtitan", "megatron-lm": "megatron-lm",
     "llamafactory": "hf-trainer", "trl": "hf-trainer", "trainer": "hf-trainer", "accelerate": "ddp",
+    "maxtext": "maxtext", "primus": "primus", "megatron-bridge": "megatron-bridge", "nemo": "nemo",
+    "litgpt": "litgpt", "unsloth": "unsloth", "ms-swift": "ms-swift", "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
-_COMMAND = re.compile(
-    r"([A-Z_][A-Z0-9_]*=\S* +)*"
-    r"(srun|torchrun|accelerate|deepspeed|llamafactory-cli|axolotl|tune|trl|vllm|python[0-9.]*|exec|export|set) "
-)
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
+
+
+@dataclass
+class _Set:
+    """The files of a set, sorted: configs by path, and scripts and Python that wait to be read."""
+
+    found: Findings
+    documents: dict[str, tuple[Format, Keys]] = field(default_factory=dict)
+    by_name: dict[str, Keys] = field(default_factory=dict)
+    scripts: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    python: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """By name without folder."""
+
+    def add(self, path: str, text: str, carrier: str = "") -> None:
+        """Tells what a file is. One that `carrier` brings along may be anything, and wins over one beside it."""
+        name = _base(path) or path
+        if not isinstance(text, str) or "\0" in text:
+            raise PlanError("files", f"{name[:80]!r} is not a text file")
+        text = text.removeprefix("\ufeff")
+        if not text.strip() and carrier:
+            return
+        if not text.strip():
+            raise PlanError("files", f"{name[:80]} is empty")
+        if carrier and name in self.texts:
+            if self.texts[name].strip() == text.strip():
+                return
+            self.found.warn(f"{name}: the file and the copy of it in {carrier} differ; the copy is read")
+            self._drop(name)
+        self.texts[name] = text
+        _plan_line(name, text, self.found)
+        if is_script(name, text):
+            self.scripts.append((path, text, {}))
+        elif (jobs := read_jobs(name, text, self.found)) is not None:
+            self.found.formats[path] = jobs.kind
+            for inner, content in jobs.files.items():
+                self.add(inner, content, name)
+            self.scripts += [(path, script, known) for script, known in jobs.scripts]
+        elif is_python(name, text):
+            self.python[path] = text
+        else:
+            try:
+                known = config(name, text)
+            except PlanError:
+                if carrier:
+                    return
+                raise
+            if known is not None:
+                self.documents[path], self.by_name[name] = known, known[1]
+                self.found.formats[path] = known[0].name
+            elif not carrier:
+                self.scripts.append((path, text, {}))
+
+    def _drop(self, name: str) -> None:
+        self.scripts = [row for row in self.scripts if _base(row[0]) != name]
+        for kept in (self.documents, self.python, self.found.formats):
+            for path in [path for path in kept if _base(path) == name]:
+                del kept[path]
+        self.by_name.pop(name, None)
 
 
 def read_set(files: Mapping[str, str], given: Mapping[str, Any]) -> Reading:
@@ -64,99 +99,88 @@ def read_set(files: Mapping[str, str], given: Mapping[str, Any]) -> Reading:
             "files", "are more than a set of configs has", [f"up to {_MOST_FILES} files, {_MOST_TEXT:,} characters"]
         )
     found = Findings()
-    documents: dict[str, tuple[Format, Keys]] = {}
-    scripts: dict[str, str] = {}
+    sets = _Set(found)
     for path, text in files.items():
-        _sort(path, text, found, documents, scripts)
-    setting_documents = {_base(path): keys for path, (_, keys) in documents.items()}
-    _read_scripts(scripts, found, documents, setting_documents)
-    left = [row for path, row in documents.items() if _base(path) in setting_documents]
+        sets.add(path, text)
+    _read_scripts(sets)
+    for path, text in sets.python.items():
+        if kind := read_python(_base(path), text, found):
+            found.formats[path] = kind
+        elif len(files) == 1:
+            raise PlanError("files", f"{_base(path)} trains with nothing that is read here", names())
+    left = [row for path, row in sets.documents.items() if _base(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
         form.read(keys, found)
-    for path in [path for path in found.refers if _base(path) in {_base(name) for name in documents}]:
+    for path in [path for path in found.refers if _base(path) in sets.texts]:
         del found.refers[path]
     return _settled(found, given)
 
 
-def _sort(
-    path: str, text: str, found: Findings, documents: dict[str, tuple[Format, Keys]], scripts: dict[str, str]
-) -> None:
-    """Tells what a file is, by what stands in it; its name only says which reader is tried first."""
-    name = _base(path) or path
-    if not isinstance(text, str) or "\0" in text:
-        raise PlanError("files", f"{name[:80]!r} is not a text file")
-    text = text.removeprefix("\ufeff")
-    if _looks_like_script(name, text):
-        scripts[path] = text
+def _plan_line(name: str, text: str, found: Findings) -> None:
+    """Our own files say the plan in a comment: the only place of its accelerators, and in some of model and count."""
+    head = text[:4000]
+    match = re.search(r"^\s*# plan: (\S+), .*?(\d+) x ([A-Za-z0-9][\w.-]*)(?: \(\d+ x \d+\)|$)", head, re.MULTILINE)
+    if match is None or not re.search(r"^\s*# Shardwise$", head, re.MULTILINE) or found.comment:
         return
-    errors: list[PlanError] = []
-    for kind, parse in (("json", json_keys), ("toml", toml_keys), ("yaml", yaml_keys)):
-        if (kind == "json") != text.lstrip().startswith("{") and kind == "json":
-            continue
-        if kind == "toml" and not name.endswith(".toml"):
-            continue
-        try:
-            keys = parse(name, text)
-        except PlanError as error:
-            errors.append(error)
-            continue
-        scores = [(form.score(keys), form) for form in FORMATS if kind in form.kinds]
-        best, form = max(scores, key=lambda row: row[0])
-        if best > 0:
-            documents[path] = (form, keys)
-            found.formats[path] = form.name
-            return
-        errors.append(PlanError("files", f"{name} is of no format that is read here", [*names()]))
-        break
-    if name.endswith((".yaml", ".yml", ".json", ".toml")):
-        raise errors[-1]
-    scripts[path] = text
+    line = head.count("\n", 0, match.start()) + 1
+    model, count, device = (Item(name, "the plan in a comment", value, line) for value in match.groups())
+    copies = re.search(r" (\d+) replicas of ", match[0])
+    accelerator(found, device, device.value)
+    found.imply("model", model.value, model)
+    found.comment = count, int(copies[1]) if copies else 1
 
 
-def names() -> list[str]:
-    return [*(form.name for form in FORMATS), *OTHERS]
-
-
-def _looks_like_script(name: str, text: str) -> bool:
-    if name.endswith((".sh", ".sbatch", ".slurm", ".bash")) or text.startswith("#!"):
-        return True
-    first = next((line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")), "")
-    return bool(_COMMAND.match(first))
-
-
-def _read_scripts(
-    scripts: Mapping[str, str],
-    found: Findings,
-    documents: dict[str, tuple[Format, Keys]],
-    by_name: dict[str, Keys],
-) -> None:
-    """Scripts that start others' files too: what one writes in itself is a file of the set."""
-    for path, text in scripts.items():
-        setting = Setting(_base(path) or path, found, {}, by_name)
-        known = _directives(text, setting)
-        starts = read_script(text, setting, known)
+def _read_scripts(sets: _Set) -> None:
+    """Scripts that start others come before those; what one writes in itself is a file of the set."""
+    found = sets.found
+    known: dict[str, str] = {}
+    while sets.scripts:
+        path, text, variables = sets.scripts.pop(_first(sets.scripts))
+        name = _base(path) or path
+        setting = Setting(name, found, {}, sets.by_name)
+        known |= _directives(text, setting)
+        starts, exported = read_script(text, setting, known | variables)
+        known |= exported
+        for inner, content in setting.written.items():
+            sets.add(inner, content, name)
         formats = [form for start in starts if (form := read_start(start, setting))]
         sbatch = "sbatch script" if "#SBATCH" in text else ""
-        if not starts and not sbatch and not _starts_other_script(text, scripts):
-            raise PlanError("files", f"{_base(path)} starts no program that is read here", names())
+        if not starts and not sbatch and not setting.written and not _refers_from(found, name):
+            if len(sets.texts) == 1:
+                raise PlanError("files", f"{name} starts no program that is read here", names())
+            formats = formats or ["script of nothing that is read here"]
+        said = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"
+        before = found.formats.get(path)
         found.formats[path] = (
-            ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"
+            before if before and said in ("script", *before.split(": ")) else (f"{before}: {said}" if before else said)
         )
 
 
-def _starts_other_script(text: str, scripts: Mapping[str, str]) -> bool:
-    return any(_base(path) in text for path in scripts)
+def _first(scripts: list[tuple[str, str, dict[str, str]]]) -> int:
+    """The script that no other one names."""
+    for place, (path, _, _) in enumerate(scripts):
+        if not any(_base(path) in text for other, text, _ in scripts if other != path):
+            return place
+    return 0
+
+
+def _refers_from(found: Findings, name: str) -> bool:
+    return any(said.startswith(f"{name}:") for said in found.refers.values())
 
 
 def _directives(text: str, setting: Setting) -> dict[str, str]:
-    """#SBATCH lines up to the first command, and the variables that Slurm sets from them."""
+    """#SBATCH and #PBS lines up to the first command, and the variables that Slurm sets from them."""
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             break
-        if match := re.match(r"#SBATCH\s+(?:--([a-z-]+)[=\s]+|-([NG])\s*)([^#\s]+)", stripped):
-            name = match[1] or {"N": "nodes", "G": "gpus"}[match[2]]
+        if match := re.match(r"#SBATCH\s+(?:--([a-z-]+)[=\s]+|-([NGC])\s*)([^#\s]+)", stripped):
+            name = match[1] or {"N": "nodes", "G": "gpus", "C": "constraint"}[match[2]]
             slurm_option(name, match[3].strip("\"'"), number, setting)
+        elif match := re.match(r"#PBS\s+-l\s+select=([0-9]+)(?::\S*?ngpus=([0-9]+))?", stripped):
+            for fact, value in (("nodes", match[1]), ("per_node", match[2])):
+                setting.found.whole(fact, Item(setting.file, "-l select", value, number) if value else None)
+    _tasks(text, setting)
     values = setting.found.values
     known = {}
     if "nodes" in values:
@@ -166,9 +190,27 @@ def _directives(text: str, setting: Setting) -> dict[str, str]:
     return known
 
 
+def _tasks(text: str, setting: Setting) -> None:
+    """Devices of jobs that ask for some for each task."""
+    said = dict(re.findall(r"^#SBATCH\s+--(gpus-per-task|ntasks-per-node|ntasks)[=\s]([0-9]+)", text, re.MULTILINE))
+    if "gpus-per-task" not in said:
+        return
+    for count, fact in (("ntasks-per-node", "per_node"), ("ntasks", "devices")):
+        if count in said and not setting.found.has(fact):
+            number = int(said[count]) * int(said["gpus-per-task"])
+            setting.found.put(fact, number, Item(setting.file, f"--{count} x --gpus-per-task", number))
+            return
+
+
 def _settled(found: Findings, given: Mapping[str, Any]) -> Reading:
     """The reading of what was found: switches that one file of several says, what follows, the framework."""
     found.settle()
+    if found.comment is not None and not any(found.has(name) for name in ("devices", "per_node", "nodes", "dp")):
+        # What other files say of devices is newer than a comment.
+        item, copies = found.comment
+        found.put("devices", int(item.value) // copies, item)
+        if copies > 1 and not found.has("copies"):
+            found.put("copies", copies, item)
     for on, item in sorted(found.recomputes, key=lambda row: not row[0]):
         if not found.has("layout.recompute"):
             found.put("layout.recompute", "full" if on else "none", item)

@@ -6,59 +6,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from launchers.reading import accelerate, hf
-from launchers.reading.documents import Item, Keys
+from launchers.reading.consoles import CONSOLES, TRL_SCRIPTS, Console, image_starts
+from launchers.reading.devices import accelerator
+from launchers.reading.documents import Item
 from launchers.reading.findings import Findings, as_number, is_certain
 from launchers.reading.options import options
 from launchers.reading.scripts import Command, Script, Word, script
+from launchers.reading.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
 
-_TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m", "module", "virtual_local_rank")
 _ACCELERATE_FLAGS = (
     "multi_gpu", "cpu", "use_fsdp", "use_deepspeed", "tpu", "mps", "quiet", "same_network", "m", "module", "no_python",
     "use_megatron_lm", "use_parallelism_config", "debug",
 )  # fmt: skip
 _DEEPSPEED_FLAGS = ("force_multi", "no_local_rank", "no_python", "enable_each_rank_log", "save_pid", "module", "no_ssh")
-_TRL_SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 _TRAINING = re.compile(
     r"(^|/)(pretrain_[a-z0-9_]+|train|finetune|run_[a-z]+|sft|dpo|grpo|kto|reward|main)[a-z0-9_]*\.py$"
 )
 _DEEPEST = 4
 
 
-@dataclass
-class Start:
-    """A program that a command starts: `kind` names its reader, `words` are its arguments."""
-
-    kind: str
-    words: list[Word]
-    name: Item
-    environment: dict[str, Word] = field(default_factory=dict)
-
-
-@dataclass
-class Setting:
-    """Where commands of a file stand: what the file is called, and which variables are set for all."""
-
-    file: str
-    found: Findings
-    variables: dict[str, Word]
-    documents: dict[str, Keys]
-    """Configs by file name, which a command may name and override."""
-
-
-def read_script(text: str, setting: Setting, known: dict[str, str]) -> list[Start]:
-    """Reads the counts of a script's commands; the programs that it starts come back."""
+def read_script(text: str, setting: Setting, known: dict[str, str]) -> tuple[list[Start], dict[str, str]]:
+    """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
     parsed = script(setting.file, text, known)
+    setting.known = known
+    setting.written |= parsed.files
     setting.variables = setting.variables | parsed.environment
     starts = _starts(parsed, setting)
     for name in sorted(
         parsed.defaults & {"NNODES", "NPROC_PER_NODE", "GPUS_PER_NODE", "NUM_GPUS", "NGPU", "WORLD_SIZE"}
     ):
         setting.found.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
-    return starts
+    return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 
 def _starts(parsed: Script, setting: Setting) -> list[Start]:
@@ -67,7 +48,7 @@ def _starts(parsed: Script, setting: Setting) -> list[Start]:
     if found:
         return found
     perhaps = [command for command in parsed.commands if command.conditional]
-    trial = Setting(setting.file, Findings(), setting.variables, setting.documents)
+    trial = Setting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
     those = [command for command in perhaps if peeled(command, trial, 0)]
     if len(those) == 1 or _only_ranks_differ(those):
         return peeled(those[-1], setting, 0)
@@ -96,25 +77,45 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
                 words = words[1:]
         elif name in ("timeout",):
             words = words[2:]
-        elif name in ("bash", "sh"):
-            if len(words) > 2 and words[1].text in ("-c", "-lc", "-ec", "-euc"):
-                inner = script(setting.file, words[2].text, {})
+        elif name in ("bash", "sh", "source", ".") or name.endswith((".sh", ".bash", ".sbatch", ".slurm")):
+            if len(words) > 2 and name in ("bash", "sh") and re.fullmatch(r"-[a-z]*c", words[1].text):
+                outside = setting.known | {key: word.text for key, word in environment.items() if word.known}
+                inner = script(setting.file, words[2].text, outside)
+                setting.written |= inner.files
                 moved = [
                     Command([Word(word.text, words[2].line) for word in one.words], environment | one.environment)
                     for one in inner.commands
                 ]
                 return [start for one in moved for start in peeled(one, setting, depth + 1)]
+            _refer_script(words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:], setting)
             return []
         elif name == "srun":
             words = _srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
             place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
+            image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
+            if place is None and image is not None:
+                started = [Word(text, words[image].line) for text in image_starts(words[image].text)]
+                return _program(started[0].text, [*started, *words[image + 1 :]], environment, setting)
             if place is None:
                 return []
             words = words[place:]
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _refer_script(words: Sequence[Word], setting: Setting) -> None:
+    """The script that a shell is given, or that is a command itself."""
+    named = next((word for word in words if not word.text.startswith("-")), None)
+    if named is not None and named.known and named.text.endswith((".sh", ".bash", ".sbatch", ".slurm")):
+        item = Item(setting.file, "command", named.text, named.line)
+        setting.found.refers.setdefault(named.text, f"{item.origin}: what it starts")
+
+
+def _is_image(text: str) -> bool:
+    """Whether a word of docker run names an image whose program is known, and no folder or option."""
+    return bool(re.match(r"[a-z0-9.-]+(/[\w.-]+)+(:[\w.-]+)?$", text)) and bool(image_starts(text))
 
 
 def _is_program(text: str) -> bool:
@@ -157,10 +158,20 @@ def slurm_option(name: str, value: str, line: int, setting: Setting, note: bool 
             setting.found.block("nodes", item, "is a range")
         elif (number := as_number(parts[0])) is not None and number >= 1:
             put("nodes", int(number), item)
+    elif name == "array":
+        parts = [re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part) for part in value.partition("%")[0].split(",")]
+        if all(parts):
+            tasks = sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part)
+            # Each is a job of its own; of servers they are copies.
+            put("copies", max(1, tasks), item)
+    elif name == "constraint":
+        accelerator(setting.found, item, value)
     elif name in ("gpus-per-node", "gres", "gpus"):
-        match = re.fullmatch(r"(?:gpu(?::[A-Za-z0-9_.-]+)?:|[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]+)(\(.*\))?", value)
-        if match and int(match[1]) >= 1:
-            put("devices" if name == "gpus" else "per_node", int(match[1]), item)
+        match = re.fullmatch(r"(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)(\(.*\))?", value)
+        if match and int(match[2]) >= 1:
+            put("devices" if name == "gpus" else "per_node", int(match[2]), item)
+            if match[1] and match[1] != "gpu":
+                accelerator(setting.found, item, match[1])
         elif name != "gres" or value.startswith("gpu"):
             setting.found.leave(item, "is no number of devices")
 
@@ -196,8 +207,10 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
         return [Start("vllm", rest, item, environment)]
     if name.startswith("sglang.launch_server"):
         return [Start("sglang", rest, item, environment)]
-    if name.startswith("sglang.bench_serving"):
+    if name.startswith(("sglang.bench_serving", "tensorrt_llm.serve.scripts.benchmark_serving")):
         return [Start("load", rest, item, environment)]
+    if name.lower().startswith("maxtext."):
+        return [Start("maxtext", rest, item, environment)]
     return _script(module, rest, environment, setting)
 
 
@@ -208,56 +221,32 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
         return [Start("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
-    if stem == "train" and (has & {"--finetuning_type", "--stage"} or any(is_config(word.text) for word in rest)):
+    if stem in ("run_recipe", "run_script") or "--recipe" in has:
+        return [Start("bridge", rest, item, environment)]
+    if {"--seq-len", "--micro-batch"} <= has:
+        return [Start("plan", rest, item, environment)]
+    if "--lg-model-name" in has:
+        return [Start("mlperf", rest, item, environment)]
+    if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
+        return [Start("maxtext", rest, item, environment)]
+    if stem == "train" and (
+        has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
+    ):
         return [Start("llamafactory", rest, item, environment)]
-    if "trl" in text and stem in _TRL_SCRIPTS:
+    if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
+        return [Start("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
+    if "trl" in text and stem in TRL_SCRIPTS:
         return [Start("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
         return [Start("trainer", rest, item, environment)]
     return [Start("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
 
 
-def is_config(text: str) -> bool:
-    return text.endswith((".yaml", ".yml"))
-
-
 def _torchrun(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    own, rest = _until_program(words[1:], _TORCHRUN_FLAGS)
-    keys, _ = options(setting.file, own, _TORCHRUN_FLAGS)
-    _counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    own, rest = until_program(words[1:], TORCHRUN_FLAGS)
+    keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
+    counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
-
-
-def _counts(keys: Keys, setting: Setting, nodes: str, per_node: str) -> None:
-    """Nodes and processes of a node, one for each device; one node where nothing else says it."""
-    for name, fact in ((nodes, "nodes"), (per_node, "per_node")):
-        item = keys.take(name)
-        if item is None:
-            continue
-        if not is_certain(item.value):
-            setting.found.leave(item, "is known only where it runs")
-            continue
-        number = as_number(str(item.value).rpartition(":")[2] if fact == "nodes" else item.value)
-        if fact == "nodes" and ":" in str(item.value) and len(set(str(item.value).split(":"))) > 1:
-            setting.found.block(fact, item, "is a range")
-        elif number is not None and number >= 1:
-            setting.found.put(fact, int(number), item)
-        else:
-            setting.found.leave(item, "is no number of devices")
-    if keys.take("standalone") is not None:
-        setting.found.implied.append(("nodes", 1, Item(setting.file, "--standalone", True)))
-
-
-def _until_program(words: list[Word], flags: Sequence[str]) -> tuple[list[Word], list[Word]]:
-    """A launcher's own options, and the program with its arguments: the first word that no option takes."""
-    at = 0
-    while at < len(words):
-        name, equals, _ = words[at].text.partition("=")
-        if not re.match(r"--?[A-Za-z]", name):
-            break
-        takes = not equals and name.lstrip("-").replace("-", "_") not in flags
-        at += 2 if takes and at + 1 < len(words) and not words[at + 1].text.startswith("--") else 1
-    return words[:at], words[at:]
 
 
 def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: Setting) -> list[Start]:
@@ -279,7 +268,7 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Settin
         words = words[1:]
     elif words[0].text.rpartition("/")[2] == "accelerate":
         return []
-    own, rest = _until_program(words[1:], _ACCELERATE_FLAGS)
+    own, rest = until_program(words[1:], _ACCELERATE_FLAGS)
     keys, _ = options(setting.file, own, _ACCELERATE_FLAGS)
     is_module = keys.take("m") is not None or keys.take("module") is not None
     config = keys.take("config_file")
@@ -303,86 +292,44 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Settin
 
 
 def _deepspeed(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    own, rest = _until_program(words[1:], _DEEPSPEED_FLAGS)
+    own, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
     keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
     for name in ("num_gpus", "num_nodes"):
         if (item := keys.take(name)) is not None:
             keys.put("per_node" if name == "num_gpus" else "nodes", item.value, item.line)
-    _counts(keys, setting, nodes="nodes", per_node="per_node")
+    counts(keys, setting, nodes="nodes", per_node="per_node")
     include = keys.take("include")
     if include is not None:
         setting.found.block("per_node", include, "picks devices by number, which is not read")
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 
-def _llamafactory(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    if len(words) < 2 or words[1].text != "train":
+def _torchx(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    """torchx run -s slurm utils.sh --num_replicas N --gpu N COMMAND …, and dist.ddp -j 2x8"""
+    place = next((at for at, word in enumerate(words) if re.fullmatch(r"(utils|dist)\.[a-z]+", word.text)), None)
+    if place is None:
         return []
-    own = {
-        name: word for name, word in (setting.variables | environment).items() if name in ("NNODES", "NPROC_PER_NODE")
-    }
-    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
-        word = own.get(name)
-        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
-            setting.found.put(fact, int(number), Item(setting.file, name, int(number), word.line))
-    if "NPROC_PER_NODE" in own and "NNODES" not in own:
-        setting.found.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
-    return [Start("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)]
+    own, rest = until_program(words[place + 1 :], ())
+    keys, _ = options(setting.file, own)
+    for name, fact in (("num_replicas", "nodes"), ("gpu", "per_node")):
+        setting.found.whole(fact, keys.take(name))
+    world = keys.take("j")
+    if world is not None and (match := re.fullmatch(r"([0-9]+)x([0-9]+)", str(world.value))):
+        for fact, number in (("nodes", match[1]), ("per_node", match[2])):
+            setting.found.whole(fact, Item(setting.file, "-j", number, world.line))
+    script = keys.take("script")
+    if script is not None:
+        rest = [Word(str(script.value), script.line or 0), *(word for word in rest if word.text != "--")]
+        return _script(rest[0], rest[1:], environment, setting)
+    return peeled(Command(rest, environment), setting, 1) if rest else []
 
 
-def _axolotl(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    """axolotl train FILE --launcher torchrun -- torchrun's options"""
-    if len(words) < 2 or words[1].text not in ("train", "fetch"):
-        return []
-    place = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
-    keys, _ = options(setting.file, words[place + 1 :], _TORCHRUN_FLAGS)
-    _counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
-    counts, rest = options(setting.file, words[2:place])
-    if (item := counts.take("num_processes")) is not None:
-        setting.found.whole("devices", item)
-    return [Start("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
-
-
-def _tune(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    if len(words) < 2 or words[1].text != "run":
-        return []
-    own, rest = _until_program(words[2:], _TORCHRUN_FLAGS)
-    keys, _ = options(setting.file, own, _TORCHRUN_FLAGS)
-    _counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
-    if not rest:
-        return []
-    name = Item(setting.file, "recipe", rest[0].text, rest[0].line)
-    if "single_device" in rest[0].text:
-        setting.found.implied += [("nodes", 1, name), ("per_node", 1, name)]
-    return [Start("torchtune", rest[1:], name, environment)]
-
-
-def _trl(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    if len(words) < 2 or words[1].text not in _TRL_SCRIPTS:
-        return []
-    keys, _ = options(setting.file, words[2:])
-    if (item := keys.items.get("num_processes")) is not None:
-        setting.found.whole("devices", item)
-    return [Start("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
-
-
-def _vllm(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-    item = Item(setting.file, "command", "vllm", words[0].line)
-    if len(words) > 2 and words[1].text == "bench" and words[2].text == "serve":
-        return [Start("load", words[3:], item, environment)]
-    return [Start("vllm", words[2:], item, environment)] if len(words) > 1 and words[1].text == "serve" else []
-
-
-_PROGRAMS: dict[str, Callable[[list[Word], dict[str, Word], Setting], list[Start]]] = {
+_PROGRAMS: dict[str, Console] = {
+    **CONSOLES,
     "torchrun": _torchrun,
     "accelerate": _accelerate,
     "deepspeed": _deepspeed,
-    "llamafactory-cli": _llamafactory,
-    "lmf": _llamafactory,
-    "axolotl": _axolotl,
-    "tune": _tune,
-    "trl": _trl,
-    "vllm": _vllm,
+    "torchx": _torchx,
 }
 
 

@@ -43,6 +43,7 @@ def read(keys: Keys, found: Findings, variants: Sequence[str] = ()) -> None:
     _model(keys, found, preset)
     found.default("workload.stage", "pretrain", "torchtitan trains on plain text unless told otherwise")
     found.default("workload.method", "full", "torchtitan trains all weights")
+    found.default("workload.packing", True, "text is cut into full rows")
     _batch(keys, found, preset)
     found.whole("workload.steps", keys.take("training.steps"))
     _precision(keys, found, words, preset)

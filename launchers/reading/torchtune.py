@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from estimator.errors import PlanError
 from launchers.reading import hf
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
@@ -92,7 +93,20 @@ def _model(keys: Keys, found: Findings, builder: Item | None) -> None:
         if row["builder"] == built and re.match(pattern, name.lower()):
             found.put("model", name, folder)
             return
+    size = re.search(r"_(\d+(?:_\d+)?)b(_|$)", built)
+    if size and size[1].replace("_", ".") + "b" in name.lower() and _in_catalogue(name):
+        found.put("model", name, folder)
+        return
     found.block("model", builder, f"no model is known that this builds and that would be called {name}")
+
+
+def _in_catalogue(name: str) -> bool:
+    from knowledge.models import find_model
+
+    try:
+        return bool(find_model(name))
+    except PlanError:
+        return False
 
 
 def _stage(keys: Keys, found: Findings, recipe: Item | None) -> None:

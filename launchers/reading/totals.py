@@ -42,9 +42,23 @@ def total(found: Findings, given: Mapping[str, Any]) -> dict[str, Any]:
 
     count = value("cluster.count")
     if serves(found):
+        if value("workload.engine") == "llamacpp" and count and "layout.pp" not in found.blocked:
+            # The layers of a server are split over the devices that it sees.
+            derive(
+                "layout.pp", min(count, found.values.get("per_node") or count), "layers over all devices of a server"
+            )
         sizes = [value(name) or 1 for name in ("layout.tp", "layout.pp", "layout.dp")]
+        copies = found.values.get("copies", 1)
+        if copies > 1 and count is not None and "cluster.count" not in given:
+            result["cluster.count"] = count * copies
+            found.read.append(Read("cluster.count", count * copies, f"{_origins(found, 'copies')}: {copies} jobs"))
         if count is None and {"layout.tp", "layout.pp", "layout.dp"}.isdisjoint(found.blocked):
-            derive("cluster.count", sizes[0] * sizes[1] * sizes[2], "one server of tp x pp x dp devices")
+            each = sizes[0] * sizes[1] * sizes[2]
+            derive(
+                "cluster.count",
+                each * copies,
+                f"{copies} of tp x pp x dp devices" if copies > 1 else "one server of tp x pp x dp devices",
+            )
         return result
     sizes = [value(name) for name in _SIZES]
     dp: int | None = None
@@ -57,7 +71,7 @@ def total(found: Findings, given: Mapping[str, Any]) -> dict[str, Any]:
             stated = found.values.get("dp")
             if stated is not None and stated != dp and "cluster.count" not in given:
                 found.warn(f"layout.dp: {_origins(found, 'dp')} says {stated}, but {count} devices / {group} is {dp}")
-            elif group > 1:
+            elif "cluster.count" not in given or group > 1:
                 derive("layout.dp", dp, f"{count} devices / (tp x pp x cp = {group})")
     batch, one, rounds = (found.values.get(name, 0) for name in _BATCH)
     if count is None and batch and one and rounds and batch % (one * rounds) == 0:
@@ -81,8 +95,11 @@ def serves(found: Findings) -> bool:
 def _devices(found: Findings, given: Mapping[str, Any], result: dict[str, Any]) -> None:
     """cluster.count and per_node from whichever of devices, nodes and devices per node are known."""
     devices, nodes, per_node = (found.values.get(name) for name in ("devices", "nodes", "per_node"))
-    if nodes is None and devices is None and "nodes" in found.defaults and "nodes" not in found.blocked:
-        nodes = found.defaults["nodes"].value
+    if devices is None:
+        nodes, per_node = (
+            found.defaults[name].value if one is None and name in found.defaults and name not in found.blocked else one
+            for name, one in (("nodes", nodes), ("per_node", per_node))
+        )
     if devices is None and "devices" not in found.blocked and nodes is not None and per_node is not None:
         devices, why = nodes * per_node, f"{_origins(found, 'nodes', 'per_node')}: {nodes} x {per_node}"
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from launchers.reading import hf
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
@@ -60,7 +62,9 @@ def _stage(keys: Keys, found: Findings, script: Item | None, is_trl: bool) -> No
         if is_trl and ("num_generations" in keys or "reward_funcs" in keys):
             found.imply("workload.stage", "grpo", keys.items.get("num_generations") or keys.items["reward_funcs"])
             return
-        if loss is not None or "beta" in keys:
+        if (hint := _hint(keys)) is not None:
+            found.imply("workload.stage", "ipo" if loss is not None and loss.value == "ipo" else hint[0], hint[1])
+        elif loss is not None or "beta" in keys:
             item = loss or keys.items["beta"]
             found.block("workload.stage", item, "is of DPO, KTO and others; give stage, or the command that runs it")
         else:
@@ -77,8 +81,20 @@ def _stage(keys: Keys, found: Findings, script: Item | None, is_trl: bool) -> No
     elif kind == "sft":
         found.default("workload.stage", "sft", "the SFT script, which trains on plain text too")
     else:
-        words = inverted({name: row["script"] for name, row in table("trl")["stages"].items()})
+        words = {"orpo": "orpo"} | inverted({name: row["script"] for name, row in table("trl")["stages"].items()})
         found.word("workload.stage", script, words)
+
+
+def _hint(keys: Keys) -> tuple[str, Item] | None:
+    """The stage that a run is named after, where a loss says that it is one of preferences."""
+    if "beta" not in keys and "max_prompt_length" not in keys:
+        return None
+    for name in ("output_dir", "hub_model_id", "run_name"):
+        item = keys.items.get(name)
+        for stage in ("dpo", "kto", "orpo"):
+            if item is not None and re.search(rf"(^|[-_/.]){stage}([-_/.]|$)", str(item.value).lower()):
+                return stage, item
+    return None
 
 
 def _method(keys: Keys, found: Findings, model: Item | None) -> None:

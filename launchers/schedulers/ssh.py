@@ -92,14 +92,18 @@ def render(job: Job | ServingJob, start: Start, files: Sequence[File] = ()) -> P
         f"host_count={count} nodes={job.nodes} replicas={job.replicas} share={share} devices={job.node_devices}",
         f'port="${{MASTER_PORT:-{node.PORT}}}" engine_port={start.port or ENGINE_PORT}',
     ]
-    head = ["#!/bin/bash", *(f"# {line}" for line in own_heading(job, f"bash {PATH}")), "#"]
+    head = ["#!/bin/bash", *_heading(job)]
     head.append(f"# Files go to `folder` below your home on each host of `{HOSTS}`; what nodes write is in logs/ too.")
     text = "\n".join([*head, "set -euo pipefail", *settings]) + _RUN
     needs = (
         f"{HOSTS}: the {count} host{'s' if count > 1 else ''} of the run",
         f"every host: {node.programs(start)} on the PATH of a shell without login, and ssh with a key",
     )
-    return Piece((File(PATH, _TARGET, text, executable=True), _script(job, start, share), _hosts(count)), needs)
+    return Piece((File(PATH, _TARGET, text, executable=True), _script(job, start, share), _hosts(job, count)), needs)
+
+
+def _heading(job: Job | ServingJob) -> list[str]:
+    return [*(f"# {line}" for line in own_heading(job, f"bash {PATH}")), "#"]
 
 
 def _replicas_on_a_host(job: Job | ServingJob) -> int:
@@ -111,6 +115,7 @@ def _replicas_on_a_host(job: Job | ServingJob) -> int:
 def _script(job: Job | ServingJob, start: Start, share: int) -> File:
     head = [
         "#!/bin/sh",
+        *_heading(job),
         f"# What {PATH} runs on a node, from the folder of the files. Arguments: the node's rank, the first",
     ]
     head += ["# node's address, the port where nodes meet, the engine's port, and the devices to use."]
@@ -120,8 +125,9 @@ def _script(job: Job | ServingJob, start: Start, share: int) -> File:
     return File(SCRIPT, _TARGET, "\n".join(lines), executable=True)
 
 
-def _hosts(count: int) -> File:
+def _hosts(job: Job | ServingJob, count: int) -> File:
     lines = [
+        *_heading(job),
         f"# One host a line, {count} in all: as ssh takes it and, if the others know it by another name, its address.",
         *(f"SET_ME_HOST_{index}" for index in range(count)),
         "",

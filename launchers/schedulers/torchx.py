@@ -51,7 +51,7 @@ def render(job: Job | ServingJob, start: Start, files: Sequence[File] = ()) -> P
         if job.nodes > 1:
             component += ["${replica_id}", "${rank0_env}"]
         made.append(_script(job, start))
-    head = ["#!/bin/sh", *(f"# {line}" for line in own_heading(job, f"sh {PATH}")), "#"]
+    head = ["#!/bin/sh", *_heading(job)]
     if on_kubernetes:
         head.append("# The image is patched with this folder (TorchX's workspace, which needs Docker here) and pushed.")
     else:
@@ -60,6 +60,10 @@ def render(job: Job | ServingJob, start: Start, files: Sequence[File] = ()) -> P
     head.append(AS_WRITTEN)
     text = "\n".join([*head, line, ""])
     return Piece((File(PATH, "torchx", text, executable=True), *made), tuple(needs))
+
+
+def _heading(job: Job | ServingJob) -> list[str]:
+    return [*(f"# {line}" for line in own_heading(job, f"sh {PATH}")), "#"]
 
 
 def _scheduler(job: Job | ServingJob, on_kubernetes: bool, needs: list[str]) -> list[str]:
@@ -107,10 +111,10 @@ def _ddp(job: Job | ServingJob, start: Start) -> list[str] | None:
 
 
 def _script(job: Job | ServingJob, start: Start) -> File:
-    head = ["#!/bin/sh", f"# What {PATH} runs on every node."]
+    head = ["#!/bin/sh", *_heading(job), f"# What {PATH} runs on every node."]
     preparation = []
     if job.nodes > 1:
-        head[1] += " $1 is the node's rank, $2 the name of the variable with the first node's address, unset on one."
+        head[-1] += " $1 is the node's rank, $2 the name of the variable with the first node's address, unset on one."
         preparation = ['eval "FIRST=\\${$2:-localhost}"', 'FIRST="${FIRST%%,*}"']
     variables = {"NODE_RANK": '"$1"', "MASTER_ADDR": '"$FIRST"', "MASTER_PORT": str(node.PORT)}
     lines = [*head, AS_WRITTEN, *node.script(job, start, variables, preparation), ""]

@@ -47,7 +47,7 @@ def _user_conf(job: ServingJob, needs: list[str]) -> list[str]:
     if not had / _FAR < asked < had * _FAR:
         lines.append("# WARNING: the plan's prompts and answers have other lengths, and so has what was predicted.")
     if job.serving.scenario == "single-stream":
-        return [*lines, "", "llama3_1-8b-edge.SingleStream.min_duration = 600000"]
+        return [*lines, "", "*.SingleStream.min_duration = 600000"]
     name = bench.loadgen["server"]
     for scenario, rate in _rates(job).items():
         lines += ["", f"{name}.{scenario}.min_duration = 600000"]

@@ -12,7 +12,7 @@ from launchers.serving.load import bench_file
 from launchers.serving.scripts import PORT, Word, command, notes, options, serve_file, start, start_command
 from launchers.serving_job import ServingJob
 from launchers.tables import table
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 CONFIG = "trtllm.yaml"
 # Tokens of a step unless told (max_num_tokens).
@@ -23,7 +23,7 @@ def render(job: ServingJob) -> Piece:
     needs: list[str] = []
     comments: dict[str, str] = {}
     model, _ = checkpoint(job, "serve.sh", table("trtllm")["online"], needs)
-    sections: dict[str, dict[str, Nested]] = {
+    sections: dict[str, dict[str, Tree]] = {
         "devices": _layout(job),
         "memory and batches": _batches(job),
     }
@@ -42,9 +42,9 @@ def render(job: ServingJob) -> Piece:
     return Piece(files, (*needs, *notes(job, "trtllm")), start(job, "trtllm"))
 
 
-def _layout(job: ServingJob) -> dict[str, Nested]:
+def _layout(job: ServingJob) -> dict[str, Tree]:
     group = job.tp * job.dp
-    fields: dict[str, Nested] = {
+    fields: dict[str, Tree] = {
         "tensor_parallel_size": group,
         "pipeline_parallel_size": job.pp,
         "gpus_per_node": job.node_devices,
@@ -56,14 +56,14 @@ def _layout(job: ServingJob) -> dict[str, Nested]:
     return fields
 
 
-def _batches(job: ServingJob) -> dict[str, Nested]:
+def _batches(job: ServingJob) -> dict[str, Tree]:
     words, serving = table("trtllm"), job.serving
-    cache: dict[str, Nested] = {"free_gpu_memory_fraction": serving.memory_share or 0.9}
+    cache: dict[str, Tree] = {"free_gpu_memory_fraction": serving.memory_share or 0.9}
     if serving.kv_dtype in words["kv"]:
         cache["dtype"] = words["kv"][serving.kv_dtype]
     if serving.prefix_hit > 0:
         cache["enable_block_reuse"] = True
-    fields: dict[str, Nested] = {"max_seq_len": job.context}
+    fields: dict[str, Tree] = {"max_seq_len": job.context}
     if serving.weight_dtype in words["dtypes"]:
         fields["dtype"] = words["dtypes"][serving.weight_dtype]
     if serving.max_batch is not None:
@@ -80,7 +80,7 @@ def _batches(job: ServingJob) -> dict[str, Nested]:
     return fields | {"kv_cache_config": cache}
 
 
-def _speculation(job: ServingJob, needs: list[str]) -> dict[str, Nested]:
+def _speculation(job: ServingJob, needs: list[str]) -> dict[str, Tree]:
     drafted = job.serving.speculative_tokens
     if drafted is None:
         return {}

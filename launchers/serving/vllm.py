@@ -23,7 +23,7 @@ from launchers.serving.scripts import (
 from launchers.serving_job import ServingJob
 from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.tables import table
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 CONFIG = "vllm.yaml"
 
@@ -35,7 +35,7 @@ def render(job: ServingJob) -> Piece:
     comments: dict[str, str] = {}
     if model != job.model:
         comments["model"] = f"set this: a checkpoint with {serving.weight_dtype} weights"
-    weights: dict[str, Nested] = {"model": model}
+    weights: dict[str, Tree] = {"model": model}
     if serving.weight_dtype in words["dtypes"]:
         weights["dtype"] = words["dtypes"][serving.weight_dtype]
     if online is not None:
@@ -43,7 +43,7 @@ def render(job: ServingJob) -> Piece:
         comments["quantization"] = "quantises the 16-bit checkpoint while it is loaded"
     if serving.kv_dtype != "auto":
         weights["kv-cache-dtype"] = words["kv"][serving.kv_dtype]
-    layout: dict[str, Nested] = {"tensor-parallel-size": job.tp, "pipeline-parallel-size": job.pp}
+    layout: dict[str, Tree] = {"tensor-parallel-size": job.tp, "pipeline-parallel-size": job.pp}
     if job.dp > 1:
         layout["data-parallel-size"] = job.dp
     if job.ep > 1:
@@ -69,9 +69,9 @@ def render(job: ServingJob) -> Piece:
     return Piece(files, (*needs, *notes(job, "vllm")), start(job, "vllm"))
 
 
-def _batches(job: ServingJob) -> dict[str, Nested]:
+def _batches(job: ServingJob) -> dict[str, Tree]:
     serving = job.serving
-    fields: dict[str, Nested] = {"max-model-len": job.context, "gpu-memory-utilization": claimed_share(job, "vllm")}
+    fields: dict[str, Tree] = {"max-model-len": job.context, "gpu-memory-utilization": claimed_share(job, "vllm")}
     if serving.max_batch is not None:
         fields["max-num-seqs"] = serving.max_batch
     if serving.max_batched_tokens is not None:
@@ -85,7 +85,7 @@ def _batches(job: ServingJob) -> dict[str, Nested]:
     return fields
 
 
-def _speculation(job: ServingJob, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _speculation(job: ServingJob, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     drafted = job.serving.speculative_tokens
     if drafted is None:
         return {}

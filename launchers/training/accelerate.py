@@ -14,7 +14,7 @@ from launchers.job import Job, heading
 from launchers.tables import table
 from launchers.training.sharding import backend_of
 from launchers.training.starting import accelerate_launch
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 if TYPE_CHECKING:
     from launchers.training.sharding import Backend
@@ -30,7 +30,7 @@ def render(job: Job) -> Piece:
     comments = {"num_processes": f"of all nodes: {job.nodes} x {job.node_devices}"}
     if job.nodes > 1:
         comments["machine_rank"] = "each node gives its own on the command line"
-    sections: dict[str, dict[str, Nested]] = {
+    sections: dict[str, dict[str, Tree]] = {
         "processes": {
             "compute_environment": "LOCAL_MACHINE",
             "distributed_type": table("accelerate")["backends"][backend],
@@ -45,7 +45,7 @@ def render(job: Job) -> Piece:
     }
     if backend == "deepspeed":
         # With a DeepSpeed file accelerate refuses mixed_precision and what else the file says (utils/dataclasses.py).
-        deepspeed: dict[str, Nested] = {
+        deepspeed: dict[str, Tree] = {
             "deepspeed_config_file": "deepspeed.json",
             "zero3_init_flag": job.zero_stage == 3,
         }
@@ -87,10 +87,10 @@ def _mixed_precision(job: Job) -> str:
     return table("accelerate")["precisions"][job.training.precision]
 
 
-def _fsdp(job: Job, backend: Backend, comments: dict[str, str]) -> dict[str, Nested]:
+def _fsdp(job: Job, backend: Backend, comments: dict[str, str]) -> dict[str, Tree]:
     """The fsdp_config section. The shards of FSDP1's hybrid strategies are the devices of a node."""
     layer = layer_class_of(job.model)
-    fields: dict[str, Nested] = {"fsdp_version": int(backend[-1])}
+    fields: dict[str, Tree] = {"fsdp_version": int(backend[-1])}
     if backend == "fsdp2":
         fields["fsdp_reshard_after_forward"] = job.zero_stage == 3
     else:
@@ -124,7 +124,7 @@ def _fsdp(job: Job, backend: Backend, comments: dict[str, str]) -> dict[str, Nes
     }
 
 
-def _sizes(job: Job, backend: Backend) -> dict[str, Nested]:
+def _sizes(job: Job, backend: Backend) -> dict[str, Tree]:
     """The parallelism_config section, whose product is all devices; none where data parallelism is one group."""
     layout = job.plan.layout
     tp, cp = layout.tp or 1, layout.cp or 1

@@ -13,7 +13,7 @@ from launchers.training.adapters import checkpoint, embedding_modules, target_mo
 from launchers.training.hf_arguments import batch_comment, learning_rate, length, optimizer, packages
 from launchers.training.sharding import backend_of
 from launchers.training.starting import torchrun_options
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 PATH = "axolotl.yaml"
 _DATASET = "SET_ME_DATASET"
@@ -28,7 +28,7 @@ def render(job: Job) -> Piece:
         "learning_rate": "a value to start from; yours to choose",
     }
     steps = length(job)
-    sections: dict[str, dict[str, Nested]] = {
+    sections: dict[str, dict[str, Tree]] = {
         "model": {
             "base_model": checkpoint(job, PATH, "base_model", needs, comments),
             "attn_implementation": words["attention"][training.attention],
@@ -63,9 +63,9 @@ def render(job: Job) -> Piece:
     return Piece((File(PATH, "axolotl", text),), tuple(needs), Start(command, programs=("axolotl",)))
 
 
-def _adapter(job: Job, needs: list[str]) -> dict[str, Nested]:
+def _adapter(job: Job, needs: list[str]) -> dict[str, Tree]:
     words, lora = table("axolotl"), job.training.lora
-    fields: dict[str, Nested] = {**words["methods"][job.training.method]}
+    fields: dict[str, Tree] = {**words["methods"][job.training.method]}
     if not job.uses_adapters:
         return fields
     if job.quantisation:
@@ -78,14 +78,14 @@ def _adapter(job: Job, needs: list[str]) -> dict[str, Nested]:
     return fields
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """Rows of sequence_len tokens: packed, or each sample padded to the longest of its batch."""
     words, stage = table("axolotl"), job.training.stage
     if job.site.dataset is None:
         content = words["data"][stage]
         comments["path"] = f"set this: a Hugging Face data set or a file ({content})"
         needs.append(f"{PATH}: datasets path, your data ({content})")
-    fields: dict[str, Nested] = {
+    fields: dict[str, Tree] = {
         "datasets": [{"path": job.site.dataset or _DATASET, "type": words["stages"][stage]["type"]}],
         "sequence_len": job.seq_len,
     }
@@ -96,23 +96,23 @@ def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nes
     return fields | {"dataset_prepared_path": "last_run_prepared"}
 
 
-def _optimizer(job: Job) -> dict[str, Nested]:
+def _optimizer(job: Job) -> dict[str, Tree]:
     words, name = table("axolotl"), job.training.optimizer
     if name in words["optimizers"]:
         return {"optimizer": words["optimizers"][name]}
     if backend_of(job.plan) == "fsdp2" and name in words["sharded_optimizers"]:
         return {"optimizer": words["sharded_optimizers"][name]}
-    fields: dict[str, Nested] = {**optimizer(job)}
+    fields: dict[str, Tree] = {**optimizer(job)}
     if "optim_target_modules" in fields:
         fields["optim_target_modules"] = "all_linear"
     return {"optimizer": fields.pop("optim"), **fields}
 
 
-def _memory_and_speed(job: Job) -> dict[str, Nested]:
+def _memory_and_speed(job: Job) -> dict[str, Tree]:
     """Checkpointing under FSDP is FSDP's own: the Trainer refuses both at once. Cut cross-entropy, which computes the
     loss without full logits, is on when its plugin is."""
     recomputes = job.recompute == "full"
-    fields: dict[str, Nested] = {"gradient_checkpointing": recomputes and backend_of(job.plan) != "fsdp2"}
+    fields: dict[str, Tree] = {"gradient_checkpointing": recomputes and backend_of(job.plan) != "fsdp2"}
     if fields["gradient_checkpointing"]:
         fields["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
     if job.offload == "activations":
@@ -124,7 +124,7 @@ def _memory_and_speed(job: Job) -> dict[str, Nested]:
     return fields
 
 
-def _sharding(job: Job, comments: dict[str, str]) -> dict[str, Nested]:
+def _sharding(job: Job, comments: dict[str, str]) -> dict[str, Tree]:
     """FSDP2 or the DeepSpeed file, and the sizes of groups where there is more than one kind."""
     backend, layout = backend_of(job.plan), job.plan.layout
     if backend == "deepspeed":
@@ -134,7 +134,7 @@ def _sharding(job: Job, comments: dict[str, str]) -> dict[str, Nested]:
     if backend != "fsdp2":
         return {}
     layer = layer_class_of(job.model)
-    shards: dict[str, Nested] = {
+    shards: dict[str, Tree] = {
         "reshard_after_forward": job.zero_stage == 3,
         "offload_params": job.offload == "params",
         "activation_checkpointing": job.recompute == "full",
@@ -147,7 +147,7 @@ def _sharding(job: Job, comments: dict[str, str]) -> dict[str, Nested]:
     }
     if not layer:
         comments["auto_wrap_policy"] = "layer classes: the model's own _no_split_modules"
-    fields: dict[str, Nested] = {"fsdp_version": 2, "fsdp_config": shards}
+    fields: dict[str, Tree] = {"fsdp_version": 2, "fsdp_config": shards}
     if tp > 1 or cp > 1 or group != job.dp:
         sizes = {"dp_replicate": job.dp // group, "dp_shard": group, "tensor_parallel": tp, "context_parallel": cp}
         fields |= {f"{name}_size": size for name, size in sizes.items() if size > 1}

@@ -72,6 +72,14 @@ def render(job: Job) -> Piece:
         comments["deepspeed"] = (
             f"shard groups of {group}: weights are gathered inside a group (hpZ), states are split over all {job.dp}"
         )
+    if training.optimizer == "badam":
+        comments["badam_switch_interval"] = (
+            "steps until the next layer's turn: all are trained after this many for each"
+        )
+        if "deepspeed" not in job.targets:
+            needs.append(
+                "environment: let the process see one device (CUDA_VISIBLE_DEVICES); it would take all it sees"
+            )
     comments["learning_rate"] = "a value to start from; yours to choose"
     wanted = packages(job, "llamafactory")
     if training.fused_loss is True:
@@ -168,9 +176,12 @@ def _memory_and_speed(job: Job) -> dict[str, Value]:
 def _command(job: Job) -> str:
     """Under FSDP accelerate starts the processes, with the file that says the shards. Else llamafactory-cli starts
     torchrun itself and takes the world from the environment (launcher.py). FORCE_TORCHRUN is set even for one device:
-    without it DeepSpeed is refused and all visible devices would be used."""
+    without it DeepSpeed is refused and all visible devices would be used. BAdam on one device is refused with it, as a
+    run of torchrun counts as distributed (hparams/parser.py)."""
     if "accelerate" in job.targets:
         return accelerate_launch(job, "-m", "llamafactory.launcher", PATH)
+    if job.training.optimizer == "badam" and "deepspeed" not in job.targets:
+        return f"llamafactory-cli train {PATH}"
     words = ["FORCE_TORCHRUN=1"]
     if job.nodes > 1:
         words += [

@@ -14,7 +14,7 @@ from launchers.devices import accelerator_of
 from launchers.job import Job, heading
 from launchers.tables import table
 from launchers.training.megatron_arguments import steps
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 if TYPE_CHECKING:
     from estimator.architecture import Architecture
@@ -61,7 +61,7 @@ def render(job: Job) -> Piece:
     return Piece((File(PATH, "maxtext", text),), tuple(needs), Start(command, programs=("maxtext",)))
 
 
-def _batch(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _batch(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """Chips that split a sequence or its tensors share the sequences of one replica."""
     per_chip = job.micro_batch * job.dp / job.devices
     if int(per_chip * job.devices) != job.micro_batch * job.dp:
@@ -81,7 +81,7 @@ def _batch(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Ne
     }
 
 
-def _mesh(job: Job, model: Architecture, slice_size: int) -> dict[str, Nested]:
+def _mesh(job: Job, model: Architecture, slice_size: int) -> dict[str, Tree]:
     """Sizes of the axes. Experts share the data-parallel axes; more chips than a slice has are slices of whole replicas
     or shards."""
     layout = job.plan.layout
@@ -115,13 +115,13 @@ def _mesh(job: Job, model: Architecture, slice_size: int) -> dict[str, Nested]:
         "tensor": tp,
         "expert": ep,
     }
-    fields: dict[str, Nested] = {f"ici_{axis}_parallelism": size for axis, size in inside.items()}
+    fields: dict[str, Tree] = {f"ici_{axis}_parallelism": size for axis, size in inside.items()}
     return fields | {f"dcn_{axis}_parallelism": size for axis, size in across.items()}
 
 
-def _memory(job: Job, model: Architecture) -> dict[str, Nested]:
+def _memory(job: Job, model: Architecture) -> dict[str, Tree]:
     words, training = table("maxtext"), job.training
-    fields: dict[str, Nested] = {"remat_policy": words["recompute"][job.recompute]}
+    fields: dict[str, Tree] = {"remat_policy": words["recompute"][job.recompute]}
     if job.offload == "activations":
         fields |= words["offloaded_activations"][job.recompute]
     else:
@@ -134,8 +134,8 @@ def _memory(job: Job, model: Architecture) -> dict[str, Nested]:
     return fields
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
-    fields: dict[str, Nested] = {"dataset_type": "hf", "hf_path": job.site.dataset or _DATASET}
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {"dataset_type": "hf", "hf_path": job.site.dataset or _DATASET}
     if job.site.dataset is None:
         comments["hf_path"] = "set this: a data set of the Hugging Face hub, or another dataset_type"
         needs.append(f"{PATH}: hf_path, a data set of the Hugging Face hub (or another dataset_type)")
@@ -145,7 +145,7 @@ def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nes
     return fields | {"tokenizer_type": "huggingface", "tokenizer_path": job.model or "SET_ME_TOKENIZER"}
 
 
-def _output(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _output(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     comments["base_output_directory"] = "set this: a folder that all hosts reach, gs://..."
     needs.append(f"{PATH}: base_output_directory, a folder that all hosts reach (gs://...)")
     return {"run_name": job.slug, "base_output_directory": _OUTPUT}

@@ -25,7 +25,7 @@ from launchers.training.megatron_arguments import (
 )
 from launchers.training.megatron_model import model_arguments
 from launchers.training.starting import script_command, torchrun_in_script
-from launchers.yaml_text import Nested
+from launchers.yaml_text import Tree
 
 PATH = "megatron.sh"
 _TOKENIZER = "SET_ME_TOKENIZER"
@@ -100,7 +100,7 @@ def _data(job: Job, needs: list[str], comments: dict[str, str]) -> Arguments:
     return arguments
 
 
-def _lines(arguments: Mapping[str, Nested], comments: Mapping[str, str]) -> list[str]:
+def _lines(arguments: Mapping[str, Tree], comments: Mapping[str, str]) -> list[str]:
     """One option a line, as words of a Bash array in which nothing is expanded."""
     return [
         f"    {shlex.join(option(name, value))}" + (f"  # {comments[name]}" if name in comments else "")
@@ -108,7 +108,7 @@ def _lines(arguments: Mapping[str, Nested], comments: Mapping[str, str]) -> list
     ]
 
 
-def option(name: str, value: Nested) -> list[str]:
+def option(name: str, value: Tree) -> list[str]:
     """An argument as words of a command line."""
     words = ["--" + name.replace("_", "-")]
     if value is True:

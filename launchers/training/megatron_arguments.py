@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
 from launchers.tables import table
-from launchers.yaml_text import Nested
+from launchers.yaml_text import Tree
 
 if TYPE_CHECKING:
     from estimator.architecture import Architecture
     from launchers.job import Job
 
-Arguments = dict[str, Nested]
+Arguments = dict[str, Tree]
 
 
 def check_split(job: Job, model: Architecture) -> None:

@@ -13,7 +13,7 @@ from launchers.job import Job, heading
 from launchers.tables import table
 from launchers.training import megatron_arguments as megatron
 from launchers.training.starting import script_command, torchrun_in_script
-from launchers.yaml_text import Nested
+from launchers.yaml_text import Tree
 
 PATH = "megatron_bridge.sh"
 _DATA = "SET_ME_DATA"
@@ -30,7 +30,7 @@ def render(job: Job) -> Piece:
     megatron.check_experts(job, model)
     needs: list[str] = []
     words, core = table("megatron_bridge"), table("megatron")
-    arguments: dict[str, Nested] = (
+    arguments: dict[str, Tree] = (
         megatron.parallelism(job, model)
         | megatron.batch(job)
         | megatron.length(job, "train.train_iters", needs, PATH)
@@ -82,10 +82,10 @@ def _mode(job: Job) -> str:
     return job.training.method if job.uses_adapters else "pretrain" if job.training.stage == "pretrain" else "sft"
 
 
-def _experts(job: Job) -> dict[str, Nested]:
+def _experts(job: Job) -> dict[str, Tree]:
     """Dispatch, where the plan says: `auto` is the recipe's own."""
     core, training = table("megatron"), job.training
-    fields: dict[str, Nested] = {}
+    fields: dict[str, Tree] = {}
     if training.moe_dispatcher == "alltoall":
         fields |= core["moe_dispatchers"]["alltoall"]
     elif training.moe_dispatcher == "flex":
@@ -97,14 +97,14 @@ def _experts(job: Job) -> dict[str, Nested]:
     return fields
 
 
-def _placed(name: str, value: Nested) -> tuple[str, Nested]:
+def _placed(name: str, value: Tree) -> tuple[str, Tree]:
     """An argument of Megatron's as a field of the ConfigContainer; `no_...` switches are their opposite's false."""
     place = table("megatron_bridge")["places"].get(name, "model")
     path = place if "." in place else f"{place}.{name}"
     return path, False if name.startswith("no_") else value
 
 
-def _adapter(job: Job) -> dict[str, Nested]:
+def _adapter(job: Job) -> dict[str, Tree]:
     if not job.uses_adapters:
         return {}
     lora, known = job.training.lora, table("megatron_bridge")["adapter_targets"]
@@ -120,11 +120,11 @@ def _adapter(job: Job) -> dict[str, Nested]:
     }
 
 
-def _data(job: Job, needs: list[str]) -> dict[str, Nested]:
+def _data(job: Job, needs: list[str]) -> dict[str, Tree]:
     """Data, its length, and for fine-tuning the checkpoint to start from. Packed rows are batches of one."""
     tuned = _mode(job) != "pretrain"
     key = "dataset.dataset_root" if tuned else "dataset.data_path"
-    fields: dict[str, Nested] = {key: job.site.dataset or _DATA, "dataset.seq_length": job.seq_len}
+    fields: dict[str, Tree] = {key: job.site.dataset or _DATA, "dataset.seq_length": job.seq_len}
     if job.site.dataset is None:
         what = "a folder with training.jsonl of input and output" if tuned else "the prefix of Megatron's .bin and .idx"
         needs.append(f"{PATH}: {key}, {what}")
@@ -140,7 +140,7 @@ def _data(job: Job, needs: list[str]) -> dict[str, Nested]:
     }
 
 
-def hydra(value: Nested) -> str:
+def hydra(value: Tree) -> str:
     """A value in Hydra's override grammar; text is quoted where it is more than plain words."""
     if value is None:
         return "null"

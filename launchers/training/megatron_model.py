@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from launchers.training.model_fields import fields_of, rotary_base
-from launchers.yaml_text import Nested
+from launchers.yaml_text import Tree
 
 if TYPE_CHECKING:
     from estimator.architecture import Architecture, Block
     from launchers.job import Job
 
-Arguments = dict[str, Nested]
+Arguments = dict[str, Tree]
 # What the code of pretrain_gpt.py's layers computes, by activation and whether it is gated.
 _ACTIVATIONS: dict[tuple[str, bool], Arguments] = {
     ("silu", True): {"swiglu": True},

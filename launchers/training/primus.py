@@ -13,7 +13,7 @@ from launchers.job import Job, heading
 from launchers.tables import table
 from launchers.training import megatron_arguments as megatron
 from launchers.training.starting import in_environment
-from launchers.yaml_text import Nested, Note, Tree, tree
+from launchers.yaml_text import Note, Tree, tree
 
 PATH = "primus.yaml"
 _DATA = "SET_ME_DATA"
@@ -32,7 +32,7 @@ def render(job: Job) -> Piece:
     megatron.check_split(job, model)
     megatron.check_experts(job, model)
     needs: list[str] = []
-    sections: dict[str, dict[str, Nested]] = {
+    sections: dict[str, dict[str, Tree]] = {
         "batch and length": {
             **megatron.batch(job),
             "seq_length": job.seq_len,
@@ -85,7 +85,7 @@ def render(job: Job) -> Piece:
     return Piece((File(PATH, "primus", "\n".join(lines)),), tuple(needs), start)
 
 
-def _renamed(section: dict[str, Nested]) -> dict[str, Tree]:
+def _renamed(section: dict[str, Tree]) -> dict[str, Tree]:
     """Megatron's arguments by Primus' keys. `no_...` switches become their opposite's false."""
     words = table("primus")
     found: dict[str, Tree] = {}
@@ -97,7 +97,7 @@ def _renamed(section: dict[str, Nested]) -> dict[str, Tree]:
     return found
 
 
-def _schedule(job: Job) -> dict[str, Nested]:
+def _schedule(job: Job) -> dict[str, Tree]:
     """The switches of zero-bubble schedules, which replace what the plan's ZeRO stage would overlap."""
     layout = job.plan.layout
     wanted = layout.schedule

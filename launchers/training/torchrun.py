@@ -9,7 +9,7 @@ from launchers.job import Job, heading
 from launchers.training.megatron import option
 from launchers.training.megatron_arguments import steps
 from launchers.training.starting import script_command, torchrun_in_script
-from launchers.yaml_text import Nested
+from launchers.yaml_text import Tree
 
 PATH = "torchrun.sh"
 _DATASET = "SET_ME_DATASET"
@@ -27,10 +27,10 @@ def render(job: Job) -> Piece:
     return Piece((File(PATH, "torchrun", text, executable=True),), tuple(needs), start)
 
 
-def _plan(job: Job, needs: list[str]) -> dict[str, Nested]:
+def _plan(job: Job, needs: list[str]) -> dict[str, Tree]:
     """What is trained, on what, and how."""
     training = job.training
-    arguments: dict[str, Nested] = {
+    arguments: dict[str, Tree] = {
         "model": job.model or "SET_ME_MODEL",
         "dataset": job.site.dataset or _DATASET,
         "stage": training.stage,
@@ -82,13 +82,13 @@ def _plan(job: Job, needs: list[str]) -> dict[str, Nested]:
     return arguments
 
 
-def _layout(job: Job) -> dict[str, Nested]:
+def _layout(job: Job) -> dict[str, Tree]:
     """How it is split: the library that holds the shards, and every size that is not one."""
     layout = job.plan.layout
     framework = job.training.framework
     if framework == "auto":
         framework = "deepspeed" if "deepspeed" in job.targets else "ddp"
-    arguments: dict[str, Nested] = {"framework": framework, "dp": job.dp, "zero_stage": job.zero_stage}
+    arguments: dict[str, Tree] = {"framework": framework, "dp": job.dp, "zero_stage": job.zero_stage}
     for name in ("tp", "pp", "vpp", "cp", "ep", "etp"):
         size = getattr(layout, name)
         if size and size > 1:

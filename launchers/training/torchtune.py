@@ -15,7 +15,7 @@ from launchers.shell import quoted
 from launchers.tables import table
 from launchers.training.hf_arguments import batch_comment, learning_rate
 from launchers.training.starting import torchrun_options
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 PATH = "torchtune.yaml"
 _DATASET = "SET_ME_DATASET"
@@ -36,7 +36,7 @@ def render(job: Job) -> Piece:
     }
     folder = f"saves/{job.slug}"
     checkpoint = _checkpoint(job, model, folder, needs, comments)
-    sections: dict[str, dict[str, Nested]] = {
+    sections: dict[str, dict[str, Tree]] = {
         "model": {"model": _builder(job, model), "tokenizer": _tokenizer(job, model, checkpoint["checkpoint_dir"])},
         "checkpoints": {"output_dir": folder, "checkpointer": checkpoint, "resume_from_checkpoint": False},
         "data": _data(job, needs, comments),
@@ -89,7 +89,7 @@ def _recipe(job: Job) -> str:
     return recipes[count]
 
 
-def _builder(job: Job, model: dict[str, Any]) -> dict[str, Nested]:
+def _builder(job: Job, model: dict[str, Any]) -> dict[str, Tree]:
     """The model's builder with the adapters. Its four-bit weights are torchao's NF4, whose scales are quantised too."""
     module, _, name = model["builder"].rpartition(".")
     if not job.uses_adapters:
@@ -135,7 +135,7 @@ def _targets(job: Job) -> tuple[list[str], bool]:
     return list(attention), bool(mlp)
 
 
-def _tokenizer(job: Job, model: dict[str, Any], folder: Nested) -> dict[str, Nested]:
+def _tokenizer(job: Job, model: dict[str, Any], folder: Tree) -> dict[str, Tree]:
     """max_seq_len cuts samples, and is the length that packed rows have."""
     row = table("torchtune")["tokenizers"][model["tokenizer"]]
     files = {key: f"{folder}/{file}" for key, file in row["files"].items()}
@@ -144,7 +144,7 @@ def _tokenizer(job: Job, model: dict[str, Any], folder: Nested) -> dict[str, Nes
 
 def _checkpoint(
     job: Job, model: dict[str, Any], folder: str, needs: list[str], comments: dict[str, str]
-) -> dict[str, Nested]:
+) -> dict[str, Tree]:
     """Where the model lies: a folder that the plan names, or one that `tune download` fills."""
     name = job.model or ""
     if name.startswith(("/", "./", "../")):
@@ -155,7 +155,7 @@ def _checkpoint(
         needs.append(f"model: {quoted(words)}")
     count = model.get("files")
     if count == 1:
-        files: Nested = ["model.safetensors"]
+        files: Tree = ["model.safetensors"]
     elif count is None:
         files = {"filename_format": "model-{}-of-{}.safetensors", "max_filename": "SET_ME"}
         comments["max_filename"] = "set this: the number of files, with five digits"
@@ -172,20 +172,20 @@ def _checkpoint(
     }
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     stage = job.training.stage
     row = table("torchtune")["datasets"][stage]
     if job.site.dataset is None:
         comments["source"] = f"set this: a Hugging Face data set ({row['content']})"
         needs.append(f"{PATH}: dataset source, your data ({row['content']})")
-    fields: dict[str, Nested] = {"_component_": row["component"], "source": job.site.dataset or _DATASET}
+    fields: dict[str, Tree] = {"_component_": row["component"], "source": job.site.dataset or _DATASET}
     fields |= row["fields"]
     if stage != "dpo":
         fields["packed"] = job.training.packing
     return {"dataset": fields | {"split": "train"}, "seed": None, "shuffle": True}
 
 
-def _length(job: Job, comments: dict[str, str]) -> dict[str, Nested]:
+def _length(job: Job, comments: dict[str, str]) -> dict[str, Tree]:
     """Whole passes over the data, or the plan's optimizer steps as those of one."""
     training = job.training
     if training.steps is not None:
@@ -197,17 +197,17 @@ def _length(job: Job, comments: dict[str, str]) -> dict[str, Nested]:
     return {"epochs": int(training.epochs), "max_steps_per_epoch": None}
 
 
-def _optimizer(job: Job, recipe: str, tp: int) -> dict[str, Nested]:
+def _optimizer(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
     """torch's fused AdamW, which neither tensor parallelism nor states on the host take."""
     words, name = table("torchtune"), job.training.optimizer
-    optimizer: dict[str, Nested] = {"_component_": words["optimizers"][name], "lr": learning_rate(job)}
+    optimizer: dict[str, Tree] = {"_component_": words["optimizers"][name], "lr": learning_rate(job)}
     if name == "adamw":
         optimizer["fused"] = tp == 1 and job.offload != "params"
     plain = job.training.fused_loss is False
-    loss: dict[str, Nested] = {"_component_": words["losses"]["plain" if plain else "chunked"]}
+    loss: dict[str, Tree] = {"_component_": words["losses"]["plain" if plain else "chunked"]}
     if job.training.stage == "dpo":
         loss = {"_component_": "torchtune.rlhf.loss.DPOLoss", "beta": 0.1, "label_smoothing": 0}
-    fields: dict[str, Nested] = {"dtype": words["precisions"][job.training.precision], "optimizer": optimizer}
+    fields: dict[str, Tree] = {"dtype": words["precisions"][job.training.precision], "optimizer": optimizer}
     if recipe == "full_finetune_single_device":
         fields["optimizer_in_bwd"] = False
     return fields | {
@@ -220,8 +220,8 @@ def _optimizer(job: Job, recipe: str, tp: int) -> dict[str, Nested]:
     }
 
 
-def _memory_and_speed(job: Job, recipe: str, tp: int) -> dict[str, Nested]:
-    fields: dict[str, Nested] = {
+def _memory_and_speed(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {
         "enable_activation_checkpointing": job.recompute == "full",
         "enable_activation_offloading": job.offload == "activations",
         "compile": job.training.compile,

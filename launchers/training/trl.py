@@ -13,7 +13,7 @@ from launchers.training.adapters import checkpoint, embedding_modules, target_mo
 from launchers.training.hf_arguments import batch_comment, learning_rate, length, optimizer, packages
 from launchers.training.sharding import backend_of, uses_fsdp
 from launchers.training.starting import accelerate_launch
-from launchers.yaml_text import Nested, document
+from launchers.yaml_text import Tree, document
 
 PATH = "trl.yaml"
 _DATASET = "SET_ME_DATASET"
@@ -31,7 +31,7 @@ def render(job: Job) -> Piece:
         "gradient_accumulation_steps": batch_comment(job),
         "learning_rate": "a value to start from; yours to choose",
     }
-    sections: dict[str, dict[str, Nested]] = {
+    sections: dict[str, dict[str, Tree]] = {
         "model": _model(job, needs, comments),
         "data": _data(job, needs, comments),
         "method": stage["fields"] | (_generation(job, needs, comments) if training.stage == "grpo" else {}),
@@ -59,13 +59,13 @@ def render(job: Job) -> Piece:
     return Piece((File(PATH, "trl", text),), tuple(needs), Start(command, programs=("trl",)))
 
 
-def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """The checkpoint and the type that its weights are loaded in: what is trained in full under autocast or FSDP is
     fp32; frozen weights and those of DeepSpeed, which keeps fp32 copies itself, are in the compute type."""
     words, training = table("trl"), job.training
     half = {"bf16": "bfloat16", "fp16": "float16"}.get(training.precision)
     whole = not job.uses_adapters and training.weights != "bf16" and backend_of(job.plan) != "deepspeed"
-    fields: dict[str, Nested] = {
+    fields: dict[str, Tree] = {
         "model_name_or_path": checkpoint(job, PATH, "model_name_or_path", needs, comments),
         "dtype": "float32" if half is None or whole else half,
         "attn_implementation": words["attention"][training.attention],
@@ -89,11 +89,11 @@ def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Ne
     return fields
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """The data set and how its samples become rows of seq_len tokens. A row of DPO and KTO is a prompt with one answer;
     of GRPO the answer comes on top of the prompt."""
     training = job.training
-    fields: dict[str, Nested] = {"dataset_name": job.site.dataset or _DATASET}
+    fields: dict[str, Tree] = {"dataset_name": job.site.dataset or _DATASET}
     if job.site.dataset is None:
         content = table("trl")["data"][training.stage]
         comments["dataset_name"] = f"set this: a Hugging Face data set or a folder of one ({content})"
@@ -126,7 +126,7 @@ def _answer(job: Job) -> int:
     return answer
 
 
-def _generation(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Nested]:
+def _generation(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """GRPO's groups, rewards and the engine that generates. The batch counts samples, not prompts."""
     training = job.training
     size = training.group_size
@@ -134,7 +134,7 @@ def _generation(job: Job, needs: list[str], comments: dict[str, str]) -> dict[st
         low = job.global_batch // size * size
         problem = f"{job.global_batch} samples are not whole groups of group_size={size}"
         raise PlanError("workload.global_batch", problem, [count for count in (low, low + size) if count])
-    fields: dict[str, Nested] = {
+    fields: dict[str, Tree] = {
         "num_generations": size,
         "generation_batch_size": job.global_batch,
         "reward_funcs": [_REWARD],
@@ -155,10 +155,10 @@ def _generation(job: Job, needs: list[str], comments: dict[str, str]) -> dict[st
     return fields
 
 
-def _memory_and_speed(job: Job, script: str, comments: dict[str, str]) -> dict[str, Nested]:
+def _memory_and_speed(job: Job, script: str, comments: dict[str, str]) -> dict[str, Tree]:
     """Checkpointing is TRL's default, so it is said either way; under FSDP it is FSDP's own (accelerate.yaml)."""
     own = uses_fsdp(job.plan)
-    fields: dict[str, Nested] = {"gradient_checkpointing": job.recompute == "full" and not own}
+    fields: dict[str, Tree] = {"gradient_checkpointing": job.recompute == "full" and not own}
     if own and job.recompute == "full":
         comments["gradient_checkpointing"] = "done by FSDP, see accelerate.yaml"
     if job.training.fused_loss is True:

@@ -106,10 +106,12 @@ def test_every_method_has_its_words(method, said):
         ("apollo", {"use_apollo": True, "optim": "adamw_torch", "apollo_layerwise": False}),
         ("muon", {"use_muon": True}),
         ("adam_mini", {"use_adam_mini": True}),
+        ("badam", {"use_badam": True, "badam_mode": "layer", "badam_switch_interval": 50}),
     ],
 )
 def test_every_optimizer_has_its_words(optimizer, said):
-    changes = {"workload": {"optimizer": optimizer, "global_batch": 8}, "layout.zero_stage": 0}
+    one = {"cluster": {"count": 1, "per_node": 1}, "layout": {"zero_stage": 0, "dp": 1}}
+    changes = {"workload": {"optimizer": optimizer, "global_batch": 1}, **one}
     assert said.items() <= llamafactory(changes).items()
 
 

@@ -35,13 +35,23 @@ def test_a_real_set_is_written_and_written_again(tmp_path: Path):
 
 def test_other_content_is_kept_unless_told(tmp_path: Path):
     (tmp_path / "a").write_text("mine")
-    (tmp_path / "b").write_text("mine too")
-    with pytest.raises(PlanError, match="a, b") as raised:
+    (tmp_path / "b").write_text("mine\ntoo")
+    with pytest.raises(PlanError, match=r"in a \(-1 \+1 lines\), b \(-2 \+1 lines\); say overwrite") as raised:
         write(rendered("a", "b", "c"), tmp_path)
     assert raised.value.field == "folder"
-    assert tree(tmp_path) == {"a": "mine", "b": "mine too"}
+    assert tree(tmp_path) == {"a": "mine", "b": "mine\ntoo"}
     write(rendered("a", "b", "c"), tmp_path, overwrite=True)
     assert tree(tmp_path) == {"a": "new\n", "b": "new\n", "c": "new\n"}
+
+
+@pytest.mark.parametrize(
+    ("old", "said"), [(b"\xff", "not text"), (b"new\r\n", "other line ends"), (b"x\n" * 3000, "3000")]
+)
+def test_what_would_be_replaced_is_said(old: bytes, said: str, tmp_path: Path):
+    (tmp_path / "a").write_bytes(old)
+    with pytest.raises(PlanError, match=said):
+        write(rendered("a"), tmp_path)
+    assert (tmp_path / "a").read_bytes() == old
 
 
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/..", "", ".", "a\\..\\x", "c:/x", "a\0b", "//x"])

@@ -112,8 +112,8 @@ def test_a_set_of_config_shards_and_job():
             "precision": "bf16", "lora": {"quantisation": "nf4-single", "rank": 8, "targets": "q_proj,v_proj"},
             "framework": "deepspeed",
         },
-        "layout": {"zero_stage": 2, "offload": "optimizer"},
-        "cluster": {"count": 16, "per_node": 8},
+        "layout": {"zero_stage": 2, "offload": "optimizer", "dp": 16},
+        "cluster": {"accelerator": "h100-sxm", "count": 16, "per_node": 8},
     }  # fmt: skip
     origins = {row.field: row.origin for row in found.read}
     assert origins["workload.lora.rank"] == "sft.yaml:7 lora_rank"
@@ -235,7 +235,6 @@ def test_command_lines(command: str, expected: dict[str, Any]):
     [
         ("finetuning_type: oft", "workload.method"),
         ("quantization_bit: 8", "workload.method"),
-        ("use_badam: true", "workload.optimizer"),
         ("optim: shampoo", "workload.optimizer"),
         ("per_device_train_batch_size: two", "workload.micro_batch"),
         ("cutoff_len: -1", "workload.seq_len"),

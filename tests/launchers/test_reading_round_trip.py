@@ -1,7 +1,8 @@
-"""What we write is read back as the plan: batch, sizes, method, precision, optimizer, shards, adapters."""
+"""What we write is read back as the plan, for every target and scheduler: batch, sizes, method, precision, shards."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,13 +14,16 @@ from estimator.errors import PlanError
 from estimator.plan import Plan
 from launchers import render
 from launchers.reading import read
+from launchers.targets import TARGETS
 
 _FIELDS = (
-    "workload.seq_len", "workload.micro_batch", "workload.global_batch", "workload.method", "workload.precision",
-    "workload.optimizer", "layout.tp", "layout.pp", "layout.cp", "layout.zero_stage", "layout.recompute",
-    "layout.offload", "cluster.count",
+    "workload.stage", "workload.seq_len", "workload.micro_batch", "workload.global_batch", "workload.method",
+    "workload.precision", "workload.optimizer", "layout.tp", "layout.pp", "layout.cp", "layout.dp",
+    "layout.zero_stage", "layout.recompute", "layout.offload", "cluster.count", "cluster.accelerator",
 )  # fmt: skip
-_LORA = ("rank", "alpha", "dropout", "train_embeddings")
+_LORA = ("rank", "alpha", "dropout")
+_LLAMA = "meta-llama/Llama-3.1-8B"
+_SCHEDULERS = [name for name, target in TARGETS.items() if target.role == "scheduler"]
 powers = st.sampled_from([1, 2, 4])
 
 
@@ -30,6 +34,14 @@ def value(plan: Plan, field: str) -> Any:
     return part
 
 
+def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, part in data.items():
+        inner = isinstance(part, Mapping) and name != "model"
+        found |= flat(part, f"{prefix}{name}.") if inner else {f"{prefix}{name}": part}
+    return found
+
+
 def read_back(plan: Plan, targets: list[str]) -> tuple[dict[str, Any], dict[str, str], list[str]]:
     """Values by field, read or the program's own, what is blocked, and the warnings."""
     try:
@@ -38,11 +50,10 @@ def read_back(plan: Plan, targets: list[str]) -> tuple[dict[str, Any], dict[str,
         assume(False)
         raise
     found = read({file.path: file.text for file in rendered.files})
-    values = {row.field: row.value for row in found.assumed} | {row.field: row.value for row in found.read}
-    return values, found.blocked, found.warnings
+    return {row.field: row.value for row in found.assumed} | flat(found.plan), found.blocked, found.warnings
 
 
-def plans(framework: str, **space: Any):
+def plans(framework: str, accelerator: str = "h100-sxm", per_node: int = 8, **space: Any):
     workload = {
         "framework": st.just(framework),
         "seq_len": st.sampled_from([512, 4096, 8192]),
@@ -57,30 +68,29 @@ def plans(framework: str, **space: Any):
             }
         ),
     }
-    names = {
-        name: part for name, part in space.items() if name not in ("tp", "pp", "cp", "zero", "recompute", "offload")
-    }
+    split = ("tp", "pp", "cp", "zero", "recompute", "offload", "dp")
     layout = {
         "zero_stage": space.get("zero", st.just(0)),
         "recompute": space.get("recompute", st.sampled_from(["none", "full"])),
         "offload": space.get("offload", st.just("none")),
     }
     return st.tuples(
-        st.fixed_dictionaries(workload | names),
+        st.fixed_dictionaries(workload | {name: part for name, part in space.items() if name not in split}),
         st.fixed_dictionaries(layout),
-        st.tuples(space.get("tp", st.just(1)), space.get("pp", st.just(1)), space.get("cp", st.just(1))),
-        st.tuples(powers, powers, st.sampled_from([1, 2, 8])),
+        st.tuples(*(space.get(name, st.just(1)) for name in ("tp", "pp", "cp"))),
+        st.tuples(powers, powers, space.get("dp", st.sampled_from([1, 2, 8]))),
+        st.just((accelerator, per_node)),
     ).map(_plan)
 
 
 def _plan(parts: Any) -> Plan:
-    workload, layout, (tp, pp, cp), (micro, accumulation, dp) = parts
+    workload, layout, (tp, pp, cp), (micro, accumulation, dp), (accelerator, per_node) = parts
     count = tp * pp * cp * dp
     return complete(
         {
             "workload": workload | {"micro_batch": micro, "global_batch": micro * accumulation * dp},
             "layout": layout | {"tp": tp, "pp": pp, "cp": cp, "dp": dp},
-            "cluster": {"count": count, "per_node": 8},
+            "cluster": {"accelerator": accelerator, "count": count, "per_node": min(per_node, count)},
         }
     )
 
@@ -89,6 +99,7 @@ methods = st.sampled_from(["full", "lora", "qlora", "dora", "freeze"])
 stages = st.sampled_from(["pretrain", "sft", "dpo", "kto", "orpo", "simpo", "ipo", "rm", "ppo"])
 optimizers = st.sampled_from(["adamw", "adamw", "paged_adamw", "adamw_8bit", "lion", "adafactor", "sgd"])
 precisions = st.sampled_from(["bf16", "bf16", "fp16", "fp32"])
+pretraining: dict[str, Any] = {"stage": st.just("pretrain"), "packing": st.just(True)}
 SETS = {
     "llamafactory": plans(
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions,
@@ -106,60 +117,130 @@ SETS = {
         "torchtune", method=st.sampled_from(["full", "lora", "qlora"]), stage=st.just("sft"),
         zero=st.sampled_from([2, 3]), optimizer=st.sampled_from(["adamw", "paged_adamw_8bit"]),
     ),
+    "unsloth": plans(
+        "unsloth", method=st.sampled_from(["full", "lora", "qlora"]),
+        stage=st.sampled_from(["sft", "dpo", "kto", "orpo"]),
+        optimizer=optimizers, precision=st.sampled_from(["bf16", "fp16"]), fused_loss=st.just("auto"),
+        dp=st.sampled_from([1, 2]), offload=st.sampled_from(["none", "none", "activations"]),
+    ),
+    "torchrun": plans(
+        "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions, zero=st.integers(0, 3),
+        offload=st.sampled_from(["none", "optimizer"]),
+    ),
     "torchtitan": plans(
-        "torchtitan", stage=st.just("pretrain"), tp=powers, pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]),
-        zero=st.sampled_from([2, 3]), recompute=st.sampled_from(["none", "selective", "full"]), packing=st.just(True),
+        "torchtitan", **pretraining, tp=powers, pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]),
+        zero=st.sampled_from([2, 3]), recompute=st.sampled_from(["none", "selective", "full"]),
     ),
     "megatron-lm": plans(
-        "megatron-lm", stage=st.just("pretrain"), tp=powers, pp=powers, cp=st.sampled_from([1, 2]),
-        packing=st.just(True), zero=st.sampled_from([0, 1, 3]),
+        "megatron-lm", **pretraining, tp=powers, pp=powers, cp=st.sampled_from([1, 2]), zero=st.sampled_from([0, 1, 3]),
         recompute=st.sampled_from(["none", "selective", "full", "block:4"]),
         precision=st.sampled_from(["bf16", "fp16", "fp8", "mxfp8"]),
         optimizer=st.sampled_from(["adamw", "sgd", "muon"]),
     ),
+    "megatron-bridge": plans(
+        "megatron-bridge", stage=st.sampled_from(["pretrain", "sft"]), method=st.sampled_from(["full", "lora"]),
+        packing=st.just(True), tp=powers, pp=powers, cp=st.sampled_from([1, 2]), zero=st.sampled_from([0, 1]),
+        recompute=st.sampled_from(["none", "selective", "full", "block:4"]),
+        precision=st.sampled_from(["bf16", "fp8", "mxfp8"]), fused_loss=st.sampled_from(["auto", False]),
+    ),
+    "primus": plans(
+        "primus", "mi300x", **pretraining, tp=powers, pp=powers, cp=st.sampled_from([1, 2]),
+        zero=st.sampled_from([0, 1]),
+        recompute=st.sampled_from(["none", "selective", "full", "block:4"]), precision=st.sampled_from(["bf16", "fp8"]),
+    ),
+    "maxtext": plans(
+        "maxtext", "tpu-v5p", 4, **pretraining, tp=powers, cp=st.sampled_from([1, 2]), zero=st.sampled_from([0, 3]),
+        recompute=st.sampled_from(["none", "selective", "full"]), fused_loss=st.just("auto"),
+        precision=st.sampled_from(["bf16", "fp32", "fp8"]),
+        offload=st.sampled_from(["none", "none", "optimizer", "params"]),
+    ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("target", SETS)
-@settings(
-    max_examples=25,
+_slow = settings(
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def test_every_target_that_starts_a_program_is_read_back():
+    programs = {name for name, target in TARGETS.items() if target.role == "program" and "training" in target.kinds}
+    assert programs == set(SETS)
+    assert {
+        name for name, target in TARGETS.items() if target.kinds == ("inference",) and target.role == "program"
+    } == {
+        *_ENGINES,
+        "mlperf",
+    }
+
+
+@pytest.mark.parametrize("target", SETS)
+@_slow
 @given(data=st.data())
 def test_a_written_set_is_read_back(target: str, data: Any):
     plan = data.draw(SETS[target])
-    values, blocked, warnings = read_back(plan, [target, "slurm"])
-    fields = [
-        *_FIELDS,
-        *([] if target in ("trl", "torchtune") and plan.training.stage == "pretrain" else ["workload.stage"]),
-    ]
-    expected = {name: value(plan, name) for name in fields}
-    if plan.cluster.count == 1 and target in ("torchtune", "torchtitan"):
+    scheduler = data.draw(st.sampled_from(["slurm", *_SCHEDULERS]))
+    values, blocked, warnings = read_back(plan, [target, scheduler])
+    expected = {name: value(plan, name) for name in _FIELDS}
+    if target in ("trl", "torchtune", "unsloth") and plan.training.stage == "pretrain":
+        # Their scripts train on plain text as on conversations.
+        del expected["workload.stage"]
+    if plan.cluster.count == 1 and target in ("torchtune", "torchtitan", "maxtext"):
         # A recipe of one device shards nothing.
         values["layout.zero_stage"] = expected["layout.zero_stage"]
+    if target == "maxtext" and plan.layout.dp == 1:
+        values["layout.zero_stage"] = expected["layout.zero_stage"]
     if plan.training.method in ("lora", "qlora", "dora", "pissa"):
-        expected |= {f"workload.lora.{name}": getattr(plan.training.lora, name) for name in _LORA[:3]}
-    if plan.training.method == "qlora":
+        expected |= {f"workload.lora.{name}": getattr(plan.training.lora, name) for name in _LORA}
+    if plan.training.method == "qlora" and target != "unsloth":
+        # Unsloth's own loader packs scales whatever is asked for.
         expected["workload.lora.quantisation"] = plan.training.lora.quantisation
     assert {name: values.get(name) for name in expected} == expected
+    assert str(values["model"]).endswith("Llama-3.1-8B")
     assert not blocked
     assert not warnings
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.sampled_from(["vllm", "sglang"]), st.sampled_from([1, 2, 8]), st.sampled_from(["auto", "fp8"]), st.booleans())
-def test_a_written_server_is_read_back(engine: str, tp: int, kv: str, limited: bool):
+_ENGINES: dict[str, tuple[list[str], list[str]]] = {
+    "vllm": (["auto", "fp8"], ["bf16"]),
+    "sglang": (["auto", "fp8"], ["bf16"]),
+    "trtllm": (["auto", "fp8"], ["bf16"]),
+    "llamacpp": (["auto", "int8"], ["q4_k_m", "q8_0", "bf16"]),
+}
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+@_slow
+@given(data=st.data())
+def test_a_written_server_is_read_back(engine: str, data: Any):
+    devices, replicas = data.draw(st.sampled_from([1, 2, 8])), data.draw(st.sampled_from([1, 1, 2]))
+    caches, weights = _ENGINES[engine]
     workload = {
-        "kind": "inference", "engine": engine, "input_len": 1000, "output_len": 200, "concurrency": 16, "kv_dtype": kv,
-        "max_context": 4096, "max_batch": 64 if limited else None, "memory_share": 0.8,
+        "kind": "inference", "engine": engine, "input_len": 1000, "output_len": 200, "concurrency": 16,
+        "kv_dtype": data.draw(st.sampled_from(caches)), "weight_dtype": data.draw(st.sampled_from(weights)),
+        "max_context": 4096, "max_batch": 64 if engine == "llamacpp" else data.draw(st.sampled_from([None, 64])),
+        "memory_share": 0.8 if engine != "llamacpp" else None,
     }  # fmt: skip
-    cluster = {"accelerator": "h100-sxm", "count": tp, "per_node": 8}
-    plan = Plan.parse(
-        {"model": "meta-llama/Llama-3.1-8B", "workload": workload, "cluster": cluster, "layout": {"tp": tp, "pp": 1}}
-    )
-    values, blocked, _ = read_back(plan, [engine, "slurm"])
-    said = {f"workload.{name}": value for name, value in workload.items() if value is not None and value != "auto"}
+    layers = engine == "llamacpp"
+    split = {"tp": 1 if layers else devices, "pp": devices if layers else 1}
+    cluster = {"accelerator": "h100-sxm", "count": devices * replicas, "per_node": 8}
+    plan = Plan.parse({"model": _LLAMA, "workload": workload, "cluster": cluster, "layout": split})
+    scheduler = data.draw(st.sampled_from(["slurm", *_SCHEDULERS]))
+    values, blocked, _ = read_back(plan, [engine, scheduler])
+    # The load that is put on a server is one replica's part.
+    said = {f"workload.{name}": part for name, part in workload.items() if part is not None and part != "auto"}
+    said["workload.concurrency"] = 16 // replicas
+    said |= {"layout.tp": split["tp"], "layout.pp": split["pp"], "cluster.count": devices * replicas, "model": _LLAMA}
     assert {name: values.get(name) for name in said} == said
-    assert (values["layout.tp"], values["cluster.count"], values["model"]) == (tp, tp, "meta-llama/Llama-3.1-8B")
+    assert values["cluster.accelerator"] == "h100-sxm"
+    assert not blocked
+
+
+@pytest.mark.parametrize("scenario", ["offline", "server"])
+def test_a_written_mlperf_run_is_read_back(scenario: str):
+    workload = {"kind": "inference", "engine": "vllm", "scenario": scenario, "input_len": 871, "output_len": 128}
+    cluster = {"accelerator": "h100-sxm", "count": 2, "per_node": 8}
+    plan = Plan.parse({"model": _LLAMA, "workload": workload, "cluster": cluster, "layout": {"tp": 2, "pp": 1}})
+    values, blocked, _ = read_back(plan, ["mlperf", "slurm"])
+    expected = {f"workload.{name}": part for name, part in workload.items()} | {"layout.tp": 2, "cluster.count": 2}
+    assert {name: values.get(name) for name in expected} == expected
     assert not blocked

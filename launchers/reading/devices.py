@@ -1,0 +1,43 @@
+"""Accelerators by the names that schedulers, clouds and node labels give them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from estimator.errors import PlanError
+from launchers.reading.documents import Item
+from launchers.reading.findings import Findings
+from launchers.tables import table
+
+_FIELD = "cluster.accelerator"
+# What clouds write round a name: nvidia-h100-mega-80gb has another network and the same device.
+_EXTRA = re.compile(r"^(nvidia|tesla|amd)[-_ ]|[-_](mega|vws)(?=[-_]|$)", re.IGNORECASE)
+
+
+def accelerator(found: Findings, item: Item, name: str, scheduler: str = "") -> None:
+    """Keeps the accelerator that `name` means to `scheduler` (a list of data/devices.yaml), unless a file is more
+    exact. A name that several share stays open."""
+    if found.has(_FIELD):
+        return
+    own = [id for id, label in table("devices").get(scheduler, {}).items() if label.lower() == name.strip().lower()]
+    # SkyPilot's A100 is one of two: forms that differ in more than their plug have names of their own.
+    known = own[0] if own else _known(name)
+    if isinstance(known, str):
+        found.imply(_FIELD, known, item)
+    elif known:
+        found.leave(item, f"may be any of {', '.join(known)}")
+
+
+@cache
+def _known(name: str) -> str | tuple[str, ...]:
+    """An id of the catalogue, or several that share the name; () where there is none."""
+    from knowledge.hardware import find_accelerator
+
+    for text in (name.strip(), _EXTRA.sub("", _EXTRA.sub("", name.strip()))):
+        try:
+            return find_accelerator(text).value.id
+        except PlanError as error:
+            if "ambiguous" in error.problem:
+                return tuple(error.valid)
+    return ()

@@ -1,0 +1,212 @@
+"""Containers, files that scripts write in themselves, Python scripts, and programs that we write no files for."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from launchers.reading import Reading, read
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: x}
+spec:
+  replicas: 2
+  template:
+    spec:
+      nodeSelector: {cloud.google.com/gke-accelerator: nvidia-h100-mega-80gb}
+      containers:
+      - name: engine
+        image: vllm/vllm-openai:latest
+        args: ["--model", "meta-llama/Llama-3.1-70B-Instruct", "--tensor-parallel-size", "$(TP)"]
+        env: [{name: TP, value: "4"}]
+        resources: {limits: {nvidia.com/gpu: "4"}}
+"""
+TRAINJOB = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Master: &pod
+      replicas: 1
+      template:
+        spec:
+          containers:
+          - resources: {limits: {nvidia.com/gpu: 8}}
+            command: [sh, -c, "torchrun --nproc_per_node=8 pretrain_gpt.py --num-layers 2 --micro-batch-size 4"]
+    Worker: {<<: *pod, replicas: 3}
+"""
+SKYPILOT = """\
+resources: {accelerators: "A100-80GB:8"}
+num_nodes: 2
+envs: {MODEL: meta-llama/Llama-3.1-8B}
+run: |
+  cat <<EOF > ds.json
+  {"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": $BATCH}
+  EOF
+  torchrun --nnodes $SKYPILOT_NUM_NODES --nproc_per_node $SKYPILOT_NUM_GPUS_PER_NODE train.py \\
+    --model_name_or_path $MODEL --per_device_train_batch_size 2 --deepspeed ds.json --bf16 true
+"""
+COMPOSE = """\
+services:
+  engine:
+    image: vllm/vllm-openai
+    command: --model Qwen/Qwen2.5-72B-Instruct-AWQ --tensor-parallel-size ${TP:-2}
+    deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 2, capabilities: [gpu]}]}}}
+"""
+JOB = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --gres=gpu:h100:8\nexport NODES=2\nsrun bash train.sh > log 2>&1\n"
+TRAIN = """\
+#!/bin/bash
+cat > axo.yml <<'EOF'
+base_model: meta-llama/Llama-3.1-8B
+adapter: lora
+lora_r: 16
+micro_batch_size: 2
+EOF
+axolotl train axo.yml --launcher torchrun -- --nnodes $NODES --nproc_per_node 8
+"""
+UNSLOTH = """\
+from unsloth import FastLanguageModel, is_bfloat16_supported
+from trl import SFTTrainer, SFTConfig
+length = 2048
+model, tokenizer = FastLanguageModel.from_pretrained("unsloth/Llama-3.2-3B", max_seq_length=length, load_in_4bit=True)
+model = FastLanguageModel.get_peft_model(model, r=8, lora_alpha=16, use_gradient_checkpointing="unsloth")
+trainer = SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2, gradient_accumulation_steps=4,
+    bf16=is_bfloat16_supported(), fp16=not is_bfloat16_supported(), optim="adamw_8bit", output_dir=input()))
+if False:
+    model, tokenizer = FastLanguageModel.from_pretrained("lora_model")
+"""
+LITGPT = """\
+checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3-8B
+precision: bf16-true
+quantize: bnb.nf4
+lora_r: 32
+train: {global_batch_size: 8, micro_batch_size: 2, max_seq_length: 512}
+"""
+NEMO = """\
+run: {name: llama2_70b}
+trainer: {num_nodes: 16, devices: 8, precision: bf16}
+model:
+  micro_batch_size: 1
+  global_batch_size: 128
+  tensor_model_parallel_size: 4
+  pipeline_model_parallel_size: 4
+  virtual_pipeline_model_parallel_size: 5
+  encoder_seq_length: 4096
+  num_layers: 80
+  hidden_size: 8192
+  ffn_hidden_size: 28672
+  num_attention_heads: 64
+  num_query_groups: 8
+  activations_checkpoint_granularity: null
+  activations_checkpoint_method: block
+  optim: {name: mcore_distributed_optim}
+"""
+PRIMUS = """\
+modules:
+  pre_trainer:
+    framework: megatron
+    model: ${PRIMUS_MODEL:llama3.1_8B}.yaml
+    overrides: {micro_batch_size: "${BATCH:4}", seq_length: 8192, tensor_model_parallel_size: 1}
+"""
+
+
+def values(found: Reading) -> dict[str, Any]:
+    return {row.field: row.value for row in found.assumed} | {row.field: row.value for row in found.read}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"d.yaml": DEPLOYMENT},
+         {"layout.tp": 4, "cluster.count": 8, "cluster.accelerator": "h100-sxm", "workload.engine": "vllm"}),
+        ({"p.yaml": TRAINJOB}, {"cluster.count": 32, "workload.micro_batch": 4}),
+        ({"t.yaml": SKYPILOT},
+         {"cluster.count": 16, "cluster.accelerator": "a100-sxm-80gb", "layout.zero_stage": 3,
+          "model": "meta-llama/Llama-3.1-8B"}),
+        ({"compose.yaml": COMPOSE}, {"cluster.count": 2, "layout.tp": 2, "workload.weight_dtype": "awq"}),
+        ({"job.sbatch": JOB, "train.sh": TRAIN},
+         {"cluster.count": 16, "cluster.accelerator": "h100-sxm", "workload.lora.rank": 16, "workload.lora.alpha": 32,
+          "workload.global_batch": 32}),
+        ({"train.py": UNSLOTH},
+         {"model": "unsloth/Llama-3.2-3B", "workload.method": "qlora", "workload.framework": "unsloth",
+          "workload.precision": "bf16", "layout.offload": "activations", "accumulation": 4}),
+        ({"l.yaml": LITGPT},
+         {"workload.method": "qlora", "workload.lora.quantisation": "nf4-single", "cluster.count": 1,
+          "workload.lora.targets": "q_proj,v_proj"}),
+        ({"n.yaml": NEMO},
+         {"model": "meta-llama/Llama-2-70b-hf", "layout.vpp": 5, "layout.zero_stage": 1, "layout.dp": 8,
+          "layout.recompute": "none"}),
+        ({"p.yaml": PRIMUS}, {"model": "meta-llama/Llama-3.1-8B", "workload.micro_batch": 4, "layout.zero_stage": 1}),
+        ({"c": "docker run --gpus all -p 8000:8000 vllm/vllm-openai:v1 --model Qwen/Qwen3-8B -tp 2"}, {"layout.tp": 2}),
+        ({"c": "llama-server -hf x/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M -c 16384 -np 4"},
+         {"model": "meta-llama/Llama-3.1-8B", "workload.weight_dtype": "q4_k_m", "workload.max_context": 4096}),
+        ({"c": "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen3-8B --train_type lora --max_length 2048 --deepspeed zero3 "
+          "--gradient_accumulation_steps 2"},
+         {"workload.framework": "ms-swift", "workload.method": "lora", "layout.zero_stage": 3, "cluster.count": 4}),
+        ({"c": "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama3.1-8b per_device_batch_size=4 "
+          "ici_fsdp_parallelism=-1 remat_policy=full max_target_length=8192"},
+         {"model": "meta-llama/Llama-3.1-8B", "workload.micro_batch": 4, "layout.zero_stage": 3}),
+        ({"c": "sh -c 'trtllm-serve serve Qwen/Qwen3-8B --tp_size 2 --max_batch_size 8'"},
+         {"layout.tp": 2, "workload.max_batch": 8, "workload.engine": "trtllm"}),
+    ],
+)  # fmt: skip
+def test_values(files: dict[str, str], expected: dict[str, Any]):
+    read_values = values(read(files))
+    assert {name: read_values.get(name) for name in expected} == expected
+
+
+def test_a_script_that_is_started_and_not_given_is_named():
+    assert list(read({"job.sbatch": JOB}).refers) == ["train.sh"]
+
+
+def test_what_a_script_writes_wins_over_a_file_beside_it():
+    found = read({"train.sh": TRAIN, "axo.yml": "base_model: Qwen/Qwen3-8B\nsequence_len: 512\n"})
+    assert values(found)["model"] == "meta-llama/Llama-3.1-8B"
+    assert any("differ" in text for text in found.warnings)
+
+
+def test_the_comment_of_our_files_gives_way_to_what_they_say():
+    plan = "# Shardwise\n# plan: Qwen/Qwen3-8B, sft full, 8 x h100-sxm (1 x 8), zero 3\n"
+    script = f"#!/bin/bash\n{plan}torchrun --standalone --nproc_per_node 4 train.py --seq-len 64 --micro-batch 1\n"
+    read_values = values(read({"torchrun.sh": script}))
+    assert (read_values["cluster.count"], read_values["cluster.accelerator"]) == (4, "h100-sxm")
+
+
+@pytest.mark.parametrize("gres", ["gpu:a100:8", "gpu:volta:2", "gpu:tesla:1"])
+def test_a_name_of_several_devices_stays_open(gres: str):
+    assert "cluster.accelerator" not in values(
+        read({"j.sbatch": f"#!/bin/bash\n#SBATCH --gres={gres}\nsrun bash x.sh\n"})
+    )
+
+
+@pytest.mark.parametrize(
+    "script", ["tools/run_text_generation_server.py", "pretrain_bert.py", "tasks/main.py", "pretrain_t5.py"]
+)
+def test_megatron_arguments_of_what_is_no_training_get_no_verdict(script: str):
+    found = read({"c": f"torchrun --nproc_per_node 8 {script} --num-layers 2 --micro-batch-size 1"})
+    assert "workload" in found.blocked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "services: 3", "apiVersion: v1\nkind: Pod", "apiVersion: v1\nkind: Pod\nspec: [1]",
+        "run: 7\nresources: {}",
+        "apiVersion: batch/v1\nkind: Job\nspec: {template: {spec: {containers: [1, {command: 7, env: x}]}}}",
+        "resources: {accelerators: [A100, H100]}\nrun: echo hi", "[" * 100_000, "services: {a: {command: \"'\"}}",
+    ],
+)  # fmt: skip
+def test_broken_jobs_are_refused_in_words(text: str):
+    with pytest.raises(PlanError):
+        read({"x.yaml": text})
+
+
+@pytest.mark.parametrize("text", ["import x\n(", "import os", "from trl import SFTConfig\nSFTConfig(**{1: 2})", "\0"])
+def test_broken_python_is_refused_or_left(text: str):
+    with contextlib.suppress(PlanError):
+        assert not read({"x.py": text}).plan.get("model")
