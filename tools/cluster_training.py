@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from estimator.bounds import least_step_s
 from estimator.defaults import framework_choices
 from estimator.errors import PlanError
-from estimator.fleet import Quick, least_step_s, quickest, sizes
+from estimator.fleet import Quick, quickest, sizes
 from estimator.hardware import Accelerator
 from estimator.job import Job
 from estimator.plan import Plan

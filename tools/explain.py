@@ -26,7 +26,7 @@ from tools.explain_results import (
 from tools.explain_subject import ALIASES, Spread, Subject, serving_subject, training_subject
 from tools.explain_text import told
 from tools.registry import tool
-from tools.requests import EitherRequest
+from tools.requests import ONLY_TRAINING, EitherRequest
 
 _EXACT = 1e-6
 _COVERAGE = 0.8
@@ -53,8 +53,11 @@ class ExplainRequest(EitherRequest, CostTerms):
     nearest: int = Field(5, ge=0, le=20, description="How many of the nearest measured runs to show.")
 
     def asks_serving(self) -> bool:
-        """Words that training has a figure for too leave the plan as it is."""
+        """Words that training has a figure for too leave the plan as it is, and so do arguments of training alone."""
         said = self.figure.strip()
+        workload = (self.plan or {}).get("workload")
+        if ONLY_TRAINING & {*self.model_fields_set, *(workload if isinstance(workload, dict) else ())}:
+            return False
         shared = [key for key, about in figures().items() if about.formula and key not in _SERVING and "*" not in key]
         trained = said in ALIASES or said.lower() in _BOTH or meant(said, shared) is not None
         return not trained and meant(said, list(_SERVING), "serving") is not None

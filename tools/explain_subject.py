@@ -17,7 +17,7 @@ from estimator.serving_account import serving_accounts
 from estimator.serving_job import ServingJob
 from estimator.time_account import StepParts, time_accounts
 from knowledge.energy import Fact
-from tools.cost import energy_facts
+from tools.cost_bill import energy_facts
 from tools.cost_results import CostEstimate
 from tools.cost_terms import CostTerms
 from tools.evidence import evidence_of, serving_evidence_of

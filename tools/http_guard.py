@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ LARGEST_BODY_BYTES = 1 * 2**20
 _DRAINED_BYTES = 32 * 2**20
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BODY_S = 30.0
+_FEW = 24  # headers of a usual client
 _ONCE = frozenset({"host", "authorization", "content-length", "origin"})
 _log = logging.getLogger("shardwise")
 _ANY = frozenset({"0.0.0.0", "::", ""})
@@ -91,7 +93,7 @@ class _Seen:
     """One request as the guard sees it."""
 
     scope: Scope
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     message: Any = None
     status: int = 0
@@ -120,7 +122,7 @@ def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) ->
 
         try:
             await _admit(seen, guard, receive)
-            scope["shardwise.message"] = seen.message
+            scope["shardwise.message"], scope["shardwise.body"] = seen.message, seen.body
             await app(scope, _replayed(seen.body, receive), counted)
         except Refusal as refusal:
             await _answer(counted, refusal.status, error_text(refusal.problem, refusal.code), refusal.headers)
@@ -149,16 +151,8 @@ def error_text(error: PlanError | str, code: int | None = None) -> str:
 
 async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
     """Reads the body of a request that may speak. Raises Refusal, ConnectionError."""
-    refusal = None
-    for raw_name, raw_value in seen.scope["headers"]:
-        name = raw_name.decode("latin-1")
-        if name in seen.headers and name in _ONCE:
-            refusal = Refusal(400, "a header that says who calls whom is there twice")
-        seen.headers[name] = raw_value.decode("latin-1")
-    try:
-        check(guard, seen.headers)
-    except Refusal as found:
-        refusal = found
+    raw = tuple(seen.scope["headers"])
+    seen.headers, refusal = (_known if len(raw) <= _FEW else _verdict)(guard, raw)
     # What is refused is read as well, so that the client reads the answer.
     with suppress(*([Refusal, ConnectionError] if refusal else [])):
         try:
@@ -173,6 +167,25 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
             # No stream that the server opens by itself: it has nothing to announce, and its end would wait for them.
             raise Refusal(405, "this address takes POST, DELETE", ((b"allow", b"POST, DELETE"),))
         seen.message = _message(seen.body)
+
+
+def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], Refusal | None]:
+    """A request's headers by name, and why it is refused for them, if it is."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in raw:
+        name = raw_name.decode("latin-1")
+        if name in headers and name in _ONCE:
+            return headers, Refusal(400, "a header that says who calls whom is there twice")
+        headers[name] = raw_value.decode("latin-1")
+    try:
+        check(guard, headers)
+    except Refusal as refusal:
+        return headers, refusal
+    return headers, None
+
+
+# A client sends the same headers with each request.
+_known = lru_cache(512)(_verdict)
 
 
 def _message(body: bytes) -> dict[str, Any]:

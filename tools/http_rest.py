@@ -33,15 +33,13 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
 
     async def describe_tool(request: Request) -> Response:
         _parameters(request)
-        tool = await _found(service, lambda: service.tool(request.path_params["name"]))
+        tool = await _found(service.tool(request.path_params["name"]))
         return _json(described(tool))
 
     async def call_tool(request: Request) -> Response:
         """The result of a tool; 422 with the sentence of every face when the arguments cannot be used."""
         _parameters(request)
-        name = request.path_params["name"]
-        # Looked up in another thread only where that means to load or to explain.
-        tool = (await service.loaded()).get(name) or await _found(service, lambda: service.tool(name))
+        tool = await _found(service.tool(request.path_params["name"]))
         body = await request.body()
         if body and request.headers.get("content-type", "").partition(";")[0].strip().casefold() != _JSON:
             return _error(415, "send JSON: Content-Type: application/json")
@@ -56,7 +54,9 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
         if not isinstance(arguments, Mapping):
             return _error(422, PlanError("arguments", "must be a JSON object"))
         # A caller over REST has no way to be asked: writing takes the code that the first call gives.
-        return _answered(await service.call(tool, arguments))
+        answer = await service.call(tool, arguments)
+        request.scope["shardwise.answered"].append(answer)
+        return _answered(answer)
 
     async def list_models(request: Request) -> Response:
         return _page(request, "models", await service.calls.other(_models))
@@ -79,8 +79,8 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
     async def described_by(tool: str, argument: str, request: Request, id: Callable[[str], str]) -> Response:
         """A catalogue entry by any of its names; never a file on this machine, which the tool would read too."""
         _parameters(request)
-        found = await _found(service, lambda: id(request.path_params["id"]))
-        return _answered(await service.calls.run((await service.loaded())[tool], {argument: found}))
+        found = await _found(service.calls.other(lambda: id(request.path_params["id"])))
+        return _answered(await service.calls.run(await service.tool(tool), {argument: found}))
 
     async def health(request: Request) -> Response:
         _parameters(request)
@@ -136,10 +136,10 @@ async def refused(request: Request, error: Exception) -> Response:
     return _error(status, said.get(status, "this request cannot be served"), headers)
 
 
-async def _found(service: Service, find: Callable[[], Any]) -> Any:
+async def _found(finding: Awaitable[Any]) -> Any:
     """What a name in the path stands for; 404 with the nearest names where it stands for nothing."""
     try:
-        return await service.calls.other(find)
+        return await finding
     except PlanError as error:
         raise HTTPException(404) from error
 

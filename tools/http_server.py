@@ -56,6 +56,8 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
 
     import uvicorn
 
+    from tools.http_limits import BoundedHttp
+
     hush()
     # Computations in threads must not keep the loop from answering the others.
     sys.setswitchinterval(0.001)
@@ -64,7 +66,7 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
     config = uvicorn.Config(
         app(service, guard, lines), log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
         timeout_graceful_shutdown=_FINISH_S, timeout_keep_alive=30, limit_concurrency=_MOST_AT_ONCE, backlog=2048,
-        h11_max_incomplete_event_size=64 * 1024, proxy_headers=False, interface="asgi3",
+        http=BoundedHttp, proxy_headers=False, interface="asgi3",
     )  # fmt: skip
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
@@ -78,7 +80,9 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
         running = uvicorn.Server(config)
         running.capture_signals = lambda: _signals(running)  # type: ignore[method-assign]
         bound = listening.getsockname()[1]
-        asyncio.run(_run(running, listening, lambda: ready(bound)))
+        # The loop that uvicorn finds best: uvloop where it is installed.
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(_run(running, listening, lambda: ready(bound)))
 
 
 async def _run(running: Any, listening: Any, ready: Callable[[], None]) -> None:

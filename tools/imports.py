@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +47,7 @@ class Missing(Result):
 
 class ImportedConfig(Result):
     plan: dict[str, Any] = Field(description="Partial Plan of what the files say, with the arguments over it.")
+    implied: dict[str, Any] = Field(description="Partial Plan of what the program does where its files are silent.")
     formats: dict[str, str] = Field(description="What each file was taken for.")
     read: list[ReadValue]
     not_read: list[NotReadValue]
@@ -70,10 +72,11 @@ class ImportedConfig(Result):
 
 @tool(title="Read existing configs", read_only=True)
 def import_config(request: ImportRequest) -> ImportedConfig:
-    """Reads existing launch files and tells whether they fit, how fast and at what cost: LlamaFactory, Axolotl, TRL,
-    torchtune, accelerate YAML, DeepSpeed JSON, torchtitan, Megatron-LM scripts, sbatch, torchrun, vLLM and SGLang
-    commands. Use it when the user pastes or names a config or script. Arguments (accelerator, count …) complete what
-    the files leave open and win over them; nothing in the files is executed."""
+    """Reads existing launch files and tells whether they fit, how fast and at what cost: configs and scripts of
+    LlamaFactory, Axolotl, TRL, Unsloth, torchtune, LitGPT, ms-swift, DeepSpeed, accelerate, torchtitan, Megatron-LM,
+    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it when the
+    user pastes or names a config or script. Arguments (accelerator, count …) complete what the files leave open and win
+    over them; nothing in the files is executed."""
     return imported(_files(request), _given(request))
 
 
@@ -103,7 +106,8 @@ def _flat(data: Mapping[str, Any], prefix: str = ""):
 def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConfig:
     found = read(files, given)
     plan = merge(found.plan, nested(given))
-    whole = merge(nested({row.field: row.value for row in found.assumed if row.field not in FACTS}), plan)
+    implied = nested({row.field: row.value for row in found.assumed if row.field not in FACTS})
+    whole = merge(implied, plan)
     notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in found.assumed]
     model, said = _known_model(whole.get("model"))
     if said is not None:
@@ -111,6 +115,7 @@ def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConf
         notes.append(said)
     base: dict[str, Any] = {
         "plan": plan,
+        "implied": implied,
         "formats": found.formats,
         "read": [ReadValue(field=row.field, value=row.value, origin=row.origin) for row in found.read],
         "not_read": [NotReadValue(key=row.key, value=row.value, why=row.why) for row in found.not_read],
@@ -127,8 +132,16 @@ def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConf
         figures, chosen, assumed, warned = (_serving if isinstance(asked.workload, Inference) else _training)(asked)
     except PlanError as error:
         empty = dict.fromkeys((*_FIGURES, "complete_plan"))
+        # What the estimate of a framework lacks is no fault of the files.
+        ours = any("another workload.framework" in valid for valid in error.valid)
+        missing = [Missing(field=error.field, why=str(error))] if ours else []
         return ImportedConfig(
-            **base, **empty, missing=[], refused=str(error), assumptions=notes, warnings=found.warnings
+            **base,
+            **empty,
+            missing=missing,
+            refused=None if ours else str(error),
+            assumptions=notes,
+            warnings=found.warnings,
         )
     told = {row.field for row in found.assumed}
     return ImportedConfig(
@@ -149,7 +162,7 @@ _FIGURES = (
 
 
 def _known_model(name: Any) -> tuple[Any, Assumption | None]:
-    """The catalogue's model that a folder of this machine or another is named after."""
+    """The catalogue's model that a folder of this machine or another, or a packed copy, is named after."""
     from knowledge.models import architecture, find_model
 
     if not isinstance(name, str) or "/" not in name:
@@ -158,7 +171,7 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
         architecture(name)
         return name, None
     except PlanError:
-        last = name.rstrip("/").rpartition("/")[2]
+        last = re.sub(r"(-unsloth)?-bnb-4bit$", "", name.rstrip("/").rpartition("/")[2])
     try:
         found = find_model(last).value.id
     except PlanError:

@@ -196,7 +196,11 @@ def _matrix(request: MatrixRequest) -> _Set:
         "strategies": strategies,
         "identical_in": {model: names for one in found for model, names in one.identical_in.items()},
         "cooldown_s": request.cooldown_s,
-        "results": {"file": RESULT, "schema": CellResult.model_json_schema()},
+        "results": {
+            "file": RESULT,
+            "without_it": "matrix_results reads the programs' own logs: run.log, slurm-*.out, logs/*.log",
+            "schema": CellResult.model_json_schema(),
+        },
     }
     rendered, rows = matrix_files(cells, request.scheduler, request.cooldown_s, head)
     shown = [choice.found for choice in choices if isinstance(choice.found, Planned)]

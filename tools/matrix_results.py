@@ -15,7 +15,9 @@ from tools.result import Result
 
 class MatrixQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    folder: str = Field(description="Of the matrix, below the working folder; each cell has its result.json there.")
+    folder: str = Field(
+        description="Of the matrix, below the working folder; each cell has its result.json or its run's logs there."
+    )
     source: str = Field(
         SOURCE, pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", description="What to call these runs in the measurement rows."
     )
@@ -37,6 +39,8 @@ class MeasuredCell(Result):
     platform: str | None
     strategy: str | None
     outcome: str | None = Field(description="ran, oom or failed; null where there is no result.")
+    file: str | None = Field(description="Where that stands: the cell's result.json, or else a log of the program.")
+    note: str | None
     fits: bool | None = Field(description="Whether it was predicted to fit.")
     figures: list[MeasuredFigure]
     versions: dict[str, str]
@@ -65,8 +69,9 @@ class MatrixResults(Result):
 
 @tool(title="Read a matrix's results", read_only=True)
 def matrix_results(request: MatrixQuestion) -> MatrixResults:
-    """What was measured of a benchmark matrix (the result.json files in its folders) against what was predicted: errors
-    by cell, accuracy over all, and the runs as rows for the table of measurements."""
+    """What was measured of a benchmark matrix (the result.json files in its folders, else what the programs' own logs
+    there say) against what was predicted: errors by cell, accuracy over all, and the runs as rows for the table of
+    measurements."""
     folder = inside_root(request.folder)
     found = read(folder / MANIFEST)
     shown = [_cell(one) for one in found if one.result is not None or one.problem is not None]
@@ -100,6 +105,8 @@ def _cell(one: Measured) -> MeasuredCell:
         id=one.id,
         **{name: value if isinstance(value, str) else None for name, value in said.items()},
         outcome=one.result and one.result.outcome,
+        file=one.file,
+        note=one.result and one.result.note,
         fits=fits if isinstance(fits, bool) else None,
         figures=[_figure(one, name) for name in METRICS if name in one.values],
         versions=one.result.versions if one.result else {},

@@ -33,6 +33,9 @@ _THREADS = 8
 # A tool that took longer the last time waits for one of few places, so that short calls always find a free thread.
 _LONG_S = 0.25
 _LONG_AT_ONCE = 2
+# Threads take turns at one interpreter, so calls that start together would all end late, and hold up the event loop as
+# one does. Each has this long to itself; then the next begins beside it.
+_TURN_S = 0.05
 _MOST_WAITING = 1000
 TOO_MANY = "too many calls are waiting; try again in a moment"
 _DEEPEST = 64
@@ -50,13 +53,15 @@ class Busy(Exception):
     """More calls wait than will be served in a reasonable time."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Answer:
     """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`)."""
 
     text: str = ""
     error: PlanError | None = None
     bug: str | None = None
+    kept: tuple[float, object] | None = None  # until when, and as long as which files, it answers equal calls
+    forms: dict[str, bytes] = field(default_factory=dict)  # the same as a face sends it
 
     @property
     def failure(self) -> str | None:
@@ -75,25 +80,34 @@ class Calls:
 
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "tool"))
     _long: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LONG_AT_ONCE))
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _seconds: dict[str, float] = field(default_factory=dict)
     _kept: OrderedDict[str, tuple[float, asyncio.Task[Answer]]] = field(default_factory=OrderedDict)
     _waiting: int = 0
     _stamp: tuple[float, object] = (0.0, None)
+    _writes: int = 0
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> Answer:
         """The answer of a tool. Raises Busy."""
         if not keep or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments)):
             return await self._compute(tool, arguments)
-        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)} {self._stamped()}"
+        stamp = self._stamped()
+        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}"
         until, task = self._kept.get(key, (0.0, None))
         if task is None or (task.done() and (until < time.monotonic() or _spoilt(task))):
-            task = asyncio.create_task(self._compute(tool, arguments))
-            self._kept[key] = (time.monotonic() + _KEPT_S, task)
+            until, task = time.monotonic() + _KEPT_S, asyncio.create_task(self._compute(tool, arguments))
+            self._kept[key] = (until, task)
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         # Shielded: a caller that goes away must not take the answer from the others.
-        return await asyncio.shield(task)
+        answer = task.result() if task.done() else await asyncio.shield(task)
+        answer.kept = (until, stamp)
+        return answer
+
+    def stands(self, answer: Answer) -> bool:
+        """Whether an equal call would still get this answer."""
+        return answer.kept is not None and answer.kept[0] > time.monotonic() and answer.kept[1] == self._stamped()
 
     async def other(self, work: Callable[[], Any]) -> Any:
         """Anything else that would hold up the loop, done in a thread."""
@@ -102,13 +116,14 @@ class Calls:
     def _stamped(self) -> object:
         until, stamp = self._stamp
         if until < time.monotonic():
-            stamp = stamp_of_all()
+            stamp = (self._writes, stamp_of_all())
             self._stamp = (time.monotonic() + _UNCHANGED_S, stamp)
         return stamp
 
     def forget(self) -> None:
         """After a write, what was computed before it may no longer hold."""
         self._kept.clear()
+        self._writes += 1
         self._stamp = (0.0, None)
 
     def close(self) -> None:
@@ -120,7 +135,10 @@ class Calls:
         self._waiting += 1
         try:
             async with self._long if self._seconds.get(tool.name, 0.0) > _LONG_S else nullcontext():
-                answer, self._seconds[tool.name] = await self.other(lambda: _answer(tool, arguments))
+                async with self._turn:
+                    work = asyncio.ensure_future(self.other(lambda: _answer(tool, arguments)))
+                    await asyncio.wait({work}, timeout=_TURN_S)
+                answer, self._seconds[tool.name] = await work
         finally:
             self._waiting -= 1
         return answer
@@ -131,8 +149,10 @@ def _spoilt(task: asyncio.Task[Answer]) -> bool:
 
 
 def _answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Answer, float]:
-    """The answer and the seconds it took. A bug of ours is logged under a reference; the caller learns only that."""
-    started = time.perf_counter()
+    """The answer and the processor seconds it took. A bug of ours is logged under a reference; the caller learns only
+    that."""
+    # Not those of the clock: a short call beside many others would pass for a long one, and wait with these.
+    started = time.thread_time()
     try:
         answer = Answer(dumps(tool(arguments)))
     except PlanError as error:
@@ -141,7 +161,7 @@ def _answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Answer, float]:
         reference = secrets.token_hex(4)
         _log.exception("tool %s failed (%s)", tool.name, reference)
         answer = Answer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
-    return answer, time.perf_counter() - started
+    return answer, time.thread_time() - started
 
 
 def named_paths(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,10 @@
-"""A quick start over standard input and output: what a client asks first is answered as it was answered last time.
+"""A quick start over standard input and output: what a client asks first is answered from what was made beforehand.
 
 Loading the protocol and the estimator takes seconds, while the greeting and the lists are the same in every process of
-one installation. Their answers are kept beside the compiled modules, under a stamp of all that they were made from. A
-process that finds them answers from there, and starts the server itself once the client has its list of tools, or
-asks for anything else. The server reads the same messages, the greeting included; its second answer to that is dropped.
+one installation. Their answers come with the package; where its sources have changed since, those of the last process
+are kept in the user's cache, under a stamp of all that they were made from. A process that finds them answers from
+there, and starts the server itself once the client has its list of tools, or asks for anything else. The server reads
+the same messages, the greeting included; its second answer to that is dropped.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tools.mcp_shipped import LISTS, key, shipped
+
 _GREETINGS = ("initialize", "server/discover")
-_LISTS = ("tools/list", "prompts/list", "resources/templates/list")
+# Some clients ping before anything else, to see whether a server is there, and wait for a few seconds at most.
+_AFTER_A_GREETING = (*LISTS, "ping")
 _META = "io.modelcontextprotocol/"
 _ROOMS = ("estimator", "knowledge", "launchers", "tools")
 # What makes the schemas and speaks the protocol; its folder is new with each version.
@@ -38,7 +42,7 @@ def serve_behind_desk(serve: Callable[[], None]) -> None:
     _point(0, os.open(os.devnull, os.O_RDONLY))
     _point(1, os.dup(2))
     with open(wire_in, "rb") as read, open(wire_out, "wb") as write, open(requests[1], "wb") as forward:
-        desk = Desk(write, forward, Store(_place(), _stamp()))
+        desk = Desk(write, forward, _store())
         reading = threading.Thread(target=desk.read, args=(read,), daemon=True)
         reading.start()
         desk.needed.wait()
@@ -67,8 +71,8 @@ class Store:
             found = json.loads(place.read_text(encoding="utf-8")) if place else {}
             self.answers = dict(found["answers"]) if found["stamp"] == stamp else {}
 
-    def keep(self, key: str, result: Any) -> None:
-        self.answers[key] = result
+    def keep(self, asked: str, result: Any) -> None:
+        self.answers[asked] = result
         if self.place is None:
             return
         content = {"stamp": self.stamp, "answers": self.answers}
@@ -110,12 +114,12 @@ class Desk:
 
     def _take(self, line: bytes) -> None:
         message = _message(line)
-        method, key = message.get("method"), self._key(message) if len(line) <= _LONGEST else None
-        found = self.store.answers.get(key) if key else None
+        method, asked = message.get("method"), self._key(message) if len(line) <= _LONGEST else None
+        found = self.store.answers.get(asked) if asked else None
         id = json.dumps(message.get("id"))
         if found is None:
-            if key:
-                self._asked[id] = key
+            if asked:
+                self._asked[id] = asked
             # What ends the greeting can wait for the request that follows it; a pipe holds little more.
             if method != "notifications/initialized":
                 self.needed.set()
@@ -150,30 +154,31 @@ class Desk:
         if id in self._dropped:
             self._dropped.discard(id)
             return True
-        key, result = self._asked.pop(id, None), message.get("result")
-        if key and isinstance(result, dict):
+        asked, result = self._asked.pop(id, None), message.get("result")
+        if asked and isinstance(result, dict):
             self._version = result.get("protocolVersion", self._version)
-            self.store.keep(key, result)
+            self.store.keep(asked, result)
         return False
 
     def _key(self, message: dict[str, Any]) -> str | None:
         """What a request asks for, where the answer to it is always the same; None for all others."""
         method, params, id = message.get("method"), message.get("params") or {}, message.get("id")
-        known = method in _GREETINGS or method in _LISTS
-        if not known or not isinstance(params, dict) or not isinstance(id, str | int) or isinstance(id, bool):
+        if not isinstance(method, str) or method not in (*_GREETINGS, *_AFTER_A_GREETING):
+            return None
+        if not isinstance(params, dict) or not isinstance(id, str | int) or isinstance(id, bool):
             return None
         if method == "initialize":
             version, who = params.get("protocolVersion"), params.get("clientInfo")
             plain = self._version is None and isinstance(params.get("capabilities"), dict) and _is_client(who)
-            return f"initialize {version}" if plain and isinstance(version, str) else None
+            return key(method, version) if plain and isinstance(version, str) else None
         meta = params.get("_meta", {})
         if set(params) - {"_meta"} or not isinstance(meta, dict):
             return None
         if not any(name.startswith(_META) for name in meta):
-            return f"{method} {self._version}" if self._version and method in _LISTS else None
+            return key(method, self._version) if self._version and method in _AFTER_A_GREETING else None
         version, who = meta.get(f"{_META}protocolVersion"), meta.get(f"{_META}clientInfo")
         plain = self._version is None and isinstance(meta.get(f"{_META}clientCapabilities"), dict) and _is_client(who)
-        return f"{method} {version} by request" if plain and isinstance(version, str) else None
+        return key(method, version, by_request=True) if plain and isinstance(version, str) else None
 
 
 def _message(line: bytes) -> dict[str, Any]:
@@ -196,6 +201,14 @@ def _text(value: Any) -> bytes:
 def _point(target: int, source: int) -> None:
     os.dup2(source, target)
     os.close(source)
+
+
+def _store() -> Store:
+    if answers := shipped():
+        store = Store(None, "")
+        store.answers = answers
+        return store
+    return Store(_place(), _stamp())
 
 
 def _place() -> Path:

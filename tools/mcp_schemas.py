@@ -2,7 +2,8 @@
 
 Some ninety arguments describe a run, and most tools take them all. A list of tools, which an assistant carries along in
 every request, shows them all with the two tools that estimate a run, with the others only those of every day and these
-without their words; what several results hold is spelled out with the first. One tool alone is described in full.
+without their words; what several tools take or give is spelled out with the first, and what lies deep in a result
+not at all. One tool alone is described in full.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Schema = dict[str, Any]
 CONFIRM = {
     "anyOf": [{"type": "string"}, {"type": "null"}],
     "default": None,
-    "description": "For clients that cannot ask the person: the code that the same call without it gave together with "
-    "the files as text. Give it only after the person has agreed; exactly those files are written.",
+    "description": "For clients that cannot ask the person: the code that the same call without it gave. Give it only "
+    "after the person has agreed; exactly what was shown is written.",
 }
 _WRITING = {
     "written": {"type": "boolean", "description": "Whether the files are on disk now."},
@@ -30,9 +31,11 @@ _WRITING = {
 }
 # The tools whose arguments a list shows in full, and the others' plan argument there.
 _IN_FULL = ("estimate_training", "estimate_inference")
+# These have their words at home, wherever they come in the list.
+_FIRST = (*_IN_FULL, "estimate_cost")
 _PLAN = (
-    "A whole or partial Plan, or the name of a saved scenario; flat arguments win over it. Beside those listed, every "
-    "argument of estimate_training and estimate_inference that bears on the run is taken, and means the same."
+    "A whole or partial Plan, or the name of a saved scenario; flat arguments win over it. All that describes a run to "
+    "estimate_training and estimate_inference is taken too."
 )
 _EVERYDAY = frozenset({
     "plan", "model", "accelerator", "count", "per_node", "framework", "stage", "method", "precision", "optimizer",
@@ -40,25 +43,31 @@ _EVERYDAY = frozenset({
     "zero_stage", "recompute", "offload", "deadline_h", "budget_usd", "provider", "input_len", "output_len",
     "concurrency", "request_rate", "weight_dtype", "kv_dtype", "engine", "ttft_slo_ms", "tpot_slo_ms",
 })  # fmt: skip
-# So many values an argument may have to be listed with each tool.
-_FEW = 12
+# So many values an argument may have to be listed again.
+_FEW = 6
 # Where a schema holds schemas: by name, in a list, or alone.
 _NAMED = ("properties", "$defs", "patternProperties")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ALONE = ("items", "additionalProperties", "not")
 _NULL = {"type": "null"}
+# What is left of an argument that was described before; its bounds are in the message that refuses it.
+_SHAPE = frozenset({"type", "enum", "const", "anyOf", "items", "additionalProperties", "default", "$ref"})
 
 
 def listed(tools: Iterable[Tool]) -> list[Schema]:
     """All tools as a list shows them."""
     tools = list(tools)
-    shared: dict[str, list[Schema]] = {}
+    run: dict[str, list[Schema]] = {}
     for tool in tools:
         if tool.name in _IN_FULL:
             for name, field in _brief(input_schema(tool), False)["properties"].items():
-                shared.setdefault(name, []).append(field)
-    told: set[str] = set()
-    return [_entry(tool, _listed_input(tool, shared), _listed_output(tool, told)) for tool in tools]
+                run.setdefault(name, []).append(field)
+    taken, told = set[str](), set[str]()
+    entries = {
+        tool.name: _entry(tool, _listed_input(tool, run, taken), _listed_output(tool, told))
+        for tool in sorted(tools, key=lambda tool: tool.name not in _FIRST)
+    }
+    return [entries[tool.name] for tool in tools]
 
 
 def described(tool: Tool) -> Schema:
@@ -102,35 +111,57 @@ def _entry(tool: Tool, given: Schema, found: Schema) -> Schema:
     }
 
 
-def _listed_input(tool: Tool, shared: Mapping[str, list[Schema]]) -> Schema:
+def _listed_input(tool: Tool, run: Mapping[str, list[Schema]], taken: set[str]) -> Schema:
+    """The arguments' schema: of those that describe a `run` the usual ones, words only where no tool before has them.
+    Adds these to `taken`."""
     schema = _brief(input_schema(tool), nulls=False)
     fields = schema.get("properties", {})
-    if tool.name in _IN_FULL or "plan" not in fields:
-        return schema
+    whole = tool.name in _IN_FULL or "plan" not in fields
     kept: Schema = {}
     for name, field in fields.items():
-        if field not in shared.get(name, ()):
-            kept[name] = field
+        means = f"{name}: {field.get('description')}"
+        if whole or not _describes(field, run.get(name, ())):
+            kept[name] = (
+                _wordless(field) if means in taken and name != "confirm" and tool.name not in _IN_FULL else field
+            )
+            taken.add(means)
         elif name in _EVERYDAY:
             kept[name] = _wordless(field)
+    if whole:
+        return {**schema, "properties": kept}
     kept["plan"] = {**kept["plan"], "description": _PLAN}
     # What is not listed is taken as well, and refused by the tool itself where it is nothing.
     return {**{key: value for key, value in schema.items() if key != "additionalProperties"}, "properties": kept}
 
 
+def _describes(field: Schema, same: Iterable[Schema]) -> bool:
+    """Whether an argument is the one of that name that describes a run."""
+    return field.get("description") in [each.get("description") for each in same]
+
+
 def _listed_output(tool: Tool, told: set[str]) -> Schema:
-    """The result's schema; of what it holds, only what no tool before has shown. Adds that to `told`."""
+    """The result's schema; of what it holds, only what no tool before has shown, and of what that holds, no more than
+    its kind. Adds to `told`."""
     schema = _brief(output_schema(tool), nulls=True)
-    parts = {}
-    for name, part in schema.get("$defs", {}).items():
+    # A result has all its fields; saying so again takes as much room as their names. What writes may hold a part.
+    top = {key: value for key, value in schema.items() if key != "$defs" and (key != "required" or not tool.read_only)}
+    parts = schema.get("$defs", {})
+    kinds = {name: {"type": part["type"]} if "type" in part else part for name, part in parts.items()}
+    shown = {}
+    for name in sorted(_references(top)):
+        part = {key: value for key, value in parts[name].items() if key != "required"}
         known = f"{name} {part}"
-        if known in told and "type" in part:
-            parts[name] = {"type": part["type"]}
-        else:
-            # A result has all its fields; saying so again takes as much room as their names.
-            parts[name] = {key: value for key, value in part.items() if key != "required"}
+        shown[name] = kinds[name] if known in told else _mapped(part, lambda each: _unreferred(each, kinds))
         told.add(known)
-    return _reachable({**schema, "$defs": parts}) if parts else schema
+    return _reachable({**top, "$defs": {**kinds, **shown}}) if shown else top
+
+
+def _unreferred(schema: Schema, kinds: Mapping[str, Schema]) -> Schema:
+    """A schema with the kind of what it refers to in place of the reference."""
+    kind = kinds.get(str(schema.get("$ref", "")).removeprefix("#/$defs/"))
+    if kind is None or set(kind) != {"type"}:
+        return schema
+    return {**kind, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def _reachable(schema: Schema) -> Schema:
@@ -177,7 +208,7 @@ def _brief(schema: Mapping[str, Any], nulls: bool) -> Schema:
 def _wordless(schema: Mapping[str, Any]) -> Schema:
     if len(schema.get("enum", ())) > _FEW:
         return {"type": "string"}
-    return {key: value for key, value in schema.items() if key != "description"}
+    return {key: value for key, value in schema.items() if key in _SHAPE}
 
 
 def _mapped(schema: Mapping[str, Any], change: Callable[[Schema], Schema]) -> Schema:

@@ -29,6 +29,7 @@ class Service:
     root: Path | None = None
     remote: bool = False
     calls: Calls = field(default_factory=Calls)
+    known: dict[str, Tool] = field(default_factory=dict, repr=False)  # the tools that were asked for so far
     _loading: Lock = field(default_factory=Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -37,20 +38,28 @@ class Service:
 
     @cached_property
     def tools(self) -> dict[str, Tool]:
-        # Imported when first needed: a client's greeting is answered before the estimator is loaded.
+        """All tools. Importing them takes a second: ask for one by `tool`, or for all by `loaded`."""
         with self._loading:
             from tools.registry import registry
 
             return registry()
 
     async def loaded(self) -> dict[str, Tool]:
-        return self.tools if "tools" in self.__dict__ else await self.calls.other(lambda: self.tools)
+        if "tools" not in self.__dict__:
+            self.known = {**await self.calls.other(lambda: self.tools), **self.known}
+        return self.tools
 
-    def tool(self, name: str) -> Tool:
-        """Raises PlanError for an unknown tool, with those that there are."""
-        from tools.registry import find
+    async def tool(self, name: str) -> Tool:
+        """The tool of that name, imported when first asked for. Raises PlanError, with those that there are."""
+        if name not in self.known:
+            self.known[name] = await self.calls.other(lambda: self._found(name))
+        return self.known[name]
 
-        return self.tools.get(name) or find(name)
+    def _found(self, name: str) -> Tool:
+        with self._loading:
+            from tools.registry import find
+
+            return find(name)
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], consent: Consent = nobody, tell: Tell | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,31 +18,33 @@ from pydantic import BaseModel, ValidationError
 from estimator.errors import PlanError, nearest
 from estimator.plan import plan_error, refuse_bools
 
-# The modules that define tools, in the order in which faces list them.
-_MODULES = (
-    "tools.facts",
-    "tools.training",
-    "tools.limits",
-    "tools.sweep",
-    "tools.explain",
-    "tools.serving",
-    "tools.cost",
-    "tools.compare",
-    "tools.strategies",
-    "tools.scaling",
-    "tools.peak",
-    "tools.scenarios",
-    "tools.catalogue",
-    "tools.clusters",
-    "tools.configure",
-    "tools.files",
-    "tools.imports",
-    "tools.matrix",
-    "tools.matrix_results",
-    "tools.advice",
-    "tools.playbook",
-    "tools.report",
-)
+# The modules that define tools and the tools of each, in the order in which faces list them. Known without importing
+# them, so that one tool costs the imports of its own module alone.
+_MODULES = {
+    "tools.facts": "describe_model describe_hardware",
+    "tools.training": "estimate_training check_fit best_parallelism",
+    "tools.limits": "find_limit",
+    "tools.sweep": "sweep",
+    "tools.explain": "explain",
+    "tools.serving": "estimate_inference best_serving size_serving project_mlperf",
+    "tools.cost": "estimate_cost",
+    "tools.compare": "compare",
+    "tools.strategies": "apply_strategies",
+    "tools.scaling": "project_scaling",
+    "tools.peak": "peak_throughput",
+    "tools.scenarios": "render_scenario save_scenario list_scenarios load_scenario delete_scenario diff_scenarios",
+    "tools.catalogue": "list_catalogue preview_hardware add_hardware preview_model add_model preview_price add_price",
+    "tools.clusters": "recommend_cluster",
+    "tools.configure": "auto_configure",
+    "tools.files": "render_configs write_configs",
+    "tools.imports": "import_config",
+    "tools.matrix": "render_matrix benchmark_matrix",
+    "tools.matrix_results": "matrix_results",
+    "tools.advice": "advise",
+    "tools.playbook": "search_playbook",
+    "tools.report": "render_report report",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}
 
 Request = TypeVar("Request", bound=BaseModel)
@@ -93,6 +95,8 @@ def tool(
             raise TypeError(f"tool {name}: needs a docstring that says when to use it")
         if name in _tools:
             raise TypeError(f"tool {name}: is registered twice")
+        if function.__module__ in _MODULES and _MODULE_OF.get(name) != function.__module__:
+            raise TypeError(f"tool {name}: is not among those of {function.__module__} in tools.registry")
         description = inspect.cleandoc(function.__doc__).replace("\n", " ")
         _tools[name] = Tool(name, title, description, read_only, requests[0], response, function, preview)
         return function
@@ -108,16 +112,31 @@ def registry() -> dict[str, Tool]:
     return dict(sorted(_tools.items(), key=lambda item: places.get(item[1].function.__module__, len(places))))
 
 
+class OnDemand(Mapping[str, Tool]):
+    """The same tools in the same order, each imported when it is first looked up."""
+
+    def __getitem__(self, name: str) -> Tool:
+        if name not in _tools and name in _MODULE_OF:
+            importlib.import_module(_MODULE_OF[name])
+        return _tools[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _MODULE_OF or name in _tools
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _MODULE_OF
+        yield from [name for name in _tools if name not in _MODULE_OF]
+
+    def __len__(self) -> int:
+        return len(_MODULE_OF.keys() | _tools.keys())
+
+
 def find(name: str) -> Tool:
-    """The tool of that name. Imports no more modules than it takes to find it. Raises PlanError."""
-    for module in _MODULES:
-        if name in _tools:
-            return _tools[name]
-        importlib.import_module(module)
-    if name not in _tools:
-        tools = registry()
+    """The tool of that name. Raises PlanError."""
+    tools = OnDemand()
+    if name not in tools:
         raise PlanError("tool", f"there is no tool {name!r}", nearest(name, tools, limit=len(tools)))
-    return _tools[name]
+    return tools[name]
 
 
 def defined(name: str, module: str) -> Tool:

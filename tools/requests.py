@@ -61,7 +61,7 @@ SERVING_PATHS: dict[str, str] = _paths(_SERVING)
 ALL_PATHS: dict[str, str] = FLAT_PATHS | SERVING_PATHS
 ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
 """Flat names of what a plan for training does not have; they are the names inside the workload too."""
-_ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)
+ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)
 
 
 def _of_scenario(given: object) -> object:
@@ -136,7 +136,7 @@ def _served(data: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(workload, dict):
         return data
     kind = workload.setdefault("kind", "inference")
-    of = {"training": (ONLY_SERVING, "serving", "inference"), "inference": (_ONLY_TRAINING, "training", "training")}
+    of = {"training": (ONLY_SERVING, "serving", "inference"), "inference": (ONLY_TRAINING, "training", "training")}
     foreign, what, other = of.get(kind, (frozenset(), "", ""))
     if only := next((name for name in workload if name in foreign), None):
         problem = f"is a field of {what}, but the plan is for {'training' if kind == 'training' else 'serving'}"

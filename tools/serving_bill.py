@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estimator.plan import Plan
+from tools.cost_bill import assumed, chosen_figures, energy_facts, of_providers, per
 from tools.cost_choice import choose, not_included
 from tools.cost_results import CostEstimate
 from tools.cost_terms import CostTerms, interruptions_of
@@ -20,8 +21,6 @@ from tools.serving_warnings import warnings_of
 
 def bill_of(plan: Plan, own_usd: float | None, terms: CostTerms | None = None) -> CostEstimate:
     """Of a month, or of the time in which all `requests` of the plan are served."""
-    from tools.cost import energy_facts, energy_of, of_providers, per
-
     terms = terms or CostTerms.model_validate({"usd_per_device_hour": own_usd})
     kind, place = terms.kind(plan.goal.provider), terms.place
     found = served(plan, own_usd=own_usd)
@@ -42,16 +41,8 @@ def bill_of(plan: Plan, own_usd: float | None, terms: CostTerms | None = None) -
     owned = owned_cost(machine, terms, place, hours)
     named = found.job.plan.goal.provider is not None
     chosen = choose(kind, terms, rows, owned, hours, machine.count, named)
-    assumptions = [*found.assumptions, *chosen.assumptions]
-    if any(row.spot_usd_per_hour is not None for row in rows):
-        assumptions += spot_assumed
-    if not run:
-        assumptions.append(Assumption(field="hours", value=undisturbed, why="a month, as the plan names no requests"))
+    month = Assumption(field="hours", value=undisturbed, why="a month, as the plan names no requests")
     facts = energy_facts(terms)
-    kwh = energy_of(machine, chosen, owned, facts)
-    assumptions += [
-        Assumption(field=f"energy.{name}", value=fact.value, why=fact.source) for name, fact in facts.items()
-    ]
     output, total = (
         float(rate[entry]) / slower
         for rate in (found.estimates.output_tokens_per_s, found.estimates.total_tokens_per_s)
@@ -61,42 +52,22 @@ def bill_of(plan: Plan, own_usd: float | None, terms: CostTerms | None = None) -
     def per_million(rate: float) -> float | None:
         return per(hourly, rate * 3600.0 / 1e6)
 
+    # A month without an end keeps to no deadline and misses none.
+    goal = goal if run else goal.model_copy(update={"deadline_h": None})
     return CostEstimate(
         plan=complete(found),
-        assumptions=assumptions,
+        assumptions=assumed(found.assumptions, chosen, rows, spot_assumed, facts, [] if run else [month]),
         tokens=total * chosen.hours * 3600.0,
         steps=None,
-        hours=chosen.hours,
-        low_hours=chosen.low_hours,
-        high_hours=chosen.high_hours,
-        device_hours=chosen.hours * machine.count,
-        price=kind,
-        provider=chosen.row.provider if chosen.row else None,
-        instance=chosen.row.instance if chosen.row else None,
-        usd=usd,
-        low_usd=chosen.low_usd,
-        high_usd=chosen.high_usd,
+        **chosen_figures(chosen, machine, goal, terms, rows, owned, facts),
         usd_total=usd,
         parts=[] if usd is None else chosen.parts,
         usd_per_million_tokens=per_million(total),
         usd_per_million_output_tokens=per_million(output),
         usd_per_million_requests=per_million(requests_per_s / slower),
-        usd_per_hour=hourly,
-        usd_per_device_hour=per(hourly, machine.count),
         usd_per_month=None if hourly is None else hourly * HOURS_PER_MONTH,
-        region=place.name,
-        kwh=kwh,
-        co2_kg=None if kwh is None else kwh * facts["kg_co2_per_kwh"].value,
-        by_provider=rows,
-        owned=owned,
-        within_budget=None if goal.budget_usd is None or usd is None else usd <= goal.budget_usd,
-        within_deadline=None if goal.deadline_h is None or not run else chosen.hours <= goal.deadline_h,
         not_included=not_included(chosen, stored=False),
-        warnings=[
-            *warnings_of(found),
-            *chosen.warnings,
-            *prices_left_out_of(found.job.machine.accelerator.id),
-        ],
+        warnings=[*warnings_of(found), *chosen.warnings, *prices_left_out_of(machine.accelerator.id)],
         evidence=serving_evidence_of(found.job),
     )
 

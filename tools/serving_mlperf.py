@@ -12,7 +12,7 @@ from estimator.deployments import Deployments
 from estimator.errors import PlanError
 from estimator.layouts import Floats
 from estimator.plan import Plan, merge
-from estimator.serving import ServingEstimates, estimate
+from estimator.serving import ServingEstimates, estimate, loads_of
 from estimator.serving_job import ServingJob
 from estimator.serving_space import deployments
 from knowledge.hardware import find_accelerator
@@ -178,7 +178,7 @@ def _pool(jobs: Sequence[ServingJob], slo: Slo, scenario: str) -> Pool:
             continue
         if scenario in ("server", "interactive"):
             single = replace(these, replicas=np.ones(len(these), dtype=np.int64))
-            rate = most_rate(one, single, slo)[0] * these.replicas
+            rate = most_rate(one, single, slo, loads_of(one, single))[0] * these.replicas
             these = replace(these, request_rate=np.maximum(rate, _NOTHING), concurrency=np.full(len(these), np.inf))
         elif scenario == "offline":
             these = replace(these, concurrency=np.full(len(these), np.inf), request_rate=np.zeros(len(these)))

@@ -14,10 +14,11 @@ from estimator.deployments import Deployments
 from estimator.errors import PlanError
 from estimator.layouts import Floats, Ints
 from estimator.plan import Plan
-from estimator.serving import ServingEstimates, estimate, most_running
+from estimator.serving import ServingEstimates, estimate, loads_of, most_running
 from estimator.serving_job import ServingJob
 from estimator.serving_memory import serving_memory
 from estimator.serving_space import concurrency, deployments, request_rate, requests
+from estimator.steady import Loads
 from knowledge.hardware import find_accelerator
 from tools.evidence import serving_evidence_of
 from tools.result import Assumption
@@ -114,13 +115,14 @@ def _sized(job: ServingJob, node: int, most: int | None, slo: Slo) -> Sized:
     """All deployments of one job that fit, or all where none does. Raises PlanError where no layout is valid."""
     job, these = _replicas(job, node, most)
     rate, clients = job.inference.request_rate, job.inference.concurrency
-    limit, limited_by = most_rate(job, these, slo) if rate is not None else most_clients(job, these, slo)
+    known = loads_of(job, these) if rate is not None else None
+    limit, limited_by = most_rate(job, these, slo, known) if known else most_clients(job, these, slo)
     able = limit > 0.0
     load = float(rate if rate is not None else clients or 1)
     needed = np.ceil(load / np.where(able, limit, np.inf) * (1.0 - 1e-9))
     replicas = np.maximum(1.0, needed)
     whole = deployed(these, replicas.astype(np.int64), job)
-    return Sized(job, limit, limited_by, replicas, estimate(job, whole), able)
+    return Sized(job, limit, limited_by, replicas, estimate(job, whole, known), able)
 
 
 def deployed(these: Deployments, replicas: Ints, job: ServingJob) -> Deployments:
@@ -145,16 +147,19 @@ def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob,
         nodes *= 2
 
 
-def most_rate(job: ServingJob, these: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
-    """The highest rate of one replica within the limits, and what stands against more; 0 where there is none."""
+def most_rate(job: ServingJob, these: Deployments, slo: Slo, known: Loads) -> tuple[Floats, list[str]]:
+    """The highest rate of one replica within the limits, and what stands against more; 0 where there is none. `known`
+    are the loads of these deployments."""
     endless = replace(these, request_rate=np.full(len(these), _BEYOND_ANY))
-    top = estimate(job, endless).requests_per_s
+    top = estimate(job, endless, known).requests_per_s
 
     def meets(shares: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
         """Of shares (k, m) of the top of deployments `which`: which meet the limits up to there, and what the first
         that does not fails by."""
-        load = replace(_repeated(these.take(which), len(shares)), request_rate=(shares * top[which]).ravel())
-        return _met(pool_of([(job, estimate(job, load), np.full(shares.size, np.nan))]), slo, len(shares))
+        index = np.tile(which, len(shares))
+        load = replace(these.take(index), request_rate=(shares * top[which]).ravel())
+        found = estimate(job, load, known.take(index))
+        return _met(pool_of([(job, found, np.full(shares.size, np.nan))]), slo, len(shares))
 
     # Latency grows with the load, so what lies between a share that does and one that does not is divided ever finer.
     low, high = np.zeros(len(these)), np.full(len(these), _MOST_SHARE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Iterator
@@ -10,10 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from live_server import in_thread
 from tool_calls import FLAT
+from uvicorn.server import ServerState
 
 from tools.http_guard import Guard
+from tools.http_limits import MOST_HEAD_BYTES, BoundedHttp
 from tools.mcp_service import Service
 from tools.registry import registry
 
@@ -126,3 +130,63 @@ async def test_no_odd_argument_of_any_tool_brings_out_a_bug(tmp_path: Path) -> N
             assert answer.bug is None, (tool.name, arguments)
             assert "Traceback" not in (answer.failure or "")
     assert not list(tmp_path.iterdir())
+
+
+class Wire(asyncio.Transport):
+    """Takes what a server says to one client."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said, self.closed = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.said += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+def connected(received: list[int]) -> tuple[BoundedHttp, Wire]:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        received.append(len(scope["headers"]))
+
+    config = uvicorn.Config(app, http=BoundedHttp, log_config=None)  # type: ignore[arg-type]
+    config.load()
+    wire, found = Wire(), BoundedHttp(config, ServerState(), {})
+    found.connection_made(wire)
+    return found, wire
+
+
+async def test_a_head_without_end_is_cut_off() -> None:
+    received = list[int]()
+    for part in (b"X: " + b"a" * 1000 + b"\r\n", b"a" * 1000):
+        found, wire = connected(received)
+        found.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n" + (b"" if part.startswith(b"X") else b"X: "))
+        sent = 0
+        while not wire.closed:
+            found.data_received(part)
+            sent += len(part)
+            assert sent <= 2 * MOST_HEAD_BYTES
+        assert wire.said.startswith(b"HTTP/1.1 400")
+        found.connection_lost(None)
+    found, wire = connected(received)
+    for _ in range(200):  # each request of a connection has a head of its own
+        found.data_received(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 1000 + b"\r\n\r\n")
+    assert not wire.closed
+    found.connection_lost(None)
+
+
+async def test_a_head_that_does_not_come_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.http_limits._HEAD_S", 0.01)
+    found, wire = connected([])
+    found.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n")
+    await asyncio.sleep(0.05)
+    assert wire.closed
+    found.connection_lost(None)

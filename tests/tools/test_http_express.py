@@ -80,7 +80,7 @@ OTHERS: list[tuple[dict[str, Any], dict[str, str]]] = [
 @pytest.mark.parametrize(("message", "changed"), OTHERS, ids=range(len(OTHERS)))
 def test_all_else_goes_the_long_way(message: dict[str, Any], changed: dict[str, str]) -> None:
     service, took = Service(), list[str]()
-    assert service.tools
+    asyncio.run(service.loaded())
 
     async def long(scope: Any, receive: Any, send: Any) -> None:
         took.append("long")
@@ -90,7 +90,10 @@ def test_all_else_goes_the_long_way(message: dict[str, Any], changed: dict[str, 
 
     def go(message: Any, given: dict[str, str]) -> None:
         pairs = [(name.lower().encode(), value.encode()) for name, value in given.items()]
-        scope = {"type": "http", "path": "/mcp", "method": "POST", "headers": pairs, "shardwise.message": message}
+        scope = {
+            "type": "http", "path": "/mcp", "method": "POST", "headers": pairs, "query_string": b"",
+            "shardwise.message": message, "shardwise.body": b"",
+        }  # fmt: skip
         asyncio.run(express(long, service, "shardwise", "0")(scope, send, send))  # type: ignore[arg-type]
 
     usual = headers("describe_model") | {"Content-Type": "application/json"}
@@ -98,3 +101,32 @@ def test_all_else_goes_the_long_way(message: dict[str, Any], changed: dict[str, 
     assert took == ["long"]
     go(call("describe_model", {"model": "gpt2"}), usual)
     assert took[1:] == ["short", "short"]
+
+
+def test_an_equal_request_gets_the_same_answer_until_something_changes() -> None:
+    with in_thread() as live, httpx.Client(base_url=live.url, timeout=60) as client:
+
+        def ask(id: Any, **changed: Any) -> Any:
+            found = client.post("/mcp", json=call("describe_model", {"model": "gpt2"} | changed, id),
+                                headers=headers("describe_model"))  # fmt: skip
+            return found.json()
+
+        first = ask(1)
+        assert [ask(id) for id in (2, "größe", 1)] == [first | {"id": id} for id in (2, "größe", 1)]
+        assert ask(3, model="gpt2-xl")["result"]["structuredContent"] != first["result"]["structuredContent"]
+        rest = [client.post("/v1/tools/describe_model", json={"model": "gpt2"}) for _ in range(2)]
+        assert rest[0].content == rest[1].content
+        assert rest[0].json() == first["result"]["structuredContent"]
+        # Another header, another host: looked at anew.
+        other = {"Host": "evil.example"}
+        assert client.post("/v1/tools/describe_model", json={"model": "gpt2"}, headers=other).status_code == 421
+        plain = {"Content-Type": "text/plain"}
+        assert client.post("/v1/tools/describe_model", content=b'{"model": "gpt2"}', headers=plain).status_code == 415
+
+
+async def test_an_answer_stands_until_a_write() -> None:
+    service = Service()
+    answer = await service.call(await service.tool("describe_model"), {"model": "gpt2"})
+    assert service.calls.stands(answer)
+    service.calls.forget()
+    assert not service.calls.stands(answer)

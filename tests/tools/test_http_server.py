@@ -312,6 +312,23 @@ async def test_what_is_kept_is_bounded_and_forgotten_after_a_write() -> None:
     calls.close()
 
 
+async def test_short_calls_beside_many_others_are_not_taken_for_long_ones() -> None:
+    order = list[str]()
+
+    def slow(request: Any) -> Any:
+        order.append(request.model)
+        time.sleep(0.3)  # on the clock, as where other threads have the processor
+        return real.function(request)
+
+    calls, real = Calls(), registry()["describe_model"]
+    tool = Tool(**{**vars(real), "function": slow})
+    names = ["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
+    await asyncio.gather(*(calls.run(tool, {"model": name}) for name in names))
+    assert order == names  # the first to ask is the first to be served
+    assert calls._seconds["describe_model"] < 0.25
+    calls.close()
+
+
 async def test_a_failure_of_ours_is_not_kept() -> None:
     def broken(request: Any) -> Any:
         raise RuntimeError

@@ -75,3 +75,13 @@ def test_serving():
 def test_no_files_are_refused(arguments: dict):
     with pytest.raises(PlanError):
         call("import_config", arguments)
+
+
+def test_what_no_estimate_has_is_missing_and_not_refused():
+    text = "base_model: Qwen/Qwen3-8B\nmicro_batch_size: 1\ntensor_parallel_size: 2\nsequence_len: 512\n"
+    result = call(
+        "import_config", {"text": text, "accelerator": "h100-sxm", "count": 8, "framework": "torchtune", "pp": 2}
+    )
+    assert result["refused"] is None
+    assert result["fits"] is None
+    assert result["missing"][0]["field"].startswith("layout.")

@@ -59,6 +59,14 @@ def test_a_list_of_the_modern_era_comes_without_a_greeting() -> None:
     assert not handed
 
 
+def test_a_ping_after_the_greeting_needs_no_server() -> None:
+    store = Store(None, "")
+    store.answers = KEPT | {"ping 2025-06-18": {}}
+    found, said, _ = desk(line(1, "initialize", **HELLO), line(2, "ping"), store=store)
+    assert said[1] == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert found.left
+
+
 def test_all_else_is_for_the_server_to_answer() -> None:
     for message in (
         line(1, "tools/list"),  # without a greeting
@@ -85,7 +93,7 @@ def test_the_servers_second_greeting_is_dropped_and_its_answers_are_kept(tmp_pat
     place = tmp_path / "cache" / "mcp.json"
     store = Store(place, "now")
     store.answers = {"initialize 2025-06-18": GREETED}
-    found, _, _ = desk(line(1, "initialize", **HELLO), line(2, "tools/list"), line(3, "ping"), store=store)
+    found, _, _ = desk(line(1, "initialize", **HELLO), line(2, "tools/list"), line(3, "logging/setLevel"), store=store)
     answers = [
         {"jsonrpc": "2.0", "id": 1, "result": GREETED},
         {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {}},  # the server's own numbers

@@ -23,8 +23,8 @@ NOISY = (
     "import tools.facts as f; from tools import registry as r; import dataclasses; t = r.find('describe_model');"
     "r._tools['describe_model'] = dataclasses.replace(t, function=lambda q: (print('noise'), t.function(q))[1]);"
 )
-# What the first list of tools may cost in processor time, where the answers of an earlier process are kept.
-_LIST_CPU_S = 1.0
+# What the first list of tools may cost in processor time; on the clock it is to be there after 1.5 s.
+_LIST_CPU_S = 0.5
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def conversation() -> dict[int, Any]:
+def test_a_conversation_leaves_nothing_else_on_standard_output() -> None:
     with process(NOISY + CODE) as found:
         assert found.stdin
         assert found.stdout
@@ -87,11 +87,10 @@ def conversation() -> dict[int, Any]:
     for line in lines:
         assert "pydantic" not in json.dumps(line.get("error", ""))
     assert found.returncode == 0
-    return answers
 
 
-def first_list_s() -> float:
-    """Processor seconds from the start of the process to its list of tools."""
+def test_the_first_list_of_tools_is_there_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path))  # nothing of an earlier process
     with process() as found:
         assert found.stdin
         assert found.stdout
@@ -99,14 +98,6 @@ def first_list_s() -> float:
         found.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n' + request(2, "tools/list"))
         found.stdin.flush()
         lines = [json.loads(found.stdout.readline()) for _ in range(2)]
-        assert len(lines[1]["result"]["tools"]) == len(registry())
-        return processor_s(found.pid)
-
-
-def test_a_conversation_is_the_same_again_but_quicker_and_leaves_nothing_else_on_standard_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path))
-    made = conversation()
-    assert first_list_s() < _LIST_CPU_S
-    assert conversation() == made
+        taken = processor_s(found.pid)
+    assert len(lines[1]["result"]["tools"]) == len(registry())
+    assert taken < _LIST_CPU_S

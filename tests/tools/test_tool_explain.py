@@ -217,6 +217,15 @@ def test_keys_and_plain_words_of_serving_find_a_figure(said: str, key: str) -> N
     assert explained(said, SERVING["clients"])["figure"] == key
 
 
+@pytest.mark.parametrize("figure", ["ttft", "usd per token"])
+@pytest.mark.parametrize("said", [{"dataset_tokens": "1B"}, {"plan": {"workload": {"dataset_tokens": 1e9}}}])
+def test_words_of_serving_leave_a_training_run_one(figure: str, said: dict[str, Any]) -> None:
+    plan = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 8}
+    with pytest.raises(PlanError, match="of a training plan"):
+        call("explain", plan | said | {"figure": figure})
+    assert call("explain", plan | {"figure": "ttft"})["figure"] == "latency.ttft_s"
+
+
 def test_a_figure_that_only_serving_has_makes_the_plan_one_for_serving() -> None:
     found = explained("ttft", {"model": "llama-3.1-8b", "accelerator": "h100-sxm"})
     assert found["plan"]["workload"]["kind"] == "inference"

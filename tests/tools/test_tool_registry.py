@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from estimator.errors import PlanError
 from tools import call
-from tools.registry import find, registry, tool
+from tools.registry import OnDemand, find, registry, tool
 
 TOOLS = [
     "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "find_limit", "sweep",
@@ -92,6 +92,20 @@ def test_the_order_does_not_depend_on_who_imports_first() -> None:
     code = "import tools.files, tools.cost; from tools.registry import registry; print(*registry())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == list(registry())
+
+
+def test_a_tool_is_found_without_importing_those_of_other_modules() -> None:
+    code = (
+        "import sys; from tools.registry import OnDemand, find; tools = OnDemand();"
+        " print(*tools); print(tools['search_playbook'].name, find('search_playbook').name, 'no such' in tools);"
+        " print([name for name in ('tools.facts', 'tools.report') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, found, imported = done.stdout.splitlines()
+    assert names.split() == list(registry())
+    assert found == "search_playbook search_playbook False"
+    assert imported == "[]"
+    assert {name: entry for name, entry in OnDemand().items() if name in registry()} == registry()
 
 
 @pytest.mark.parametrize("name", ["estimate_trainig", "", "describe", "__class__"])
