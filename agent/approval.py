@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.screen import plain
+from agent.screen import plain, plain_data
 from agent.wire import Call
 from estimator.errors import PlanError
 from tools.registry import Tool
@@ -20,16 +20,18 @@ _LARGEST_SHOWN = 400_000
 
 @dataclass(frozen=True)
 class Proposal:
-    """A call that is ready to be approved: arguments with the folder made explicit, and what it would write."""
+    """A call that is ready to be approved: arguments with the folder made explicit, what it would write, and of each
+    file what stands in its place now (None: nothing that would be lost)."""
 
     call: Call
     root: Path
     folder: str
     files: tuple[tuple[str, str], ...]
+    standing: tuple[str | None, ...]
 
     @property
     def digest(self) -> str:
-        content = [self.call.name, self.call.arguments, str(self.root), self.folder, self.files]
+        content = [self.call.name, self.call.arguments, str(self.root), self.folder, self.files, self.standing]
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
@@ -43,6 +45,12 @@ class Proposal:
         ]
         return {"folder": plain(self.folder), "files": files}
 
+    @property
+    def question(self) -> dict[str, Any]:
+        """What is asked, and the digest that the answer must come with."""
+        about = {"id": self.call.id, "name": self.call.name, "arguments": plain_data(self.call.arguments)}
+        return about | {"preview": self.preview, "digest": self.digest}
+
 
 def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | None = None) -> Proposal:
     """Renders what `call` would write below `root`, in folder `default` where the call names none.
@@ -50,24 +58,25 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     Raises PlanError when it cannot be rendered or would leave `root`.
     """
     writer = tools[call.name]
-    if writer.preview is None:
-        return Proposal(call, root, "", ())
     writer.parse(call.arguments)
     arguments = {key: value for key, value in call.arguments.items() if value is not None}
-    shows = tools[writer.preview]
+    shows = tools[writer.preview or ""]
     result = shows({key: value for key, value in arguments.items() if key in shows.request.model_fields})
     files = tuple((file["path"], file["text"]) for file in result["files"])
-    if not _takes_folder(writer):
+    if _takes_folder(writer):
+        folder = arguments["folder"] = _folder(arguments.get("folder") or default, result["plan"], root)
+    else:
         # What is kept in the user's own folders has its place there.
-        return Proposal(Call(call.id, call.name, arguments), root, result["folder"], files)
-    folder = _folder(arguments.get("folder") or default, result["plan"], root)
-    return Proposal(Call(call.id, call.name, {**arguments, "folder": folder}), root, folder, files)
+        folder = result["folder"]
+    standing = tuple(_standing(root / folder / path, text) for path, text in files)
+    return Proposal(Call(call.id, call.name, arguments), root, folder, files, standing)
 
 
 def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool], root: Path) -> dict[str, Any]:
-    """Runs an approved call; `approved` is the digest of what was shown. Raises PlanError when the files changed."""
+    """Runs an approved call; `approved` is the digest of what was shown. Raises PlanError when that has changed."""
     if proposal.digest != approved:
-        raise PlanError("approval", "the files are no longer those that were approved; nothing was written")
+        what = "the files, or those in whose place they go, are no longer those that were approved; nothing was written"
+        raise PlanError("approval", what)
     if not _takes_folder(tools[proposal.call.name]):
         return tools[proposal.call.name](proposal.call.arguments)
     root.mkdir(parents=True, exist_ok=True)
@@ -76,6 +85,18 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
     # Told apart by the run, not by the process: sessions with other folders may write at the same time.
     with writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext():
         return tools[proposal.call.name](proposal.call.arguments)
+
+
+def _standing(path: Path, text: str) -> str | None:
+    """What would be lost if `text` were written at `path`: the digest of a file there with other content."""
+    try:
+        if path.stat().st_size > _LARGEST_SHOWN:
+            status = path.stat()
+            return f"{status.st_size} bytes of {status.st_mtime_ns}"
+        there = path.read_bytes()
+    except OSError:
+        return None
+    return hashlib.sha256(there).hexdigest() if there != text.encode() else None
 
 
 def _before(path: Path) -> str | None:

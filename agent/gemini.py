@@ -7,14 +7,15 @@ and a request that was too long is made again with less of the past.
 from __future__ import annotations
 
 import asyncio
-import json
+import gc
 import os
+import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
 from agent import settings
 from agent.gemini_failures import Failure, finish_failure, read_failure
-from agent.gemini_request import OWN_ID, config, outbound
+from agent.gemini_request import config, outbound
 from agent.models import ModelFailed, Thought, Turn
 from agent.screen import plain
 from agent.wire import Content, calls_of, text_of
@@ -45,11 +46,11 @@ class Gemini:
             self._client, self._loop = await asyncio.to_thread(self._connect), loop
         client = self._client
         told = await asyncio.to_thread(config, turn.tools)
-        contents, shortened = outbound(turn, self._input_tokens), False
+        contents, shortened = outbound(turn, self.name, self._input_tokens), False
         failures = 0
         while True:
-            shown = False
-            answer = _Answer(self.name, sum(len(calls_of(content)) for content in turn.messages))
+            shown = broken = False
+            answer = _Answer(self.name)
             try:
                 stream = await client.aio.models.generate_content_stream(
                     model=self.name, contents=contents, config=told
@@ -58,24 +59,27 @@ class Gemini:
                     if text := answer.add(chunk):
                         shown = True
                         yield text
-                if failure := answer.failure():
-                    raise ModelFailedOnce(failure)
+                failure = answer.failure()
+            except Exception as error:
+                # What comes after the end of an answer is nothing to it.
+                failure, broken = answer.failure() if answer.ended else read_failure(error, self.name), True
+            if broken:
+                # The stream that is left open holds itself: collected, it closes. Left alone, it complains at exit.
+                gc.collect()
+                await asyncio.sleep(0)
+            if failure is None:
                 yield answer.thought()
                 return
-            except Exception as error:
-                failure = error.failure if isinstance(error, ModelFailedOnce) else read_failure(error, self.name)
-                if failure is None:
-                    raise
-                if failure.too_long and not shortened:
-                    contents, shortened = outbound(turn, self._input_tokens, _SHORTER), True
-                    continue
-                failures += 1
-                if shown or not failure.may_pass or failures == self._attempts:
-                    raise ModelFailed(failure.sentence) from error
-                delay = failure.retry_after_s or self._first_delay_s * 2 ** (failures - 1)
-                if delay > _LONGEST_DELAY_S:
-                    raise ModelFailed(failure.sentence) from error
-                await asyncio.sleep(delay)
+            if failure.too_long and not shortened:
+                contents, shortened = outbound(turn, self.name, self._input_tokens, _SHORTER), True
+                continue
+            failures += 1
+            if shown or not failure.may_pass or failures == self._attempts:
+                raise ModelFailed(failure.sentence)
+            delay = failure.retry_after_s or self._first_delay_s * 2 ** (failures - 1)
+            if delay > _LONGEST_DELAY_S:
+                raise ModelFailed(failure.sentence)
+            await asyncio.sleep(delay)
 
     def _connect(self) -> Any:
         import httpx2
@@ -85,6 +89,8 @@ class Gemini:
         key = next((os.environ[name] for name in settings.KEY_VARIABLES if os.environ.get(name)), None)
         if not key:
             raise ModelFailed("No Gemini key is set (GEMINI_API_KEY).")
+        # Of values that are newer than the SDK, which it takes all the same.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"google\.genai\.")
         # Without a client of its own the SDK takes aiohttp wherever that is installed, with other timeouts and errors.
         transport = httpx2.AsyncClient()
         options = types.HttpOptions(
@@ -93,20 +99,11 @@ class Gemini:
         return genai.Client(api_key=key, enterprise=False, http_options=options)
 
 
-class ModelFailedOnce(Exception):
-    """One attempt gave nothing usable, though the request itself went through."""
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        super().__init__(failure.sentence)
-
-
 class _Answer:
     """Collects the chunks of one streamed reply into one content."""
 
-    def __init__(self, model: str, calls_before: int) -> None:
+    def __init__(self, model: str) -> None:
         self._model = model
-        self._calls = calls_before
         self._parts: list[dict[str, Any]] = []
         self._finish: str | None = None
 
@@ -115,17 +112,14 @@ class _Answer:
         if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
             self._finish = f"BLOCKED {_word(chunk.prompt_feedback.block_reason)}"
         shown = ""
-        for candidate in chunk.candidates or []:
+        for candidate in (chunk.candidates or [])[:1]:
             if candidate.finish_reason:
                 self._finish = _word(candidate.finish_reason)
             for part in (candidate.content.parts if candidate.content else None) or []:
-                shown += self._add_part(json.loads(part.model_dump_json(by_alias=True, exclude_none=True)))
+                shown += self._add_part(part.model_dump(mode="json", by_alias=True, exclude_none=True))
         return plain(shown)
 
     def _add_part(self, part: dict[str, Any]) -> str:
-        if call := part.get("functionCall"):
-            call.setdefault("id", f"{OWN_ID}{self._calls}")
-            self._calls += 1
         text = part.get("text", "") if not part.get("thought") else ""
         last = self._parts[-1] if self._parts else None
         # Plain text is joined; a part with a signature is never touched, nor is anything joined to it.
@@ -135,9 +129,16 @@ class _Answer:
             self._parts.append(part)
         return text
 
+    @property
+    def ended(self) -> bool:
+        return self._finish is not None
+
     def failure(self) -> Failure | None:
         """What makes this reply unusable, or None."""
-        usable = any("functionCall" in part or part.get("text") for part in self._parts if not part.get("thought"))
+        calls = [part["functionCall"] for part in self._parts if "functionCall" in part]
+        if not all(call.get("name") for call in calls):
+            return finish_failure("MALFORMED_FUNCTION_CALL", False, self._model)
+        usable = bool(calls) or any(part.get("text") for part in self._parts if not part.get("thought"))
         return finish_failure(self._finish, usable, self._model)
 
     def thought(self) -> Thought:

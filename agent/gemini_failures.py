@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
+
+from agent.screen import plain
+from agent.settings import KEY_VARIABLES
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ _BY_CODE = {
     503: "Gemini is overloaded at the moment.",
     504: "Gemini took too long to answer.",
 }
+_KEY_FORM = re.compile(r"AIza[\w-]{20,}")
 _PASSING = (408, 429, 500, 502, 503, 504)
 _KEY = "Gemini did not accept the API key: check GEMINI_API_KEY (a new key comes from Google AI Studio)."
 _QUOTA = "The Gemini quota of this key is used up: wait, or use a key with a higher limit."
@@ -70,28 +75,30 @@ def finish_failure(finish: str | None, usable: bool, model: str) -> Failure | No
     return Failure(f"{model} sent an empty answer.", may_pass=True)
 
 
-def read_failure(error: Exception, model: str) -> Failure | None:
-    """The failure that an exception of the SDK means; None for anything else, which is a bug of ours."""
+def read_failure(error: Exception, model: str) -> Failure:
+    """The failure that an exception means which came while the SDK asked or read."""
     import httpx2
     from google.genai import errors
 
     if isinstance(error, errors.APIError):
         return _by_status(error, model)
-    if isinstance(error, errors.UnknownApiResponseError):
-        return Failure(
-            "Gemini sent something that cannot be read: check for a proxy that changes its answers.", may_pass=True
-        )
     if isinstance(error, httpx2.TimeoutException):
         return Failure("Gemini took too long to answer.", may_pass=True)
     if isinstance(error, httpx2.ConnectError):
         return Failure("Gemini could not be reached: check the network connection and proxy settings.", may_pass=True)
     if isinstance(error, httpx2.HTTPError | httpx2.StreamError):
         return Failure("The connection to Gemini broke off.", may_pass=True)
-    return None
+    # No JSON, or JSON of another form: the SDK raises whatever its parsing stumbles over.
+    kind = type(error).__name__
+    return Failure(
+        f"Gemini sent something that cannot be read ({kind}): check for a proxy that changes its answers.",
+        may_pass=True,
+    )
 
 
 def _by_status(error: Any, model: str) -> Failure:
-    code, message = int(error.code or 0), str(error.message or "")
+    # In the middle of a stream the code is whatever the server wrote.
+    code, message = int(error.code) if str(error.code).isdecimal() else 0, str(error.message or "")
     details = str(error.details or "")
     if code == 400:
         if "API_KEY_INVALID" in details or "API key not valid" in message:
@@ -104,12 +111,12 @@ def _by_status(error: Any, model: str) -> Failure:
             )
         if re.search(r"token count|too (?:long|large)|exceeds the (?:maximum|limit)", message, re.IGNORECASE):
             return Failure(_TOO_LONG, too_long=True)
-        return Failure(f"Gemini refused the request: {_first_sentence(message)}")
+        return Failure(f"Gemini refused the request: {_quoted(message)}")
     if code == 413:
         return Failure(_TOO_LONG, too_long=True)
     if code == 429:
         return Failure(_QUOTA, may_pass=True, retry_after_s=_retry_delay(details))
-    sentence = _BY_CODE.get(code, f"Gemini answered with error {code}: {_first_sentence(message)}")
+    sentence = _BY_CODE.get(code, f"Gemini answered with error {code}: {_quoted(message)}")
     return Failure(sentence.format(model=model) if code in _BY_CODE else sentence, may_pass=code in _PASSING)
 
 
@@ -119,6 +126,10 @@ def _retry_delay(details: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def _first_sentence(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= 200 else f"{line[:199]}…"
+def _quoted(message: str) -> str:
+    """A server's own words, on one line, without the key: some repeat what they refused."""
+    for name in KEY_VARIABLES:
+        message = message.replace(os.environ.get(name) or "\0", "(key)")
+    line = " ".join(_KEY_FORM.sub("(key)", plain(message)).split())
+    line = line if len(line) <= 200 else f"{line[:199]}…"
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."

@@ -11,11 +11,9 @@ from agent.declarations import declarations, declared
 from agent.history import turns_of, words_only
 from agent.models import Turn
 from agent.prompt import SYSTEM, context
-from agent.wire import Content, calls_of, turn_start
+from agent.wire import OWN_ID, Content, calls_of, turn_start
 from tools.registry import Tool
 
-# Ids that we gave to calls which came without one; the model must not see them.
-OWN_ID = "call-"
 _MOST_OUTPUT_TOKENS = 16_384
 # Of tool results and schemas a token is some three to four bytes; fewer are assumed, so that estimates are high.
 _BYTES_PER_TOKEN = 3.0
@@ -61,19 +59,20 @@ def config(tools: Mapping[str, Tool]) -> Any:
     )
 
 
-def outbound(turn: Turn, most_tokens: int, part: float = 1.0) -> list[Any]:
+def outbound(turn: Turn, model: str, most_tokens: int, part: float = 1.0) -> list[Any]:
     """The conversation as the SDK's contents, with as much of its past as `most_tokens` leave room for, and no more
     than the given part of all.
 
-    Calls that the offline planner made carry no signature, so of such turns only the words and main figures are sent.
-    The session's plan and the clock ride on the last thing said.
+    Calls carry the signature of the model that made them (the offline planner's none), and another refuses it: of
+    past turns with calls that were not made by `model` only the words and main figures are sent. The session's plan and
+    the clock ride on the last thing said.
     """
     from google.genai import types
 
     room = most_tokens * _BYTES_PER_TOKEN - len(SYSTEM.encode()) - len(declared(turn.tools).encode())
     texts: list[str] = []
     for cut in _CUTS:
-        texts = [json.dumps(content) for content in _contents(turn, cut)]
+        texts = [json.dumps(content) for content in _contents(turn, model, cut)]
         if cut is _CUTS[0]:
             room = min(room, part * sum(map(len, texts)))
         if sum(map(len, texts)) <= room:
@@ -81,7 +80,7 @@ def outbound(turn: Turn, most_tokens: int, part: float = 1.0) -> list[Any]:
     return [types.Content.model_validate_json(text) for text in texts]
 
 
-def _contents(turn: Turn, cut: _Cut) -> list[Content]:
+def _contents(turn: Turn, model: str, cut: _Cut) -> list[Content]:
     start = turn_start(turn.messages)
     past, current = turn.messages[: max(start, 0)], turn.messages[max(start, 0) :]
     turns = turns_of(past)
@@ -90,7 +89,7 @@ def _contents(turn: Turn, cut: _Cut) -> list[Content]:
     whole = len(kept) - min(cut.whole_turns, len(kept))
     sent = [*summary] if cut.turns else []
     for index, messages in enumerate(kept):
-        sent += words_only(messages) if index < whole or _by_others(messages) else messages
+        sent += words_only(messages) if index < whole or _by_others(messages, model) else messages
     contents = [_body(content, cut) for content in [*sent, *current]]
     moment = turn.now.strftime("%A %Y-%m-%d %H:%M %Z").strip()
     if current:
@@ -102,9 +101,9 @@ def _body(content: Content, cut: _Cut) -> Content:
     return {"role": content["role"], "parts": [_clean(part, cut) for part in content["parts"]]}
 
 
-def _by_others(messages: Sequence[Content]) -> bool:
-    """Whether calls of a turn were made, even in part, by something other than a Gemini model."""
-    return any(calls_of(content) and not str(content.get("by", "")).startswith("gemini") for content in messages)
+def _by_others(messages: Sequence[Content], model: str) -> bool:
+    """Whether calls of a turn were made, even in part, by something other than `model`."""
+    return any(calls_of(content) and content.get("by") != model for content in messages)
 
 
 def _clean(part: Mapping[str, Any], cut: _Cut) -> dict[str, Any]:

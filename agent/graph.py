@@ -13,21 +13,17 @@ takes back what was streamed since the last tool call or discard.
 
 from __future__ import annotations
 
-import asyncio
 import operator
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from agent.approval import Proposal, carry_out, propose
+from agent.acting import Surroundings, called, proposed, reported, settled, writes
+from agent.approval import Proposal
 from agent.figures import headlines
 from agent.grounding import Figure, mark, ungrounded
 from agent.history import shortened
 from agent.models import ModelFailed, ThinkingModel, Thought, Turn
-from agent.offline.patching import nested
+from agent.plan_of_calls import plan_of
 from agent.screen import plain_data
 from agent.wire import (
     Call,
@@ -35,6 +31,7 @@ from agent.wire import (
     Outcome,
     answered,
     calls_of,
+    identified,
     repair,
     said,
     storable,
@@ -43,16 +40,11 @@ from agent.wire import (
     turn_outcomes,
 )
 from agent.withheld import withhold
-from estimator.errors import PlanError
-from tools.clock import on
-from tools.registry import Tool
-from tools.requests import PlanArguments
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
 _MOST_ROUNDS = 7
 _TOO_LONG = "I stopped here because this took more tool calls than one answer should."
-_DECLINED = "declined by the user; nothing was written"
 
 
 class State(TypedDict):
@@ -70,22 +62,6 @@ class State(TypedDict):
     origins: list[str]
     answer: str
     ungrounded: list[str]
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a run of the graph works with.
-
-    `model` is None when only the offline planner is to think; files are written below `root`, in `folder` where a call
-    names none; `now` is the clock.
-    """
-
-    model: ThinkingModel | None
-    offline: ThinkingModel
-    tools: Mapping[str, Tool]
-    root: Path
-    folder: str | None
-    now: Callable[[], datetime]
 
 
 def build(around: Surroundings) -> Any:
@@ -132,7 +108,7 @@ def build(around: Surroundings) -> Any:
             final = await _thinking(around.offline, turn, write, draft=False)
         if final.notice:
             write({"type": "notice", "text": final.notice})
-        content = storable(final.content)
+        content = storable(identified(final.content, state["messages"]))
         changes: dict[str, Any] = {
             "messages": [content],
             "rounds": state["rounds"] + 1,
@@ -140,7 +116,7 @@ def build(around: Surroundings) -> Any:
             "asked": final.asked,
             "origins": final.origins,
         }
-        plan = final.plan if final.plan is not None else _plan_of(calls_of(content), around.tools)
+        plan = final.plan if final.plan is not None else plan_of(calls_of(content), around.tools)
         if plan is not None:
             changes["plan"] = storable(plan)
         if final.topic is not None:
@@ -156,52 +132,26 @@ def build(around: Surroundings) -> Any:
         calls = calls_of(state["messages"][-1])
         if not calls:
             return "check"
-        tasks = [(index, call) for index, call in enumerate(calls)]
-        writing = [[index, vars(call)] for index, call in tasks if _writes(call, around.tools)]
-        sends = [Send("act", {"index": i, "call": vars(call)}) for i, call in tasks if not _writes(call, around.tools)]
-        return [*sends, Send("approve", {"calls": writing})] if writing else sends
+        tasks = [{"index": index, "call": vars(call)} for index, call in enumerate(calls)]
+        writing = [task for task, call in zip(tasks, calls, strict=True) if writes(call, around.tools)]
+        sends = [Send("act", task) for task in tasks if task not in writing]
+        return [*sends, Send("approve", {"tasks": writing})] if writing else sends
 
     async def act(task: dict[str, Any]) -> dict[str, Any]:
-        write = get_stream_writer()
-        call = Call(**task["call"])
-        started = time.perf_counter()
-        response = await asyncio.to_thread(
-            _response, _dated(lambda: around.tools[call.name](call.arguments), around), call, around.tools
-        )
-        _report(write, call, response, time.perf_counter() - started)
-        return {"results": [{"index": task["index"], "call": task["call"], "response": response}]}
+        outcome = await reported(get_stream_writer(), called(Call(**task["call"]), around))
+        return {"results": [{**task, "response": outcome.response}]}
 
-    async def approve(task: dict[str, Any]) -> dict[str, Any]:
-        """Rendered afresh before the question and again after it: the answer counts only for the same bytes."""
-        write = get_stream_writer()
-        proposals: list[tuple[int, Proposal | None, dict[str, Any], Call]] = []
-        for index, fields in task["calls"]:
-            call = Call(**fields)
-            try:
-                proposals.append((index, await asyncio.to_thread(_dated(_proposing(call, around), around)), {}, call))
-            except PlanError as error:
-                proposals.append((index, None, {"error": str(error)}, call))
-        ready = [proposal for _, proposal, _, _ in proposals if proposal]
-        verdict: dict[str, Any] = {}
-        if ready:
-            asked = [
-                {"id": p.call.id, "name": p.call.name, "arguments": plain_data(p.call.arguments)}
-                | {"preview": p.preview, "digest": p.digest}
-                for p in ready
-            ]
-            verdict = interrupt(storable({"calls": asked}))
-        digests = verdict.get("digests", {})
+    async def approve(given: dict[str, Any]) -> dict[str, Any]:
+        """One question for all that is to be written. Rendered afresh before it and again after it: the answer counts
+        only for the same bytes in the place of the same files."""
+        calls = [Call(**task["call"]) for task in given["tasks"]]
+        proposals = [await proposed(call, around) for call in calls]
+        ready = [proposal for proposal in proposals if isinstance(proposal, Proposal)]
+        verdict = interrupt(storable({"calls": [proposal.question for proposal in ready]})) if ready else {}
         results: list[dict[str, Any]] = []
-        for index, proposal, response, call in proposals:
-            started = time.perf_counter()
-            if proposal is not None:
-                if verdict.get("approved"):
-                    run = _dated(_carrying_out(proposal, digests.get(call.id), around), around)
-                    response = await asyncio.to_thread(_response, run, proposal.call, around.tools)
-                else:
-                    response = {"error": _DECLINED}
-            _report(write, call, response, time.perf_counter() - started)
-            results.append({"index": index, "call": vars(call), "response": response})
+        for task, call, proposal in zip(given["tasks"], calls, proposals, strict=True):
+            outcome = await reported(get_stream_writer(), settled(call, proposal, verdict, around))
+            results.append({**task, "response": outcome.response})
         return {"results": results}
 
     def join(state: State) -> dict[str, Any]:
@@ -274,76 +224,6 @@ def _stopped(messages: list[Content]) -> str:
     found = "\n".join(f"- {line}" for line in dict.fromkeys(headlines(turn_outcomes(messages))))
     have = f"\n\nWhat I have so far:\n\n{found}" if found else ""
     return f"{_TOO_LONG}{have}\n\nAsk me for the part that you still need."
-
-
-def _writes(call: Call, tools: Mapping[str, Tool]) -> bool:
-    return call.name in tools and not tools[call.name].read_only
-
-
-def _plan_of(calls: list[Call], tools: Mapping[str, Tool]) -> dict[str, Any] | None:
-    """What a language model's calls say about the session's plan: the last one that takes a plan and names a model."""
-    for call in reversed(calls):
-        if call.name in tools and "plan" in tools[call.name].request.model_fields:
-            plan = nested(_spelled_out(call, tools), _serves(call, tools))
-            if plan.get("model") is not None:
-                return plan
-    return None
-
-
-def _spelled_out(call: Call, tools: Mapping[str, Tool]) -> Mapping[str, Any]:
-    """A call's arguments with the plan of the scenario that they name in place of its name."""
-    if not isinstance(call.arguments.get("plan"), str):
-        return call.arguments
-    try:
-        request = tools[call.name].parse(call.arguments)
-    except PlanError:
-        return call.arguments
-    return {**call.arguments, "plan": getattr(request, "plan", None)}
-
-
-def _serves(call: Call, tools: Mapping[str, Tool]) -> bool:
-    """Whether the plan of a call is one for serving. Arguments that the tool refuses are taken as for training."""
-    try:
-        request = tools[call.name].parse(call.arguments)
-        return isinstance(request, PlanArguments) and request.to_plan().workload.kind == "inference"
-    except PlanError:
-        return False
-
-
-def _dated(run: Callable[[], Any], around: Surroundings) -> Callable[[], Any]:
-    """`run` with the session's day as today, so that prices have their age of that day."""
-
-    def dated() -> Any:
-        with on(around.now().date()):
-            return run()
-
-    return dated
-
-
-def _proposing(call: Call, around: Surroundings) -> Callable[[], Proposal]:
-    return lambda: propose(call, around.tools, around.root, around.folder)
-
-
-def _carrying_out(proposal: Proposal, approved: str | None, around: Surroundings) -> Callable[[], dict[str, Any]]:
-    return lambda: carry_out(proposal, approved, around.tools, around.root)
-
-
-def _response(run: Callable[[], dict[str, Any]], call: Call, tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """A tool's result, or its error as data: a mistake in the arguments is for the model and the person to settle."""
-    if call.name not in tools:
-        return {"error": f"tool: there is no tool {call.name!r}; valid: {', '.join(tools)}"}
-    try:
-        return storable(run())
-    except PlanError as error:
-        return {"error": str(error)}
-    except Exception as error:
-        return {"error": f"{call.name} failed ({type(error).__name__}: {error}); this is a defect of Shardwise"}
-
-
-def _report(write: Callable[[Any], None], call: Call, response: dict[str, Any], seconds: float) -> None:
-    event: dict[str, Any] = {"type": "tool_result", "id": call.id, "name": call.name, "seconds": round(seconds, 3)}
-    failed = Outcome(call, response).error
-    write(event | ({"error": plain_data(failed)} if failed else {"result": plain_data(response)}))
 
 
 def _send_back(figures: list[str]) -> str:

@@ -8,7 +8,8 @@ Numbers inside names (H100, Llama-3.1-8B, ZeRO-3) are not figures; neither are l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +80,8 @@ def ungrounded(text: str, results: Iterable[Mapping[str, Any]], words: Iterable[
 
 
 def gathered(results: Iterable[Mapping[str, Any]], words: Iterable[str]) -> dict[str, list[float]]:
-    """What figures may come from: values by kind. 'kind of part' holds those of one part of memory or time alone."""
+    """What figures may come from: sorted values by kind. 'Kind of part' holds those of one part of memory or time
+    alone."""
     results = list(results)
     known: dict[str, list[float]] = {}
     for origin in origins(results, words):
@@ -87,7 +89,7 @@ def gathered(results: Iterable[Mapping[str, Any]], words: Iterable[str]) -> dict
     for name, values in parts(results).items():
         for origin in values:
             known.setdefault(f"{origin.kind} of {name}", []).append(origin.value)
-    return known
+    return {kind: sorted(values) for kind, values in known.items()}
 
 
 def without_origin(text: str, known: Mapping[str, list[float]]) -> list[Figure]:
@@ -149,12 +151,20 @@ def _has_origin(figure: Figure, known: Mapping[str, list[float]]) -> bool:
     tolerance = figure.slack * (1 + 1e-6) + 1e-9 * abs(figure.value)
     if figure.kind == "count":
         # A count is exact: rounding is allowed only where digits were visibly dropped (1.2M, 8.03 billion, 12,000).
-        exact = figure.value == int(figure.value) and figure.slack <= 0.5
+        exact = figure.value == int(figure.value) and figure.slack == 0.5
         tolerance = 1e-6 if exact and figure.value < 1000 else tolerance
-    if any(abs(value - figure.value) <= tolerance for value in known.get(figure.kind, ())):
+    if _among(known.get(figure.kind, ()), figure.value, tolerance):
         return True
     # In a table the unit stands in the head of the column: 848 there may be 847.6 tokens/s.
-    return figure.kind == "count" and any(abs(value - figure.value) <= figure.slack for value in known.get("rate", ()))
+    return figure.kind == "count" and any(
+        _among(known.get(kind, ()), figure.value, figure.slack) for kind in ("rate", "tflops")
+    )
+
+
+def _among(values: Sequence[float], value: float, tolerance: float) -> bool:
+    """Whether one of the sorted values is that near."""
+    at = bisect_left(values, value - tolerance)
+    return at < len(values) and values[at] <= value + tolerance
 
 
 __all__ = ["Figure", "Origin", "figures_in", "gathered", "mark", "ungrounded", "without_origin"]

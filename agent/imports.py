@@ -9,9 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from tools.deferral import built_when_used
+
 # Packages whose __init__ imports far more than LangGraph takes from them: hundreds of response models for one alias,
 # and an HTTP client for one type. Their modules are found without running it.
 _HEAVY_INITS = ("langsmith.types", "langgraph_sdk")
+_FIRST = "langgraph.graph.state"
+# What it imports only once a graph runs.
+_LATER = ("langsmith.run_helpers", "langchain_core.tracers.stdout", "langgraph.checkpoint.sqlite.aio")
 
 
 @contextmanager
@@ -31,18 +36,20 @@ def quick_imports() -> Iterator[None]:
 
 def _load_langgraph() -> None:
     """Imports LangGraph with bare stand-ins for the heavy packages, which are gone again afterwards."""
-    if "langgraph.graph.state" in sys.modules:
+    if _FIRST in sys.modules:
         return
     held = [name for name in _HEAVY_INITS if _stand_in(name)]
     try:
-        importlib.import_module("langgraph.graph.state")
+        with built_when_used():
+            for name in (_FIRST, *_LATER):
+                importlib.import_module(name)
     except ImportError:
         # A release that takes more from them than this one does: import it the plain way, below.
         pass
     finally:
         for name in held:
             sys.modules.pop(name, None)
-    importlib.import_module("langgraph.graph.state")
+    importlib.import_module(_FIRST)
 
 
 def _stand_in(name: str) -> bool:

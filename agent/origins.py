@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from agent.offline.numbers import context_length
@@ -14,6 +15,7 @@ from agent.offline.numbers import context_length
 _HOUR_S, _DAY_S = 3600.0, 86400.0
 # Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
 _NEVER_TOLD = frozenset({"plots", "pareto"})
+_DIGIT = re.compile(r"\d")
 _RATES = ("tokens_per_s", "samples_per_s")
 
 
@@ -39,14 +41,17 @@ def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set
     return found
 
 
-def in_text(text: str) -> Iterator[Origin]:
-    """Figures written in a string, and every bare number in it (of names, versions and dates) as a count."""
+@lru_cache(maxsize=4096)
+def in_text(text: str) -> tuple[Origin, ...]:
+    """Figures written in a string, and every bare number in it (of names, versions and dates) as a count. Kept, since
+    results say the same sentences again and again."""
+    if not _DIGIT.search(text):
+        return ()
     from agent.grounding import figures_in
 
-    for figure in figures_in(text):
-        yield Origin(figure.kind, figure.value)
-    for match in re.finditer(r"\d+(?:,\d{3})*(?:\.\d+)?", text):
-        yield Origin("count", float(match[0].replace(",", "")))
+    figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
+    bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
+    return (*figures, *(Origin("count", float(number.replace(",", ""))) for number in bare))
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:
@@ -157,6 +162,7 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
             yield Origin("usd", result["usd"] / result["device_hours"])
     yield from _batch(result.get("plan"))
     yield from _served(result)
+    yield from _flagged(result)
 
 
 def _served(result: Mapping[str, Any]) -> Iterator[Origin]:
@@ -168,6 +174,15 @@ def _served(result: Mapping[str, Any]) -> Iterator[Origin]:
         if isinstance(row, Mapping) and row.get("value_s") and row.get("limit_s"):
             times = row["value_s"] / row["limit_s"]
             yield from (Origin("count", times), Origin("fraction", abs(times - 1)))
+
+
+def _flagged(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """How many rows of a list are so and how many are not: '3 of 5 fit', 'you have saved 2'."""
+    for rows in result.values():
+        if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+            for name in (name for name, value in rows[0].items() if isinstance(value, bool)):
+                true = sum(row.get(name) is True for row in rows)
+                yield from (Origin("count", float(true)), Origin("count", float(len(rows) - true)))
 
 
 def _batch(plan: Any) -> Iterator[Origin]:

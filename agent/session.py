@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent import settings
+from agent.alone import alone
 from agent.export import export_session
 from agent.figures import headline
 from agent.imports import quick_imports
@@ -91,12 +92,13 @@ class Session:
         with quick_imports():
             for name in _TRACING:
                 os.environ[name] = "false"
-            from agent.graph import Surroundings, build
+            from agent.acting import Surroundings
+            from agent.graph import build
             from agent.offline.planner import OfflinePlanner
-            from tools.registry import registry
+            from tools.registry import OnDemand
 
             return build(
-                Surroundings(_model(self.model), OfflinePlanner(), registry(), self.root, self.folder, self.now)
+                Surroundings(_model(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now)
             )
 
     async def plan(self) -> dict[str, Any]:
@@ -118,7 +120,7 @@ class Session:
         """
         if not isinstance(plan, Mapping):
             raise PlanError("plan", "must be a mapping")
-        async with checkpoints(self.id) as saver:
+        async with alone(self.id), checkpoints(self.id) as saver:
             graph = self._graph.copy(update={"checkpointer": saver})
             state = await graph.aget_state(self._config)
             if state.interrupts:
@@ -144,7 +146,7 @@ class Session:
         kept = _Kept()
         number: int | None = None
         try:
-            async with checkpoints(self.id) as saver:
+            async with alone(self.id), checkpoints(self.id) as saver:
                 graph = compiled.copy(update={"checkpointer": saver})
                 start: Any = given
                 if isinstance(given, bool):
@@ -273,7 +275,7 @@ def ask(
 
     async def run() -> Event:
         last = await _last_event(session.send(text))
-        if last["type"] == "approval":
+        while last["type"] == "approval":
             last = await _last_event(session.resume(approve))
         return last
 
@@ -313,9 +315,9 @@ def _files(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _has_written(call: Call) -> bool:
-    from tools.registry import registry
+    from tools.registry import OnDemand
 
-    tool = registry().get(call.name)
+    tool = OnDemand().get(call.name)
     return tool is not None and not tool.read_only and not call.name.startswith("delete")
 
 

@@ -158,20 +158,28 @@ def end_turn(session_id: str, number: int, state: str, told: dict[str, Any]) -> 
 @asynccontextmanager
 async def checkpoints(session_id: str) -> AsyncIterator[Any]:
     """The graph's checkpointer, open for one run, so that no thread outlives it. Of the session's checkpoints the last
-    is kept: each holds the whole conversation."""
+    is kept, as each holds the whole conversation; none of a session that was deleted meanwhile."""
+    import asyncio
+
     import aiosqlite
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+    with _reading():
+        pass  # The tables are there from here on.
+    # Whoever stopped us while modules were loading is heard here, and not by a connection that is half open.
+    await asyncio.sleep(0)
     async with aiosqlite.connect(_file(), timeout=_BUSY_S) as connection:
+        await connection.execute("PRAGMA secure_delete = ON")
         try:
             yield AsyncSqliteSaver(connection)
         finally:
             tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE type = 'table'")
             for table in {row[0] for row in tables} & set(_CHECKPOINTS):
                 await connection.execute(
-                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id < (SELECT max(checkpoint_id)"
+                    f"DELETE FROM {table} WHERE thread_id = ? AND (checkpoint_id < (SELECT max(checkpoint_id)"
                     f" FROM checkpoints c WHERE c.thread_id = {table}.thread_id"
-                    f" AND c.checkpoint_ns = {table}.checkpoint_ns)",
+                    f" AND c.checkpoint_ns = {table}.checkpoint_ns)"
+                    f" OR NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = {table}.thread_id))",
                     (session_id,),
                 )
             await connection.commit()

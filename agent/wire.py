@@ -7,11 +7,17 @@ of a thinking model); it is ours and is not sent. Plain objects need no SDK to r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
+from agent.screen import SURROGATE
+
 Content = dict[str, Any]
+# Ids of calls start so where they are ours; a model must not see them.
+OWN_ID = "shardwise-call-"
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,21 @@ def calls_of(content: Content) -> list[Call]:
     return [Call(call.get("id", ""), call["name"], dict(call.get("args") or {})) for call in calls]
 
 
+def identified(content: Content, messages: Sequence[Content]) -> Content:
+    """`content` with an id of ours for every call that came without one, or with that of another call of the turn."""
+    taken = {call.id for earlier in messages[max(turn_start(messages), 0) :] for call in calls_of(earlier)}
+    parts: list[dict[str, Any]] = []
+    for part in content["parts"]:
+        if "functionCall" in part:
+            given = part["functionCall"].get("id")
+            if not given or given in taken:
+                given = next(own for own in map(f"{OWN_ID}{{}}".format, count()) if own not in taken)
+            taken.add(given)
+            part = {**part, "functionCall": {**part["functionCall"], "id": given}}
+        parts.append(part)
+    return {**content, "parts": parts}
+
+
 def turn_start(messages: Sequence[Content]) -> int:
     """Index of what the person said last; -1 when they have said nothing."""
     for index in range(len(messages) - 1, -1, -1):
@@ -98,23 +119,26 @@ def repair(messages: Sequence[Content]) -> list[Content]:
         return []
     last = messages[-1]
     open_calls = calls_of(last) if last["role"] == "model" else []
-    cancelled = [Outcome(call, {"error": "cancelled before it ran"}) for call in open_calls]
+    cancelled = [Outcome(call, {"error": "stopped before its result came"}) for call in open_calls]
     closed = [answered(cancelled)] if cancelled else []
     unanswered = bool(open_calls) or last.get("by") in ("person", "tools", "check")
     return [*closed, thought("shardwise", STOPPED)] if unanswered else closed
 
 
 def storable(value: Any) -> Any:
-    """JSON-like data that a checkpoint can hold: an int of 2**63 or more becomes a float."""
+    """JSON-like data that a checkpoint can hold: an int of 2**63 or more becomes a float, and what is no character
+    goes."""
     if isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return SURROGATE.sub("", value)
     if isinstance(value, int) and abs(value) >= 2**63:
         try:
             return float(value)
         except OverflowError:
-            return str(value)
+            return math.copysign(math.inf, value)
     if isinstance(value, Mapping):
-        return {str(key): storable(item) for key, item in value.items()}
+        return {SURROGATE.sub("", str(key)): storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [storable(item) for item in value]
     return value

@@ -36,8 +36,8 @@ _PLAIN = r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))(?![\d,]*\d)"
 _SCALE = r"(?:\s?(?:k|m|thousand|million)\b)?"
 
 
-def _rule(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace("A_", f"({_PLAIN}{_SCALE})").replace("F_", f"({_PLAIN})"), re.IGNORECASE)
+def _rule(pattern: str) -> str:
+    return pattern.replace("A_", f"({_PLAIN}{_SCALE})").replace("F_", f"({_PLAIN})")
 
 
 _CURRENCY = r"(?:\$|usd ?)?\s*"
@@ -48,13 +48,14 @@ _OF_ONE = (
     r"(?:each|apiece|a piece)\b)"
 )
 # (rule, argument, what the number is multiplied with)
-_NUMBERS: tuple[tuple[re.Pattern[str], str, float], ...] = (
+_NUMBERS: tuple[tuple[str, str, float], ...] = (
     (_rule(rf"{_CURRENCY}F_{_UNIT}(?:/|per|a)\s*kwh\b"), "usd_per_kwh", 1.0),
     (_rule(r"F_\s*(?:ct|cents?|c)\s*(?:/|per|a)\s*kwh\b"), "usd_per_kwh", 0.01),
     (_rule(r"\bpue\s*(?:of|=|:|is)?\s*F_"), "pue", 1.0),
     (_rule(r"\b(?:over|in|for|written off (?:over|in)|amorti[sz]ed? (?:over|in)|depreciat\w+ (?:over|"
     r"in))\s+F_\s*years?\b"), "years", 1.0),
     (_rule(r"F_[- ]years? (?:depreciation|amorti[sz]ation|write-?off|life(?:time)?)"), "years", 1.0),
+    (_rule(r"F_[- ]y(?:ea)?rs?\b"), "years", 1.0),
     (_rule(r"F_\s?%\s*(?:off|discount|rebate|cheaper|reduction)\b"), "reserved_discount", 0.01),
     (_rule(r"\bdiscount (?:of |is )?F_\s?%"), "reserved_discount", 0.01),
     (_rule(r"F_\s*(?:interruptions?|preemptions?)\s*(?:/|per|a)\s*day"), "interruptions_per_day", 1.0),

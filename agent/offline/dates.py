@@ -9,7 +9,7 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _TIME = r"(?:[ ,]+(?:at )?(?P<clock>noon|midnight|morning|evening|\d{1,2}(?::\d{2})? ?(?:am|pm)|\d{1,2}:\d{2}))?"
 _DEADLINE = re.compile(
-    r"\b(?:by|before|until|till|due|due on)\s+(?:the )?(?:"
+    r"\b(?:by|before|until|till|due|due on|deadline(?: is|:)?)\s+(?:the )?(?:"
     r"(?P<next>next )?(?P<day>"
     + "|".join(_DAYS)
     + r")|(?P<word>today|tonight|tomorrow)|(?P<end>end of (?:the )?(?P<span>week|month|year))|"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agent.offline.page import compiled
+
 _STRONG = {
     "de": r"\b(?:passt|kostet|kosten|wie ?viele?n?|wie lange|wie schnell|welche[rsn]?|trainieren|feinabstimm\w+|"
     r"schreib\w*|"
@@ -30,6 +32,7 @@ _ENGLISH = r"\b(?:the|what|how|does|is|with|and|for|can|will|my|we|i|on|of|it|th
 # In order; longer phrases first. Applied to the text of that language only.
 _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "de": (
+        (r"\beine[rnms]? einz(?:ige|elne)[rnms]?\b|\bnur eine[rnms]?\b", "a single"),
         (r"\bdoppelt so viele?n?(?: gpus| karten)?\b", "double the gpus"),
         (r"\bdie h[äa]lfte(?: der)?(?: gpus| karten)?\b", "half the gpus"),
         (r"\bhalb so viele?n?(?: gpus| karten)?\b", "half the gpus"),
@@ -66,6 +69,7 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bwenn\b", "if"),
     ),
     "es": (
+        (r"\buna? (?:sol[ao]|[úu]nic[oa])\b|\bsolo una?\b", "a single"),
         (r"\bel doble(?: de (?:gpus?|tarjetas))?\b", "double the gpus"),
         (r"\bla mitad(?: de (?:las )?(?:gpus?|tarjetas))?\b", "half the gpus"),
         (r"\bcu[áa]nt[oa]s (?=gpus?|h\d|a\d|b\d|tarjetas|usuarios|nodos)", "how many "),
@@ -81,7 +85,9 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bentren\w+\b", "train"), (r"\bm[áa]s barat[oa]s?\b", "cheapest"), (r"\balquilar\b", "rent"),
         (r"\bcomprar\b", "buy"), (r"\bm[áa]s r[áa]pid[oa]\b", "faster"), (r"\bm[áa]s largo\b", "longest"),
         (r"\bm[áa]s grande\b", "largest"), (r"\bm[áa]xim[oa]\b", "maximum"), (r"\bcontexto\b", "context"),
-        (r"\bsecuencias? de\b", "sequences of"), (r"\bsecuencias?\b", "sequence"), (r"\bmemoria\b", "memory"),
+        (r"\bcomplet[oa]\b", "full"), (r"\blotes?\b", "batch"), (r"\bm[íi]nim[oa]\b", "minimum"),
+        (r"\bsecuencias? de\b", "sequences of"),
+        (r"\bsecuencias?\b", "sequence"), (r"\bmemoria\b", "memory"),
         (r"\bpor qu[ée]\b", "why"), (r"\bqu[ée]\b", "what"), (r"\bcu[áa]l(?:es)?\b", "which"),
         (r"\bcompara(?:r|me)?\b", "compare"), (r"\bexplica(?:r|me)?\b", "explain"),
         (r"\b(?:genera|escribe|crea|dame)(?:r|me)?\b", "write"), (r"\barchivos?\b|\bficheros?\b", "files"),
@@ -99,11 +105,13 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bsi\b", "if"), (r"[¿¡]", " "),
     ),
     "fr": (
+        (r"\bune? seule?\b|\bune? unique\b", "a single"),
         (r"\ble double(?: de (?:gpus?|cartes))?\b|\bdeux fois plus(?: de gpus?)?\b", "double the gpus"),
         (r"\bla moiti[ée](?: des (?:gpus?|cartes))?\b", "half the gpus"), (r"\bcombien de temps\b", "how long"),
         (r"\bcombien (?:[çc]a |cela )?co[ûu]te\w*\b", "how much does it cost"),
         (r"\bcombien de\b(?= (?:gpus?|h\d|a\d|b\d|cartes|utilisateurs|n[oœ]e?uds))", "how many"),
-        (r"\bcombien\b", "how much"), (r"\bco[ûu]te\w*\b|\bprix\b|\bco[ûu]ts?\b", "cost"),
+        (r"\bcombien d['e]\s?(?=utilisateurs|requ[êe]tes|clients)", "how many "), (r"\bcombien\b", "how much"),
+        (r"\bco[ûu]te\w*\b|\bprix\b|\bco[ûu]ts?\b", "cost"),
         (r"\best-ce qu(?:e|')\s?", "does "), (r"\b(?:tient|tiennent|rentre|passe)\b", "fits"),
         (r"\bpuis-je\b|\bpeut-on\b|\bje peux\b", "can i"),
         (r"\bme faut-il\b|\bfaut-il\b|\bil (?:me )?faut\b", "do i need"),
@@ -114,7 +122,8 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\blouer\b", "rent"), (r"\bacheter\b", "buy"), (r"\bplus (?:vite|rapide)\b", "faster"),
         (r"\bplus long(?:ue)?\b", "longest"), (r"\bplus grand(?:e)?\b|\bplus gros(?:se)?\b", "largest"),
         (r"\bmaxim(?:um|ale?)\b", "maximum"), (r"\bcontexte\b", "context"), (r"\bs[ée]quences?\b", "sequences"),
-        (r"\bm[ée]moire\b", "memory"), (r"\bpourquoi\b", "why"), (r"\bcompare[rz]?\b", "compare"),
+        (r"\btaille de (?:lot|batch)\b|\blots?\b", "batch size"), (r"\bm[ée]moire\b", "memory"),
+        (r"\bpourquoi\b", "why"), (r"\bcompare[rz]?\b", "compare"),
         (r"\bquel(?:le)?s?\b", "which"),
         (r"\bg[ée]n[èe]re(?:[rz]|-moi)?\b|\b[ée]cris(?:-moi)?\b|\bdonne-moi\b", "write"), (r"\bfichiers?\b", "files"),
         (r"\bexplique\w*(?:-moi)?\b", "explain"), (r"\bannule\w*\b", "undo"), (r"\bmaintenant\b", "now"),
@@ -134,6 +143,8 @@ _CHINESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 # Millions of 百万 and 千万, billions of 十亿, 百亿 and 千亿.
 _HUNDREDS = {"百": 1, "千": 10}
 _BILLIONS = {"十": 1, "百": 10, "千": 100}
+# '输入2000 token，输出500 token'
+_IN_AND_OUT = re.compile(r"(?:平均|每次)?(输入|输出)(?:长度)?(?:约|为|是)?\s*(\d+k?)(?:\s*个?\s*tokens?)?")
 _PUNCTUATION = str.maketrans(
     {"，": ", ", "？": "? ", "。": ". ", "、": ", ", "：": ": ", "；": "; ", "（": " (", "）": ") "}
 )
@@ -150,7 +161,10 @@ _CHINESE_PHRASES: tuple[tuple[str, str], ...] = (
     ("全量微调", "full fine-tuning"), ("全参微调", "full fine-tuning"), ("微调", "fine-tune"), ("训练", "train"),
     ("推理", "inference"), ("部署", "deploy"), ("序列长度", "sequence length"), ("上下文长度", "context length"),
     ("上下文", "context"), ("最长", "longest"), ("最大", "largest"), ("批大小", "batch size"), ("显存", "memory"),
-    ("内存", "memory"), ("够不够", "does it fit"), ("放得下", "fit"), ("放下", "fit"), ("装得下", "fit"),
+    ("内存", "memory"), ("够不够", "does it fit"),
+    ("多少并发", "how many concurrent users"), ("多少用户", "how many users"), ("最多", "at most "),
+    ("够吗", "enough"), ("够", "enough"), ("请求", "requests"), ("每秒", "per second "), ("首字", "ttft"),
+    ("单张", "1x "), ("多机", "nodes"), ("单机", "one node"), ("放得下", "fit"), ("放下", "fit"), ("装得下", "fit"),
     ("能跑", "does it fit"), ("够用", "fit"), ("多少钱", "how much does it cost"), ("费用", "cost"),
     ("成本", "cost"), ("价格", "price"), ("要多久", "how long"), ("多长时间", "how long"), ("需要多久", "how long"),
     ("多久", "how long"), ("多快", "how fast"), ("吞吐", "throughput"), ("延迟", "latency"), ("并发", "concurrent"),
@@ -178,7 +192,7 @@ def english(text: str) -> str:
         return text
     text = _COMMA.sub(r"\1.\2", text)
     for pattern, plain in _PHRASES[language]:
-        text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
+        text = compiled(pattern).sub(plain, text)
     return text
 
 
@@ -201,6 +215,7 @@ def _chinese(text: str) -> str:
     text = re.sub(r"(\d+(?:\.\d+)?)\s*[兆]", lambda m: f" {m[1]}T ", text)
     text = re.sub(r"(\d+(?:\.\d+)?)\s*[亿億]", lambda m: f" {float(m[1]) * 100:g}M ", text)
     text = re.sub(r"(\d+(?:\.\d+)?)\s*万", lambda m: f" {float(m[1]) * 10:g}k ", text)
+    text = _IN_AND_OUT.sub(lambda m: f" {m[2]} tokens {'in' if m[1] == '输入' else 'out'}, ", text)
     text = re.sub(r"并发(?:数|量|度)?(?=\s*[:是为=]?\s*\d)", " concurrency ", text)
     text = re.sub(r"([A-Za-z]+\d+\w*)\s*(\d+)\s*[枚台基块张]", r" \2x \1 ", text)
     text = re.sub(r"(\d+)\s*[张块枚]\s*", r"\1x ", text)

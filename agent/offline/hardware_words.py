@@ -36,15 +36,17 @@ _OVER_NODES = _rule(rf"N_{_TIMES}(?:{_A}|{_GPU})\s*(?:\w+ )?(?:over|across|on|in
 _PER_NODE = _rule(
     rf"N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|N_\s*(?:{_A}|{_GPU})\s*each\b"
 )
-_NODES = _rule(rf"N_\s*(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
+_NODES = _rule(rf"N_[\s-]*(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
+_PIECES = r"(?:(?:pieces?|pcs\.?|units?)\s+(?:of\s+)?)?"
 _DEVICES = (
-    _rule(rf"N_(?:{_GLUED}|\s*of\s*|\s+(?:x\s+)?|-)?{_A}"),
+    _rule(rf"N_(?:{_GLUED}|\s*of\s*|\s+(?:x\s+)?|-)?(?:\s*{_PIECES}(?:the\s+)?(?:gpus?|cards?)\s+)?{_A}"),
+    _rule(rf"N_\s*{_PIECES}{_A}"),
     _rule(rf"{_A}\s*[x*]\s*(\d[\d,]*)"),
     _rule(rf"{_A}\s*\(\s*x?\s*(\d[\d,]*)\s*x?\s*\)"),
     re.compile(rf"{_A}\s*,?\s*times\s*(\d[\d,]*)", re.IGNORECASE),
 )
 _GPUS = (
-    _rule(rf"N_{_TIMES}{_GPU}"),
+    _rule(rf"N_{_TIMES}{_PIECES}{_GPU}"),
     _rule(r"N_ of (?:them|'?em|those|these)\b"),
     _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"),
 )
@@ -57,8 +59,10 @@ _DOUBLE = re.compile(
 )
 # Before a device that is to be replaced.
 _LEFT = re.compile(
-    r"\b(?:from|instead of|rather than|not|drop)\s+(?:on\s+)?(?:(?:the|my|our|\d+\s*x?)\s*)*$", re.IGNORECASE
+    r"\b(?P<word>from|instead of|rather than|not|drop)\s+(?:on\s+)?(?:(?:the|my|our|\d+\s*x?)\s*)*$", re.IGNORECASE
 )
+# "What to expect from 8 H100s" leaves nothing; "from H100 to H200" does.
+_ONWARD = re.compile(rf"{_A}s?\s*(?:\w+\s+)?(?:on)?to\b", re.IGNORECASE)
 _FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5, "half": 0.5}
 
 # Cloud TPU slice names: the number counts TensorCores up to v4 and for v5p (two a chip), chips for v5e and v6e.
@@ -80,7 +84,7 @@ def read_hardware(
     devices: dict[str, Device] = {}
     counts = _counts(page)
     for name in page.of("accelerator"):
-        if _LEFT.search(page.rest, 0, name.start):
+        if _is_left(page, name):
             continue
         found = _accelerator(name, catalogue, slots, questions)
         if found:
@@ -90,6 +94,11 @@ def read_hardware(
         devices.setdefault(machine, Device(machine, None))
     _count(_Counting(page, slots, questions, catalogue, list(devices), None if devices else per_node))
     return slots, questions, list(devices.values())
+
+
+def _is_left(page: Page, name: Spotted) -> bool:
+    left = _LEFT.search(page.rest, 0, name.start)
+    return bool(left and (left["word"].lower() != "from" or _ONWARD.match(page.rest, name.start)))
 
 
 def _counts(page: Page) -> dict[int, int]:
@@ -184,8 +193,9 @@ def _count(known: _Counting) -> None:
     box = next((name for name in page.of("accelerator") if name.value), None)
     for match in page.find(_NODES):
         number = count(match[1])
-        if number and number > 1 and re.search(r"(?:node|host|machine|server|box)$", match[0], re.IGNORECASE):
-            # "an 8 H100 node" is one node of 8.
+        singular = re.search(r"(?:node|host|machine|server|box)$", match[0], re.IGNORECASE)
+        if number and number > 1 and ACCELERATOR in match[0] and singular:
+            # "An 8 H100 node" is one node of 8; "a 2-node cluster" has two.
             words = _take(page, match)
             slots += [Slot("cluster.count", number, words), Slot("cluster.per_node", number, words)]
             return

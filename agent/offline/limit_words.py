@@ -34,7 +34,19 @@ class LimitQuestion:
         return {"goal": self.goal} | ({"family": self.family} if self.family else {})
 
 
-def read_limit(named: str, page: Page, said: Collection[str]) -> tuple[LimitQuestion | None, str]:
+# "What's the max then?" is about what was changed last.
+_OF_RECENT = {path: goal for goal, path in SOLVED.items() if goal in ("seq_len", "micro_batch")} | {
+    "workload.global_batch": "micro_batch"}  # fmt: skip
+_THE_MOST = re.compile(
+    r"\b(?:what(?:'s| is| would be|s)|how (?:far|high|much)|and|so)\b[^?.!]{0,16}"
+    r"\b(?:the|my|our) (?:max(?:imum)?|most|limit|ceiling|longest|largest|biggest)\b"
+    r"(?=(?: (?:then|possible|here|i|we|you|can|could|do|get|go|use|that|fits?|now|on|this|one))*\W*$)"
+)
+
+
+def read_limit(
+    named: str, page: Page, said: Collection[str], recent: str | None = None
+) -> tuple[LimitQuestion | None, str]:
     """The question for a limit, if there is one, and the text without its words.
 
     `named` is the lower-case text with names blanked, `said` the Plan paths that were given a value.
@@ -45,6 +57,9 @@ def read_limit(named: str, page: Page, said: Collection[str]) -> tuple[LimitQues
             continue
         rest = named[: match.start()] + " " * len(match[0]) + named[match.end() :]
         return LimitQuestion(goal, family_of(page) if goal == "model" else None), rest
+    goal = _OF_RECENT.get(recent or "", "seq_len")
+    if recent and SOLVED[goal] not in said and _THE_MOST.search(named):
+        return LimitQuestion(goal), _THE_MOST.sub(" ", named)
     return None, named
 
 

@@ -41,6 +41,7 @@ _GENERIC = re.compile(
     r"(?<![\w.$-])(\d+(?:\.\d+)?)\s?([bm])(?:illion)?[- ]?(?:param(?:eter)?s?\b(?: model)?|models?\b|llms?\b|dense\b)",
     re.IGNORECASE,
 )
+_MODEL_OF = re.compile(r"\bmodels? (?:of|with|having) (\d+(?:\.\d+)?)(b)\b(?! tok)", re.IGNORECASE)
 _PLAIN_SIZE = re.compile(
     r"\b(?:a|an|the|my|our|tune|train|pretrain|finetune|for) (\d+(?:\.\d+)?)(b)\b(?! tokens?)", re.IGNORECASE
 )
@@ -78,6 +79,9 @@ _BARE_CARD = re.compile(
     r"employees|prompts?|q(?:ps|ueries)|rps|in\b|out\b|input|output))"
 )
 
+# Numbers that are nothing else in this field: '3090 or 4090?'.
+_GAMING = re.compile(r"[2-5]0[6-9]0")
+
 
 def spot(page: Page, catalogue: Catalogue) -> None:
     """Marks every name on the page: paths and hub ids, machines, models, accelerators, in that order."""
@@ -94,7 +98,8 @@ def spot(page: Page, catalogue: Catalogue) -> None:
             if (end := _card_end(match, catalogue)) is not None:
                 page.spot("accelerator", match.start(), end, ACCELERATOR, bool(match["box"]))
     for match in page.find(_BARE_CARD):
-        if match[1] in catalogue.card_numbers and (match[2] or _counted(page.rest, match.start())):
+        counted = match[2] or _GAMING.fullmatch(match[1]) or _counted(page.rest, match.start())
+        if match[1] in catalogue.card_numbers and counted:
             page.spot("accelerator", match.start(), match.end(), ACCELERATOR, False)
 
 
@@ -217,7 +222,7 @@ def _spot_unknown_models(page: Page) -> None:
             page.spot("model", match.start(), match.end(), MODEL)
     for match in page.find(_CAMEL):
         page.spot("model", match.start(), match.end(), MODEL)
-    for pattern in (_GENERIC, _PLAIN_SIZE):
+    for pattern in (_GENERIC, _MODEL_OF, _PLAIN_SIZE):
         for match in page.find(pattern):
             scale = 1e9 if match[2].lower() == "b" else 1e6
             page.spot("size", match.start(), match.end(2), MODEL, float(match[1]) * scale)

@@ -12,13 +12,13 @@ _WORDS = {
 }  # fmt: skip
 _SCALES = {
     "": 1.0, "k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9,
-    "g": 1e9, "billion": 1e9, "t": 1e12, "tn": 1e12, "trillion": 1e12,
+    "g": 1e9, "billion": 1e9, "t": 1e12, "tn": 1e12, "trillion": 1e12, "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30,
 }  # fmt: skip
 _FRACTIONS = {"half": 0.5, "a quarter of": 0.25, "quarter": 0.25}
 
 _DIGITS = r"(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?"
 # Spaces may be many: a spelled-out number is read as digits in the room of the word.
-_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|mio|bn|mn|tn)\b|\s?[kmbtg]\b)"
+_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|mio|bn|mn|tn|ki|mi|gi)\b|\s?[kmbtg]\b)"
 # A number that cannot be the tail of a name, a version or a decimal: "H100", "3.1" and "v0.3" do not give 100, 1 or 3.
 START = r"(?<![\w.$-])"
 NUMBER = rf"{START}{_DIGITS}"

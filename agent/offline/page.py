@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 # Private-use characters stand for names already read; later rules ("8x <accelerator>") refer to them.
 MODEL, ACCELERATOR, INSTANCE, READ = "\ue000", "\ue001", "\ue002", "\ue003"
 _UNIFY = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "‑": "-", "\u00a0": " ", "’": "'", "“": '"', "”": '"'})
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, ignoring case. Compiled when it is first tried, since a turn tries a part of them only, and kept,
+    since there are more of them than Python's own cache holds."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,10 @@ class Page:
     def spot(self, kind: str, start: int, end: int, mark: str, value: Any = None) -> None:
         self.names.append(Spotted(kind, self.take(start, end, mark), start, end, value))
 
-    def find(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Matches in what is left, left to right; a match may be taken before the next is looked for."""
+    def find(self, pattern: re.Pattern[str] | str) -> Iterator[re.Match[str]]:
+        """Matches in what is left, left to right; a match may be taken before the next is looked for. A pattern given
+        as text ignores case."""
+        pattern = compiled(pattern) if isinstance(pattern, str) else pattern
         position = 0
         while match := pattern.search(self.rest, position):
             yield match

@@ -22,6 +22,38 @@ _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _MOST_BYTES = 2**20
 
 
+# What programs print when they fail; its numbers are of the failure, not of the plan.
+_LOG_LINE = re.compile(
+    r"^\s*(?:\[rank ?\d+\][: ]*)?(?:Traceback \(most recent call last\).*|File \"[^\n]*|[+|][-=+|\s].*|\|.*\|\s*|"
+    r"(?:\[?\d{4}-\d\d-\d\d[ T]\S*\]?|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG)\b\]?)[^\n]*|\^+\s*|"
+    r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning)\b:[^\n]*)$",
+    re.MULTILINE,
+)
+_FAILURE = re.compile(
+    r"(?:[\w.]+\.)?(?:OutOfMemoryError|RuntimeError): ?[^\n]*|"
+    r"\bTried to allocate [^\n]*?(?:allocated\)?|fragmentation\.?|\)|(?<=free)\.)(?=\s|$)[^\n]*",
+)
+_NO_MEMORY = re.compile(r"out of memory|OutOfMemory|\boom\b", re.IGNORECASE)
+# 'Model: Llama 3.1 8B' and 'GPUs: 8x H100' are a person's list, not a configuration.
+_LABEL = re.compile(
+    r"^\s*(?:[-*]\s*)?(?:setup|models?|base model|gpus?|hardware|hw|devices?|cluster|nodes?|machine|method|task|goal|"
+    r"data|dataset|context|seq(?:uence)?(?: len(?:gth)?)?|batch(?: size)?|precision|framework|budget|deadline|question|"
+    r"accelerators?|cards?|users?|load|prompts?|outputs?|latency|engine|stage|training|tokens|epochs|parallelism)"
+    r"\s*[:=]\s*(?=\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def without_logs(text: str) -> str:
+    """`text` without tracebacks, log lines and tables of nvidia-smi; that memory ran out is kept as words."""
+    if "\n" not in text and not _FAILURE.search(text):
+        return text
+    left = _FAILURE.sub(" ", _LOG_LINE.sub("", text))
+    if left == text:
+        return text
+    return f"{left.strip()} (out of memory)" if _NO_MEMORY.search(text) and not _NO_MEMORY.search(left) else left
+
+
 def pasted(text: str) -> tuple[str, str] | None:
     """(The configuration, the words around it), or None where nothing was pasted."""
     return _lines(text) or _between(text, _JSON.search(text)) or _command(text)
@@ -31,6 +63,8 @@ def _lines(text: str) -> tuple[str, str] | None:
     """Several lines of 'key: value', of flags or of #SBATCH."""
     lines = text.splitlines()
     fields = [index for index, line in enumerate(lines) if _FIELD.match(line)]
+    if all(_LABEL.match(lines[index]) for index in fields):
+        return None
     said = [line for line in lines if not _FIELD.match(line) and not _BETWEEN.match(line)]
     if len(lines) < 3 or len(fields) < 2 or len(fields) < len(said):
         return None

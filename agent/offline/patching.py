@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.offline.catalogue import Catalogue
+from agent.offline.numbers import context_length
 from agent.offline.reading import Reading
 from agent.offline.serving_mode import flat_serving, is_serving
 from agent.offline.serving_patching import ASKED, COMBINED, combine, loads_agree
@@ -15,7 +17,9 @@ from estimator.plan import merge
 from tools.requests import FLAT_PATHS, SERVING_PATHS
 
 # Readings that become a Plan field only together with others.
-_COMBINED = ("batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
+_MOST_AT_ONCE = 16
+_USUAL_LENGTH = 4096
+_COMBINED = ("batch", "batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
 
 
 @dataclass
@@ -111,11 +115,15 @@ def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nod
         _nodes(result, nodes, f"{nodes} nodes", catalogue)
     if serving:
         return result
+    _length_of_samples(result, slots)
     method = get(result.plan, "workload.method")
+    said |= set(reading.over)
     if "workload.lora.quantisation" in said and method in (None, "full", "lora"):
         result.plan = merge(result.plan, {"workload.method": "qlora"})
-    elif any(path.startswith("workload.lora.") for path in said) and (
-        method is None or (method == "full" and "workload.method" not in said)
+    elif (
+        any(path.startswith("workload.lora.") for path in said)
+        and "workload.method" not in reading.over
+        and (method is None or (method == "full" and "workload.method" not in said))
     ):
         result.plan = merge(result.plan, {"workload.method": "lora"})
     return result
@@ -142,11 +150,16 @@ def _free_what_depends(result: Patched, said: Mapping[str, Any], reading: Readin
 
 
 def _scale(result: Patched, change: Relative) -> None:
+    if change.path == "load":
+        # Of clients or of requests a second, whichever the plan has.
+        clients = get(result.plan, "workload.request_rate") is None
+        change = replace(change, path="workload.concurrency" if clients else "workload.request_rate")
     before = get(result.plan, change.path)
     if not before:
         result.questions.append(Question(change.path, f"{change.words!r} of how many?"))
         return
-    value = max(int(before * change.factor), 1)
+    exact = change.path == "workload.request_rate"
+    value = before * change.factor if exact else max(int(before * change.factor), 1)
     result.plan = merge(result.plan, {change.path: value})
     result.recent = change.path
 
@@ -154,6 +167,12 @@ def _scale(result: Patched, change: Relative) -> None:
 def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) -> None:
     seq_len = get(result.plan, "workload.seq_len")
     match slot.path:
+        case "batch":
+            whose = "micro_batch" if _of_one_device(result.plan, slot.value) else "global_batch"
+            if whose == "micro_batch":
+                result.notes.append(f"{slot.words} read as the batch of each device")
+            result.plan = merge(result.plan, {f"workload.{whose}": slot.value})
+            result.recent = f"workload.{whose}"
         case "recompute_block":
             result.plan = merge(result.plan, {"layout.recompute": f"block:{slot.value}"})
         case "usd_per_device_hour":
@@ -161,14 +180,34 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
             result.notes += [slot.note] if slot.note else []
         case "nodes":
             _nodes(result, slot.value, slot.words.strip(), catalogue)
-        case "batch_tokens" if seq_len is None:
-            result.questions.append(
-                Question("workload.seq_len", f"how long are the sequences? ({slot.words} needs it)")
-            )
         case "batch_tokens":
+            if seq_len is None:
+                seq_len = _USUAL_LENGTH
+                result.plan = merge(result.plan, {"workload.seq_len": seq_len})
+                result.notes.append(f"sequences of {seq_len:,} tokens taken, since the batch is given in tokens")
             sequences = max(round(slot.value / seq_len), 1)
             result.plan = merge(result.plan, {"workload.global_batch": sequences})
             result.notes.append(f"{slot.words} read as a global batch of {sequences:,} sequences of {seq_len:,} tokens")
+
+
+def _length_of_samples(result: Patched, slots: list[Slot]) -> None:
+    """'8k tokens per sample' without a number of samples says how long the sequences are."""
+    workload = result.plan.get("workload") or {}
+    said = next((slot for slot in slots if slot.path == "workload.sample_tokens"), None)
+    if said is None or workload.get("dataset_samples") or workload.get("seq_len"):
+        return
+    number = re.search(r"\d[\d,.]*\s?[km]?\b", said.words, re.IGNORECASE)
+    length = (context_length(number[0]) if number else None) or int(said.value)
+    changes = {"workload.sample_tokens": None, "workload.seq_len": length}
+    result.plan, result.recent = merge(result.plan, changes), "workload.seq_len"
+    result.notes.append(f"{said.words} read as the sequence length, {length:,} tokens")
+
+
+def _of_one_device(plan: Mapping[str, Any], batch: int) -> bool:
+    """Whether 'batch size 4' is what one device takes at a time: on one device, or where the devices are more."""
+    count = get(plan, "cluster.count") or 0
+    split = any((get(plan, f"layout.{name}") or 1) > 1 for name in ("tp", "pp", "cp"))
+    return (count == 1 and batch <= _MOST_AT_ONCE) or (batch < count and not split)
 
 
 def _nodes(result: Patched, nodes: int, words: str, catalogue: Catalogue) -> None:

@@ -135,7 +135,7 @@ def _begin(
         return turn.plan, topic
     if reading.reset and not reading.slots and not reading.questions:
         return Thought(thought(NAME, small_talk.FRESH), {}, topic)
-    if reading.thanks and not reading.slots and not reading.questions:
+    if reading.thanks and not (reading.slots or reading.questions or reading.back):
         return Thought(thought(NAME, small_talk.WELCOME), topic=topic)
     if not reading.in_scope or (reading.help and not reading.slots and not reading.questions):
         text = small_talk.HELP if reading.help else small_talk.OUT_OF_SCOPE
@@ -153,6 +153,10 @@ def _begin(
     if serving and reading.limit and reading.limit.goal == "devices" and serving_calls.has_load(plan):
         # How many serve a load is another question than how many hold the model.
         reading = replace(reading, limit=None, intents=["size", *reading.intents])
+    unplaced = get(plan, "cluster.accelerator") is None and not (reading.accelerators or reading.questions)
+    if serving and unplaced and "cost" in reading.intents and serving_calls.has_load(plan):
+        # What serving a load costs, where no device is named, is what the cheapest that serves it costs.
+        reading = replace(reading, intents=["size", *reading.intents])
     limit = _limit(reading, topic, plan)
     fewest = topic.pop("fewest", None)
     if (

@@ -31,9 +31,9 @@ _ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?)"
 _PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[- _]?|local )"
 
 
-def _rule(pattern: str) -> re.Pattern[str]:
+def _rule(pattern: str) -> str:
     expanded = pattern.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
-    return re.compile(expanded.replace("Q_", _SEQUENCE).replace("F_", f"({NUMBER})"), re.IGNORECASE)
+    return expanded.replace("Q_", _SEQUENCE).replace("F_", f"({NUMBER})")
 
 
 def _percent(text: str) -> float | None:
@@ -42,7 +42,7 @@ def _percent(text: str) -> float | None:
 
 
 # (rule, Plan path or reading, how the number is read). The first rules take the numbers that later ones would misread.
-_RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
+_RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (
         _rule(rf"\b(?:keep|leave)(?: about| at least)? F_{_GIB}{_OF_MEMORY}{_EACH} {_FREE}\b{_EACH}"),
         "overrides.reserve_gib",
@@ -76,6 +76,27 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
         context_length,
     ),
     (_rule(rf"L_[- ]?tok(?:en)?s? {_ANSWERS}"), "workload.response_len", context_length),
+    (
+        _rule(rf"L_[- ]?(?:tok(?:en)?s?[- ])?(?:max(?:imum)?[- ])?{_ANSWERS}[-_ ]?(?:len(?:gth)?s?|tokens)\b"),
+        "workload.response_len",
+        context_length,
+    ),
+    (
+        _rule(rf"(?:max(?:imum)?[-_ ])?{_ANSWERS}[-_ ]?(?:len(?:gth)?s?|tokens){_OF}L_"),
+        "workload.response_len",
+        context_length,
+    ),
+    # "Each 1024 tokens", "avg length 900".
+    (
+        _rule(r"\b(?:each|averag(?:e|ing)|avg\.?|mean)(?: (?:has|is|of|about|around|being))* A_[- ]tok(?:en)?s?\b"),
+        "workload.sample_tokens",
+        amount,
+    ),
+    (
+        _rule(r"\b(?:average|avg\.?|mean) len(?:gth)?s?(?: (?:is|of|about|around))* A_(?:[- ]tok(?:en)?s?)?\b"),
+        "workload.sample_tokens",
+        amount,
+    ),
     (
         _rule(rf"A_[- ]*(?:tok(?:en)?s?)?[- ]*(?:each|apiece|per {_SAMPLE}|/{_SAMPLE}|on average|avg|average)\b"),
         "workload.sample_tokens",
@@ -119,26 +140,23 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (_rule(r"\bbs\s*[=:]?\s*N_"), "workload.micro_batch", count),
     (
         _rule(
-            r"\b(?:global[- _]?batch(?:[- _]size)?|gbs|effective batch(?: size)?|total batch(?: size)?|"
-            rf"batch[- _]size|batch){_OF}N_"
+            r"\b(?:global[- _]?batch(?:[- _]size)?|gbs|effective batch(?: size)?|total batch(?: size)?)"
+            rf"{_OF}N_"
         ),
         "workload.global_batch",
         count,
     ),
+    (_rule(rf"\bbatch(?:[- _]size)?{_OF}N_"), "batch", count),
     (_rule(r"N_\s+(?:sequences?|samples?) (?:per|a|/) (?:batch|step)\b"), "workload.global_batch", count),
     (_rule(rf"\b(?:v-?pp|vpp|virtual (?:pipeline )?stages?){_OF}N_"), "layout.vpp", count),
     (_rule(r"N_\s+pipeline stages?"), "layout.pp", count),
     (_rule(r"\b(?:shard[_ ]group|hsdp)(?: (?:of|size))?\s*[=:]?\s*N_"), "layout.shard_group", count),
     (
-        re.compile(
-            r"\b(?:deepspeed )?zero(?:[- _]?stage)?\s*[-_=:]?\s*([0-3])\b|\bstage[- ]?([0-3])\b|"
-            r"\bz([1-3])\b",
-            re.IGNORECASE,
-        ),
+        r"\bzero(?:[- _]?stage)?\s*[-_=:]?\s*([0-3])\b|\bstage[- ]?([0-3])\b|\bz([1-3])\b",
         "layout.zero_stage",
         count,
     ),
-    (re.compile(r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", re.IGNORECASE), "recompute_block", count),
+    (r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", "recompute_block", count),
     (_rule(rf"\b(?:lora[- _])?rank{_OF}N_|\br\s*=\s*N_"), "workload.lora.rank", count),
     (_rule(rf"\b(?:lora[- _])?alpha{_OF}N_"), "workload.lora.alpha", count),
     (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_\s?%"), "workload.lora.dropout", _percent),
@@ -205,8 +223,8 @@ _WITHIN = _rule(
     r"\b(?:in|within|under|less than|at most|deadline(?: of| is|:)?|by|before|"
     r"max(?:imum)?|had|have|got|"
     r"give (?:it|me|us)|allow(?:ed)?|takes?(?: up to)?)\s+(?:only |just |about )?"
-    r"(?:under |less than |at most |up to )?(?:F_|(?:an?|the))"
-    r"\s*(minute|min|hour|hr|h|day|"
+    r"(?:under |less than |at most |up to )?(?:F_\s*|(?:an?|the)\s+)"
+    r"(minute|min|hour|hr|h|day|"
     r"d|week|month)s?\b"
 )
 
@@ -219,6 +237,9 @@ _KINDS = {"ethernet": "ethernet", "infiniband": "ib", "ib": "ib", "roce": "roce"
 _NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(efa)[- ]?v([2-4])\b", re.IGNORECASE)
 
 
+_SOME_NUMBER = re.compile(r"\d|\b(?:half|quarter)\b", re.IGNORECASE)
+
+
 def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Question]]:
     """Every number with a noun. Paths such as batch_tokens, samples and recompute_block become Plan fields later.
 
@@ -226,6 +247,8 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
     """
     slots: list[Slot] = []
     questions: list[Question] = []
+    if not _SOME_NUMBER.search(page.rest):
+        return slots, questions
     _network(page, slots)
     for match in () if serving else page.find(_COUNTED):
         samples, tokens = amount(match[1]), amount(match[2])
@@ -246,7 +269,11 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
             continue
         for match in page.find(rule):
             value = read(next(group for group in match.groups() if group))
+            short = path == "workload.dataset_tokens" and _is_length(value, page.rest[: match.start()])
             words = page.take(match.start(), match.end()).strip()
+            if short:
+                slots.append(Slot("workload.seq_len", int(value), words, f"{words!r} read as the sequence length"))
+                continue
             if value is None:
                 questions.append(Question(path, f"{words!r} gives no number that can be used; what should it be?"))
             else:
@@ -256,6 +283,14 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
                     note = f"{words!r} read as the batch per device"
                 slots.append(Slot(path, value, words, note))
     return slots, questions
+
+
+def _is_length(tokens: Any, before: str) -> bool:
+    """Whether so few tokens are those of one sequence: nobody trains on 2048 tokens, nor says 'at' of a data set."""
+    if not tokens or tokens != int(tokens):
+        return False
+    at = re.search(r"(?:\b(?:at|with|max(?:imum)?|up to)|@)\s*$", before, re.IGNORECASE)
+    return tokens <= _LEAST_DATA or (at is not None and tokens <= max(_LENGTHS))
 
 
 def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -> list[Slot]:
@@ -287,7 +322,7 @@ def _network(page: Page, slots: list[Slot]) -> None:
         name = f"efa-v{match[3]}" if match[2] else match[1].lower()
         slots.append(Slot("cluster.interconnect", name, page.take(match.start(), match.end())))
     for match in page.find(_NETWORK):
-        kind = _KINDS.get((match[4] or "").lower())
+        kind = "ethernet" if match[3].lower() == "gbe" else _KINDS.get((match[4] or "").lower())
         if kind is None:
             continue
         speed = int(match[2]) * (1000 if match[3].lower().startswith("t") else 1)
@@ -311,7 +346,8 @@ _BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
 _AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
 
 
-# What a number behind 'at' can only be.
+# What a number behind 'at' can only be, and what is too little to be data for training.
+_LEAST_DATA = 2**15
 _LENGTHS = frozenset(2**power for power in range(10, 21))
 _Meaning = Callable[[re.Match[str], str, bool, bool, str | None], Slot | None]
 

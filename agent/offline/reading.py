@@ -13,16 +13,18 @@ from datetime import datetime
 from typing import Any
 
 from agent.offline import target_words, vocabulary, wish_words
-from agent.offline.alternatives import read_alternatives, read_variants
+from agent.offline.alternatives import read_alternatives, read_variants, with_the_plan
 from agent.offline.catalogue import Catalogue
+from agent.offline.corrections import corrected
 from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
 from agent.offline.hardware_words import read_hardware
 from agent.offline.limit_words import LimitQuestion, read_limit
+from agent.offline.model_words import read_models
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
 from agent.offline.page import ACCELERATOR, MODEL, Page
-from agent.offline.pasted import pasted
+from agent.offline.pasted import pasted, without_logs
 from agent.offline.quantities import read_bare, read_goal, read_numbers
 from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
@@ -31,7 +33,6 @@ from agent.offline.slots import Device, Question, Relative, Slot
 from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
 from agent.offline.wishes import SEARCHES_HARDWARE, Wish, most_devices, read_wish, vendors_of
 from agent.offline.wording import plainly
-from estimator.errors import PlanError
 
 _CUE = re.compile(
     r"\b(?:what about|how about|what if|and (?:on|with|for|if)|same|instead|make it|use|using|"
@@ -40,27 +41,34 @@ _CUE = re.compile(
 )
 _DOMAIN = re.compile(
     r"\b(?:gpus?|accelerators?|llms?|models?|train\w*|tun(?:e|ing)\w*|fine-?\s?tun\w*|pre-?train\w*|tokens?|vram|"
-    r"layout|oom|shard\w*|cluster|nodes?|parallelism|checkpoint\w*|batch)\b",
+    r"layout|oom|shard\w*|cluster|nodes?|parallelism|checkpoint\w*|batch|mfu|inference)\b|"
+    r"\b(?:does|will|would|can) (?:it|this|that|everything) (?:all )?fit\b",
     re.I,
 )
 _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
 _COMPARE = re.compile(r"\b(?:vs\.?|versus|or|compare[ds]?|against|side by side)\b", re.I)
-_COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
-# A size without a noun, in a session that has a model: that model in another size ("what about 70B?").
-_BARE_SIZE = re.compile(r"(?<![\w.$-])\d+(?:\.\d+)?[bB]\b(?!\s*-?\s*(?:\w+ )?tok)")
-_MORE_SIZES = re.compile(
-    r"(?<=[\ue000\ue003])\s*(?:,|/|and|or|vs\.?|versus|&|against)\s*(?:the )?(\d+(?:\.\d+)?[bB])\b(?!\s*-?\s*(?:\w+ "
-    r")?tok)"
+_AGAINST = re.compile(
+    r"\b(?:vs\.?|versus|against|compared? (?:it |this |that )?(?:to|with|against)|stack(?:s)? up|"
+    r"(?:better|worse|faster|slower|cheaper) than|relative to|in comparison)(?!\w)",
+    re.I,
 )
-# What names of quantised copies end in, by the weight format where it is called otherwise.
-_QUANTISED = re.compile(r"[-_.](awq|gptq(?:-int[48])?|fp8|nvfp4|fp4|mxfp4|int4|int8|gguf|w4a16|w8a8)$", re.I)
-_QUANTS = {"gptq-int4": "gptq", "gptq-int8": "int8", "fp4": "nvfp4", "w4a16": "int4", "w8a8": "int8"}
+_COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
 # Wishes in which nothing else is read: names and words in them are not of a plan.
 _ALONE = ("list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "list_catalogue", "import_config",
     "own",
           "search_playbook")  # fmt: skip
 _FASTER = dict(vocabulary.INTENTS)["faster"]
+# "It has to be done in 5 days" states a deadline; "can it be done in 5 days?" asks for the time.
+_DEADLINE = re.compile(
+    r"\b(?:has|have|had|needs?|must|should|want\w*|ought)\b(?: (?:it|this|that|them|to|be|get|all))* "
+    r"(?:done|finish\w*|ready|trained|complete\w*)\b"
+)
+_ASKING = re.compile(r"\b(?:can|could|will|would|is|how|when)\b[^.]*\?")
 _PEAK = rf"^(?!.*\bgenerat)(?:.*?)(?:{wish_words.PEAK})"
+_ONLY_SHOW = re.compile(
+    r"\b(?:only|just) (?:show|print|display|preview)\b|\b(?:don'?t|do not|without|not) (?:writ\w+|sav\w+)\b|"
+    r"\b(?:show|print|display|preview) (?:it|them|me (?:the|those|these) files?|the files?)\b|\bdry[- ]run\b"
+)
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
 _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
@@ -121,12 +129,20 @@ def read(
 
     `topic` is what the session remembers of the turn before.
     """
+    text = without_logs(text)
     if found := pasted(text):
         config, beside = found
         said = read(beside, catalogue, {}, None, now)
         return Reading(text=beside, wish=Wish("import_config", {"text": config}), slots=said.slots,
                        questions=[q for q in said.questions if q.field == "cluster.accelerator"])  # fmt: skip
     topic = topic or {}
+    if parts := corrected(text):
+        first = read(parts[0], catalogue, plan, recent, now, topic)
+        last = [slot.path for slot in first.slots][-1:]
+        named = {"model": first.models[0]} if first.models else {}
+        second = read(parts[1], catalogue, {**plan, **named}, last[0] if last else recent, now, topic)
+        if second.slots:
+            return _laid_over(first, second)
     page = Page(plainly(text, catalogue.model_heads))
     lowered = page.text.lower()
     spot(page, catalogue)
@@ -142,6 +158,9 @@ def read(
     if wish and wish.tool == "advise" and re.search(_FASTER, named):
         # That question has an answer of its own, advice in it.
         wish = None
+    if wish and wish.tool == "recommend_cluster" and names[1] and not (names[0] or plan.get("model")):
+        # "Which providers have MI300X?" is about the device.
+        wish = None if re.search(r"\b(?:providers?|clouds?)\b", named) else wish
     if wish and wish.tool in _ALONE:
         return Reading(text=page.text, wish=wish, in_scope=True)
     searches = wish is not None and wish.tool in SEARCHES_HARDWARE
@@ -151,12 +170,13 @@ def read(
     most = most_devices(page) if searching else (None, None)
     if wish is None and not serving and (variants := read_variants(page)):
         wish = Wish("compare", {"scenarios": variants})
-    over = {} if serving or searches or wish else read_alternatives(page)
+    compares = wish is None or wish.tool == "report"
+    over = read_alternatives(page) if compares and not (serving or searches) else {}
     sweep = None if over else read_sweep(page, serving)
     slots: list[Slot | Relative] = [*assumed]
     questions: list[Question] = []
     choices: dict[str, list[str]] = {}
-    models = _models(page, catalogue, plan, slots, questions, serving)
+    models = read_models(page, catalogue, plan, slots, questions, serving)
     node = (plan.get("cluster") or {}).get("per_node")
     slots += read_node_size(page) if serving else []
     hardware, unclear, accelerators = read_hardware(page, catalogue, node)
@@ -196,10 +216,13 @@ def read(
             for s in slots
         ]
     back = re.search(vocabulary.BACK, lowered)
+    against = bool(plan) and not serving and wish is None and bool(_AGAINST.search(named))
+    if against and not over and (beside := with_the_plan(plan, slots)):
+        over, slots = {beside[0]: beside[1]}, [slot for slot in slots if slot.path != beside[0]]
     bare, left = read_bare(page, plan, recent, bare_slot if serving else None)
     slots += bare
     reads_limit = read_serving_limit if serving else read_limit
-    limit, asked = (None, named) if sweep else reads_limit(named, page, {slot.path for slot in slots})
+    limit, asked = (None, named) if sweep else reads_limit(named, page, {slot.path for slot in slots}, recent)
     of_serving = serving and names_serving(named)
     if (
         limit
@@ -213,7 +236,7 @@ def read(
     else:
         facts = (
             None
-            if limit or sweep or of_serving or wish or over
+            if limit or sweep or of_serving or wish or over or against
             else _facts(named, page, plan, models, accelerators, slots)
         )
     if facts:
@@ -228,12 +251,19 @@ def read(
             asked = asked.replace(words, " ")
         intents = intents_of(asked)
     else:
+        asked = _DEADLINE.sub(" ", asked) if _said(slots, "goal.deadline_h") and not _ASKING.search(asked) else asked
+        if searching and wish is None:
+            # "Keep it below 300 dollars" restricts the search that goes on.
+            for slot in slots:
+                asked = asked.replace(slot.words.lower(), " ") if slot.path == "goal.budget_usd" else asked
         intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
     targets = target_words.read_targets(lowered)
     files = bool(re.search(target_words.ASKS, lowered)) and not re.search(_NO_FILES, lowered)
     if targets and not intents and wish is None and {"write", "render"} & set(topic.get("intents") or ()):
         # "And the accelerate version" goes on asking for files.
         intents.append("render")
+    if wish is None and not targets and _ONLY_SHOW.search(lowered) and "targets" in (topic.get("turn") or {}):
+        intents, targets = ["render"], list(topic["turn"]["targets"])
     if files and targets and not {"write", "render"} & set(intents) and wish is None:
         intents.append("render")
     if "write" in intents and "render" in intents:
@@ -255,7 +285,7 @@ def read(
         or pricing
         or any(most)
         or (searching and vendors_of(page.text))
-        or (plan and (intents or limit or _CUE.search(lowered)))
+        or (plan and (intents or limit or _CUE.search(lowered) or re.search(wish_words.BOTH, lowered)))
     )
     return Reading(
         slots=slots,
@@ -290,82 +320,31 @@ def read(
     )
 
 
+def _laid_over(first: Reading, second: Reading) -> Reading:
+    """What was said before 'I mean …', with what was said after it in its place."""
+    said = {slot.path for slot in second.slots}
+    return replace(
+        second,
+        text=f"{first.text} {second.text}",
+        slots=[*(slot for slot in first.slots if slot.path not in said), *second.slots],
+        questions=[*(q for q in first.questions if q.field not in said), *second.questions],
+        models=second.models or first.models,
+        accelerators=second.accelerators or first.accelerators,
+        intents=list(dict.fromkeys([*first.intents, *second.intents])),
+        targets=first.targets + second.targets,
+        wish=second.wish or first.wish,
+        limit=second.limit or first.limit,
+        sweep=second.sweep or first.sweep,
+        over=second.over or first.over,
+        pricing=first.pricing | second.pricing,
+        unread=first.unread + second.unread,
+        serving=first.serving or second.serving,
+        in_scope=True,
+    )
+
+
 def _said(slots: list[Slot | Relative], path: str) -> bool:
     return any(slot.path == path for slot in slots)
-
-
-def _models(
-    page: Page,
-    catalogue: Catalogue,
-    plan: Mapping[str, Any],
-    slots: list[Slot | Relative],
-    questions: list[Question],
-    serving: bool,
-) -> list[str]:
-    ids: list[str] = []
-    for name in page.of("path"):
-        slots.append(Slot("model", name.text, name.text))
-        ids.append(name.text)
-    for name in page.of("model"):
-        try:
-            wanted = name.value or name.text
-            id, note = _look_up(wanted, catalogue, slots) if serving else catalogue.find_model(wanted)
-        except PlanError as error:
-            questions.append(Question("model", str(error).removeprefix("model: ")))
-            continue
-        if id not in ids:
-            ids.append(id)
-            slots.append(Slot("model", id, name.text, note))
-    if ids:
-        _other_sizes(page, catalogue, ids, slots)
-    if ids or questions:
-        return ids
-    for match in page.find(_BARE_SIZE):
-        if sibling := _sibling(plan.get("model"), match[0], catalogue):
-            words = page.take(match.start(), match.end())
-            slots.append(Slot("model", sibling, words, f"{words} read as {sibling}"))
-            return [sibling]
-    for name in page.of("size"):
-        if sibling := _sibling(plan.get("model"), name.text, catalogue):
-            slots.append(Slot("model", sibling, name.text, f"{name.text} read as {sibling}"))
-            return [sibling]
-        near = catalogue.models_of_size(name.value)[:5]
-        such = f", such as {', '.join(near)}" if near else ""
-        questions.append(Question("model", f"which {name.text} model is it{such}?"))
-        break
-    return ids
-
-
-def _other_sizes(page: Page, catalogue: Catalogue, ids: list[str], slots: list[Slot | Relative]) -> None:
-    """'Llama 3.1 8B and 70B': the same model in the other sizes that stand beside its name."""
-    for match in page.find(_MORE_SIZES):
-        sibling = _sibling(ids[-1], match[1], catalogue)
-        if sibling is None or sibling in ids:
-            continue
-        words = page.take(match.start(1), match.end(1))
-        slots.append(Slot("model", sibling, words, f"{words} read as {sibling}"))
-        ids.append(sibling)
-
-
-def _look_up(name: str, catalogue: Catalogue, slots: list[Slot | Relative]) -> tuple[str, str | None]:
-    """The model of that name; of a quantised copy ('Qwen2.5-7B-Instruct-AWQ') the model and the format."""
-    match = _QUANTISED.search(name)
-    if match is None:
-        return catalogue.find_model(name)
-    found, note = catalogue.find_model(name[: match.start()])
-    slots.append(Slot("workload.weight_dtype", _QUANTS.get(match[1].lower(), match[1].lower()), match[0]))
-    return found, note or f"{name} read as {found} with {match[1]} weights"
-
-
-def _sibling(model: Any, size: str, catalogue: Catalogue) -> str | None:
-    """The session's model in another size ('what about the 70B?' after Llama-3.1-8B), where the catalogue has it."""
-    if not isinstance(model, str):
-        return None
-    name = re.sub(r"\d+(?:\.\d+)?[bB]\b", re.sub(r"\s", "", size).upper(), model, count=1)
-    try:
-        return catalogue.find_model(name)[0]
-    except PlanError:
-        return None
 
 
 def _providers(page: Page, catalogue: Catalogue) -> list[Slot]:
@@ -376,14 +355,14 @@ def _providers(page: Page, catalogue: Catalogue) -> list[Slot]:
         rules.append((rf"{before}\b{re.escape(provider.lower())}\b", provider))
     slots: list[Slot] = []
     for pattern, provider in rules:
-        for match in page.find(re.compile(pattern, re.IGNORECASE)):
+        for match in page.find(pattern):
             if provider == "owned" or provider not in catalogue.providers:
                 continue
             slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
     if slots and _COMPARE_PRICES.search(page.rest):
         # Beside another provider a common word is the company, too.
         for provider in ("Lambda", "Together", "Vast"):
-            for match in page.find(re.compile(rf"\b{provider}\b", re.IGNORECASE)):
+            for match in page.find(rf"\b{provider}\b"):
                 slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
     return slots
 
@@ -392,7 +371,7 @@ def _words(page: Page) -> list[Slot]:
     """The first value that each path is given; phrases that mean the same path again are still blanked."""
     slots: dict[str, Slot] = {}
     for pattern, path, value in vocabulary.WORDS:
-        for match in page.find(re.compile(pattern, re.IGNORECASE)):
+        for match in page.find(pattern):
             if not match[0]:
                 continue
             words = page.take(match.start(), match.end()).strip()

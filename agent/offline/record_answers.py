@@ -65,7 +65,7 @@ def listed(found: Result) -> list[str]:
     rows = found["scenarios"]
     own = [row for row in rows if not row["read_only"]]
     head = (
-        f"**You have saved {len(own)}.**"
+        f"**You have saved {len(own)} plan{'s' if len(own) > 1 else ''}**; the others are ready examples."
         if own
         else "**You have saved none yet**; these are the ready examples. Say *save this as …* to keep a plan."
     )

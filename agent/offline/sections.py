@@ -12,6 +12,12 @@ from tools import figures
 Result = Mapping[str, Any]
 FILE_TOOLS = ("write_configs", "render_configs")
 _MOST_OFFERS = 5
+# Assumptions whose reason is that everybody does so: their values are told together.
+_USUAL = frozenset(
+    f"workload.{name}"
+    for name in ("precision", "optimizer", "packing", "attention", "compile", "epochs", "micro_batch", "lora.rank",
+                 "lora.alpha", "lora.targets", "lora.dropout", "lora.quantisation", "lora.train_embeddings")
+) | {"goal.objective"}  # fmt: skip
 _LANGUAGES = {"yaml": "yaml", "yml": "yaml", "json": "json", "sbatch": "bash", "sh": "bash", "py": "python"}
 
 
@@ -34,10 +40,12 @@ def verdict(first: Result, results: Mapping[str, Result], intents: set[str]) -> 
     head = "**Yes, it fits.**" if fits else "**No, it does not fit.**"
     if not intents & {"fit"} and fits:
         head = "**It fits.**"
-    text = (
-        f"{head} {model[0].upper()}{model[1:]} on {hardware}: the fullest device needs about "
-        f"{figures.gib(memory['per_device_bytes'])} of the "
-    )
+    needs = figures.gib(memory["per_device_bytes"])
+    span = figures.gib_range(memory["low_bytes"], memory["high_bytes"])
+    # Where the middle of the interval fits and its end does not, the end is the reason.
+    close = not fits and memory["per_device_bytes"] < memory["capacity_bytes"]
+    needs += f", and by its interval up to {figures.gib(memory['high_bytes'])}," if close else f" ({span})"
+    text = f"{head} {model[0].upper()}{model[1:]} on {hardware}: the fullest device needs about {needs} of the "
     text += f"{figures.gib(memory['capacity_bytes'])} it can allocate."
     if fits and (beside := memory_answer.beside(memory)):
         text += f" {beside}"
@@ -335,6 +343,7 @@ def assumptions(results: list[Result], notes: list[str]) -> list[str]:
     The first result comes first because its values were chosen freely; later ones carry them as given.
     """
     lines = [f"- {note}" for note in notes]
+    usual: list[str] = []
     seen: set[str] = set()
     for result in results:
         for item in result.get("assumptions", []):
@@ -343,7 +352,11 @@ def assumptions(results: list[Result], notes: list[str]) -> list[str]:
                 continue
             seen.add(item["field"])
             name = item["field"].rpartition(".")[2].replace("_", " ")
-            lines.append(f"- {name}: {figures.plain(item['value'])} ({item['why']})")
+            if item["field"] in _USUAL:
+                usual.append(f"{name} {figures.plain(item['value'])}")
+            else:
+                lines.append(f"- {name}: {figures.plain(item['value'])} ({item['why']})")
+    lines += [f"- as usual: {', '.join(usual)}"] if usual else []
     return ["\n".join(["Assumed:", *lines])] if lines else []
 
 

@@ -46,9 +46,9 @@ _WHOLE_REQUEST = (
 )
 
 
-def _rule(pattern: str) -> re.Pattern[str]:
+def _rule(pattern: str) -> str:
     expanded = pattern.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
-    return re.compile(expanded.replace("F_", f"({NUMBER})"), re.IGNORECASE)
+    return expanded.replace("F_", f"({NUMBER})")
 
 
 def _part(text: str) -> float | None:
@@ -58,7 +58,7 @@ def _part(text: str) -> float | None:
 
 
 # Lengths first, pairs before single ones; then what could be mistaken for clients. (rule, path, how it is read)
-_PLAIN: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
+_PLAIN: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(r"\bmax[-_ ]?model[-_ ]?len(?:gth)?\s*[=:]?\s*L_"), "workload.max_context", context_length),
     (_rule(r"\bmax[-_ ]?num[-_ ]?batched[-_ ]?tokens\s*[=:]?\s*A_"), "workload.max_batched_tokens", count),
     (_rule(r"\bmax[-_ ]?num[-_ ]?seqs\s*[=:]?\s*N_|\bmax[-_ ]batch(?:[-_ ]size)?\s*[=:]\s*N_"), "workload.max_batch",
@@ -162,6 +162,15 @@ _DOUBLE = re.compile(
     rf"\b(double|twice|triple|quadruple|half|halve)(?: as many| the number of| of)?(?: the| our| my)? "
     rf"(?:{_USERS}|concurrency|load|request rate|rate|{_REQUESTS})\b",
     re.IGNORECASE,
+)
+_STEM = re.compile(r"(?<=[le])[sd]+$")
+# "If traffic doubles", "with 3x the load".
+_GROWS = (
+    rf"\b(?:traffic|load|demand|volume|{_USERS}|concurrency|(?:request )?rate|{_REQUESTS})\b"
+    r"(?: (?:is|are|were|was|gets?|goes?|grows?|should|would|will|to|up|be))* "
+    r"(doubles?d?|triples?d?|quadruples?d?|hal(?:f|ve[sd]?)|twice)\b|"
+    rf"\b(\d+(?:\.\d+)?)\s?x (?:as (?:much|many) |the |our |more )?"
+    rf"(?:traffic|load|demand|volume|{_USERS}|{_REQUESTS})\b"
 )
 _FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "half": 0.5, "halve": 0.5}
 _MILLION_TOKENS = r"(?:/|per|an?)\s*(?:1\s?)?(?:m|million)\s*(?:output |generated )?tok(?:en)?s?\b"
@@ -302,6 +311,11 @@ def _span(word: str) -> float:
 
 
 def _clients(page: Page, slots: list[Slot | Relative]) -> None:
+    for match in page.find(_GROWS):
+        by = float(match[2]) if match[2] else _FACTORS[_STEM.sub("", match[1].lower()) or "double"]
+        counted = re.search(r"user|client|concurren", match[0], re.IGNORECASE)
+        path = "workload.concurrency" if counted else "load"
+        slots.append(Relative(path, by, page.take(match.start(), match.end())))
     for match in page.find(_DOUBLE):
         word = match[0].lower()
         path = "workload.request_rate" if "rate" in word else "workload.concurrency"

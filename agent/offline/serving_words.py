@@ -114,7 +114,9 @@ def intents_of(asked: str) -> list[str]:
     return [name for name in found if name != "best" or "faster" not in found]
 
 
-def read_serving_limit(named: str, page: Page, said: Collection[str]) -> tuple[LimitQuestion | None, str]:
+def read_serving_limit(
+    named: str, page: Page, said: Collection[str], recent: str | None = None
+) -> tuple[LimitQuestion | None, str]:
     """As read_limit, of serving: the longest context or prompt, most clients, largest model, fewest devices."""
     shared = {"seq_len": "context", "model": "model", "devices": "devices"}
     rows = [*serving_vocabulary.LIMITS]

@@ -92,8 +92,8 @@ _NUMBERED: tuple[tuple[str, str, Callable[[str], int | None]], ...] = (
     (r"cp|context[- ]parallel\w*(?: sizes?)?", "layout.cp", count),
     (r"ep|expert[- ]parallel\w*(?: sizes?)?", "layout.ep", count),
     (r"dp|data[- ]parallel\w*(?: sizes?)?", "layout.dp", count),
-    (r"(?:number of )?(?:gpus?|devices?|accelerators?|cards?|chips?)|(?:gpu |device )?counts?|cluster sizes?",
-     "cluster.count", count),
+    (rf"(?:number of )?(?:gpus?|devices?|accelerators?|cards?|chips?)|(?:gpu |device )?counts?|cluster sizes?|"
+     rf"[{ACCELERATOR}]+s?", "cluster.count", count),
 )  # fmt: skip
 _WORDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (r"precisions?|dtypes?", "workload.precision", get_args(Precision)),

@@ -47,8 +47,9 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "workload.method",
         "full",
     ),
+    (r"\bfully\b(?=\s+(?:on|with|in|for)\b|[,.?!]|$)", "workload.method", "full"),
     (
-        r"\bfull[- ](?:ft|parameter|finetune|fine-?tune)\b|\ball (?:the )?(?:weights|parameters)\b",
+        r"\bfull[- ](?:ft|param(?:eter)?s?|weights?|finetune|fine-?tune)\b|\ball (?:the )?(?:weights|parameters)\b",
         "workload.method",
         "full",
     ),
@@ -144,6 +145,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\badam[-_ ]mini\b", "workload.optimizer", "adam_mini"),
     (r"\badamw?\b", "workload.optimizer", "adamw"),
     (r"\badafactor\b", "workload.optimizer", "adafactor"),
+    (r"\bbadam\b", "workload.optimizer", "badam"),
     (r"\bgalore\b", "workload.optimizer", "galore"),
     (r"\bapollo\b", "workload.optimizer", "apollo"),
     (r"\bmuon\b", "workload.optimizer", "muon"),
@@ -293,7 +295,12 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\b(?:best|optimal|ideal|right|good|recommended|which|what) (?:[\w/+,]+ ){0,2}(?:layout|"
         r"parallelism|parallelisation|parallelization|split|sharding|strategy|"
         r"parallel\w* (?:strategy|config\w*)|config\w* of parallelism)\b|\bhow (?:should|do|can|"
-        r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|lay)\b|\b[234]d[- ]parallel\w*|"
+        r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|distribute|lay)\b|\b[234]d[- ]parallel\w*|"
+        r"\b(?:way|ways|how) to (?:best |optimally )?"
+        r"(?:split|shard|paralleli[sz]e|distribute|partition|spread|lay out)\b|"
+        r"\b(?:split|shard|distribute|partition|spread)\b(?:(?![.?!]).){0,48}?\b(?:over|across|among|between)\b|"
+        r"\b(?:tensor|pipeline|expert|context|data)[- ]parallel\w* (?:worth|better|or)\b|"
+        r"\b(?:tp|pp|cp|ep) or (?:tp|pp|cp|ep|dp|ddp|fsdp|zero)\b|\b(?:fsdp|zero|ddp) or (?:tp|pp|cp|ep)\b|"
         r"\bsuggest (?:\w+ ){0,2}(?:layout|parallelism|split)|\bparallelism\b",
     ),
     (
@@ -304,12 +311,16 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\b(?:low|poor|bad|only \d+ ?%) mfu\b|"
         r"\b(?:make|get|run|train|go|be) (?:(?![.?!]).){0,24}?\bfaster\b|"
         r"\bhow (?:can|do|could|to)(?:(?![.?!]).)*?\bfaster\b|"
-        r"\bspeed (?:it |this |that |things |the (?:run |training ))?up\b|\broofline\b|"
+        r"\btoo slow\b|\bonly (?:get\w*|see\w*|reach\w*|at|doing)\b(?:(?![.?!]).){0,24}?"
+        r"(?:%|utili[sz]ation|mfu|tok(?:en)?s?/s)|"
+        r"\b(?:tok(?:en)?s?/s\S*|mfu|step time)\b(?:(?![.!]).){0,24}?\b(?:is (?:that|this|it)|looks?|seems?) "
+        r"(?:ok(?:ay)?|normal|good|low|right|expected|slow|bad|fine|reasonable)\b|"
+        r"\bspeed (?:things |it |this |that |things |the (?:run |training ))?up\b|\broofline\b|"
         r"\b(?:improve|raise|increase|boost|optimi[sz]e)\b(?:(?![.?!]).){0,24}?"
         r"\b(?:mfu|throughput|speed|performance|utili[sz]ation)\b|"
         r"\b(?:compute|memory|communication|bandwidth)[- ]bound\b",
     ),
-    ("why", r"\bwhy\b|\bexplain\b|\bbottleneck\b|\bhow come\b|\bwhat limits\b"),
+    ("why", r"\bwhy\b|\bbubbles?\b|\bexplain\b|\bbottleneck\b|\bhow come\b|\bwhat limits\b"),
     (
         "fit",
         r"(?<!\bhow )\bcan (?:i|we|it|this|that)\b|\bfits?\b|\boom\b|\bout of (?:gpu )?memory\b|\bmemory\b|"
@@ -326,7 +337,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
     (
         "cost",
         r"\bcosts?\b|\bmoney\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
-        r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\$",
+        r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\bpay(?:ing)?\b|\bmonthly\b|\$",
     ),
 )
 
@@ -342,7 +353,8 @@ HARDWARE_FACTS = (
     r"\bspecs?\b|\bspecifications?\b|\bbandwidth\b|\bt?flops\b|\btdp\b|\bnvlink\b|\bdescribe\b|"
     r"\btell me about\b|\bwhat is\b|\bwhat's\b|\bdetails\b|"
     r"\bhow much (?:memory|vram|hbm)\b|\bhow fast is\b|\bprices? (?:of|for)\b|\binfo\b|"
-    r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper hour\b"
+    r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper (?:hour|day|month)\b|"
+    r"\b(?:which|what) (?:providers?|clouds?|vendors?)\b|\bwho (?:has|offers|rents)\b"
 )
 TRAINING = (
     r"\btrain\w*|\btun\w+|\bfine-?\s?tun\w*|\bpre-?train\w*|\bsft\b|\blora\b|\bqlora\b|\bepochs?\b|"
@@ -357,12 +369,13 @@ SERVING = (
 _MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest)"
 _NO_VALUE = r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at)?\s*\d)"
 _CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)\b(?:[- _]?(?:length|len|size|window)s?\b)?"
-_BATCH = r"(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?"
+_BATCH = r"(?:(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?|m?bs\b|bsz\b)"
 _HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
 LIMITS: tuple[tuple[str, str], ...] = (
     (
         "seq_len",
         rf"{_MOST} (?:(?!model|batch)[\w-]+ ){{0,2}}?{_CONTEXT}{_NO_VALUE}|"
+        rf"\b(?:longer|more|bigger|larger) {_CONTEXT}{_NO_VALUE}|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}|"
         rf"\b{_CONTEXT} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}|"
         rf"\bhow far (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|go (?:with|in)) "
@@ -370,7 +383,7 @@ LIMITS: tuple[tuple[str, str], ...] = (
     ),
     (
         "micro_batch",
-        rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|"
+        rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|\b(?:bigger|larger) {_BATCH}{_NO_VALUE}|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}|"
         rf"\b{_BATCH} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}",
     ),
@@ -379,6 +392,8 @@ LIMITS: tuple[tuple[str, str], ...] = (
         r"\b(?:largest|biggest) (?:(?:possible|dense|moe|open|text|trainable) )?[\ue000]+(?: (?:models?|llms?)\b)?|"
         r"\b(?:largest|biggest) (?:[\w-]+ ){0,2}?(?:models?|llms?)\b|"
         r"\bhow (?:large|big) (?:an? |of an? )(?:[\w-]+ )?(?:[\ue000]+ ?)?(?:model|llm)\b|"
+        r"\bwhat (?:models? |llms? )?(?:can|could) (?:i|we) (?:even |realistically |actually )?"
+        r"(?:fine-?\s?tun\w*|train|pre-?train|run|fit|serve|host|lora|qlora)\b(?![^?]*[\ue000])|"
         r"\bwhat (?:model size|size (?:of )?(?:an? )?(?:model|llm))\b",
     ),
     # "How many H100s do I need": the size of the cluster is the question.
@@ -398,7 +413,9 @@ HELP = (
 )
 RESET = r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?"
 BACK = (
-    r"\b(?:go back|undo|back to (?:the )?(?:previous|last|first|original|one before)\w*|"
-    r"revert)\b(?:(?: to)? (?:the )?(?P<which>first|original)\w*)?"
+    r"\b(?:go back|undo|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"
+    r"(?:as|like) (?:it was )?before|the way it was|never ?mind that|scrap that|"
+    r"back to (?:the )?(?:previous|last|first|original|one before)\w*|revert)\b"
+    r"(?:(?: to)? (?:the )?(?P<which>first|original)\w*)?"
 )
 ANYWAY = r"\b(?:anyway|anyhow|regardless|nevertheless|even so)\b"

@@ -105,7 +105,7 @@ def arguments(
             given.pop("provider", None)
     if tool == "explain":
         if own["figure"] == "first":
-            own["figure"] = "latency.ttft_s" if is_serving(plan) else "time.step_s"
+            own["figure"] = _told_first(plan, _earlier(messages))
         elif any(letter.isdigit() for letter in own["figure"]) and "." in own["figure"] + ".":
             own["figure"] = by_value(own["figure"], _earlier(messages)) or own["figure"]
         given |= {
@@ -130,6 +130,17 @@ def arguments(
     ):
         own["usd_per_device_hour"] = pricing["usd_per_device_hour"]
     return {name: value for name, value in given.items() if name not in swept} | own
+
+
+def _told_first(plan: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> str:
+    """The figure that the last answer was about: 'where does that number come from?'."""
+    if is_serving(plan):
+        return "latency.ttft_s"
+    last = earlier[0] if earlier else {}
+    if last.get("usd") is not None and "by_provider" in last:
+        return "usd"
+    estimate = next((found for found in earlier if "run" in found and "time" in found), {})
+    return "hours" if estimate.get("run") else "time.step_s"
 
 
 def _plan_arguments(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,11 +112,13 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
 
 
 def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], serving: bool) -> _Wish | None:
+    over = {_FLAT[path]: values for path, values in reading.over.items() if path in _FLAT}
     if reading.wish and reading.wish.tool not in FREE:
-        return reading.wish.tool, dict(reading.wish.own)
+        own = {"over": over} if over and reading.wish.tool == "report" else {}
+        return reading.wish.tool, reading.wish.own | own
     if serving:
         return None
-    if over := {_FLAT[path]: values for path, values in reading.over.items() if path in _FLAT}:
+    if over:
         return "compare", {"over": over}
     if reading.compare:
         return "compare", _compared(reading)

@@ -12,7 +12,8 @@ RECOMMEND = (
     rf"\b(?:which|what) (?:\w+ (?:and|or|&|\+) )?(?:kind of |type of |sort of |cloud |combination of "
     rf")?{_HARDWARE}(?: (?:and|or|\+|&) \w+)*\b"
     rf"(?! (?:do you|are you|you|is (?:in|this)|am i|exactly do you))|"
-    rf"\bwhat cloud\b|"
+    rf"\bwhat cloud\b|\bcheaper (?:gpus?|cards?|hardware|options?|setup|cluster|alternatives?)\b|"
+    rf"\b(?:least|minimum|minimal|smallest|cheapest) (?:amount of )?(?:hardware|hw|cluster|setup|compute)\b|"
     rf"\bwhat (?:should|do|would|must|can) (?:i|we|you) (?:rent|buy|get|order|lease)\b|\bwhat to (?:rent|buy|order)\b|"
     rf"\bcheapest (?:way|option|cluster|setup|place|gpus?|hardware|cloud|provider|config\w*)\b|"
     rf"\bcheapest to {_RUN}|\bcheapest [\w -]{{0,20}}?(?:gpus?|cluster|cloud|hardware)\b|"
@@ -37,8 +38,8 @@ CONFIGURE = (
     r"about |a budget of )?"
     r"(?:[$\ue003\d]|less than|under)|\bi don'?t care (?:which|what|about)\b|\bno idea what (?:settings|config|"
     r"hardware)\b|"
-    r"\bcomplete (?:plan|setup|config\w*)\b|\bfull (?:plan|setup) for\b|\byou (?:decide|choose|pick)\b|\bend[- "
-    r"]to[- ]end (?:plan|setup)\b|"
+    r"\bcomplete (?:plan|setup|config\w*)\b|\bfull (?:plan|setup) for\b|"
+    r"(?<!did )(?<!do )\byou (?:decide|choose|pick)\b|\bend[- ]to[- ]end (?:plan|setup)\b|"
     r"\bpick (?:hardware|the hardware|an? engine|engine|gpus?)\b[^.?!]*,|\bwhat settings should i use\b|\bmake "
     r"(?:me )?a plan\b"
 )
@@ -92,6 +93,16 @@ PLAYBOOK = (
     r"segfault\w*|watchdog|"
     r"unhandled|illegal memory|ecc|straggler\w*|fragmentation|deadlock\w*)\b|\bbest settings for\b|\bwhen (?:should|"
     r"to|do) (?:i|we)? ?use\b"
+)
+# What goes wrong on clusters, whatever is run there.
+TROUBLE = (
+    r"\b(?:hangs?|hanging|hung|nans?|loss spikes?|diverg\w+|stragglers?|watchdog|deadlocks?|segfaults?|xid|"
+    r"timeouts?|node failures?|flaky nodes?)\b"
+)
+# Which of two ways is better, where no run is spoken of.
+GENERAL = (
+    r"\brecommended\b|\b(?:is|are|works?) better\b|\bworth (?:it|using)\b|\bdifference between\b|\bpros and cons\b|"
+    r"\bshould (?:i|we|one) (?:use|enable|prefer|pick|choose)\b|\bwhich (?:one|is)\b|\brule of thumb\b"
 )
 # What the playbook knows and a plan does not say.
 TECHNICAL = (
@@ -166,6 +177,11 @@ CATALOGUE = (
     r")*(?P<q2>[^?.!]*?)\b(?P<k2>gpus?|accelerators?|models?|llms?|prices?|tpus?)\b(?! (?:for|on|that "
     r"fit))(?P<t2>[^?.!]*)"
 )
+EXPORT = (
+    r"\b(?:export|show|print|give|dump|render)\b[^.?!]{0,24}\b(?:plan|scenario)\b"
+    r"[^.?!]{0,12}\b(?:as|in) (?:ya?ml|json)\b|"
+    r"\b(?:export|dump) (?:the |my |this |current )*(?:plan|scenario)\b"
+)
 REPORT = r"\breports?\b(?!ed)|\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:document|pdf|file)\b|\bpdf\b"
 MATRIX = (
     r"\bbench(?:mark(?:ing)?)?[- ](?:matrix|suite|plan|grid|sweep)\b|\bmatrix of (?:benchmark\w*|runs|"
@@ -191,7 +207,9 @@ OWN = (
 )
 BOTH = (
     r"\b(?:show (?:me )?both|both (?:of them|side by side|please)|compare (?:the two|both|them|with (?:the "
-    r")?(?:previous|last|before))|side by side|next to each other)\b"
+    r")?(?:previous|last|before))|side by side|next to each other|"
+    r"what(?:'s| is) the difference(?=\W*$)|how (?:much|big) (?:of a|is the) difference|"
+    r"what difference does (?:it|that|this) make)(?!\w)"
 )
 VENDORS: tuple[tuple[str, str], ...] = (
     (r"\bnvidia\b", "NVIDIA"), (r"\bamd\b", "AMD"), (r"\bintel\b", "Intel"), (r"\b(?:google )?tpus?\b", "Google"),

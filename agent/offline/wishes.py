@@ -151,6 +151,8 @@ def read_wish(
             None,
         )
         return Wish("report", {"format": form} if form else {})
+    if (match := re.search(words.EXPORT, named)) and (plan or models):
+        return Wish("render_scenario", {"format": "json" if match[0].endswith("json") else "yaml"})
     if match := re.search(words.OWN, named):
         return Wish("own", {"kind": match["k1"] or match["k2"]})
     if (found := _catalogue(named, lowered)) and (not (models or devices) or re.search(_KNOWN, named)):
@@ -172,7 +174,7 @@ def read_wish(
         return Wish("project_scaling", {"nodes": _nodes(named) or 64})
     if known and (found := _explained(named, page, plan)):
         return found
-    if _for_playbook(named, models, devices):
+    if _for_playbook(named, models, devices, bool(plan)):
         return Wish("search_playbook", {"query": _query(lowered)})
     if known and re.search(words.ADVISE, named):
         return Wish("advise")
@@ -266,11 +268,11 @@ def _explained(named: str, page: Page, plan: Mapping[str, Any]) -> Wish | None:
         return None
     said = next((value for name, value in match.groupdict().items() if value and name.startswith("f")), "")
     start = match.start() if not said else named.index(said, match.start())
-    figure = figure_of(said, page.text[start : start + len(said)], sure=match[0][:3] == "how")
+    figure = figure_of(said, page.text[start : start + len(said)], sure=match[0][:3] in ("how", "whe"))
     return Wish("explain", {"figure": figure}) if figure else None
 
 
-def _for_playbook(named: str, models: int, devices: int) -> bool:
+def _for_playbook(named: str, models: int, devices: int, planned: bool) -> bool:
     if re.search(r"\bplaybook\b|\benv(?:ironment)?[- ]?var\w*|\btroubleshoot\w*|\bchecklist\b", named):
         return True
     if re.search(r"\b(?:nccl|rccl|cuda|pytorch|torch|vllm|hsa|fi|ucx|gloo|omp)_[a-z0-9_]+\b", named):
@@ -278,7 +280,10 @@ def _for_playbook(named: str, models: int, devices: int) -> bool:
     technical = re.search(words.TECHNICAL, named)
     if models:
         return False
-    return bool(technical and (re.search(words.PLAYBOOK, named) or (re.search(words.ADVISE, named) and not devices)))
+    if re.search(words.TROUBLE, named) and re.search(r"\b(?:how|why|what|avoid|fix|stop|prevent|keeps?|any)\b", named):
+        return True
+    general = re.search(words.ADVISE, named) or (not planned and re.search(words.GENERAL, named))
+    return bool(technical and (re.search(words.PLAYBOOK, named) or (general and not devices)))
 
 
 def _query(lowered: str) -> str:

@@ -4,6 +4,7 @@ the common questions of Spanish, German, French and Chinese in English words. Na
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from agent.offline import foreign_words
@@ -19,7 +20,19 @@ _CARD_MEMORY = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _SIZE_FIRST = re.compile(r"\b(?P<size>40|80)\s?g(?:ig)?s?\s+(?P<card>a100|h100)(?P<plural>s?)\b", re.IGNORECASE)
-_SHORTHAND: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+# What can be on or off.
+_SWITCHED = (
+    r"packing|torch\.compile|compile|recompute|recomputation|(?:gradient|activation) checkpointing|"
+    r"(?:cpu |optimizer |activation |param(?:eter)? )?offload(?:ing)?|flash[- ]?attention|sequence parallel(?:ism)?|"
+    r"cuda[- ]?graphs?"
+)
+
+
+def _joined(match: re.Match[str]) -> str:
+    return match[0].replace(" ", "")
+
+
+_SHORTHAND: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), plain)
     for pattern, plain in (
         (r"(?<=\w)['’]s (?=with \d)", " "),
@@ -36,7 +49,18 @@ _SHORTHAND: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<=\bvs)\.", ""),
         (r"(?<=[a-z0-9])\s?/\s?gpu/h(?:r|our)?\b", " per gpu hour"),
         (r"\$\s?/\s?kwh\b", "usd per kwh"),
+        (r"\b(\d+) of (?:them|those|these) (?=nodes|boxes|machines|servers|hosts)", r"\1 "),
         (r"\b(\d+) (?:of them|of those|in total)\b", r"\1 gpus"),
+        (r"\b\d{2}\s?gb\s+(?=[2-5]0[6-9]0s?\b)", ""),
+        # '200 000 samples'
+        (r"(?<![\d.,])(\d{1,3})((?: \d{3})*(?: 000)(?: \d{3})*)(?= [a-z])(?! ?000)", _joined),
+        (r"(?<=\d)\s?(?:trn|tril|trill)\b", " trillion"),
+        (r"(?<=\d)\s?(?:bln|bil|bill)\b", " billion"),
+        (r"(?<=\d)\s?(?:mln|mil|mill)\b", " million"),
+        (rf"\b({_SWITCHED}) (?:off|disabled)\b", r"no \1"),
+        (rf"\b(?:disabl(?:e|ed|ing)|turn(?:ed|ing)? off|switch(?:ed|ing)? off) (?:the )?({_SWITCHED})\b", r"no \1"),
+        (rf"\b({_SWITCHED}) (?:on|enabled)\b(?! (?:\d|an?\b|the\b|my\b|our\b))", r"with \1"),
+        (rf"\b(?:enabl(?:e|ed|ing)|turn(?:ed|ing)? on|switch(?:ed|ing)? on) (?:the )?({_SWITCHED})\b", r"with \1"),
     )
 )
 # Words of the field that are worth correcting. Short ones only where two letters are swapped.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_gemini import KEY, FakeGemini, serving
 
 from agent.settings import SETTINGS
 
@@ -33,3 +35,13 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
+    """A server in the place of Gemini, with a key for it."""
+    with serving() as server:
+        monkeypatch.setenv("GEMINI_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+        monkeypatch.setattr("agent.gemini._FIRST_DELAY_S", 0.01)
+        yield server

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from agent.gemini import Gemini
+from agent.models import Thought, Turn
+from agent.wire import said
+from tools.registry import registry
+
 Chunk = dict[str, Any] | str
+# Of a key's form.
+KEY = "AIzaSyNotARealKey-0123456789_abcdefghij"
 
 
 @dataclass
@@ -20,7 +29,7 @@ class Reply:
 
     chunks: list[Chunk] = field(default_factory=list)
     status: int = 200
-    body: dict[str, Any] | None = None
+    body: dict[str, Any] | str | None = None
     cut: bool = False
     held: threading.Event | None = None
 
@@ -57,6 +66,19 @@ def error(status: int, message: str = "no", details: list[Any] | None = None, na
     return Reply(
         status=status, body={"error": {"code": status, "message": message, "status": name, "details": details or []}}
     )
+
+
+def think(fake: FakeGemini, *replies: Reply) -> tuple[list[str], Thought]:
+    """One step of the model: the texts that it yields, and its thought."""
+    fake.replies = list(replies)
+    turn = Turn([said("hello")], {}, {}, registry(), datetime(2026, 11, 18, 12, 0, tzinfo=UTC))
+
+    async def run() -> list[Any]:
+        return [piece async for piece in Gemini(fake.url, first_delay_s=0.01).think(turn)]
+
+    *texts, final = asyncio.run(run())
+    assert isinstance(final, Thought)
+    return texts, final
 
 
 @contextmanager

@@ -7,19 +7,18 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conversations import DEMO, answer_approval, of, say
-from fake_gemini import FakeGemini, Reply, call, chunk, error, says, serving, text
+from fake_gemini import FakeGemini, Reply, call, chunk, error, says, text, think
 
 from agent.declarations import declarations
 from agent.gemini import Gemini
 from agent.gemini_request import outbound
-from agent.models import ModelFailed, Thought, Turn
+from agent.models import ModelFailed, Turn
 from agent.session import Session, ask, open_session, transcript
 from agent.wire import Call, Outcome, answered, said, thought
 from tools.registry import registry
@@ -27,27 +26,6 @@ from tools.registry import registry
 # Bytes that are no text and need every base64 digit, + and / among them.
 SIGNATURE = base64.b64encode(bytes(range(256))).decode()
 RUN = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}
-
-
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
-    with serving() as server:
-        monkeypatch.setenv("GEMINI_API_KEY", "test-key")
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
-        monkeypatch.setattr("agent.gemini._FIRST_DELAY_S", 0.01)
-        yield server
-
-
-def think(fake: FakeGemini, *replies: Reply, messages: list[dict[str, Any]] | None = None) -> tuple[list[str], Thought]:
-    fake.replies = list(replies)
-    turn = Turn(messages or [said("hello")], {}, {}, registry(), datetime(2026, 11, 18, 12, 0, tzinfo=UTC))
-
-    async def run() -> list[Any]:
-        return [piece async for piece in Gemini(fake.url, first_delay_s=0.01).think(turn)]
-
-    *texts, final = asyncio.run(run())
-    assert isinstance(final, Thought)
-    return texts, final
 
 
 def signatures(contents: list[dict[str, Any]]) -> list[bytes]:
@@ -350,12 +328,12 @@ def test_a_request_stays_within_the_tokens_of_the_settings(fake: FakeGemini) -> 
     turn = Turn(messages, {"model": "gpt2"}, {}, registry(), datetime(2026, 11, 18, tzinfo=UTC))
 
     def size(tokens: int) -> int:
-        return sum(len(content.model_dump_json(exclude_none=True)) for content in outbound(turn, tokens))
+        return sum(len(content.model_dump_json(exclude_none=True)) for content in outbound(turn, "gemini-x", tokens))
 
     declared = len(json.dumps(declarations(registry())))
     for tokens in (800_000, 200_000, 60_000, 45_000):
         assert size(tokens) + declared < 3.5 * tokens
-    assert outbound(turn, 40_000)[-1].parts[0].text == "and now?"
+    assert outbound(turn, "gemini-x", 40_000)[-1].parts[0].text == "and now?"
 
 
 def test_gemini_too_needs_approval_to_write(fake: FakeGemini) -> None:
@@ -408,7 +386,7 @@ def test_history_with_open_calls_is_repaired(fake: FakeGemini) -> None:
     fake.replies = [says("Very well.")]
     assert say(session, "never mind")[-1]["answer"] == "Very well."
     contents = fake.requests[-1]["contents"]
-    assert contents[2]["parts"][0]["functionResponse"]["response"] == {"error": "cancelled before it ran"}
+    assert contents[2]["parts"][0]["functionResponse"]["response"] == {"error": "stopped before its result came"}
 
 
 def test_thought_builds_wire_form() -> None:

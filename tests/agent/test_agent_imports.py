@@ -26,10 +26,24 @@ def test_the_whole_packages_can_be_imported_afterwards() -> None:
 from agent.imports import quick_imports
 with quick_imports():
     pass
-import langgraph_sdk, langsmith.types
+import langgraph_sdk, langsmith, langsmith.types
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel
 print(callable(langgraph_sdk.get_client), langsmith.types.Run.__name__)
+print(langsmith.RunTree(name="x", run_type="chain").name, AIMessage("y").content, dict(BaseModel.model_config))
 """
-    assert run(code) == "True Run"
+    assert run(code).splitlines() == ["True Run", "x y {}"]
+
+
+def test_an_answer_imports_no_tools_but_those_that_it_calls() -> None:
+    code = """
+import sys
+from tui.cli import main
+assert main(["ask", "--offline", "how many parameters has gpt2?"]) == 0
+unused = ("tools.sweep", "tools.report", "tools.clusters", "tools.scenarios", "google.genai", "textual", "fastmcp")
+print([name for name in unused if name in sys.modules])
+"""
+    assert run(code).splitlines()[-1] == "[]"
 
 
 def test_a_langgraph_that_is_already_there_is_left_alone() -> None:

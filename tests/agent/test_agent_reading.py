@@ -278,7 +278,7 @@ FOLLOW_UPS: list[tuple[str, dict[str, Any]]] = [
     ("use zero stage 2 with cpu offload", {"layout.zero_stage": 2, "layout.offload": "optimizer"}),
     ("100Gb ethernet", {"cluster.interconnect": "ethernet-100"}),
     ("use 8x400Gb/s infiniband", {"cluster.interconnect": "ib-400x8"}),
-    ("batch size 256, micro batch 2", {"workload.global_batch": 256, "workload.micro_batch": 2}),
+    ("batch size 256, micro batch 2", {"batch": 256, "workload.micro_batch": 2}),
     ("fsdp instead", {FRAMEWORK: "fsdp2"}),
     ("1e9 tokens", {TOKENS: 1e9}),
     ("seq len 2k, 10B tokens, rank 32", {SEQ: 2048, TOKENS: 1e10, "workload.lora.rank": 32}),

@@ -1,0 +1,102 @@
+"""Running the tools that a model calls. A call always has an outcome: a result, or what went wrong, as data."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agent.approval import Proposal, carry_out, propose
+from agent.models import ThinkingModel
+from agent.screen import plain_data
+from agent.wire import Call, Outcome, storable
+from estimator.errors import PlanError
+from tools.clock import on
+from tools.registry import Tool
+
+_DECLINED = "declined by the user; nothing was written"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a run of the graph works with.
+
+    `model` is None when only the offline planner is to think; files are written below `root`, in `folder` where a call
+    names none; `now` is the clock.
+    """
+
+    model: ThinkingModel | None
+    offline: ThinkingModel
+    tools: Mapping[str, Tool]
+    root: Path
+    folder: str | None
+    now: Callable[[], datetime]
+
+
+def writes(call: Call, tools: Mapping[str, Tool]) -> bool:
+    return call.name in tools and not tools[call.name].read_only
+
+
+async def called(call: Call, around: Surroundings) -> Outcome:
+    """What a tool that only reads answers."""
+    if call.name not in around.tools:
+        known = ", ".join(around.tools)
+        return Outcome(call, {"error": f"tool: there is no tool {call.name!r}; valid: {known}"})
+    return await _outcome(call, lambda: around.tools[call.name](call.arguments), around)
+
+
+async def proposed(call: Call, around: Surroundings) -> Proposal | Outcome:
+    """What a tool that writes would write, or why it cannot."""
+    found: list[Proposal] = []
+
+    def render() -> dict[str, Any]:
+        found.append(propose(call, around.tools, around.root, around.folder))
+        return {}
+
+    failed = await _outcome(call, render, around)
+    return found[0] if found else failed
+
+
+async def settled(
+    call: Call, proposal: Proposal | Outcome, verdict: Mapping[str, Any], around: Surroundings
+) -> Outcome:
+    """What came of a call that writes. `verdict` holds what the person said and the digests of what they were shown."""
+    if isinstance(proposal, Outcome):
+        return proposal
+    if not verdict.get("approved"):
+        return Outcome(call, {"error": _DECLINED})
+    shown = verdict.get("digests", {}).get(call.id)
+    return await _outcome(call, lambda: carry_out(proposal, shown, around.tools, around.root), around)
+
+
+async def reported(write: Callable[[Any], None], running: Any) -> Outcome:
+    """Waits for an outcome and tells of it as an event."""
+    started = time.perf_counter()
+    outcome: Outcome = await running
+    seconds = round(time.perf_counter() - started, 3)
+    event = {"type": "tool_result", "id": outcome.call.id, "name": outcome.call.name, "seconds": seconds}
+    failed = outcome.error
+    write(event | ({"error": plain_data(failed)} if failed else {"result": plain_data(outcome.response)}))
+    return outcome
+
+
+async def _outcome(call: Call, run: Callable[[], dict[str, Any]], around: Surroundings) -> Outcome:
+    """Runs in a thread. A mistake in the arguments is for the model and the person to settle; so is a defect of ours,
+    which ends neither the turn nor the session."""
+
+    def dated() -> dict[str, Any]:
+        # The session's day is today, so that prices have their age of that day.
+        with on(around.now().date()):
+            return run()
+
+    try:
+        return Outcome(call, storable(await asyncio.to_thread(dated)))
+    except PlanError as error:
+        return Outcome(call, storable({"error": str(error)}))
+    except Exception as error:
+        text = f"{call.name} failed ({type(error).__name__}: {error}); this is a defect of Shardwise"
+        return Outcome(call, storable({"error": text}))

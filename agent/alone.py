@@ -1,0 +1,71 @@
+"""One run at a time on a session, in whichever process: two would both answer from the same past, and of what they
+learnt only the later one's would be kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from estimator.errors import PlanError
+from knowledge.user_files import data_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; there a second run does not wait.
+    fcntl = None
+
+_PATIENCE_S = 15.0
+_LOOK_S = 0.05
+
+
+@asynccontextmanager
+async def alone(session_id: str) -> AsyncIterator[None]:
+    """Holds the session meanwhile; the lock goes with the process. Raises PlanError when another run keeps it long."""
+    if fcntl is None:
+        yield
+        return
+    path = data_folder() / f"session-{quote(session_id, safe='')}.lock"
+    handle = await _held(path)
+    try:
+        yield
+    finally:
+        # Unlinked while it is held, so that nobody holds a file that is about to go.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+async def _held(path: Path) -> int:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise PlanError("SHARDWISE_HOME", f"{path} cannot be written: {error.strerror}") from None
+        if _locked(handle, path):
+            return handle
+        os.close(handle)
+        if time.monotonic() > deadline:
+            raise PlanError("session", "is answering something else; wait for that", ["another session", "a fork"])
+        await asyncio.sleep(_LOOK_S)
+
+
+def _locked(handle: int, path: Path) -> bool:
+    assert fcntl is not None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks.
+        return True
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
