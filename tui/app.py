@@ -6,8 +6,8 @@ Sessions run in a thread of their own and post what they say as messages; only t
 from __future__ import annotations
 
 import asyncio
-import importlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import gc
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -21,9 +21,9 @@ from textual.widgets import Footer, Input, Static, TextArea
 from textual.worker import Worker, WorkerError
 
 from estimator.errors import PlanError
-from tui.background import Background
 from tui.screens import SCREENS, Outcome, find_screen, load_screen
 from tui.slash import Surroundings, completions, split
+from tui.talk import Event, Opener, Start, Talk, load_opener
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
@@ -33,30 +33,7 @@ from tui.widgets.prompt import PROMPT_KEYS, Prompt
 from tui.widgets.status import Status
 from tui.widgets.welcome import Welcome
 
-Event = dict[str, Any]
-Opener = Callable[..., Any]
-Start = Callable[[Any], AsyncIterator[Event]]
-
 _LOAD_AFTER_S = 0.2
-_FIRST_TURN = (
-    "tools.registry",
-    "tui.plan_fields",
-    "agent.offline.planner",
-    "langgraph.checkpoint.sqlite.aio",
-    "rich.markdown",
-    "tui.result_page",
-)
-
-
-def _load_opener() -> Opener:
-    """agent.session.open_session, with all that a first turn and its answer import already there."""
-    from agent.imports import quick_imports
-    from agent.session import open_session
-
-    with quick_imports():
-        for name in _FIRST_TURN:
-            importlib.import_module(name)
-    return open_session
 
 
 class Heard(Message):
@@ -103,13 +80,9 @@ class ShardwiseApp(App[None]):
         """`opener` opens a session as agent.session.open_session does, `estimator` says what a plan comes to as
         tui.live.results_of does; those two by default."""
         super().__init__()
-        self.session_id = session_id
-        self.model = model
-        self.output = output
-        self.opener = opener
+        self.talk = Talk(session_id, model, output, opener)
+        self.needs_loading = opener is None and session_id is None
         self.estimator = estimator
-        self.session: Any = None
-        self.background = Background()
         self.turn: Worker[None] | None = None
         self.turn_number = 0
         self.asked: Event | None = None
@@ -138,20 +111,21 @@ class ShardwiseApp(App[None]):
         self._use_theme()
         self._show_state()
         self.query_one(Prompt).focus()
-        if self.session_id is None:
+        self.call_after_refresh(gc.enable)
+        if self.talk.id is None:
             self.drawn.set()
-        if self.session_id is not None:
-            self.run_worker(self._reopen(self.session_id), exit_on_error=False, group="reopen")
-        elif self.opener is None:
+        else:
+            self.run_worker(self._reopen(self.talk.id), exit_on_error=False, group="reopen")
+        if self.needs_loading:
             # The agent takes a while to import; by the time the first question is typed it is there.
             # Not before the first picture is there.
             self.set_timer(_LOAD_AFTER_S, self._load)
 
     def _load(self) -> None:
-        self.run_worker(_load_opener, thread=True, exit_on_error=False, group="load")
+        self.run_worker(load_opener, thread=True, exit_on_error=False, group="load")
 
     async def on_unmount(self) -> None:
-        await asyncio.to_thread(self.background.close)
+        await asyncio.to_thread(self.talk.close)
 
     @property
     def pane(self) -> PlanPane:
@@ -265,20 +239,10 @@ class ShardwiseApp(App[None]):
 
     def copy(self, which: str) -> None:
         """The last answer as Markdown, or a block by number or name ('config': the last), to the clipboard."""
-        if not which:
-            answer = self.conversation.last_answer
-            if answer:
-                self.copy_to_clipboard(answer)
-            self.notify("The answer is copied as Markdown." if answer else "There is no answer yet.", markup=False)
-            return
-        found = self.conversation.block(which)
-        if found is None:
-            names = ", ".join(f"{place} {name}" for place, (name, _) in enumerate(self.conversation.blocks, start=1))
-            told = f"There is no block {which!r}. Blocks: {names}" if names else "There is no block of code yet."
-            self.notify(told, severity="warning", markup=False)
-            return
-        self.copy_to_clipboard(found[1])
-        self.notify(f"{found[0]} is copied.", markup=False)
+        text, told = self.conversation.to_copy(which)
+        if text is not None:
+            self.copy_to_clipboard(text)
+        self.notify(told, severity="information" if text is not None else "warning", markup=False)
 
     async def action_help(self) -> None:
         await self._command("/help", "help", [])
@@ -332,9 +296,9 @@ class ShardwiseApp(App[None]):
         if message.number != self.turn_number or self.turn is None:
             return
         event = message.event
-        if self.session is not None:
+        if self.talk.session is not None:
             # From its first event on the session is on disk, and can be resumed however this turn ends.
-            self.session_id = self.session.id
+            self.talk.id = self.talk.session.id
         if event["type"] == "approval":
             # Shown once the session has come to rest: an answer before that would find it still busy.
             self.asked = event
@@ -376,7 +340,8 @@ class ShardwiseApp(App[None]):
         return self.turn is not None if action == "stop" else True
 
     async def say(self, widget: Widget) -> None:
-        """Shows what the person asked for, at the end of the conversation and in sight."""
+        """Shows what the person asked for, at the end of the conversation and in sight, whatever was being read."""
+        self.conversation.reading = None
         self.conversation.anchor()
         await self.conversation.add(widget)
 
@@ -424,7 +389,9 @@ class ShardwiseApp(App[None]):
     async def _listen(self, start: Start, number: int, opens: bool) -> None:
         failure = None
         try:
-            await asyncio.wrap_future(self.background.run(self._hear(start, number, opens)))
+            await self.talk.follow(
+                start, lambda event: self.post_message(Heard(event, number)), self._edited if opens else None
+            )
         except asyncio.CancelledError:
             failure = "Stopped."
             raise
@@ -435,35 +402,10 @@ class ShardwiseApp(App[None]):
         finally:
             self.post_message(TurnEnded(number, failure))
 
-    # In the background
-
-    async def _hear(self, start: Start, number: int, opens: bool) -> None:
-        if opens:
-            await self._open()
-            await self._hand_over()
-        async for event in start(self.session):
-            self.post_message(Heard(event, number))
-
-    async def _open(self) -> Any:
-        if self.session is None:
-            opener = self.opener or await asyncio.to_thread(_load_opener)
-            self.session = opener(self.session_id, self.model, output=self.output)
-        return self.session
-
-    async def _hand_over(self) -> None:
-        """The plan as changed here becomes the session's."""
-        if self.pane.unkept:
-            self.pane.unkept = False
-            await self.session.set_plan(self.pane.plan)
-
-    async def _open_and_hand_over(self) -> str:
-        await self._open()
-        await self._hand_over()
-        return self.session.id
-
-    async def _state_of(self) -> tuple[dict[str, Any], Event | None]:
-        session = await self._open()
-        return await session.plan(), await session.waiting()
+    def _edited(self) -> Mapping[str, Any] | None:
+        """The plan as changed here, for the session; once."""
+        unkept, self.pane.unkept = self.pane.unkept, False
+        return self.pane.plan if unkept else None
 
     # Sessions
 
@@ -473,7 +415,7 @@ class ShardwiseApp(App[None]):
 
     async def _tell_plan(self) -> None:
         try:
-            self.session_id = await asyncio.wrap_future(self.background.run(self._open_and_hand_over()))
+            await self.talk.keep(self._edited)
         except PlanError as error:
             self.pane.unkept = True
             self.notify(str(error), severity="warning", markup=False)
@@ -481,16 +423,9 @@ class ShardwiseApp(App[None]):
 
     async def think_with(self, model: str) -> None:
         """Goes on with the same session and another model. Raises PlanError when that cannot think."""
-        if self.busy():
-            return
-        before, self.session, old = self.model, None, self.session
-        self.model = model
-        try:
-            await asyncio.wrap_future(self.background.run(self._open()))
-        except PlanError:
-            self.model, self.session = before, old
-            raise
-        self._show_state()
+        if not self.busy():
+            await self.talk.think_with(model)
+            self._show_state()
 
     async def resume(self, session_id: str) -> None:
         if not self.busy():
@@ -498,7 +433,8 @@ class ShardwiseApp(App[None]):
             await self._reopen(session_id)
 
     async def _start_over(self, session_id: str | None) -> None:
-        self.session, self.session_id, self.pane.unkept = None, session_id, False
+        self.talk.start_over(session_id)
+        self.pane.unkept = False
         old = self.conversation
         await self.query_one("#main").mount(Conversation(), before=old)
         await old.remove()
@@ -519,9 +455,9 @@ class ShardwiseApp(App[None]):
             self.pane.show(told)
             self.drawn.set()
             self._show_state(f"opening session {session_id}")
-            plan, waiting = await asyncio.wrap_future(self.background.run(self._state_of()))
+            plan, waiting = await self.talk.state()
         except PlanError as error:
-            self.session_id = None
+            self.talk.id = None
             await self.say(Notice(str(error), bad=True))
         else:
             if plan != told and not self.pane.unkept:
@@ -559,8 +495,8 @@ class ShardwiseApp(App[None]):
         self.refresh_bindings()
         status = self.query_one(Status)
         status.doing = doing
-        session = f"session {self.session_id}" if self.session_id else "new session"
-        status.rest = f"model: {self.model} · {session}"
+        session = f"session {self.talk.id}" if self.talk.id else "new session"
+        status.rest = f"model: {self.talk.model} · {session}"
 
 
 def _earlier_sessions() -> Iterable[tuple[str, str]]:

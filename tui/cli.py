@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from tui.planning import PLANNING
+from tui.planning import PLANNING, Planning
 
 _EPILOG = """\
 examples:
@@ -24,10 +25,11 @@ Options without a command are those of chat. docs/cli.md has more.
 exit codes:
   0    done
   1    an error inside Shardwise (SHARDWISE_DEBUG=1 shows where); of check and fit --strict: it does not fit
-  2    the command or its input cannot be used; one line on standard error says why
+  2    the command or its input, or a file, cannot be used; one line on standard error says why
   130  stopped by Ctrl-C
 """
 _INTERRUPTED = 130
+_LONGEST = 300  # letters of one word of an error
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,7 +75,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     ask.set_defaults(run="tui.commands.ask")
 
     call = commands.add_parser("call", help="call a tool with JSON arguments; no name lists the tools")
-    call.add_argument("name", nargs="?", help="the tool")
+    call.add_argument("tool", nargs="?", help="the tool")
     call.add_argument("arguments", nargs="?", help="its arguments as a JSON object; - reads them from standard input")
     call.add_argument("--schema", action="store_true", help="print the JSON schema of the tool's arguments")
     call.add_argument(
@@ -83,17 +85,6 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
         'a line that fails gives {"error": text}, the rest still run, and the exit code is 2',
     )
     call.set_defaults(run="tui.commands.call")
-
-    codes = "exit codes: 0 it fits, 1 it will not fit or cannot be run, 2 not known or not readable"
-    check = commands.add_parser(
-        "check", help="read existing configs or job scripts: do they fit, how fast", epilog=codes
-    )
-    check.add_argument("files", nargs="+", metavar="FILE", help="config, script or command line; - is standard input")
-    check.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    for name in PLAN_FLAGS:
-        check.add_argument(f"--{name.replace('_', '-')}", metavar=name.upper())
-    check.add_argument("--set", metavar="FIELD=VALUE", action="append", default=[], help="any other field of a plan")
-    check.set_defaults(run="tui.commands.check")
 
     _add_planning(commands, command, every_flag)
     _add_scenarios(commands)
@@ -128,17 +119,21 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
             name,
             help=planning.help,
             description=f"{about}\n\nexample:\n  shardwise {name} {planning.example}",
-            usage=f"shardwise {name} {' '.join(f'[{place.upper()}]' for place in planning.places)} [flags]",
+            usage=" ".join(["shardwise", name, *_places(planning), "[flags]"]),
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        found.set_defaults(run="tui.commands.plan", planning=name)
+        found.set_defaults(run=planning.run, planning=name)
         if not wanted:
             continue
         from tui.flags import add_flags, takes_plan
 
         found.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
-        found.add_argument("--plot", action="store_true", help="draw the figures as well")
+        if planning.files:
+            what = "config, script or command line; - is standard input"
+            found.add_argument("files", nargs="+", metavar="FILE", help=what)
+        else:
+            found.add_argument("--plot", action="store_true", help="draw the figures as well")
         found.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
         if takes_plan(planning):
             found.add_argument("--plan", metavar="FILE", help="YAML or JSON file with a plan, - or a saved plan's name")
@@ -149,6 +144,11 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
         if planning.strict:
             found.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
         add_flags(found, planning)
+
+
+def _places(planning: Planning) -> list[str]:
+    """What stands without a flag, as in the line of usage."""
+    return ["FILE..."] if planning.files else [f"[{place.upper()}]" for place in planning.places]
 
 
 def _add_scenarios(commands: Any) -> None:
@@ -212,13 +212,6 @@ def _add_servers(commands: Any) -> None:
     web.add_argument("--model", choices=("auto", "offline", "gemini"), default="auto", help="who thinks")
     web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
     web.set_defaults(run="tui.commands.web")
-
-
-PLAN_FLAGS = (
-    "model", "accelerator", "count", "per_node", "interconnect", "provider", "seq_len", "micro_batch", "global_batch",
-    "framework", "zero_stage", "tp", "pp", "cp", "ep", "recompute", "offload", "dataset_tokens", "steps",
-)  # fmt: skip
-"""What completes the files of `check`, or wins over them."""
 
 
 def _add_sessions(commands: Any) -> None:
@@ -287,9 +280,7 @@ def _add_session_arguments(command: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code. Only a bug inside Shardwise gives 1."""
     words = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    _open_streams()
     try:
         arguments = parsed(words)
         code = importlib.import_module(arguments.run).run(arguments)
@@ -298,8 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
-        # Whoever read our output has seen enough. What is still buffered must not fail again when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read it has seen enough
         return 0
     except KeyboardInterrupt:
         if sys.stderr.isatty():
@@ -309,6 +299,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SHARDWISE_DEBUG"):
             raise
         return _failed(error)
+
+
+def _open_streams() -> None:
+    """Streams that were closed by whoever started us are empty ones; bytes that are no text stop nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for as long as we run)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """What is still buffered must not fail again when Python exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parsed(given: list[str]) -> argparse.Namespace:
@@ -358,18 +364,23 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
 
 
 def _failed(error: Exception) -> int:
-    """A user's mistake is told in its own words; anything else is ours."""
+    """A user's mistake, and what the machine refuses, are told in their own words; anything else is ours."""
     from estimator.errors import PlanError
 
     if isinstance(error, PlanError):
         return _fail(str(error), 2)
+    if isinstance(error, OSError) and error.strerror:
+        _drop_output()
+        return _fail(f"{error.filename or 'output'}: {error.strerror}", 2)
     return _fail(f"internal error: {type(error).__name__}: {error} (SHARDWISE_DEBUG=1 shows where)", 1)
 
 
 def _fail(text: str, code: int) -> int:
     from tui.clean import one_line
 
-    print(f"shardwise: {one_line(text)}", file=sys.stderr)
+    # What was given may be a whole file; its start says which it is.
+    words = (word if len(word) <= _LONGEST else f"{word[: _LONGEST // 2]}…" for word in one_line(text).split(" "))
+    print(f"shardwise: {' '.join(words)}", file=sys.stderr)
     return code
 
 

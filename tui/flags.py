@@ -39,12 +39,14 @@ def tool_of(place: str) -> Tool:
 
 
 def fields_of(planning: Planning) -> dict[str, Any]:
-    """All fields that the command's tools take but for `plan`, each once, in the order of the requests."""
+    """All fields that the command's tools take, each once, in the order of the requests; but for the plan, the place
+    to write to and the texts of files, which the command line has other words for."""
     tools = [*planning.tools, *([planning.writes] if planning.writes else ())]
+    apart = {"plan", planning.writes_to, *(("text", "files") if planning.files else ())}
     found: dict[str, Any] = {}
     for place in tools:
         for name, info in tool_of(place).request.model_fields.items():
-            if name not in ("plan", planning.writes_to):
+            if name not in apart:
                 found.setdefault(name, info)
     return found
 
@@ -60,7 +62,9 @@ def add_flags(parser: argparse.ArgumentParser, planning: Planning) -> None:
     """A flag for every field, grouped as the Plan is; the fields of `places` also by place."""
     fields = fields_of(planning)
     for name in planning.places:
-        parser.add_argument(f"place_{name}", metavar=name.upper(), nargs="?", help=_place_help(name, fields[name]))
+        text = _place_help(name, fields[name])
+        made = parser.add_argument(f"place_{name}", metavar=name.upper(), nargs="?", help=text)
+        made.values = valid_values(fields[name].annotation)  # type: ignore[attr-defined]
     groups = {title: parser.add_argument_group(title) for title in _titles(planning, fields)}
     for name, info in fields.items():
         _add_flag(groups[_title(name, planning)], name, info)
@@ -185,21 +189,21 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
 def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, Any]:
     """What was given, as arguments of a tool. Raises PlanError for what cannot be read."""
     fields = fields_of(planning)
-    given = vars(parsed)
-    arguments: dict[str, Any] = {}
+    given = {name: value for name in fields if (value := vars(parsed).get(f"{_GIVEN}{name}")) is not None}
     for name in planning.places:
-        if (value := given[f"place_{name}"]) is not None:
-            if given.get(f"{_GIVEN}{name}") is not None:
+        if (value := vars(parsed)[f"place_{name}"]) is not None:
+            if name in given:
                 raise PlanError(flag_of(name), f"is given twice, as {value!r} too")
-            if name == "accelerator" and "count" in fields and (match := _COUNTED.fullmatch(value.strip())):
-                arguments["count"], value = match[1], match[2]
-            arguments[name] = _read(name, fields[name].annotation, [value])
-    for name, info in fields.items():
-        if (value := given.get(f"{_GIVEN}{name}")) is not None:
-            if name == "count" and str(arguments.get("count", value)) != str(value):
-                raise PlanError("--count", f"is {value}, but the accelerator stands with {arguments['count']}")
-            values = value if isinstance(value, list) else [value]
-            arguments[name] = value if isinstance(value, bool) else _read(name, info.annotation, values)
+            given[name] = value
+    device = given.get("accelerator")
+    if "count" in fields and isinstance(device, str) and (match := _COUNTED.fullmatch(device.strip())):
+        if str(given.get("count", match[1])) != match[1]:
+            raise PlanError("--count", f"is {given['count']}, but the accelerator stands with {match[1]}")
+        given |= {"count": match[1], "accelerator": match[2]}
+    arguments: dict[str, Any] = {}
+    for name, value in given.items():
+        values = value if isinstance(value, list) else [value]
+        arguments[name] = value if isinstance(value, bool) else _read(name, fields[name].annotation, values)
     if takes_plan(planning):
         arguments = _with_plan(arguments, parsed, fields)
     else:
@@ -321,8 +325,8 @@ def _mapping(name: str, parts: list[str]) -> dict[str, Any]:
         if part.startswith("{"):
             found |= _json(name, part)
             continue
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip():
+        key, _, value = part.partition("=")
+        if not key.strip() or not value.strip():
             raise PlanError(flag_of(name), f"{part!r} is not KEY=VALUE", [f"{flag_of(name)} key=value"])
         found[key.strip()] = _scalar(value)
     return found

@@ -22,8 +22,9 @@ def results_of(plan: Data) -> list[Data]:
     estimate = find("estimate_inference" if serving else "estimate_training")({"plan": dict(plan)})
     whole = estimate["plan"]
     # Of the plan as completed: the layout is not searched again.
-    cost = _cost({"plan": whole})
-    if cost is None and not serving:
+    if serving or estimate["run"] is not None:
+        cost = _cost({"plan": whole})
+    else:
         found = _cost({"plan": whole} | _ANY_LENGTH)
         cost = {key: found[key] for key in _OF_ANY_LENGTH} | {"plan": whole} if found else None
     return [estimate, cost] if cost else [estimate]

@@ -7,7 +7,7 @@ import sys
 
 from tui.clean import clean
 
-_FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
+FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
 _BLOCK_END = re.compile(r"\n[ \t]*\n")
 
 
@@ -57,6 +57,6 @@ def split_blocks(text: str) -> tuple[list[str], str]:
 def _first_block_end(text: str) -> int | None:
     """Where the first whole block ends, None when there is none yet. Blank lines inside a fence end nothing."""
     for match in _BLOCK_END.finditer(text):
-        if len(_FENCE.findall(text, 0, match.start() + 1)) % 2 == 0:
+        if len(FENCE.findall(text, 0, match.start() + 1)) % 2 == 0:
             return match.end()
     return None

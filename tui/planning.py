@@ -14,7 +14,8 @@ class Planning:
     """A command over tools. `training` and `serving` are `module:tool`, the same where one tool does both.
 
     `places` are the fields that may be given without a flag, in order; `writes` is the tool that --write calls and
-    `writes_to` its argument that --write names; `view` is `module:function` from a result to blocks of a page.
+    `writes_to` its argument that --write names; `view` is `module:function` from a result to blocks of a page;
+    `run` is the module that the command runs.
     """
 
     help: str
@@ -27,6 +28,9 @@ class Planning:
     example: str = ""
     strict: bool = False
     """Whether the command has --strict, which makes 'does not fit' the exit code 1."""
+    files: bool = False
+    """Whether it takes the names of files, whose texts are the tool's `files`."""
+    run: str = "tui.commands.plan"
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -71,7 +75,7 @@ PLANNING: dict[str, Planning] = {
         "how many devices serve a load within limits of latency",
         "tui.views.choice:size",
         serving="tools.serving:size_serving",
-        example="llama-3.1-70b --request-rate 20 --ttft-slo-ms 500",
+        example="llama-3.1-70b h100 --request-rate 20 --ttft-slo-ms 500",
     ),
     "cost": Planning(
         "hours, USD by provider, energy and CO2",
@@ -143,6 +147,20 @@ PLANNING: dict[str, Planning] = {
         **_both("tools.advice:advise"),
         example="llama-3.1-8b 8xh100",
     ),
+    "model": Planning(
+        "one model: parameters, dimensions, KV cache, the TP sizes that divide it",
+        "tui.views.facts:model",
+        **_both("tools.facts:describe_model"),
+        places=("model",),
+        example="llama-3.1-8b",
+    ),
+    "accelerator": Planning(
+        "one accelerator: memory, rates, links and prices",
+        "tui.views.facts:accelerator",
+        **_both("tools.facts:describe_hardware"),
+        places=("accelerator",),
+        example="h100-sxm",
+    ),
     "playbook": Planning(
         "search the practical knowledge on training and serving",
         "tui.views.words:playbook",
@@ -165,5 +183,38 @@ PLANNING: dict[str, Planning] = {
         writes="tools.report:report",
         writes_to="file",
         example="llama-3.1-8b 8xh100 --dataset-tokens 1B --write report.html",
+    ),
+    "check": Planning(
+        "read existing configs or job scripts: do they fit, how fast",
+        "tui.views.reading:check",
+        **_both("tools.imports:import_config"),
+        places=(),
+        files=True,
+        run="tui.commands.reading",
+        example="sft.yaml job.sbatch --accelerator h100 --count 8",
+    ),
+    "import": Planning(
+        "read existing configs or job scripts into a plan, as YAML",
+        "tui.views.reading:plan",
+        **_both("tools.imports:import_config"),
+        places=(),
+        files=True,
+        run="tui.commands.reading",
+        example="sft.yaml --count 16 > plan.yaml",
+    ),
+    "matrix": Planning(
+        "a benchmark suite of models, strategies and platforms: shown, or written with --write DIR",
+        "tui.views.matrix:matrix",
+        training="tools.matrix:render_matrix",
+        writes="tools.matrix:benchmark_matrix",
+        writes_to="folder",
+        example="llama-3.1-8b --accelerators h100,mi300x --count 8 --write runs/matrix",
+    ),
+    "matrix-results": Planning(
+        "what was measured of a written benchmark suite, against what was predicted",
+        "tui.views.matrix:results",
+        training="tools.matrix_results:matrix_results",
+        places=("folder",),
+        example="runs/matrix",
     ),
 }

@@ -194,17 +194,17 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
     formats = ("markdown", "json", "plan")
     what = words.pop(0) if words and words[0] in formats else "markdown"
     ending = {"markdown": "md", "json": "json", "plan": "yaml"}[what]
-    name = f"plan.{ending}" if what == "plan" else f"session-{app.session_id}.{ending}"
+    name = f"plan.{ending}" if what == "plan" else f"session-{app.talk.id}.{ending}"
     path = Path(" ".join(words) or name).expanduser()
-    path = path if path.is_absolute() else Path(app.output or ".") / path
+    path = path if path.is_absolute() else Path(app.talk.output or ".") / path
     if what == "plan":
         text = await asyncio.to_thread(_plan_text, _changed(app, []), path.suffix == ".json")
-    elif app.session_id is None:
+    elif app.talk.id is None:
         raise PlanError("/export", "there is no conversation yet", ["/export plan"])
     else:
         from agent.session import export_session
 
-        text = await asyncio.to_thread(export_session, app.session_id, what)
+        text = await asyncio.to_thread(export_session, app.talk.id, what)
     from knowledge.user_files import write_file
 
     await asyncio.to_thread(write_file, path, text, False, "/export")

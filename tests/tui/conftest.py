@@ -69,4 +69,5 @@ def divide(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Ratio], _Quotient]:
     entry = Tool("divide", "Divide", "Divides.", True, _Ratio, _Quotient, _divide)
     monkeypatch.setattr(tools.registry, "registry", lambda: {"divide": entry})
     monkeypatch.setattr(tools.registry, "_tools", {"divide": entry})
+    monkeypatch.setattr(tools.registry, "_MODULE_OF", {})
     return _divide

@@ -93,7 +93,7 @@ async def test_a_conversation() -> None:
         assert app.query(Welcome)
         assert not app.query(Answer)
         assert app.query_one(PlanPane).overview.plan is None
-        assert app.session_id is None
+        assert app.talk.id is None
         await ask(app, pilot, "Again")
         assert len(sessions) == 2
 
@@ -142,7 +142,7 @@ async def test_escape_stops_a_running_answer() -> None:
         await pilot.pause(0.1)
         assert notices(app) == ["Stopped."]
         assert sessions[0].stopped
-        assert app.session_id == "s-123"
+        assert app.talk.id == "s-123"
         assert app.query_one(Answer).source_text == "Thinking about it"
         await pilot.press("enter")
         await settled(app, pilot)
@@ -164,7 +164,7 @@ async def test_an_unknown_session_is_told_and_a_new_one_started() -> None:
     async with app.run_test(size=SMALL) as pilot:
         await settled(app, pilot)
         assert notices(app) == ["session: there is no session 'nosuch'"]
-        assert app.session_id is None
+        assert app.talk.id is None
 
 
 async def test_shown_text_cannot_control_the_terminal_and_failures_are_told() -> None:
@@ -284,6 +284,16 @@ async def test_a_long_answer_is_shown_from_its_start() -> None:
         await pilot.press("pageup")
         await pilot.pause(0.5)
         assert conversation.scroll_y == start
+
+
+async def test_what_was_asked_for_comes_into_sight_below_an_answer_that_was_short() -> None:
+    async with opened(SMALL) as (app, pilot, _):
+        await ask(app, pilot, "one")
+        await app.say(Notice("\n".join(f"line {i}" for i in range(15))))
+        await pilot.pause(0.2)
+        conversation = app.query_one(Conversation)
+        assert conversation.max_scroll_y > 0
+        assert conversation.scroll_y == conversation.max_scroll_y
 
 
 async def test_quitting_stops_the_answer() -> None:

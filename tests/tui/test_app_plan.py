@@ -224,7 +224,7 @@ async def test_an_edit_during_an_answer_is_not_lost() -> None:
         assert app.pane.plan["cluster"]["count"] == 64
         await pilot.press("escape")
         await settled(app, pilot)
-        assert app.session.plans[-1]["cluster"]["count"] == 64
+        assert app.talk.session.plans[-1]["cluster"]["count"] == 64
 
 
 async def test_tools_by_command() -> None:
@@ -357,27 +357,27 @@ async def test_an_earlier_conversation_is_drawn_again(monkeypatch: pytest.Monkey
             "answer": f"Answer **{n}**\n\n```yaml\nn: {n}\n```", "calls": [call], "plan": GIVEN, "asked": [],
             "files": [], "ungrounded": [],
         }
-        for n in range(1, 51)
+        for n in range(1, 22)
     ]  # fmt: skip
     monkeypatch.setattr(agent.store, "transcript", lambda session_id: turns)
     async with opened(session_id="s-old") as (app, pilot, sessions):
         await settled(app, pilot)
         for _ in range(100):
-            if len(app.query(Question)) == 50:
+            if len(app.query(Question)) == 21:
                 break
             await pilot.pause(0.05)
-        assert [str(each.content) for each in app.query(Question)] == [f"Question {n}" for n in range(1, 51)]
+        assert [str(each.content) for each in app.query(Question)] == [f"Question {n}" for n in range(1, 22)]
         conversation = app.query_one(Conversation)
         assert conversation.max_scroll_y > 0
         assert conversation.scroll_y == conversation.max_scroll_y
-        assert conversation.last_answer.startswith("Answer **50**")
+        assert conversation.last_answer.startswith("Answer **21**")
         assert app.pane.plan == GIVEN
         assert "FITS" in str(app.query_one("#fit", Static).content)
         await enter(app, pilot, "go on")
         assert sessions[0].id == "s-old"
         await enter(app, pilot, "/copy")
         await pilot.press("f4")
-        assert app.clipboard == "n: 50\n"
+        assert app.clipboard == "n: 21\n"
 
 
 async def test_the_form_on_a_narrow_screen() -> None:

@@ -59,6 +59,10 @@ PATHS: list[tuple[str, tuple[str, ...], str, dict[str, Any], str]] = [
      "samples/s"),
     ("explain", (*SMALL, "--figure", "mfu"), "explain", TRAINED | {"figure": "mfu"}, "Formula: MFU"),
     ("advise", SMALL, "advise", TRAINED, "entries of the playbook apply"),
+    ("model", ("mixtral-8x7b",), "describe_model", {"model": "mixtral-8x7b"}, "12.9B of them active"),
+    ("accelerator", ("h100",), "describe_hardware", {"accelerator": "h100"}, "80GB"),
+    ("matrix", (*SMALL, "--strategies", "balanced"), "render_matrix", TRAINED | {"strategies": ["balanced"]},
+     "1 of 1 runs can be started"),
     ("playbook", ("nccl",), "search_playbook", {"query": "nccl"}, "source: "),
     ("configs", (*SMALL, "--targets", "deepspeed"), "render_configs", TRAINED | {"targets": ["deepspeed"]},
      "===== deepspeed.json"),
@@ -100,7 +104,9 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_every_command_is_walked() -> None:
-    assert {command for command, *_ in PATHS} == set(PLANNING)
+    """Here, or where the files that a command reads are made (test_cli_reading.py, test_cli_matrix.py)."""
+    elsewhere = {"check", "import", "matrix-results"}
+    assert {command for command, *_ in PATHS} | elsewhere == set(PLANNING)
 
 
 @pytest.mark.parametrize(("command", "words", "tool", "arguments", "said"), PATHS, ids=IDS)
@@ -124,6 +130,14 @@ def test_json_is_the_tools_result_and_the_page_shows_it(
         if command not in ("configs", "report"):  # texts of files keep their lines
             assert max(map(len, text.splitlines())) <= width
     assert said in page.render(pictured, 200)
+
+
+@pytest.mark.parametrize("command", [name for name, planning in PLANNING.items() if not planning.files])
+def test_the_example_of_its_help_works(capsys: Capture, command: str) -> None:
+    if command == "matrix-results":
+        main(["matrix", "qwen2.5-0.5b", "h100", "--strategies", "balanced", "--write", PLANNING[command].example])
+    code, _, err = run(capsys, command, *shlex.split(PLANNING[command].example))
+    assert (code, err) == (0, "")
 
 
 def test_a_pipe_gets_no_colours_and_a_terminal_does(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

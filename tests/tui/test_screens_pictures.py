@@ -41,6 +41,16 @@ OPTIONS = [
 ENTRY = {"topic": "networks", "advice": "Look at the slowest rank first.", "settings": {"NCCL_DEBUG": "INFO"},
          "source": "a handbook", "score": 1.0}  # fmt: skip
 ENTRIES = [{"id": f"e{n}", "title": f"The run hangs, part {n}", **ENTRY} for n in range(1, 6)]
+RUNS = [
+    {"id": f"balanced/card-{n}", "model": "maker/Model-8B", "platform": f"card-{n}", "strategy": "balanced",
+     "outcome": "oom" if n == 3 else "ran", "fits": True, "versions": {"torch": "2.9.0"}, "problem": None,
+     "figures": [] if n == 3 else [
+         {"figure": "peak_bytes", "measured": n * 20.0 * GIB, "predicted": n * 21.0 * GIB, "low": n * 19.0 * GIB,
+          "high": n * 23.0 * GIB, "error": 0.05, "covered": True},
+         {"figure": "step_s", "measured": 2.0 * n, "predicted": None, "low": None, "high": None, "error": None,
+          "covered": None}]}
+    for n in range(1, 4)
+]  # fmt: skip
 CURVE = {"title": "Strong scaling: speed", "kind": "line", "x_label": "nodes", "y_label": "tokens/s",
          "series": [{"name": "estimate", "x": [1, 2, 4, 8], "y": [1e4, 1.9e4, 3.6e4, 6.5e4]}]}  # fmt: skip
 RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -56,6 +66,8 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
                                         "sort": "balanced", "priced": "2026-06-18"},
     "search_playbook": lambda given: {"topics": [{"id": "networks"}] if not given.get("topic") else [],
                                       "entries": ENTRIES if given.get("topic") or given.get("query") else []},
+    "matrix_results": lambda given: {"cells": RUNS, "missing": ["fourth"], "accuracy": [
+        {"figure": "peak_bytes", "runs": 2, "mape": 0.05, "coverage": 1.0}]},
     "project_scaling": lambda given: {"plots": [CURVE], "points": [], "scaling": "strong", "why": ["It scales."]},
 }  # fmt: skip
 SESSIONS = [
@@ -68,8 +80,9 @@ TURNS = [{"number": 1, "said": "Does it fit?", "answer": "**Yes.** It needs 61 G
 
 @pytest.fixture(autouse=True)
 def _facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("hardware", "models", "scenarios", "clusters", "playbook", "sweep"):
+    for name in ("hardware", "models", "scenarios", "clusters", "playbook", "sweep", "runs"):
         monkeypatch.setattr(f"tui.screens.{name}.find", RESULTS.__getitem__)
+    monkeypatch.setattr("tui.screens.runs.matrices", lambda root: ["runs/suite"])
     monkeypatch.setattr("tui.screens.sessions.list_sessions", lambda query: SESSIONS)
     monkeypatch.setattr("tui.screens.sessions.transcript", lambda id: TURNS)
     monkeypatch.setattr("agent.settings.settings_file", lambda: Path("/home/you/settings.toml"))

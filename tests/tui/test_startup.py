@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -80,3 +81,18 @@ def test_output_is_valid_json_in_any_locale() -> None:
     env = os.environ | {"PYTHONIOENCODING": "latin-1"}
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert process.stdout == '{\n  "unit": "\\u00b5s",\n  "arrow": "\\u2192"\n}\n'
+
+
+def test_closed_and_full_streams_are_told_in_one_line() -> None:
+    code = "import sys; from tui.cli import main; sys.exit(main(sys.argv[1:]))"
+
+    def told(words: list[str], streams: str) -> tuple[int, str]:
+        line = shlex.join([sys.executable, "-c", code, *words])
+        process = subprocess.run(["sh", "-c", f"{line} {streams}"], stderr=subprocess.PIPE, text=True)
+        return process.returncode, process.stderr
+
+    assert told(["hardware", "h100"], ">&-") == (0, "4 of 131\n")
+    assert told(["hardware", "h100"], ">/dev/full") == (2, "shardwise: output: No space left on device\n")
+    code_of, said = told(["call", "check_fit", "-"], "<&-")
+    assert code_of == 2
+    assert said.startswith("shardwise: arguments: is not valid JSON")

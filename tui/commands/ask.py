@@ -131,17 +131,19 @@ def _approved(approval: Event, yes: bool) -> bool:
     """Shows exactly what would be written and asks. Without a person to ask, only --yes approves."""
     for call in approval["calls"]:
         preview = call["preview"]
-        say(f"{one_line(call['name'])} would write to {one_line(preview['folder'])}:")
+        gone = _deletes(call)
+        does = "delete from" if gone else "write to"
+        say(f"{one_line(call['name'])} would {does} {one_line(preview['folder'])}:")
         for file in preview["files"]:
-            say(f"  {one_line(file['path'])}  {units.size(file['bytes'])}  {_change(file)}")
+            say(f"  {one_line(file['path'])}  {units.size(file['bytes'])}  {'deleted' if gone else _change(file)}")
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        say("Nothing was written: nobody here can approve. To write these files, ask again with --yes.")
+        say("Nothing was written: nobody here can approve. To agree to this, ask again with --yes.")
         return False
     say("(s shows them)")
     while True:
-        sys.stderr.write("Write them? [y/N] ")
+        sys.stderr.write(f"{'Delete' if all(map(_deletes, approval['calls'])) else 'Write'} them? [y/N] ")
         sys.stderr.flush()
         said = sys.stdin.readline().strip().lower()
         if said not in ("s", "show"):
@@ -150,6 +152,10 @@ def _approved(approval: Event, yes: bool) -> bool:
             for file in call["preview"]["files"]:
                 say(f"--- {one_line(file['path'])}")
                 sys.stderr.write("".join(_shown(file)))
+
+
+def _deletes(call: Event) -> bool:
+    return call["name"].startswith("delete")
 
 
 def _change(file: Event) -> str:

@@ -17,22 +17,22 @@ _EXAMPLE = '{"model": "meta-llama/Llama-3.1-8B"}'
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.jsonl is not None:
-        if arguments.name is not None or arguments.schema:
+        if arguments.tool is not None or arguments.schema:
             raise PlanError("--jsonl", "takes the tools' names from the file; give it alone")
         return _call_lines(arguments.jsonl)
-    if arguments.name is None:
+    if arguments.tool is None:
         if arguments.schema:
             raise PlanError("--schema", "needs a tool's name", ["shardwise call NAME --schema"])
         return _list_tools()
     if arguments.schema:
         from tools.registry import find
 
-        write_json(find(arguments.name).request.model_json_schema())
+        write_json(find(arguments.tool).request.model_json_schema())
         return 0
     from tools import call
 
     text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
-    write_json(call(arguments.name, {} if text is None else _parse(text)))
+    write_json(call(arguments.tool, {} if text is None else _parse(text)))
     return 0
 
 

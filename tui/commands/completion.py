@@ -12,9 +12,12 @@ from typing import Any
 from tui.cli import parser
 
 # Of flags and places by name: which words complete them. Others are completed by their own values.
-_CATALOGUES = {"model": "models", "models": "models", "accelerator": "hardware", "accelerators": "hardware"}
-_FILES = ("plan", "token_file", "jsonl", "files")
-_FOLDERS = ("output", "root", "config_root", "write")
+_LISTED = {
+    "model": "models", "models": "models", "accelerator": "hardware", "accelerators": "hardware", "tool": "tools",
+    "targets": "targets",
+}  # fmt: skip
+_FILES = ("plan", "token_file", "jsonl", "files", "to")
+_FOLDERS = ("output", "root", "config_root", "write", "folder")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,19 +37,35 @@ def script(shell: str) -> str:
 def _words() -> dict[str, list[str]]:
     from knowledge.hardware import accelerators
     from knowledge.models import models
+    from launchers.targets import TARGETS
+    from tools.registry import registry
 
-    return {"models": [row.id for row in models()], "hardware": [row.id for row in accelerators()]}
+    return {
+        "models": [row.id for row in models()],
+        "hardware": [row.id for row in accelerators()],
+        "tools": list(registry()),
+        "targets": list(TARGETS),
+    }
 
 
 def _function(shell: str, name: str, words: list[str]) -> str:
-    """A function of the shell that completes these words: the catalogue stands once in the script, not at each flag."""
+    """A function of the shell that completes these words: a list stands once in the script, not at each flag.
+
+    What is typed may be any part of a word; an accelerator may have a count in front, 8xh100.
+    """
     listed = " ".join(words)
     match shell:
         case "bash":
-            return f"_shardwise_{name}() {{ printf '%s\\n' {listed} | grep -iF -- \"$1\"; }}"
+            return (
+                f"_shardwise_{name}() {{ local counted=; [[ $1 =~ ^[0-9]+x ]] && counted=${{BASH_REMATCH[0]}}; "
+                f'printf "$counted%s\\n" {listed} | grep -iF -- "${{1#"$counted"}}"; }}'
+            )
         case "zsh":
-            return f"_shardwise_{name}() {{ compadd -M 'm:{{a-zA-Z}}={{A-Za-z}} l:|=*' -- {listed}; }}"
-    return f"function _shardwise_{name}; string split ' ' -- '{listed}'; end"
+            matching = "m:{a-zA-Z}={A-Za-z} l:|=*"
+            return f"_shardwise_{name}() {{ compset -P '<->x'; compadd -M '{matching}' -- {listed}; }}"
+    counted = "set -l counted (string match -r '^[0-9]+x' -- (commandline -ct))"
+    told = f"string split ' ' -- '{listed}' | string replace -r '^' -- \"$counted\""
+    return f"function _shardwise_{name}; {counted}; {told}; end"
 
 
 def _fill(made: argparse.ArgumentParser) -> None:
@@ -64,10 +83,10 @@ def _fill(made: argparse.ArgumentParser) -> None:
             complete = shtab.FILE
         elif name in _FOLDERS:
             complete = shtab.DIRECTORY
-        elif name in _CATALOGUES and action.choices is None:
-            function = f"_shardwise_{_CATALOGUES[name]}"
+        elif name in _LISTED and action.choices is None:
+            function = f"_shardwise_{_LISTED[name]}"
             complete = {"bash": function, "zsh": function, "fish": f"({function})"}
         elif action.choices is None and action.nargs != 0:
-            action.choices = getattr(action, "values", None)
+            action.choices = getattr(action, "values", None) or None
         if complete is not None and action.nargs != 0 and not isinstance(action, argparse._HelpAction):
             action.complete = complete  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from agent import settings
 from knowledge.user_files import data_folder
 from tui.clean import one_line
 from tui.jsonout import write_json
+from tui.page import screen_width
 from tui.table import table
 
 
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(as_json: bool) -> None:
     found = settings.in_force()
-    path, variable = settings.settings_file(), settings.key_variable()
+    path, variable, data = settings.settings_file(), settings.key_variable(), data_folder()
     if as_json:
         rows: list[dict[str, Any]] = [
             {"key": row.setting.key, "value": row.value, "source": row.source, "default": row.setting.default,
@@ -37,7 +38,7 @@ def _show(as_json: bool) -> None:
             for row in found
         ]  # fmt: skip
         write_json(
-            {"file": str(path), "file_exists": path.exists(), "data_folder": str(data_folder()), "settings": rows,
+            {"file": str(path), "file_exists": path.exists(), "data_folder": str(data), "settings": rows,
              "gemini_key_from": variable}
         )  # fmt: skip
         return
@@ -45,9 +46,9 @@ def _show(as_json: bool) -> None:
         (row.setting.key, one_line(row.value, 40) or "-", row.source, row.setting.variable, row.setting.meaning)
         for row in found
     ]
-    print(table(("SETTING", "IN FORCE", "FROM", "VARIABLE", "WHAT IT IS"), rows_shown))
+    print(table(("SETTING", "IN FORCE", "FROM", "VARIABLE", "WHAT IT IS"), rows_shown, width=screen_width()))
     print(f"\nsettings file  {path}{'' if path.exists() else ' (not there yet)'}")
-    print(f"data folder    {data_folder()}")
+    print(f"data folder    {data}")
     print(f"Gemini key     {f'set in {variable}' if variable else 'not set (GEMINI_API_KEY)'}")
     print("\nshardwise config set KEY VALUE writes the file; a variable of the environment wins over it.")
 

@@ -21,6 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     place = planning.serving if serves(given, planning) else planning.training
     target = getattr(arguments, "write", None)
     if target is not None:
+        if not target.strip():
+            raise PlanError("--write", "is empty: it names what to write", ["runs/mine", "report.html"])
         place, given = planning.writes, given | {planning.writes_to: target}
     elif planning.writes is not None:
         _refuse_unwritten(given, planning.writes, place)

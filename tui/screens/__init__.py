@@ -46,6 +46,7 @@ SCREENS: tuple[ScreenRow, ...] = (
     ScreenRow("clusters", "f5", "Clusters that the plan could run on", "clusters:ClustersScreen"),
     ScreenRow("playbook", "f8", "Practical knowledge, and advice for the plan", "playbook:PlaybookScreen"),
     ScreenRow("sweep", "ctrl+t", "Plots of the plan", "sweep:SweepScreen"),
+    ScreenRow("runs", "f9", "Measured runs, and what was predicted of them", "runs:RunsScreen"),
     ScreenRow("sessions", "ctrl+r", "Earlier conversations", "sessions:SessionsScreen"),
     ScreenRow("help", None, "Every command and key", "help:HelpScreen"),
     ScreenRow("settings", "f12", "What is in force", "settings:SettingsScreen"),

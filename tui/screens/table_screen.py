@@ -17,7 +17,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Footer, Input
 
-from tui.page import Block
+from tui.page import Block, Notes
 from tui.screens.list_table import Head, ListTable
 from tui.screens.listing import Listing
 from tui.screens.page_view import PageView
@@ -44,6 +44,8 @@ class TableScreen(WorkingScreen):
     ]
     placeholder = "Search"
     has_details = True
+    # What to do so that there are rows, where there are none at all.
+    none_yet = ""
     # Which field of the rows names one.
     key = "id"
 
@@ -238,7 +240,8 @@ class TableScreen(WorkingScreen):
     def _show_details(self) -> None:
         row = self.row
         if row is None:
-            self.query_one("#details", PageView).show([])
+            empty = self.started and not self.listing.rows and self.none_yet
+            self.query_one("#details", PageView).show([Notes("", [self.none_yet])] if empty else [])
             return
         call: Callable[[], Sequence[Block]] = lambda: self.details(row)  # noqa: E731
         self.do(call, self.query_one("#details", PageView).show, "looking", group="details")

@@ -103,9 +103,10 @@ class Conversation(VerticalScroll, can_focus=False):
             self.run_worker(self._redraw_earlier(before), group="redraw", exit_on_error=False)
 
     async def _redraw_earlier(self, turns: Sequence[Mapping[str, Any]]) -> None:
-        for start in range(len(turns) - 1, -1, -1):
+        for end in range(len(turns), 0, -_AT_ONCE):
             await asyncio.sleep(0.02)
-            await self.turns.mount_all(_drawn(turns[start]), before=0)
+            some = turns[max(end - _AT_ONCE, 0) : end]
+            await self.turns.mount_all([widget for turn in some for widget in _drawn(turn)], before=0)
 
     def watch_virtual_size(self) -> None:
         self.call_after_refresh(self._hold_start)
@@ -143,8 +144,19 @@ class Conversation(VerticalScroll, can_focus=False):
         for card in self.cards.values():
             card.stop()
 
-    def block(self, which: str) -> tuple[str, str] | None:
-        """A block to copy: the last one for 'config', else by number or by (a part of) its name."""
+    def to_copy(self, which: str) -> tuple[str | None, str]:
+        """What is to be copied, None where it is not there, and what to tell of it: the last answer for '', the last
+        block for 'config', else a block by number or by (a part of) its name."""
+        if not which:
+            answer = self.last_answer
+            return (answer, "The answer is copied as Markdown.") if answer else (None, "There is no answer yet.")
+        found = self._block(which)
+        if found is not None:
+            return found[1], f"{found[0]} is copied."
+        names = ", ".join(f"{place} {name}" for place, (name, _) in enumerate(self.blocks, start=1))
+        return None, f"There is no block {which!r}. Blocks: {names}" if names else "There is no block of code yet."
+
+    def _block(self, which: str) -> tuple[str, str] | None:
         if not self.blocks:
             return None
         if which == "config":

@@ -12,24 +12,29 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-# A block that is still growing beyond this is shown as it is until it is whole.
+from tui.markdown import FENCE
+
+# A block that is still growing beyond this is shown as it is until it is whole; code is from its first line on.
 _LONGEST_LIVE = 1500
 
 
 class MarkdownBlock(Widget):
-    """`live` says that more of it may come."""
-
-    def __init__(self, text: str = "", *, live: bool = False) -> None:
+    def __init__(self, text: str = "") -> None:
         super().__init__()
         self.text = text
-        self.live = live
+        self._live = False
         self._drawn: tuple[int, str, Content] | None = None
 
-    def show(self, text: str) -> None:
-        """The block as far as it has come."""
+    def show(self, text: str, width: int, *, live: bool) -> None:
+        """The block as far as it has come; `live` says that more may follow. With its `width` in cells (0 where that is
+        not known) it is laid out here and now: within the refresh of the screen a key would wait for both."""
         self.text = text
+        self._live = live
         self._drawn = None
-        self.refresh(layout=True)
+        if width > 0:
+            self._content(width)
+        if self.is_attached:
+            self.refresh(layout=True)
 
     def render(self) -> Content:
         return self._content(self.content_size.width)
@@ -40,7 +45,7 @@ class MarkdownBlock(Widget):
     def _content(self, width: int) -> Content:
         look = self.app.theme
         if self._drawn is None or self._drawn[:2] != (width, look):
-            if self.live and len(self.text) > _LONGEST_LIVE:
+            if self._live and (len(self.text) > _LONGEST_LIVE or FENCE.match(self.text)):
                 content = Content("\n").join(line for line in Content(self.text).wrap(max(width, 10)))
             else:
                 content = drawn(self.text, max(width, 10), dark=self.app.current_theme.dark)

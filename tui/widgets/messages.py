@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Static
@@ -34,12 +36,13 @@ class Answer(Vertical):
 
     def __init__(self, text: str = "", *, draft: bool = False) -> None:
         self.source_text = text
-        blocks, self._rest = split_blocks(text)
-        self._whole = [MarkdownBlock(block) for block in [*blocks, self._rest] if block.strip()]
+        blocks, rest = split_blocks(text)
+        super().__init__(*(MarkdownBlock(block) for block in [*blocks, rest] if block.strip()))
         self._tail: MarkdownBlock | None = None
-        super().__init__(*self._whole)
-        self._waiting = ""
+        self._waiting = self._rest = ""
         self._timer: Timer | None = None
+        # One at a time shows what has come: a turn may end while its last piece is drawn.
+        self._growing = asyncio.Lock()
         self.set_draft(draft)
 
     def set_draft(self, draft: bool) -> None:
@@ -58,40 +61,38 @@ class Answer(Vertical):
         # Only now: while one piece is shown the next ones gather.
         self._timer = self.set_timer(_SHOW_EVERY_S, self._show) if self._waiting else None
 
-    async def _grow(self) -> None:
+    async def _grow(self, *, ended: bool = False) -> None:
         """Shows what has come: blocks that are whole now stay as they are from here on."""
-        blocks, self._rest = split_blocks(self._rest + self._waiting)
-        self._waiting = ""
-        new: list[MarkdownBlock] = []
-        for block in (block for block in blocks if block.strip()):
-            if self._tail is not None:
-                self._tail.live = False
-                self._tail.show(block)
-                self._tail = None
-            else:
-                new.append(MarkdownBlock(block))
-        if self._rest.strip():
-            if self._tail is None:
-                self._tail = MarkdownBlock(self._rest, live=True)
-                new.append(self._tail)
-            else:
-                self._tail.show(self._rest)
-        if new:
-            await self.mount_all(new)
+        async with self._growing:
+            blocks, self._rest = split_blocks(self._rest + self._waiting)
+            self._waiting = ""
+            new: list[MarkdownBlock] = []
+            for text, live in [*((block, False) for block in blocks), (self._rest, not ended)]:
+                if not text.strip():
+                    continue
+                if self._tail is None:
+                    new.append(MarkdownBlock())
+                block, self._tail = self._tail or new[-1], None
+                block.show(text, self.content_size.width, live=live)
+                self._tail = block if live else None
+                # Keys that wait are heard between one block and the next.
+                await asyncio.sleep(0)
+            if new:
+                await self.mount_all(new)
+            if ended:
+                self._rest = ""
 
     async def finish(self) -> None:
         self._stop_timer()
-        await self._grow()
-        if self._tail is not None:
-            self._tail.live = False
-            self._tail.show(self._rest)
+        await self._grow(ended=True)
 
     async def replace(self, text: str) -> None:
         """The text whose numbers were checked, where it differs from what was streamed."""
         self._stop_timer()
-        self.source_text = self._rest = clean(text)
-        self._waiting, self._tail = "", None
-        await self.remove_children()
+        async with self._growing:
+            self.source_text = self._rest = clean(text)
+            self._waiting, self._tail = "", None
+            await self.remove_children()
         await self.finish()
 
     def _stop_timer(self) -> None:

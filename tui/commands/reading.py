@@ -1,0 +1,106 @@
+"""`shardwise check` and `shardwise import`: what existing launch files run, judged, or as a plan.
+
+`check` says with its exit code whether they fit (0), will not run (1), or whether it is not known (2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan import merge
+from tui import page
+from tui.clean import one_line
+from tui.flags import arguments_of, import_view, tool_of
+from tui.jsonout import write_json
+from tui.planning import PLANNING
+
+_LARGEST = 200_000
+_NAMED = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash")
+# A job starts a script, which names a config, which names another.
+_DEEPEST = 3
+
+
+def run(arguments: argparse.Namespace) -> int:
+    planning = PLANNING[arguments.planning]
+    read = tool_of(planning.tools[0])
+    given = arguments_of(arguments, planning)
+    files = _files(arguments.files)
+    result = read(given | {"files": files})
+    for _ in range(_DEEPEST):
+        if not (more := _beside(arguments.files, result["refers"], files)):
+            break
+        files |= more
+        result = read(given | {"files": files})
+    checks = arguments.planning == "check"
+    if arguments.json:
+        write_json(result)
+    elif checks:
+        page.show(import_view(planning.view)(result))
+    else:
+        _print_plan(result, import_view(planning.view)(result))
+    if not checks:
+        return 0
+    if result["missing"]:
+        return 2
+    return 0 if result["fits"] else 1
+
+
+def _print_plan(result: dict[str, Any], notes: list[page.Block]) -> None:
+    """The plan on standard output, for a file or a pipe; how it was read on standard error. What the program does
+    unasked is part of it, so that the plan runs as the files do."""
+    import yaml
+
+    if not result["read"]:
+        raise PlanError("files", "nothing in them says what is run", ["a config, a job script or a command line"])
+    print(page.render(notes, page.screen_width()), file=sys.stderr)
+    whole = merge(result["implied"], result["plan"])
+    sys.stdout.write(yaml.safe_dump(whole, sort_keys=False))
+
+
+def _files(paths: list[str]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for given in paths:
+        if given == "-":
+            files["standard input"] = sys.stdin.read(_LARGEST + 1)
+            continue
+        path = Path(given)
+        files[given] = _text(path)
+    return files
+
+
+def _text(path: Path) -> str:
+    name = one_line(path)
+    try:
+        if path.is_dir():
+            raise PlanError("files", f"{name} is a folder", ["the files in it"])
+        with path.open(encoding="utf-8") as stream:
+            return stream.read(_LARGEST + 1)
+    except PlanError:
+        raise
+    except OSError as error:
+        raise PlanError("files", f"cannot read {name}: {error.strerror}") from None
+    except ValueError:  # of bytes that are no text, and of names that no file can have
+        raise PlanError("files", f"{name} is not a text file") from None
+
+
+def _beside(paths: list[str], named: list[str], files: dict[str, str]) -> dict[str, str]:
+    """Files that the given ones name: in or below their folders, or the working folder, from where they are started."""
+    found: dict[str, str] = {}
+    here = Path.cwd()
+    folders = dict.fromkeys([*(Path(path).parent for path in paths if path != "-"), Path()])
+    read = {Path(path).resolve() for path in files}
+    for name in named:
+        relative = Path(name)
+        if relative.is_absolute() or relative.suffix not in _NAMED:
+            continue
+        for place in (folder / part for folder in folders for part in (relative, relative.name)):
+            whole = place.resolve()
+            inside = ".." not in place.parts or whole.is_relative_to(here)
+            if inside and whole not in read and place.is_file():
+                found[str(place)] = _text(place)
+                break
+    return found

@@ -1,0 +1,106 @@
+"""The session behind the app: opened when it is first needed, and used in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from tui.background import Background, no_full_collections
+
+Event = dict[str, Any]
+Opener = Callable[..., Any]
+Start = Callable[[Any], AsyncIterator[Event]]
+# What was edited since the session was last told of the plan, or None. Asked once the session is open.
+Edited = Callable[[], Mapping[str, Any] | None]
+
+_FIRST_TURN = (
+    "tools.registry",
+    "tui.plan_fields",
+    "agent.offline.planner",
+    "langgraph.checkpoint.sqlite.aio",
+    "rich.markdown",
+    "tui.result_page",
+)
+
+
+def load_opener() -> Opener:
+    """agent.session.open_session, with all that a first turn and its answer import already there."""
+    from agent.imports import quick_imports
+    from agent.session import open_session
+
+    with quick_imports():
+        for name in _FIRST_TURN:
+            importlib.import_module(name)
+    return open_session
+
+
+class Talk:
+    """`id` is that of a session on disk, None as long as nothing was said. All that opens the session raises PlanError
+    where it cannot be opened."""
+
+    def __init__(self, id: str | None, model: str, output: str | None, opener: Opener | None) -> None:
+        self.id = id
+        self.model = model
+        self.output = output
+        self.session: Any = None
+        self._opener = opener
+        self._background = Background()
+
+    def start_over(self, id: str | None) -> None:
+        self.session, self.id = None, id
+
+    def close(self) -> None:
+        self._background.close()
+
+    async def follow(self, start: Start, hear: Callable[[Event], object], edited: Edited | None) -> None:
+        """Hands each event of `start(session)` to `hear`; with `edited`, the session is opened and told of that."""
+
+        async def work() -> None:
+            if edited is not None:
+                await self._hand_over(edited)
+            async for event in start(self.session):
+                hear(event)
+
+        with no_full_collections():
+            await self._in_background(work())
+
+    async def keep(self, edited: Edited) -> None:
+        """The plan as changed becomes the session's, which is on disk from here on."""
+        await self._in_background(self._hand_over(edited))
+        self.id = self.session.id
+
+    async def state(self) -> tuple[dict[str, Any], Event | None]:
+        """The session's plan, and what it waits for."""
+
+        async def work() -> tuple[dict[str, Any], Event | None]:
+            session = await self._open()
+            return await session.plan(), await session.waiting()
+
+        return await self._in_background(work())
+
+    async def think_with(self, model: str) -> None:
+        """Goes on with the same session and another model; as it was when that cannot think."""
+        before = self.model, self.session
+        self.model, self.session = model, None
+        try:
+            await self._in_background(self._open())
+        except BaseException:
+            self.model, self.session = before
+            raise
+
+    async def _in_background(self, work: Any) -> Any:
+        return await asyncio.wrap_future(self._background.run(work))
+
+    async def _hand_over(self, edited: Edited) -> None:
+        session = await self._open()
+        plan = edited()
+        if plan is not None:
+            await session.set_plan(plan)
+
+    async def _open(self) -> Any:
+        if self.session is None:
+            opener = self._opener or await asyncio.to_thread(load_opener)
+            self.session = opener(self.id, self.model, output=self.output)
+        return self.session
