@@ -61,7 +61,8 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     writer.parse(call.arguments)
     arguments = {key: value for key, value in call.arguments.items() if value is not None}
     shows = tools[writer.preview or ""]
-    result = shows({key: value for key, value in arguments.items() if key in shows.request.model_fields})
+    with _below(root):
+        result = shows({key: value for key, value in arguments.items() if key in shows.request.model_fields})
     files = tuple((file["path"], file["text"]) for file in result["files"])
     if _takes_folder(writer):
         folder = arguments["folder"] = _folder(arguments.get("folder") or default, result["plan"], root)
@@ -77,14 +78,17 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
     if proposal.digest != approved:
         what = "the files, or those in whose place they go, are no longer those that were approved; nothing was written"
         raise PlanError("approval", what)
-    if not _takes_folder(tools[proposal.call.name]):
+    if _takes_folder(tools[proposal.call.name]):
+        root.mkdir(parents=True, exist_ok=True)
+    with _below(root):
         return tools[proposal.call.name](proposal.call.arguments)
-    root.mkdir(parents=True, exist_ok=True)
+
+
+def _below(root: Path) -> contextlib.AbstractContextManager[None]:
+    """Told apart by the run, not by the process: sessions with other folders may write at the same time."""
     from tools.files import writing_below
 
-    # Told apart by the run, not by the process: sessions with other folders may write at the same time.
-    with writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext():
-        return tools[proposal.call.name](proposal.call.arguments)
+    return writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext()
 
 
 def _standing(path: Path, text: str) -> str | None:

@@ -42,7 +42,7 @@ _MODULES = {
     "tools.matrix_results": "matrix_results",
     "tools.advice": "advise",
     "tools.playbook": "search_playbook",
-    "tools.report": "render_report report",
+    "tools.report": "render_report preview_report report",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}

@@ -24,6 +24,7 @@ from tools.registry import tool
 from tools.report_page import Report, html, markdown
 from tools.report_shared import Told
 from tools.result import Result
+from tools.results import RenderedFile, WrittenFile
 
 _FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".pdf": "pdf"}
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -34,11 +35,14 @@ class ReportRequest(CompareRequest):
     title: str | None = Field(None, max_length=200, description="Of the report; the plan's name unless given.")
 
 
-class WriteReportRequest(ReportRequest):
+class ReportFileRequest(ReportRequest):
     file: str | None = Field(
         None, description="Where to write, ending in .html, .md or .pdf; ./reports/<name>.html unless given."
     )
     format: Literal["html", "markdown", "pdf"] | None = Field(None, description="Follows from the file's ending.")
+
+
+class WriteReportRequest(ReportFileRequest):
     overwrite: bool = Field(False, description="Replace files that exist with other contents.")
 
 
@@ -48,6 +52,13 @@ class RenderedReport(Result):
     markdown: str
 
 
+class ReportFiles(Result):
+    title: str
+    verdict: str
+    folder: str
+    files: list[RenderedFile] = Field(description="As they would be written; of a PDF the page that is printed.")
+
+
 class WrittenReport(Result):
     title: str
     verdict: str
@@ -55,6 +66,8 @@ class WrittenReport(Result):
     format: str
     bytes: int
     pictures: list[str] = Field(description="Pictures written beside a Markdown report.")
+    folder: str
+    files: list[WrittenFile]
     sections: list[str]
 
 
@@ -66,24 +79,29 @@ def render_report(request: ReportRequest) -> RenderedReport:
     return RenderedReport(title=made.title, verdict=made.verdict, markdown=markdown(made))
 
 
-@tool(title="Write a report", read_only=False, preview="render_report")
+@tool(title="Preview a report's files", read_only=True)
+def preview_report(request: ReportFileRequest) -> ReportFiles:
+    """The files that report would write, as they would be written. What a report says is shorter in render_report."""
+    made = _report(request)
+    path, kind = _place(request, made)
+    files = _files(made, path.name, kind)
+    if kind == "pdf":
+        files = [File(path.name, "report", html(made))]
+    shown = [RenderedFile(path=file.path, target=file.target, text=file.text) for file in files]
+    return ReportFiles(title=made.title, verdict=made.verdict, folder=str(path.parent), files=shown)
+
+
+@tool(title="Write a report", read_only=False, preview="preview_report")
 def report(request: WriteReportRequest) -> WrittenReport:
     """Writes a report with plots on a plan for training or serving, or on a comparison where scenarios or over are
     given, below the working folder: a self-contained HTML page, Markdown with pictures, or PDF. Use it only when the
     user asked for a report, a page or a document to hand on."""
     made = _report(request)
     path, kind = _place(request, made)
-    root, name = path.parent, path.name
-    if kind == "markdown":
-        pictures = _pictures(made, path.stem)
-        links = {title: file for title, (file, _) in pictures.items()}
-        files = [File(name, "report", markdown(made, links))]
-        files += [File(file, "report", text) for file, text in pictures.values()]
-    elif kind == "html":
-        files = [File(name, "report", html(made))]
-    else:
-        files = [File(name, "report", "", data=_printed(html(made)))]
-    written = write(Rendered(tuple(files), "", ()), root, overwrite=request.overwrite)
+    files = _files(made, path.name, kind)
+    if kind == "pdf":
+        files = [File(path.name, "report", "", data=_printed(html(made)))]
+    written = write(Rendered(tuple(files), "", ()), path.parent, overwrite=request.overwrite)
     return WrittenReport(
         title=made.title,
         verdict=made.verdict,
@@ -91,8 +109,20 @@ def report(request: WriteReportRequest) -> WrittenReport:
         format=kind,
         bytes=written[0].bytes,
         pictures=[one.path for one in written[1:]],
+        folder=str(path.parent),
+        files=[WrittenFile(path=one.path, target=one.target, bytes=one.bytes) for one in written],
         sections=[section.title for section in made.sections],
     )
+
+
+def _files(made: Report, name: str, kind: str) -> list[File]:
+    """The page, or the Markdown with its pictures beside it. None of a PDF, which has to be printed."""
+    if kind == "markdown":
+        pictures = _pictures(made, Path(name).stem)
+        links = {title: file for title, (file, _) in pictures.items()}
+        files = [File(name, "report", markdown(made, links))]
+        return files + [File(file, "report", text) for file, text in pictures.values()]
+    return [File(name, "report", html(made))] if kind == "html" else []
 
 
 def _report(request: ReportRequest) -> Report:
@@ -127,7 +157,7 @@ def _of_one(request: ReportRequest) -> Told:
     return (serving if isinstance(plan.workload, Inference) else training)(plan.given(), price)
 
 
-def _place(request: WriteReportRequest, made: Report) -> tuple[Path, str]:
+def _place(request: ReportFileRequest, made: Report) -> tuple[Path, str]:
     """Where the report goes, and its format. Raises PlanError."""
     if request.file is None:
         kind = request.format or "html"

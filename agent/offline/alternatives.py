@@ -12,7 +12,8 @@ from agent.offline.page import Page
 from agent.offline.slots import Relative, Slot
 
 _VERSUS = re.compile(
-    r"\b(?:vs\.?|versus|or|compare[ds]?|comparing|comparison|against|side by side|both|difference between|better|than|"
+    r"\b(?:vs\.?|versus|or|compare[ds]?|comparing|comparison|against|side by side|both|"
+    r"(?:difference|choos\w+|decid\w+|choice|torn|pick\w*) between|better|than|"
     r"next to each other)\b",
     re.I,
 )

@@ -39,7 +39,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     intents, asked = set(work["intents"]), []
     slow = estimate is not None and "faster" in intents
     # What limits a step is told in its own words; how long the run takes was not asked.
-    intents -= {"why", "time"} if slow else set()
+    intents -= {"why", "time", "run"} if slow else set()
     blocks = [
         *(speed_answer.describe(estimate) if slow and estimate else []),
         sections.verdict(first, results, intents),
@@ -55,7 +55,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
         blocks += sections.room(fit)
     if cost := results.get("estimate_cost"):
         blocks += sections.cost(cost, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
-    if intents & {"cost", "time"} and not knows_length(plan):
+    if intents & {"cost", "run"} and not knows_length(plan):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
         blocks.append(f"For {wanted} I need the size of the data: how many tokens will it train on?")

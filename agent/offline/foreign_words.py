@@ -45,6 +45,7 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bvoll\w* (?:fine-?tuning|feinabstimmung|finetuning)\b", "full fine-tuning"),
         (r"\bvollst[äa]ndig\w* (?:fine-?tun\w+|feinabstimm\w+)\b", "full fine-tuning"),
         (r"\bfeinabstimm\w+\b", "fine-tuning"), (r"\bvortrain\w+\b", "pretraining"), (r"\btrainier\w+\b", "train"),
+        (r"\binferenz\w*\b", "inference"), (r"\b(?:bereitstell|betreib)\w*\b", "serve"),
         (r"\bgr[öo](?:ß|ss)te[rsn]?\b", "largest"), (r"\bl[äa]ngste[rsn]?\b", "longest"),
         (r"\bmaximale?[rsn]?\b", "maximum"), (r"\bkontext(?:l[äa]nge|fenster)?\b", "context"),
         (r"\bsequenzl[äa]nge\b", "sequence length"), (r"\bsequenzen\b", "sequences"),
@@ -102,6 +103,8 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bpara\b", "for"), (r"\by\b", "and"), (r"\bo\b", "or"), (r"\bsolo\b|\bs[óo]lo\b", "only"),
         (r"\bunas?\b|\buno?\b", "a"), (r"\bdos\b", "2"), (r"\btres\b", "3"), (r"\bcuatro\b", "4"), (r"\bocho\b", "8"),
         (r"\bdel?\b", "of"), (r"\b(?:el|la|los|las)\b", "the"), (r"\bservir\b", "serve"), (r"\bmodelo\b", "model"),
+        (r"\bpresupuestos?\b", "budget"), (r"\bd[óo]lares\b", "dollars"), (r"\brecom[ie]+nd\w+\b", "recommend"),
+        (r"\binferencias?\b", "inference"), (r"\bdespl(?:egar|iegue)\b", "deploy"),
         (r"\bsi\b", "if"), (r"[¿¡]", " "),
     ),
     "fr": (
@@ -135,6 +138,8 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bavec\b", "with"), (r"\bsur\b", "on"), (r"\ben\b", "in"), (r"\bpour\b", "for"), (r"\bet\b", "and"),
         (r"\bou\b", "or"), (r"\bune?\b", "a"), (r"\bdeux\b", "2"), (r"\btrois\b", "3"), (r"\bquatre\b", "4"),
         (r"\bhuit\b", "8"), (r"\b(?:du|des|de|d')\b", "of"), (r"\b(?:le|la|les|l')\b", "the"),
+        (r"\bdollars?\b", "dollars"), (r"\brecommand\w*\b", "recommend"),
+        (r"\b(?:l')?inf[ée]rences?\b", "inference"), (r"\bd[ée]ploy(?:er|ez|é)\b", "deploy"),
         (r"\bservir\b", "serve"), (r"\bmod[èe]le\b", "model"), (r"\bsi\b", "if"),
     ),
 }  # fmt: skip

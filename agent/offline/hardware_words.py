@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.offline.catalogue import Catalogue, folded
 from agent.offline.names import accelerator_text
@@ -27,7 +27,10 @@ def _rule(pattern: str) -> re.Pattern[str]:
 _TWO_NUMBERS = r"(?<![\w.$-])(\d+)\s*[x*]\s*(\d+)\s*(?:[x*]\s*)?"
 # Nodes times devices first, then devices, then bare nodes.
 _NODES_OF = (
-    _rule(rf"N_{_TIMES}{_NODE}\s*(?:of|x|\*|with|having|each with|,)\s*N_{_TIMES}(?:{_A}|{_GPU})?(?:\s*each)?"),
+    _rule(
+        rf"N_{_TIMES}{_NODE}\s*(?:of|x|\*|with|having|,?\s*each(?: with| has| having| of)?|,)\s*"
+        rf"N_{_TIMES}(?:{_A}|{_GPU})?(?:\s*each)?"
+    ),
     re.compile(rf"{_TWO_NUMBERS}(?:{_A}|{_GPU})", re.IGNORECASE),
     # "two 8xH100 nodes"
     _rule(rf"N_\s+(\d+)\s*[x*]\s*{_A}\s*{_NODE}"),
@@ -88,7 +91,7 @@ def read_hardware(
             continue
         found = _accelerator(name, catalogue, slots, questions)
         if found:
-            devices.setdefault(found, Device(found, counts.get(name.start)))
+            devices.setdefault(found.id, replace(found, count=counts.get(name.start, found.count)))
     machine = _machines(page, slots)
     if machine:
         devices.setdefault(machine, Device(machine, None))
@@ -114,8 +117,9 @@ def _counts(page: Page) -> dict[int, int]:
 
 def _accelerator(
     name: Spotted, catalogue: Catalogue, slots: list[Slot | Relative], questions: list[Question]
-) -> str | None:
-    words = accelerator_text(name.text)
+) -> Device | None:
+    """The accelerator of that name; a slice's name also says how many."""
+    words, chips = accelerator_text(name.text), None
     if pod := _POD.match(words):
         words = f"tpu {pod[1]}"
         cores = _CORES_PER_CHIP.get(pod[1].lower(), 1)
@@ -128,7 +132,7 @@ def _accelerator(
         questions.append(Question("cluster.accelerator", str(error).removeprefix("cluster.accelerator: ")))
         return None
     slots.append(Slot("cluster.accelerator", id, name.text, note))
-    return id
+    return Device(id, chips)
 
 
 def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:

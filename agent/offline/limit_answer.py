@@ -30,7 +30,7 @@ def compose(plan: Result, work: Result, outcomes: list[Outcome]) -> tuple[list[s
             *memory_answer.describe(found["memory"]),
             *_runs(plan, found, work, by_name, outcomes),
         ]
-    if {"time", "cost"} & set(work["intents"]) and not get(plan, "workload.dataset_tokens"):
+    if {"run", "cost"} & set(work["intents"]) and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         blocks.append("For the length and cost of the run I need the size of the data: how many tokens is it?")
     blocks += sections.warnings({"find_limit": found})

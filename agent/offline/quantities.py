@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -137,6 +138,12 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         count,
     ),
     (_rule(r"N_\s*(?:sequences?|samples?)\s*(?:per|/)\s*(?:device|gpu)\b"), "workload.micro_batch", count),
+    (
+        _rule(rf"\b(?:bs|batch(?:[- _]size)?){_OF}N_ (?:global(?:ly)?|(?:in )?total|overall|effective)\b"),
+        "workload.global_batch",
+        count,
+    ),
+    (_rule(r"N_[- ](?:global|total|effective)[- _]?(?:batch(?:[- _]size)?|bs)\b"), "workload.global_batch", count),
     (_rule(r"\bbs\s*[=:]?\s*N_"), "workload.micro_batch", count),
     (
         _rule(
@@ -169,7 +176,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
 
 # "40k dialogues of about 600 tokens", "60k pairs a 1k tokens", "30k samples, 900 tok each".
 _COUNTED = _rule(
-    rf"A_\s+(?:[a-z]+ ){{0,2}}?{_SAMPLES}\b(?:,|\s|\(|~|@|\bx\b|\b(?:of|with|at|an?|à|averaging|around|about|"
+    rf"A_\s+(?:[a-z]+ ){{0,2}}?{_SAMPLES}\b(?:,|\s|\(|~|@|\*|×|\bx\b|\b(?:of|with|at|an?|à|averaging|around|about|"
     rf"roughly|each|length|long|"
     r"avg|average|mean|up to|having|are|is)\b)*?A_[- ]?(?:tok(?:en)?s?\b(?! (?:in )?total)|(?=\s+(?:each|"
     r"long)\b))(?:\s+(?:each|long|on average|avg))?\)?"
@@ -178,7 +185,7 @@ _COUNTED = _rule(
 # Sizes by their short names: glued (TP8, pp4), with a sign (DP=16) or with words (tp size of 8); then by long names.
 _SHORT = re.compile(
     r"(?<![A-Za-z0-9])(tp|pp|vpp|cp|etp|ep|dp|gbs|mbs)(?:[- _](?:size|degree))?"
-    r"\s*(?:of|=|:|is|to|at)?\s*[-_]?(\d{1,7})(?![\w.])",
+    r"\s*(?:of|=|:|is|to|at)?\s*[-_]?(\d{1,7})(?!\w|\.\d)",
     re.IGNORECASE,
 )
 _LONG = _rule(
@@ -237,6 +244,8 @@ _KINDS = {"ethernet": "ethernet", "infiniband": "ib", "ib": "ib", "roce": "roce"
 _NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(efa)[- ]?v([2-4])\b", re.IGNORECASE)
 
 
+# "Cost per 1M tokens" names a unit, not data.
+_OF_A_RATE = re.compile(r"(?:\bper|\beach|\ba|/)\s*$", re.IGNORECASE)
 _SOME_NUMBER = re.compile(r"\d|\b(?:half|quarter)\b", re.IGNORECASE)
 
 
@@ -268,6 +277,8 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
         if serving and not path.startswith(_OF_SERVING):
             continue
         for match in page.find(rule):
+            if path == "workload.dataset_tokens" and _OF_A_RATE.search(page.rest, 0, match.start()):
+                continue
             value = read(next(group for group in match.groups() if group))
             short = path == "workload.dataset_tokens" and _is_length(value, page.rest[: match.start()])
             words = page.take(match.start(), match.end()).strip()
@@ -349,7 +360,7 @@ _AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
 # What a number behind 'at' can only be, and what is too little to be data for training.
 _LEAST_DATA = 2**15
 _LENGTHS = frozenset(2**power for power in range(10, 21))
-_Meaning = Callable[[re.Match[str], str, bool, bool, str | None], Slot | None]
+_Meaning = Callable[[re.Match[str], str, Mapping[str, Any], bool, str | None], Slot | None]
 
 
 def read_bare(
@@ -367,7 +378,7 @@ def read_bare(
         if page.text[match.start()] not in "-0123456789":
             continue  # a spelled-out number ("which one") counts only with a noun
         alone = len(matches) == 1 and bool(_CLAUSE_END.match(page.rest, match.end()))
-        slot = (meaning or _bare_slot)(match, page.rest[: match.start()].lower().rstrip(), bool(plan), alone, recent)
+        slot = (meaning or _bare_slot)(match, page.rest[: match.start()].lower().rstrip(), plan, alone, recent)
         if slot:
             slots.append(slot)
         else:
@@ -377,21 +388,37 @@ def read_bare(
     return slots, unread
 
 
-def _bare_slot(match: re.Match[str], before: str, has_plan: bool, alone: bool, recent: str | None) -> Slot | None:
+def _stands_alone(match: re.Match[str], before: str) -> bool:
+    """Whether a number is all of its clause, as in 'llama 8b, dpo, 2048'."""
+    return before.endswith((",", ";")) and bool(_CLAUSE_END.match(match.string, match.end()))
+
+
+def _nearer_length(number: int, plan: Mapping[str, Any]) -> bool:
+    """Whether a number is nearer to the sequence length that was said than to the number of devices."""
+    length, devices = (plan.get(part, {}).get(name) for part, name in (("workload", "seq_len"), ("cluster", "count")))
+    return bool(length) and abs(math.log(number / length)) < abs(math.log(number / (devices or 1)))
+
+
+def _bare_slot(
+    match: re.Match[str], before: str, plan: Mapping[str, Any], alone: bool, recent: str | None
+) -> Slot | None:
     """What a number without a noun means, or None. `alone`: it is the only one and ends its clause."""
     words, suffix = match[0].strip(), (match[2] or "").lower()
     length, whole = context_length(words), count(match[1])
     if words.startswith("-"):
         return None
-    if suffix in ("b", "t") and has_plan:
+    if suffix in ("b", "t") and plan:
         return Slot("workload.dataset_tokens", amount(words), words, f"{words} read as tokens of training data")
     if suffix == "k" and length:
         return Slot("workload.seq_len", length, words, f"{words} read as the sequence length, {length:,} tokens")
-    if whole in _LENGTHS and not suffix and re.search(r"(?:\bat|@)$", before):
+    if whole in _LENGTHS and not suffix and (re.search(r"(?:\bat|@)$", before) or _stands_alone(match, before)):
         return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
-    if not (has_plan and alone and whole):
+    if not (plan and alone and whole):
         return None
-    if not suffix and re.search(r"\b(?:on|with|to)$", before) and recent != "workload.seq_len":
+    if whole in _LENGTHS and not suffix and _nearer_length(whole, plan):
+        return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
+    same = recent == "workload.seq_len" and _nearer_length(whole, plan)
+    if not suffix and re.search(r"\b(?:on|with|to)$", before) and not same:
         return Slot("cluster.count", whole, words, f"{words} read as the number of accelerators")
     if recent in ("cluster.count", "workload.seq_len", "workload.global_batch"):
         value = length if recent == "workload.seq_len" else whole

@@ -400,6 +400,7 @@ def _facts(
         "cluster.accelerator",
         "cluster.count",
         "goal.provider",
+        "goal.objective",
         "workload.precision",
     }
     if wanted:
@@ -411,5 +412,6 @@ def _facts(
         and not page.of("model", "path")
         and not (plan.get("model") and _ON_HARDWARE.search(named))
     ):
-        return "hardware" if re.search(vocabulary.HARDWARE_FACTS, named) else None
+        beside = len(accelerators) > 1 and not plan.get("model") and re.search(vocabulary.COMPARES, named)
+        return "hardware" if beside or re.search(vocabulary.HARDWARE_FACTS, named) else None
     return None

@@ -21,7 +21,7 @@ SERVES = (
     r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? (?:in|out)\b|"
     r"\d[km]? in\b(?=[^.?!]{0,24}\bout\b)|\d[km]? out\b|"
     r"\btokens? (?:of )?prompts?\b|\bprompts? of\b|\btoken (?:prompts?|answers?|responses?|outputs?|inputs?)\b|"
-    r"\bgguf\b|\bi?q\d_(?:k|\d|x|n|m|s)\w*|\bawq\b|\bexl2\b|\bmlperf\b|\bdecod(?:e|ing)\b|\bprefill\b|"
+    r"\bgguf\b|\bi?q[2-8]\b|\bi?q\d_(?:k|\d|x|n|m|s)\w*|\bawq\b|\bexl2\b|\bmlperf\b|\bdecod(?:e|ing)\b|\bprefill\b|"
     r"\bsingle[- ]stream\b|\bhost(?:ing)? (?:it|this|that|the model|[\ue000])|\bapi endpoint\b"
 )
 # These do where no training run is being talked about.

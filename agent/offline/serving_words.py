@@ -130,7 +130,9 @@ def read_serving_limit(
     return None, named
 
 
-def bare_slot(match: re.Match[str], before: str, has_plan: bool, alone: bool, recent: str | None) -> Slot | None:
+def bare_slot(
+    match: re.Match[str], before: str, plan: Mapping[str, Any], alone: bool, recent: str | None
+) -> Slot | None:
     """What a number without a noun means in a session about serving, or None."""
     words, suffix = match[0].strip(), (match[2] or "").lower()
     length, whole = context_length(words), count(match[1])
@@ -140,7 +142,7 @@ def bare_slot(match: re.Match[str], before: str, has_plan: bool, alone: bool, re
     if suffix == "k" and length and (path or alone):
         name = (path or "workload.input_len").rpartition(".")[2].replace("_", " ")
         return Slot(path or "workload.input_len", length, words, f"{words} read as the {name}, {length:,} tokens")
-    if not (has_plan and alone and whole) or suffix:
+    if not (plan and alone and whole) or suffix:
         return None
     accelerators = Slot("cluster.count", whole, words, f"{words} read as the number of accelerators")
     if re.search(r"\bon$", before):

@@ -332,7 +332,16 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\bhow (?:long|fast|quick(?:ly)?)\b|\bhow many (?:hours|days|weeks)\b|\btime\b|"
         r"\bduration\b|\bthroughput\b|\btok(?:en)?s?(?:/| per )s(?:ec(?:ond)?)?\b|\bmfu\b|\bspeed\b|"
         r"\beta\b|\b(?:done|finish\w*|ready) (?:in|by|within)\b|\bestimate\b|\bstep time\b|"
+        r"\b(?:gpu|[\ue001]+s?)[- ]?(?:hours|days)\b|"
         r"\bhow much time\b",
+    ),
+    # How long all of it takes, for which the size of the data has to be known.
+    (
+        "run",
+        r"\bhow (?:long|quick(?:ly)?)\b|\bhow many (?:hours|days|weeks|months)\b|\bhow much time\b|\bduration\b|"
+        r"\b(?:training|total|run|wall|whole) ?time\b|\btime (?:and|&) (?:cost|money)\b|"
+        r"\b(?:cost|money) (?:and|&) time\b|\btime to (?:train|finish|complete)\b|\btime(?=\W*$)|"
+        r"\b(?:gpu|[\ue001]+s?)[- ]?(?:hours|days)\b|\beta\b|\b(?:done|finish\w*|ready) (?:in|by|within)\b",
     ),
     (
         "cost",
@@ -356,6 +365,7 @@ HARDWARE_FACTS = (
     r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper (?:hour|day|month)\b|"
     r"\b(?:which|what) (?:providers?|clouds?|vendors?)\b|\bwho (?:has|offers|rents)\b"
 )
+COMPARES = r"\b(?:compare[ds]?|versus|vs\.?|differ\w*|better|against)(?!\w)"
 TRAINING = (
     r"\btrain\w*|\btun\w+|\bfine-?\s?tun\w*|\bpre-?train\w*|\bsft\b|\blora\b|\bqlora\b|\bepochs?\b|"
     r"\bdpo\b|\bgrpo\b|\bbatch\b"
@@ -385,6 +395,7 @@ LIMITS: tuple[tuple[str, str], ...] = (
         "micro_batch",
         rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|\b(?:bigger|larger) {_BATCH}{_NO_VALUE}|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}|"
+        rf"\b(?:what|which) {_BATCH} (?:(?:can|could|should) (?:i|we|you|it)|fits?|is possible|will fit)\b|"
         rf"\b{_BATCH} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}",
     ),
     (
@@ -400,7 +411,8 @@ LIMITS: tuple[tuple[str, str], ...] = (
     (
         "devices",
         r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
-        r"(?:[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)(?! (?:memory|ram)\b)",
+        r"(?>[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)"
+        r"(?! (?:memory|ram)\b)(?!(?:[- ]|\s*\*\s*)?(?:hours?|hrs?|h|days?)\b)",
     ),
 )
 THANKS = (

@@ -25,6 +25,8 @@ RECOMMEND = (
     rf"\bhow (?:can|do|could|should) (?:i|we) {_RUN}\b[^.?!]*\b(?:cheap\w*|least money)\b|"
     rf"\bfind (?:me )?(?:a |the )?(?:cheapest |best |fastest )?{_HARDWARE}\b"
 )
+# Of a device that is named, and no run: who offers it.
+WHOSE = r"\b(?:which|what) (?:\w+ )?(?:clouds?|providers?|vendors?)\b|\bwho (?:has|rents|offers|sells)\b|\bwhere\b"
 # These ask what one has or what is known, not what to get.
 NOT_RECOMMEND = r"\b(?:do you (?:know|have|support)|are supported|in your (?:list|catalogu?e|db)|for slurm|spot or)\b"
 CONFIGURE = (
@@ -104,6 +106,16 @@ GENERAL = (
     r"\brecommended\b|\b(?:is|are|works?) better\b|\bworth (?:it|using)\b|\bdifference between\b|\bpros and cons\b|"
     r"\bshould (?:i|we|one) (?:use|enable|prefer|pick|choose)\b|\bwhich (?:one|is)\b|\brule of thumb\b"
 )
+# Asks what something is.
+WHAT_IS = (
+    r"\b(?:tell me (?:more )?about|what(?:'s| is| are| does)|explain|how (?:does|do)|describe|teach me)\b"
+    r"(?! (?:the )?(?:best|fastest|cheapest|max\w*|most))"
+)
+CONCEPT = (
+    r"\b(?:(?:tensor|pipeline|context|expert|data|sequence|model|3d|4d)[- ]parallel\w*|mixture[- ]of[- ]experts|moe|"
+    r"(?:q|do)?lora|quanti[sz]ation|mfu|hfu|gradient accumulation|micro-?batch\w*|grpo|dpo|ppo|paged ?attention|"
+    r"activation (?:checkpoint|recomput)\w*|ring attention|roofline|virtual pipeline|zero bubble)\b"
+)
 # What the playbook knows and a plan does not say.
 TECHNICAL = (
     r"\b(?:nccl|rccl|efa|roce|infiniband|ib|rdma|ethernet|sharp|nvlink|nvls|gdr|gpudirect|socket|ifname|cuda_|"
@@ -118,6 +130,7 @@ TECHNICAL = (
     r"xid|unsloth|axolotl|llama-?factory|torchtitan|torchtune|nemo|maxtext|trl|accelerate)\w*\b"
 )
 EXPLAIN = (
+    r"\b(?:explain (?:me |to me )?)?where (?P<f10>(?:the|that|this|my|our|all) [^?.!,;]+?) comes? from\b|"
     r"\bwhere (?:do|does|did|is|are|comes?)(?: (?P<f1>(?:[^?.!,;]|\.(?=\d))+?))? (?:come|coming|came|taken|calculated|"
     r"derived)(?: from)?\b|"
     r"\bwhere's (?P<f2>(?:[^?.!,;]|\.(?=\d))+?) (?:coming )?from\b|"

@@ -45,6 +45,7 @@ _FILLER = re.compile(
 )
 _STOP = re.compile(
     r"\b(?:how|do|does|should|can|could|would|to|i|we|you|my|our|the|a|an|is|are|on|in|for|of|with|what|which|when|"
+    r"tell|more|explain|describe|teach|"
     r"any|some|tips?|"
     r"advice|about|set|me|it|please|there|best|practices?|playbook|entries|entry|show|give|and|or|plain|find|search|"
     r"look|up|why|env|vars?)\b|[^\w. -]",
@@ -168,7 +169,8 @@ def read_wish(
     known = bool(plan.get("model")) or models > 0
     if not serving and re.search(words.PEAK, named) and not re.search(r"\bmillion tokens\b", named):
         return Wish("peak_throughput")
-    if not serving and re.search(words.RECOMMEND, named) and not re.search(words.NOT_RECOMMEND, named):
+    priced = devices and not known and re.search(words.WHOSE, named)
+    if not serving and re.search(words.RECOMMEND, named) and not re.search(words.NOT_RECOMMEND, named) and not priced:
         return Wish("recommend_cluster")
     if not serving and (match := re.search(words.NODES_PAY, named)):
         return Wish("project_scaling", {"nodes": _nodes(named) or 64})
@@ -280,6 +282,13 @@ def _for_playbook(named: str, models: int, devices: int, planned: bool) -> bool:
     technical = re.search(words.TECHNICAL, named)
     if models:
         return False
+    if (
+        not planned
+        and not devices
+        and re.search(words.WHAT_IS, named)
+        and (technical or re.search(words.CONCEPT, named))
+    ):
+        return True
     if re.search(words.TROUBLE, named) and re.search(r"\b(?:how|why|what|avoid|fix|stop|prevent|keeps?|any)\b", named):
         return True
     general = re.search(words.ADVISE, named) or (not planned and re.search(words.GENERAL, named))

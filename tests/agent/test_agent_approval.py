@@ -184,3 +184,17 @@ def test_what_is_no_text_is_left_out_wherever_it_comes_from(scripted: Any) -> No
     assert done["answer"] == "It is known."
     assert transcript(session.id)[0]["said"] == "what is gpt2?"
     assert json.dumps(model.seen[-1].messages).count("\\ud") == 0
+
+
+def test_a_report_is_written_once_its_page_was_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    monkeypatch.chdir(tmp_path)
+    session = open_session(model="offline", output=str(root))
+    (asked,) = of(say(session, "write a report for llama-3.1-8b full sft on 8 h100 to out.html"), "approval")
+    (shown,) = asked["calls"][0]["preview"]["files"]
+    assert not list(tmp_path.rglob("*.html"))
+    (done,) = of(answer_approval(session, True), "done")
+    (page,) = tmp_path.rglob("*.html")
+    assert page.is_relative_to(root)
+    assert page.read_text() == shown["text"]
+    assert [file["bytes"] for file in done["files"]] == [len(page.read_bytes())]

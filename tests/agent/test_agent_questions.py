@@ -20,7 +20,7 @@ from tools.registry import registry
 
 SETS = tuple(
     f"questions{name}.yaml"
-    for name in ("", "_held_out", "_fresh", "_fresh_later", "_personas", "_passers_by", "_last_look")
+    for name in ("", "_held_out", "_fresh", "_fresh_later", "_personas", "_passers_by", "_last_look", "_second_hand")
 )
 
 
@@ -94,7 +94,8 @@ def test_answers_of_every_kind_are_in_the_set(scored: dict[str, tuple[dict[str, 
     made = {outcome.call.name for _, went in scored.values() for done in went for outcome in done.outcomes
             if not outcome.error}  # fmt: skip
     asked_for_by_hand = {"preview_hardware", "add_hardware", "preview_model", "add_model", "preview_price", "add_price",
-                         "render_scenario", "render_matrix", "matrix_results", "render_report"}  # fmt: skip
+                         "render_scenario", "render_matrix", "matrix_results", "render_report",
+                         "preview_report"}  # fmt: skip
     assert set(registry()) - made - asked_for_by_hand == set()
 
 

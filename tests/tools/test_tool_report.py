@@ -107,6 +107,17 @@ def test_training_page_says_what_the_tools_say() -> None:
         assert assumption["field"] in page
 
 
+@pytest.mark.parametrize("file", ["a/out.html", "out.md"])
+def test_the_preview_is_what_is_written(file: str) -> None:
+    arguments = {**TRAINING, "file": file}
+    shown = find("preview_report")(arguments)
+    assert not Path(file).exists()
+    done = find("report")(arguments)
+    texts = {one["path"]: Path(one["path"]).read_text() for one in done["files"]}
+    assert {str(Path(shown["folder"]) / one["path"]): one["text"] for one in shown["files"]} == texts
+    assert done["file"] == str(Path(file))
+
+
 def test_own_price_reaches_the_cost() -> None:
     _, page = written({**TRAINING, "usd_per_device_hour": 123.0})
     assert figures.usd(find("estimate_cost")({**TRAINING, "usd_per_device_hour": 123.0})["usd"]) in page
