@@ -58,6 +58,11 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def number(value: float) -> str:
+    """Four digits, or all those before the point; never a power of ten: 157.3, 10,066."""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
 def plain(value: object) -> str:
     """An assumption's value."""
     if isinstance(value, bool):
@@ -65,5 +70,5 @@ def plain(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
+        return number(value) if abs(value) < 1e15 else f"{value:.4g}"
     return str(value)

@@ -41,7 +41,7 @@ def _model(facts: Mapping[str, Any]) -> str:
 
 
 def _device(facts: Mapping[str, Any]) -> str:
-    rates = ", ".join(f"{name} {_rounded(rate)}" for name, rate in facts["peak_tflops"].items())
+    rates = ", ".join(f"{name} {figures.number(rate)}" for name, rate in facts["peak_tflops"].items())
     rows = [
         f"| memory | {figures.gib(facts['memory_bytes'])}, of which "
         f"{figures.gib(facts['usable_bytes'])} can be allocated |",
@@ -74,8 +74,3 @@ def _device(facts: Mapping[str, Any]) -> str:
 def _notes(facts: Mapping[str, Any]) -> list[str]:
     said = [item["why"] for item in facts["assumptions"]] + list(facts["notes"])
     return ["\n".join(f"- {note}" for note in dict.fromkeys(said))] if said else []
-
-
-def _rounded(value: float) -> str:
-    """Four digits, never as a power of ten: 157.3, 10,066."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tools import figures
+
 _WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "sixteen": 16, "twenty": 20, "twenty-four": 24, "thirty-two": 32,
@@ -72,4 +74,4 @@ def short(value: float) -> str:
     for scale, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
         if value >= scale:
             return f"{value / scale:.4g}{letter}"
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    return figures.number(value)

@@ -32,7 +32,7 @@ def load_words(plan: Result) -> str:
     """'64 clients at once, 2,048 tokens in and 500 out'."""
     workload = plan["workload"]
     if rate := workload.get("request_rate"):
-        load = f"{_number(rate)} requests/s"
+        load = f"{figures.number(rate)} requests/s"
     elif workload.get("scenario") == "offline":
         load = f"{workload['requests']:,} requests at once" if workload.get("requests") else "all requests at once"
     elif workload.get("scenario") == "single-stream" or workload.get("concurrency") == 1:
@@ -41,11 +41,7 @@ def load_words(plan: Result) -> str:
         load = f"{clients:,} clients at once"
     else:
         load = "as many requests as the limits allow"
-    return f"{load}, {_number(workload['input_len'])} tokens in and {_number(workload['output_len'])} out"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    return f"{load}, {figures.number(workload['input_len'])} tokens in and {figures.number(workload['output_len'])} out"
 
 
 def verdict(estimate: Result, asked_fit: bool, e2e_limit_s: float | None) -> str:

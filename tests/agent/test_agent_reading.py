@@ -369,7 +369,7 @@ def test_what_is_unknown_or_unclear_becomes_a_question_never_a_substitute(text: 
     ("text", "intents"),
     [
         ("does it fit?", ["fit"]),
-        ("how long will it take and what does it cost?", ["time", "cost"]),
+        ("how long will it take and what does it cost?", ["time", "run", "cost"]),
         ("what's the best layout?", ["layout"]),
         ("how should I split it?", ["layout"]),
         ("why?", ["why"]),

@@ -17,6 +17,8 @@ from launchers import Site, render
 from launchers.choice import usual_program
 from launchers.tables import table
 
+PRIMUS = yaml.safe_load((Path(__file__).parent / "primus_options.yaml").read_text())
+
 
 def titan_options(script: str, folder: Path) -> tuple[int, dict[str, str], str]:
     """(processes, options, the variant of activation checkpointing)."""
@@ -73,6 +75,7 @@ def test_primus_overrides_say_the_plan(model, layout, workload):
     assert rendered
     trainer = yaml.safe_load(rendered.files[0].text)["modules"]["pre_trainer"]
     found, split, training = trainer["overrides"], plan.layout, plan.training
+    assert set(found) <= set(PRIMUS["overrides"])
     assert trainer["model"] == f"{table('primus')['models'][model]}.yaml"
     assert found["tensor_model_parallel_size"] == split.tp
     assert found["pipeline_model_parallel_size"] == split.pp
@@ -119,9 +122,14 @@ def test_slices_of_tpus_are_joined_by_the_data_network():
     assert (grouped["ici_fsdp_parallelism"], grouped["dcn_data_parallelism"]) == (256, 2)
 
 
+def test_models_of_primus_are_those_of_its_presets():
+    assert set(table("primus")["models"].values()) <= set(PRIMUS["models"])
+
+
 def test_zero_bubble_schedules_of_primus():
     plan = native("primus", DENSE, {"pp": 4, "dp": 2, "schedule": "v-half"})
     found = yaml.safe_load(render(plan, ["primus"]).files[0].text)["modules"]["pre_trainer"]["overrides"]
+    assert set(found) <= set(PRIMUS["overrides"])
     assert found["zero_bubble_v_schedule_mem_setup"] == "half"
     assert found["num_virtual_stages_per_pipeline_rank"] == 2
     assert found["overlap_grad_reduce"] is found["overlap_param_gather"] is False

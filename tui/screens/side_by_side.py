@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tools import figures
 from tui import units
 from tui.clean import one_line
 from tui.page import Block, Grid
@@ -61,5 +62,5 @@ def _row(name: str, value: Any) -> tuple[str, str]:
     elif name.endswith("_s") and not name.endswith("per_s"):
         label, shown = name.removesuffix("_s"), units.short_duration(value)
     else:
-        shown = units.count(value) if abs(value) >= 100_000 else f"{value:,.4g}"
+        shown = units.count(value) if abs(value) >= 100_000 else figures.number(value)
     return label.replace("_per_s", "/s").replace("_", " "), shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools import figures
 from tui import units
 from tui.page import Block, Facts, Verdict
 from tui.views import shared
@@ -24,7 +25,7 @@ def model(result: Data) -> list[Block]:
         ("feed-forward", f"{result['ffn_width']:,}"),
         ("experts", experts),
         ("heads", f"{result['heads']}, of {result['head_dim']}; {result['kv_heads']} for keys and values"),
-        ("KV cache per token", f"{result['kv_bytes_per_token'] / 1024:,.4g} KiB in 16 bits"),
+        ("KV cache per token", f"{figures.number(result['kv_bytes_per_token'] / 1024)} KiB in 16 bits"),
         ("context", f"{result['context']:,} tokens" if result["context"] else shared.NONE),
         ("vocabulary", f"{result['vocab']:,}"),
         ("TP sizes", shared.text("valid_tp")(result)),
@@ -45,7 +46,7 @@ def accelerator(result: Data) -> list[Block]:
     def rate(name: str) -> str:
         return shared.number(name, lambda value: f"{value / 1e9:,.0f} GB/s")(result)
 
-    rates = ", ".join(f"{name} {value:,.4g}" for name, value in result["peak_tflops"].items())
+    rates = ", ".join(f"{name} {figures.number(value)}" for name, value in result["peak_tflops"].items())
     link = f"{result['scaleup_link']}, {rate('scaleup_bytes_per_s')} each way, {result['scaleup_domain']} together"
     rows = [
         ("memory", f"{units.memory(result['usable_bytes'])} usable, {rate('memory_bandwidth_bytes_per_s')}"),
