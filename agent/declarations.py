@@ -12,16 +12,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from tools.mcp_schemas import EVERYDAY, IN_FULL
 from tools.registry import Tool
 
-# The tools that show every argument of a run.
-_IN_FULL = ("estimate_training", "estimate_inference")
-_EVERYDAY = frozenset({
-    "plan", "model", "accelerator", "count", "per_node", "framework", "stage", "method", "precision", "optimizer",
-    "seq_len", "micro_batch", "global_batch", "dataset_tokens", "epochs", "lora_rank", "tp", "pp", "cp", "ep", "dp",
-    "zero_stage", "recompute", "offload", "deadline_h", "budget_usd", "provider", "input_len", "output_len",
-    "concurrency", "request_rate", "weight_dtype", "kv_dtype", "engine", "ttft_slo_ms", "tpot_slo_ms",
-})  # fmt: skip
 _PLAN = "A partial Plan, for arguments of a run that are not listed here, or a saved scenario; listed ones win over it."
 _KEPT = ("type", "description", "enum", "items", "anyOf", "properties", "required", "$ref", "$defs")
 
@@ -41,7 +34,7 @@ def _declared(tools: tuple[Tool, ...]) -> str:
     """Generating schemas takes longer than anything else that is done for a request, and they stay the same."""
     shared: dict[str, list[Any]] = {}
     for tool in tools:
-        if tool.name in _IN_FULL:
+        if tool.name in IN_FULL:
             for field, schema in _short(tool.request.model_json_schema())["properties"].items():
                 shared.setdefault(field, []).append(schema)
     told = [(tool.name, tool.description, _parameters(tool, shared)) for tool in tools]
@@ -50,14 +43,14 @@ def _declared(tools: tuple[Tool, ...]) -> str:
 
 def _parameters(tool: Tool, shared: Mapping[str, list[Any]]) -> dict[str, Any]:
     schema = _short(tool.request.model_json_schema())
-    if tool.name in _IN_FULL or "plan" not in schema.get("properties", {}):
+    if tool.name in IN_FULL or "plan" not in schema.get("properties", {}):
         return schema
     needed = set(schema.get("required", ()))
     fields: dict[str, Any] = {}
     for name, field in schema["properties"].items():
         if name in needed or field not in shared.get(name, ()):
             fields[name] = field
-        elif name in _EVERYDAY:
+        elif name in EVERYDAY:
             fields[name] = {key: field[key] for key in ("type", "anyOf") if key in field}
     kinds = {key: schema["properties"]["plan"][key] for key in ("type", "anyOf") if key in schema["properties"]["plan"]}
     fields["plan"] = kinds | {"description": _PLAN}

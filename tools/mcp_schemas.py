@@ -30,14 +30,14 @@ _WRITING = {
     "how": {"type": "string", "description": "How to have it written."},
 }
 # The tools whose arguments a list shows in full, and the others' plan argument there.
-_IN_FULL = ("estimate_training", "estimate_inference")
+IN_FULL = ("estimate_training", "estimate_inference")
 # These have their words at home, wherever they come in the list.
-_FIRST = (*_IN_FULL, "estimate_cost")
+_FIRST = (*IN_FULL, "estimate_cost")
 _PLAN = (
     "A whole or partial Plan, or the name of a saved scenario; flat arguments win over it. All that describes a run to "
     "estimate_training and estimate_inference is taken too."
 )
-_EVERYDAY = frozenset({
+EVERYDAY = frozenset({
     "plan", "model", "accelerator", "count", "per_node", "framework", "stage", "method", "precision", "optimizer",
     "seq_len", "micro_batch", "global_batch", "dataset_tokens", "epochs", "lora_rank", "tp", "pp", "cp", "ep", "dp",
     "zero_stage", "recompute", "offload", "deadline_h", "budget_usd", "provider", "input_len", "output_len",
@@ -59,7 +59,7 @@ def listed(tools: Iterable[Tool]) -> list[Schema]:
     tools = list(tools)
     run: dict[str, list[Schema]] = {}
     for tool in tools:
-        if tool.name in _IN_FULL:
+        if tool.name in IN_FULL:
             for name, field in _brief(input_schema(tool), False)["properties"].items():
                 run.setdefault(name, []).append(field)
     taken, told = set[str](), set[str]()
@@ -116,16 +116,16 @@ def _listed_input(tool: Tool, run: Mapping[str, list[Schema]], taken: set[str]) 
     Adds these to `taken`."""
     schema = _brief(input_schema(tool), nulls=False)
     fields = schema.get("properties", {})
-    whole = tool.name in _IN_FULL or "plan" not in fields
+    whole = tool.name in IN_FULL or "plan" not in fields
     kept: Schema = {}
     for name, field in fields.items():
         means = f"{name}: {field.get('description')}"
         if whole or not _describes(field, run.get(name, ())):
             kept[name] = (
-                _wordless(field) if means in taken and name != "confirm" and tool.name not in _IN_FULL else field
+                _wordless(field) if means in taken and name != "confirm" and tool.name not in IN_FULL else field
             )
             taken.add(means)
-        elif name in _EVERYDAY:
+        elif name in EVERYDAY:
             kept[name] = _wordless(field)
     if whole:
         return {**schema, "properties": kept}

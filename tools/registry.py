@@ -139,11 +139,5 @@ def find(name: str) -> Tool:
     return tools[name]
 
 
-def defined(name: str, module: str) -> Tool:
-    """The tool that `module` is known to define, without importing the modules of the others."""
-    importlib.import_module(module)
-    return _tools[name]
-
-
 def _is_model(hint: object) -> bool:
     return isinstance(hint, type) and issubclass(hint, BaseModel)

@@ -85,8 +85,6 @@ def preview_report(request: ReportFileRequest) -> ReportFiles:
     made = _report(request)
     path, kind = _place(request, made)
     files = _files(made, path.name, kind)
-    if kind == "pdf":
-        files = [File(path.name, "report", html(made))]
     shown = [RenderedFile(path=file.path, target=file.target, text=file.text) for file in files]
     return ReportFiles(title=made.title, verdict=made.verdict, folder=str(path.parent), files=shown)
 
@@ -100,7 +98,7 @@ def report(request: WriteReportRequest) -> WrittenReport:
     path, kind = _place(request, made)
     files = _files(made, path.name, kind)
     if kind == "pdf":
-        files = [File(path.name, "report", "", data=_printed(html(made)))]
+        files = [File(path.name, "report", "", data=_printed(files[0].text))]
     written = write(Rendered(tuple(files), "", ()), path.parent, overwrite=request.overwrite)
     return WrittenReport(
         title=made.title,
@@ -116,13 +114,13 @@ def report(request: WriteReportRequest) -> WrittenReport:
 
 
 def _files(made: Report, name: str, kind: str) -> list[File]:
-    """The page, or the Markdown with its pictures beside it. None of a PDF, which has to be printed."""
+    """The Markdown with its pictures beside it, or the page; of a PDF the page that is to be printed."""
     if kind == "markdown":
         pictures = _pictures(made, Path(name).stem)
         links = {title: file for title, (file, _) in pictures.items()}
         files = [File(name, "report", markdown(made, links))]
         return files + [File(file, "report", text) for file, text in pictures.values()]
-    return [File(name, "report", html(made))] if kind == "html" else []
+    return [File(name, "report", html(made))]
 
 
 def _report(request: ReportRequest) -> Report:

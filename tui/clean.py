@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from agent.screen import plain
-
-# Bytes of a command line that are no text arrive as lone surrogates; nothing can print or store them.
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(text: object) -> str:
     """`text` as a string without control sequences, control characters and marks that reorder what is read."""
-    return _SURROGATES.sub("", plain(str(text)))
+    return plain(str(text))
 
 
 def one_line(text: object, width: int | None = None) -> str:

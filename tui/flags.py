@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
 from estimator.plan import merge
-from tools.registry import Tool, defined
+from tools.registry import find
 from tools.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING
 from tui.planning import Planning
 
@@ -32,12 +32,6 @@ _FLAT = {path: name for name, path in ALL_PATHS.items()}
 _OPEN = ("", "null", "~")
 
 
-def tool_of(place: str) -> Tool:
-    """The tool that 'module:name' means, importing that module alone."""
-    module, _, name = place.partition(":")
-    return defined(name, module)
-
-
 def fields_of(planning: Planning) -> dict[str, Any]:
     """All fields that the command's tools take, each once, in the order of the requests; but for the plan, the place
     to write to and the texts of files, which the command line has other words for."""
@@ -45,14 +39,14 @@ def fields_of(planning: Planning) -> dict[str, Any]:
     apart = {"plan", planning.writes_to, *(("text", "files") if planning.files else ())}
     found: dict[str, Any] = {}
     for place in tools:
-        for name, info in tool_of(place).request.model_fields.items():
+        for name, info in find(place).request.model_fields.items():
             if name not in apart:
                 found.setdefault(name, info)
     return found
 
 
 def takes_plan(planning: Planning) -> bool:
-    return any("plan" in tool_of(place).request.model_fields for place in planning.tools)
+    return any("plan" in find(place).request.model_fields for place in planning.tools)
 
 
 # ------------------------------------------------------------------------------------------------- building flags
@@ -219,7 +213,7 @@ def serves(arguments: Mapping[str, Any], planning: Planning) -> bool:
     plan = saved_plan(plan) if isinstance(plan, str) else plan or {}
     workload = plan.get("workload")
     workload = workload if isinstance(workload, Mapping) else {}
-    trained = tool_of(planning.training).request.model_fields
+    trained = find(planning.training).request.model_fields
     return (
         workload.get("kind") == "inference"
         or any(name in ONLY_SERVING for name in workload)

@@ -46,7 +46,7 @@ def _shortened(block: Block) -> Block:
 
 def _view(tool: str) -> Callable[[Data], list[Block]] | None:
     for command in PLANNING.values():
-        if any(each.endswith(f":{tool}") for each in command.tools):
+        if tool in command.tools:
             module, _, name = command.view.partition(":")
             return getattr(importlib.import_module(module), name)
     return None

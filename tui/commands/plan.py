@@ -7,8 +7,9 @@ import sys
 from typing import Any
 
 from estimator.errors import PlanError
+from tools.registry import find
 from tui import page
-from tui.flags import arguments_of, import_view, serves, tool_of
+from tui.flags import arguments_of, import_view, serves
 from tui.jsonout import write_json
 from tui.planning import PLANNING
 
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif planning.writes is not None:
         _refuse_unwritten(given, planning.writes, place)
     assert place is not None
-    result = tool_of(place)(given)
+    result = find(place)(given)
     if arguments.json:
         write_json(result)
     else:
@@ -37,9 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_unwritten(given: dict[str, Any], writes: str, shows: str | None) -> None:
     """What only writing takes has no effect without --write, so it is refused."""
-    known = tool_of(shows).request.model_fields if shows else {}
+    known = find(shows).request.model_fields if shows else {}
     for name in given:
-        if name not in known and name in tool_of(writes).request.model_fields:
+        if name not in known and name in find(writes).request.model_fields:
             raise PlanError(f"--{name.replace('_', '-')}", "only goes with --write")
 
 

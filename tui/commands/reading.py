@@ -12,9 +12,10 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan import merge
+from tools.registry import find
 from tui import page
 from tui.clean import one_line
-from tui.flags import arguments_of, import_view, tool_of
+from tui.flags import arguments_of, import_view
 from tui.jsonout import write_json
 from tui.planning import PLANNING
 
@@ -26,7 +27,7 @@ _DEEPEST = 3
 
 def run(arguments: argparse.Namespace) -> int:
     planning = PLANNING[arguments.planning]
-    read = tool_of(planning.tools[0])
+    read = find(planning.tools[0])
     given = arguments_of(arguments, planning)
     files = _files(arguments.files)
     result = read(given | {"files": files})

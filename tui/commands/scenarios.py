@@ -8,8 +8,9 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan import merge
+from tools.registry import find
 from tui import page
-from tui.flags import read_plan, saved_plan, settings_of, tool_of
+from tui.flags import read_plan, saved_plan, settings_of
 from tui.jsonout import write_json
 from tui.page import Block, Text, Verdict
 
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    return tool_of(f"tools.scenarios:{name}")(arguments)
+    return find(name)(arguments)
 
 
 def _list(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
@@ -45,7 +46,7 @@ def _show(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
 def _save(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
     if arguments.plan is None and not arguments.set:
         raise PlanError("--plan", "is required: the plan to save", ["--plan plan.yaml", "--plan - < plan.json"])
-    request = tool_of("tools.scenarios:save_scenario").request
+    request = find("save_scenario").request
     flat, dotted = settings_of(arguments.set or (), request.model_fields)
     plan = None if arguments.plan is None else read_plan(arguments.plan)
     if dotted:
