@@ -64,8 +64,9 @@ def typed(draw: st.DrawFn) -> tuple[str, str]:
         return name, draw(st.sampled_from(values))
     if name in _SHARES:
         return name, f"{draw(st.floats(0.05, 0.9)):.3f}"
-    # No weight has more bits than 32.
-    return name, str(draw(st.integers(1, 32 if name == "weight_bits" else 64)))
+    # The two whose bounds in the Plan are below that.
+    most = {"weight_bits": 32, "output_spread": 10}.get(name, 64)
+    return name, str(draw(st.integers(1, most)))
 
 
 @settings(max_examples=150, deadline=None)
