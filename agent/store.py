@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import datetime
@@ -253,6 +254,7 @@ def _open() -> sqlite3.Connection:
     path = _file()
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     try:
+        _write_ahead(connection)
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version < len(_MIGRATIONS):
             _migrate(connection)
@@ -260,6 +262,19 @@ def _open() -> sqlite3.Connection:
         connection.close()
         raise PlanError("SHARDWISE_HOME", f"{path} cannot be read ({error}); move it away to start afresh") from None
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Sees to it that the file is in the journal mode that the checkpointer wants, before it asks: a change of mode
+    does not wait for another's lock as all else does, so it is tried again for as long."""
+    deadline = time.monotonic() + _BUSY_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -8,7 +8,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,9 @@ from agent.session import (
     rename_session,
     transcript,
 )
-from agent.store import begin_turn
+from agent.store import begin_turn, checkpoints
 from estimator.errors import PlanError
+from knowledge.user_files import data_folder
 
 ROOT = Path(__file__).parents[2]
 FIT = "does llama-3.1-8b fit on 8 H100?"
@@ -283,3 +286,23 @@ def test_a_failure_of_ours_leaves_its_turn_marked(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ZeroDivisionError):
         say(session, "hello")
     assert [turn["state"] for turn in transcript(session.id)] == ["failed"]
+
+
+def test_a_file_that_another_writes_to_is_waited_for() -> None:
+    """A session of an earlier version, in the old journal mode, is written to while a new one begins."""
+    list_sessions()
+    path = data_folder() / "sessions.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        assert other.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete"
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("INSERT INTO sessions VALUES ('other', '', '', '')")
+        release = threading.Timer(0.2, other.execute, ("COMMIT",))
+        release.start()
+
+        async def begin() -> None:
+            async with checkpoints("mine") as saver:
+                await saver.setup()
+
+        asyncio.run(begin())
+        release.join()
+    assert [session["id"] for session in list_sessions()] == ["other"]
