@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from estimator.architecture import Block
+from estimator.attention import core_flop, flash_share, keys_seen
 from estimator.job import Job
 from estimator.layouts import Floats, Layouts
 from estimator.memory import context_bytes, fullest_stages
@@ -19,6 +21,8 @@ from estimator.states import model_states
 _LEAST_QUANTISED = 0.5
 # FLOP per parameter and token: two forward, two for gradients of inputs, two for those of weights.
 _FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2.0, 4.0, 6.0
+# Rows of queries that fill any device.
+_MANY_ROWS = 1e12
 # What a bound is lowered by, so that sums which round otherwise leave it one.
 _ROUNDED = 1.0 - 1e-9
 
@@ -44,14 +48,31 @@ def least_bytes(job: Job) -> float:
 
 
 def least_step_s(job: Job) -> float:
-    """Seconds of a step if every device ran at its peak on the matrices of the model alone."""
+    """Seconds of a step if every device multiplied the model's matrices at the rate of large products, and computed
+    attention at the rate of many rows, all the time."""
     method = job.training.method
     forward = method == "freeze" or job.one_block
     each = _WITH_INPUTS if job.uses_adapters else _FORWARD if forward else _WITH_WEIGHTS
-    architecture = job.architecture
+    architecture, device = job.architecture, job.calibration.device
     inside = architecture.active_parameters - architecture.embedding_parameters - architecture.head_parameters
-    flop = each * max(0.0, inside) * job.tokens_per_step
-    return flop / (job.machine.count * job.peak_flops)
+    rate = job.peak_flops * device.matmul * job.surface.height
+    seconds = each * max(0.0, inside) / rate
+    for kind, block in enumerate(architecture.blocks):
+        seconds += architecture.pattern.count(kind) * _least_attention_s(job, block)
+    return float(seconds * job.tokens_per_step / job.machine.count) * _ROUNDED
+
+
+def _least_attention_s(job: Job, block: Block) -> float:
+    """Seconds per token of one block's attention in a flash kernel whose rows fill the device; 0 for another core."""
+    if job.training.attention == "eager" or block.mixer not in ("attention", "mla") or not block.heads:
+        return 0.0
+    device = job.calibration.device
+    keys = np.array([keys_seen(block, float(job.seq_len))])
+    windowed = block.window is not None and block.window < job.seq_len
+    forward, backward = flash_share(device.attention_kernel, block, keys, np.array([_MANY_ROWS]), windowed)
+    flop, backward_flop = core_flop(block, block.heads * keys)
+    peak = job.head_peak_flops * device.attention
+    return float((flop / forward + backward_flop / backward * job.trained_layer_share)[0] / peak)
 
 
 def least_standing(job: Job, every: Enumerated) -> Floats:

@@ -38,8 +38,8 @@ from tools.planning import Planned, memory_of, planned, run_of
 
 # Devices up to which sizes are tried at the least, and the most; fewer than a 64th of the most are not tried.
 _USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
-# Without a deadline, sizes are tried until the run takes a month, at this share of the peak rate.
-_HORIZON_H, _USUAL_SHARE = 720.0, 0.35
+# Without a deadline, sizes are tried until the run takes a month, at this share of the rate that is the most.
+_HORIZON_H, _USUAL_SHARE = 720.0, 0.5
 # How far beyond the most devices the least number that would fit is looked for.
 _BEYOND = 16
 # A run of less than an hour is not split further where nobody says how far: starting it takes as long.
@@ -50,7 +50,7 @@ _FEW = 200
 
 def screened(ask: Asked, enough: int) -> tuple[list[Candidate], Refused, int]:
     """(What fits, what is left out and why, how many sizes were estimated). What `enough` others beat in money and in
-    time even if it ran at its peak rate is left out. Raises PlanError where the plan itself cannot be."""
+    time even at the most that it reaches is left out. Raises PlanError where the plan itself cannot be."""
     found: list[Candidate] = []
     refused: Refused = []
     errors: list[PlanError] = []
@@ -162,7 +162,7 @@ class _Walk:
         return rented and self.ask.count is None and shape.count > 1
 
     def _is_outdone(self, job: Job, best: Hourly | None) -> bool:
-        """Whether enough others beat it in money and time even if it ran at its peak rate: then it is among the first
+        """Whether enough others beat it in money and time even at the most that it reaches: then it is among the first
         by no order, nor on the front."""
         money, took = _ranked(job, least_step_s(job), best)
         return sum(other.money <= money and other.time <= took for other in self.found) >= self.enough
@@ -175,7 +175,7 @@ class _Walk:
         if self.misfits:
             return Refusal(name, "does_not_fit", MISFIT, self._least_devices(max(self.misfits)))
         if self.outdone:
-            return Refusal(name, "outdone", "others cost and take less, even were it to run at its peak rate")
+            return Refusal(name, "outdone", "others cost and take less, even at the highest rate that it can reach")
         if self.error:
             return Refusal(name, "no_layout", " ".join(str(self.error).split()))
         return Refusal(name, "not_offered", "it is not rented in any number within the limits")
