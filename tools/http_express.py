@@ -1,10 +1,11 @@
-"""Calls of tools that read, answered without the machinery that others need.
+"""Calls of tools that read, and the lists, answered without the machinery that others need.
 
 A request that says, to the last header and byte, what one before it said gets the same answer, as long as that answer
-stands. A call over MCP in the modern era carries all that it needs, so nothing of a session is made for it; FastMCP
-spends 3 ms of processor time on one, which is ten times what an answer from memory takes. Whatever is out of the
-ordinary in a request, be it a wrong header, an unknown tool or a wish for progress, goes the long way and is answered
-there.
+stands. A call over MCP of a tool that reads needs nothing of its session but that there is one, and in the modern era
+not even that. FastMCP spends 3 ms of processor time on one, ten times what an answer from memory takes, and 40 ms on
+the list of tools, which every client asks for first and which comes with the package (tools.mcp_shipped). Whatever is
+out of the ordinary in a request, be it a wrong header, an unknown tool or a wish for progress, goes the long way and is
+answered there.
 """
 
 from __future__ import annotations
@@ -16,23 +17,28 @@ from typing import Any
 from weakref import ref
 
 from tools.http_guard import App, Receive, Scope, Send
+from tools.http_sessions import SESSION, Sessions, session_of
 from tools.mcp_calls import TOO_MANY, Answer, Busy
 from tools.mcp_imports import quick_start
 from tools.mcp_service import Service
+from tools.mcp_shipped import LISTS, key, shipped
 from tools.registry import Tool
 
 with quick_start():
-    from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
+    from mcp.shared.inbound import InboundModernRoute, classify_inbound_request
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
 _PREFIX = "io.modelcontextprotocol/"
 _META = frozenset(f"{_PREFIX}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities"))
 _MESSAGE, _PARAMS = frozenset({"jsonrpc", "id", "method", "params"}), frozenset({"name", "arguments", "_meta"})
+_LISTS = frozenset({"server/discover", *LISTS})
 _REST = "/v1/tools/"
 # Requests that are longer are not remembered.
 _SHORT_BYTES = 8192
-_MOST_REMEMBERED = 2048
-# It says no more than how long the body is, which over MCP changes with the digits of the message's id.
-_LENGTH = b"content-length"
+_MOST_REMEMBERED = 4096
+# One says how long the body is, which over MCP changes with the digits of the message's id; of the other all that
+# counts is whether there is such a session.
+_OWN = frozenset({b"content-length", SESSION})
 
 
 def express(app: App, service: Service, name: str, version: str) -> App:
@@ -40,13 +46,22 @@ def express(app: App, service: Service, name: str, version: str) -> App:
     about = json.dumps({f"{_PREFIX}serverInfo": {"name": name, "version": version}}, separators=(",", ":"))
     # The answers themselves are kept, and let go, by the service.
     known: OrderedDict[Hashable, ref[Answer]] = OrderedDict()
+    sessions, prepared = Sessions(app), shipped()
+    lists = {asked: json.dumps(result, separators=(",", ":")) for asked, result in prepared.items()}
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http":
             await app(scope, receive, send)
             return
+        if scope["method"] != "POST":
+            await sessions.serve(scope, receive, send)
+            return
+        session = session_of(scope)
+        if scope["path"] == "/mcp" and (text := _prepared(scope, lists, sessions)):
+            await _say(send, _message(scope, text), session)
+            return
         asked = _asked(scope)
-        answer = known[asked]() if asked in known else None
+        answer = known[asked]() if asked in known and (session is None or sessions.use(session)) else None
         if answer is not None and service.calls.stands(answer):
             known.move_to_end(asked)
         else:
@@ -58,21 +73,20 @@ def express(app: App, service: Service, name: str, version: str) -> App:
             if answer is None or scope["path"] != "/mcp":
                 return
         if scope["path"] == "/mcp":
-            await _say(send, _reply(scope["shardwise.message"]["id"], answer, about))
+            await _say(send, _message(scope, _result(answer, about if session is None else "")), session)
         else:
             await _say(send, answer.text.encode("ascii"))
 
     async def first(scope: Scope, receive: Receive, send: Send) -> Answer | None:
         """The answer to a request that is not known. Over REST, and where there is None, it has been sent."""
-        found = _plain(scope, service) if scope["path"] == "/mcp" else None
-        if found is None:
+        tool = _plain(scope, service, sessions) if scope["path"] == "/mcp" else None
+        if tool is None:
             answered: list[Answer] = []
             scope["shardwise.answered"] = answered
-            await app(scope, receive, send)
+            await sessions.serve(scope, receive, send)
             return answered[0] if answered else None
-        tool, message = found
         try:
-            return await service.call(tool, message["params"].get("arguments", {}))
+            return await service.call(tool, scope["shardwise.message"]["params"].get("arguments", {}))
         except Busy:
             return Answer(bug=TOO_MANY)
 
@@ -95,58 +109,76 @@ def _asked(scope: Scope) -> Hashable | None:
         said = body
     else:
         return None
-    return path, said, tuple((name, b"" if name == _LENGTH else value) for name, value in scope["headers"])
+    return path, said, tuple((name, b"" if name in _OWN else value) for name, value in scope["headers"])
 
 
-def _plain(scope: Scope, service: Service) -> tuple[Tool, dict[str, Any]] | None:
-    """The tool and the message of a plain call; None for anything else."""
+def _plain(scope: Scope, service: Service, sessions: Sessions) -> Tool | None:
+    """The tool that a plain call asks for; None for anything else."""
     message: dict[str, Any] = scope["shardwise.message"]
-    if message.get("method") != "tools/call" or not message.keys() <= _MESSAGE:
-        return None
     params = message.get("params") or {}
-    meta, arguments = params.get("_meta"), params.get("arguments", {})
-    if "id" not in message or not params.keys() <= _PARAMS or not isinstance(arguments, dict):
+    name, arguments = params.get("name"), params.get("arguments", {})
+    if message.get("method") != "tools/call" or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    if not isinstance(meta, dict) or not meta.keys() <= _META or not isinstance(params.get("name"), str):
-        return None
-    who, abilities = meta.get(f"{_PREFIX}clientInfo"), meta.get(f"{_PREFIX}clientCapabilities")
-    if not _is_client(who) or not isinstance(abilities, dict):
-        return None
-    tool = service.known.get(params["name"])
-    if tool is None or not tool.read_only or not _routed(scope, message):
-        return None
-    return tool, message
+    tool = service.known.get(name)
+    return tool if tool and tool.read_only and params.keys() <= _PARAMS and _version(scope, sessions) else None
 
 
-def _routed(scope: Scope, message: Mapping[str, Any]) -> bool:
-    """Whether the headers say what the message says, by the protocol's own rules."""
+def _prepared(scope: Scope, lists: Mapping[str, str], sessions: Sessions) -> str | None:
+    """The result of a request whose answer is always the same; None for anything else."""
+    message: dict[str, Any] = scope["shardwise.message"]
+    if message.get("method") not in _LISTS or (message.get("params") or {}).keys() - {"_meta"}:
+        return None
+    version = _version(scope, sessions)
+    return lists.get(key(message["method"], *version)) if version else None
+
+
+def _version(scope: Scope, sessions: Sessions) -> tuple[str, bool] | None:
+    """The version that a request with nothing extraordinary about it speaks, and whether by itself or in a session."""
+    message: dict[str, Any] = scope["shardwise.message"]
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-    headers = dict(pairs)
-    kinds = [kind.partition(";")[0].strip() for kind in headers.get("accept", "").split(",")]
-    if not {"application/json", "text/event-stream"} <= set(kinds) or headers.get("content-type") != "application/json":
-        return False
-    if find_duplicated_routing_header(pairs) is not None:
-        return False
-    return isinstance(classify_inbound_request(message, headers=headers), InboundModernRoute)
+    headers, meta = dict(pairs), (message.get("params") or {}).get("_meta", {})
+    if "id" not in message or not message.keys() <= _MESSAGE or not isinstance(meta, dict) or len(headers) < len(pairs):
+        return None
+    if headers.get("content-type") != "application/json":
+        return None
+    session = session_of(scope)
+    if session is None:
+        plain = _is_modern(meta) and isinstance(classify_inbound_request(message, headers=headers), InboundModernRoute)
+        return (meta[f"{_PREFIX}protocolVersion"], True) if plain else None
+    version = headers.get("mcp-protocol-version", LATEST_HANDSHAKE_VERSION)
+    return (version, False) if not meta and version in HANDSHAKE_PROTOCOL_VERSIONS and sessions.use(session) else None
+
+
+def _is_modern(meta: Mapping[str, Any]) -> bool:
+    """Whether a call says all that the modern era wants to know of a client, and no more."""
+    who, abilities = meta.get(f"{_PREFIX}clientInfo"), meta.get(f"{_PREFIX}clientCapabilities")
+    return meta.keys() <= _META and _is_client(who) and isinstance(abilities, dict)
 
 
 def _is_client(who: Any) -> bool:
     return isinstance(who, dict) and all(isinstance(who.get(part), str) for part in ("name", "version"))
 
 
-async def _say(send: Send, body: bytes) -> None:
+async def _say(send: Send, body: bytes, session: bytes | None = None) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if session is not None:
+        headers.append((SESSION, session))
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def _reply(id: str | int, answer: Answer, about: str) -> bytes:
-    """The message that answers a call. What a tool gives is JSON already and stands in it as it is."""
-    result = answer.forms.get("mcp")
-    if result is None:
-        failed = answer.failure is not None
-        content = f'"content":[{{"type":"text","text":{json.dumps(answer.failure if failed else answer.text)}}}]'
-        structured = "" if failed else f',"structuredContent":{answer.text}'
-        about = f'"_meta":{about},{content}{structured},"isError":{json.dumps(failed)},"resultType":"complete"'
-        result = answer.forms["mcp"] = f'"result":{{{about}}}}}'.encode("ascii")
-    return b'{"jsonrpc":"2.0","id":%b,%b' % (json.dumps(id).encode(), result)
+def _message(scope: Scope, result: str) -> bytes:
+    id = json.dumps(scope["shardwise.message"]["id"])
+    return f'{{"jsonrpc":"2.0","id":{id},"result":{result}}}'.encode("ascii")
+
+
+def _result(answer: Answer, about: str) -> str:
+    """What a call came to, as MCP says it. What a tool gives is JSON already and stands in it as it is.
+
+    `about` is the server, which the modern era has in each answer; empty in a session.
+    """
+    failed = answer.failure is not None
+    text = json.dumps(answer.failure) if failed else answer.quoted
+    structured = "" if failed else f',"structuredContent":{answer.text}'
+    result = f'"content":[{{"type":"text","text":{text}}}]{structured},"isError":{json.dumps(failed)}'
+    return f'{{"_meta":{about},{result},"resultType":"complete"}}' if about else f"{{{result}}}"

@@ -166,6 +166,8 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
         if seen.scope["method"] != "POST":
             # No stream that the server opens by itself: it has nothing to announce, and its end would wait for them.
             raise Refusal(405, "this address takes POST, DELETE", ((b"allow", b"POST, DELETE"),))
+        if not _accepts(seen.headers.get("accept", "")):
+            raise Refusal(406, "a client must accept both application/json and text/event-stream", code=-32600)
         seen.message = _message(seen.body)
 
 
@@ -207,6 +209,15 @@ def _message(body: bytes) -> dict[str, Any]:
     if not isinstance(found.get("params"), dict | None):
         raise Refusal(400, "params must be an object", code=-32600)
     return found
+
+
+def _accepts(accept: str) -> bool:
+    """Whether an answer over MCP may be one message or a stream of them, as the protocol has it."""
+    kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")}
+    return "*/*" in kinds or (
+        not kinds.isdisjoint({"application/json", "application/*"})
+        and not kinds.isdisjoint({"text/event-stream", "text/*"})
+    )
 
 
 async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -23,6 +24,8 @@ from tools.mcp_server import hush, server
 from tools.mcp_service import Service
 
 _FINISH_S = 10
+# Sessions end when there are too many (tools.http_sessions): FastMCP does not see all that is asked in one.
+_IDLE_S = 30 * 86400.0
 _MOST_AT_ONCE = 1000
 _WARM = ("estimate_training", {"model": "gpt2", "accelerator": "h100-sxm"})
 
@@ -32,7 +35,7 @@ def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None
     served = server(service, lambda: _warm(service))
     for (method, path), route in http_rest.routes(service, guard.token is not None).items():
         served.custom_route(path, [method])(route)
-    built = served.http_app(path="/mcp", host_origin_protection=False)
+    built = served.http_app(path="/mcp", host_origin_protection=False, session_idle_timeout=_IDLE_S)
     for error in (PlanError, Busy, HTTPException):
         built.add_exception_handler(error, http_rest.refused)
     return guarded(express(built, service, served.name, version("shardwise")), guard, log)
@@ -59,6 +62,7 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
     from tools.http_limits import BoundedHttp
 
     hush()
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either
     # Computations in threads must not keep the loop from answering the others.
     sys.setswitchinterval(0.001)
     service = Service(root, remote=True)

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +40,16 @@ _TURN_S = 0.05
 _MOST_WAITING = 1000
 TOO_MANY = "too many calls are waiting; try again in a moment"
 _DEEPEST = 64
-_KEPT_S = 60.0
-_MOST_KEPT = 256  # of 5 to 60 KB
+_KEPT_S = 600.0
+# An answer is 5 to 60 KB of text. Fewer than there are different calls in turn would be as good as none.
+_MOST_KEPT = 4096
+_MOST_KEPT_BYTES = 40 * 2**20
 # How long the user's own files are taken to be as they were, unless this server writes to them.
 _UNCHANGED_S = 0.05
 # Arguments that may name a file or folder on this machine.
-_PATHS = frozenset({"model", "path", "paths", "file", "files", "log", "logs", "config"})
+_PATHS = frozenset({"model", "path", "paths", "files", "log", "logs", "config"})
+# One that names what a tool reads below the root; what is there may change at any time.
+FOLDER = "folder"
 
 _log = logging.getLogger("shardwise")
 
@@ -61,7 +66,6 @@ class Answer:
     error: PlanError | None = None
     bug: str | None = None
     kept: tuple[float, object] | None = None  # until when, and as long as which files, it answers equal calls
-    forms: dict[str, bytes] = field(default_factory=dict)  # the same as a face sends it
 
     @property
     def failure(self) -> str | None:
@@ -70,6 +74,11 @@ class Answer:
         return said and said.encode(errors="backslashreplace").decode()
 
     @cached_property
+    def quoted(self) -> str:
+        """The text as a string in JSON; it is ASCII without control characters already."""
+        return '"' + self.text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    @property
     def value(self) -> dict[str, Any]:
         return json.loads(self.text)
 
@@ -82,28 +91,37 @@ class Calls:
     _long: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LONG_AT_ONCE))
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _seconds: dict[str, float] = field(default_factory=dict)
-    _kept: OrderedDict[str, tuple[float, asyncio.Task[Answer]]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[bytes, tuple[float, asyncio.Task[Answer]]] = field(default_factory=OrderedDict)
     _waiting: int = 0
     _stamp: tuple[float, object] = (0.0, None)
     _writes: int = 0
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> Answer:
         """The answer of a tool. Raises Busy."""
-        if not keep or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments)):
+        if (
+            not keep
+            or FOLDER in arguments
+            or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments))
+        ):
             return await self._compute(tool, arguments)
         stamp = self._stamped()
-        key = f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}"
+        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}".encode()).digest()
         until, task = self._kept.get(key, (0.0, None))
         if task is None or (task.done() and (until < time.monotonic() or _spoilt(task))):
             until, task = time.monotonic() + _KEPT_S, asyncio.create_task(self._compute(tool, arguments))
             self._kept[key] = (until, task)
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            task.add_done_callback(lambda _: self._bound())
         self._kept.move_to_end(key)
         # Shielded: a caller that goes away must not take the answer from the others.
         answer = task.result() if task.done() else await asyncio.shield(task)
         answer.kept = (until, stamp)
         return answer
+
+    def _bound(self) -> None:
+        """Lets go of the answers that were not asked for the longest, as long as there are too many."""
+        size = sum(_bytes(task) for _, task in self._kept.values())
+        while len(self._kept) > _MOST_KEPT or size > _MOST_KEPT_BYTES:
+            size -= _bytes(self._kept.popitem(last=False)[1][1])
 
     def stands(self, answer: Answer) -> bool:
         """Whether an equal call would still get this answer."""
@@ -142,6 +160,13 @@ class Calls:
         finally:
             self._waiting -= 1
         return answer
+
+
+def _bytes(task: asyncio.Task[Answer]) -> int:
+    if not task.done() or task.cancelled() or task.exception():
+        return 0
+    answer = task.result()
+    return len(answer.text) + len(answer.__dict__.get("quoted", ""))
 
 
 def _spoilt(task: asyncio.Task[Answer]) -> bool:

@@ -34,8 +34,8 @@ IN_FULL = ("estimate_training", "estimate_inference")
 # These have their words at home, wherever they come in the list.
 _FIRST = (*IN_FULL, "estimate_cost")
 _PLAN = (
-    "A whole or partial Plan, or the name of a saved scenario; flat arguments win over it. All that describes a run to "
-    "estimate_training and estimate_inference is taken too."
+    "A whole or partial Plan, or a saved scenario's name; flat arguments win over it. Also takes whatever describes a "
+    "run to estimate_training and estimate_inference."
 )
 EVERYDAY = frozenset({
     "plan", "model", "accelerator", "count", "per_node", "framework", "stage", "method", "precision", "optimizer",
@@ -153,11 +153,18 @@ def _listed_output(tool: Tool, told: set[str]) -> Schema:
         known = f"{name} {part}"
         shown[name] = kinds[name] if known in told else _mapped(part, lambda each: _unreferred(each, kinds))
         told.add(known)
+    # What was shown before is named by its kind alone, without a definition to look up.
+    top = _mapped(
+        top, lambda each: _unreferred(each, {name: part for name, part in shown.items() if part == kinds[name]})
+    )
     return _reachable({**top, "$defs": {**kinds, **shown}}) if shown else top
 
 
 def _unreferred(schema: Schema, kinds: Mapping[str, Schema]) -> Schema:
     """A schema with the kind of what it refers to in place of the reference."""
+    either = schema.get("anyOf", ())
+    if len(either) > 1 and all(each == either[0] for each in either):
+        return {**either[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
     kind = kinds.get(str(schema.get("$ref", "")).removeprefix("#/$defs/"))
     if kind is None or set(kind) != {"type"}:
         return schema
@@ -193,6 +200,8 @@ def _brief(schema: Mapping[str, Any], nulls: bool) -> Schema:
         if "anyOf" not in each:
             return each
         kinds = [kind for kind in each.pop("anyOf") if nulls or kind != _NULL]
+        # Whole numbers are numbers.
+        kinds = [kind for kind in kinds if kind != {"type": "integer"} or {"type": "number"} not in kinds]
         rest = [kind for kind in kinds if kind != _NULL]
         if len(rest) == 1 and (len(kinds) == 1 or isinstance(rest[0].get("type"), str)):
             either = {"type": [rest[0]["type"], "null"]} if len(kinds) > 1 else {}

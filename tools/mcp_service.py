@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
-from tools.mcp_calls import Answer, Calls, refuse_depth, refuse_paths
+from tools.mcp_calls import FOLDER, Answer, Calls, refuse_depth, refuse_paths
 from tools.mcp_writes import Consent, Writing, nobody, write
 
 if TYPE_CHECKING:
@@ -72,12 +73,23 @@ class Service:
             refuse_depth(arguments)
             if self.remote:
                 refuse_paths(arguments, self.root)
+                if self.root is None and tool.read_only and FOLDER in arguments:
+                    raise PlanError(FOLDER, "this server was started without a folder to read from (--root FOLDER)")
         except PlanError as error:
             return Answer(error=error)
         if not tool.read_only:
             return await write(self.writing, self.calls, tool, arguments, consent)
-        work = self.calls.run(tool, arguments)
-        return await work if tell is None else await _watched(work, tell, tool.title)
+        with self._below_root(arguments):
+            work = self.calls.run(tool, arguments)
+            return await work if tell is None else await _watched(work, tell, tool.title)
+
+    def _below_root(self, arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Where a tool that reads looks for a folder: below the root, as those that write put it there."""
+        if self.root is None or FOLDER not in arguments:
+            return nullcontext()
+        from tools.files import writing_below
+
+        return writing_below(self.root)
 
 
 async def _watched(work: Awaitable[Answer], tell: Tell, title: str) -> Answer:

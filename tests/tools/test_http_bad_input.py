@@ -176,11 +176,32 @@ async def test_a_head_without_end_is_cut_off() -> None:
             assert sent <= 2 * MOST_HEAD_BYTES
         assert wire.said.startswith(b"HTTP/1.1 400")
         found.connection_lost(None)
+    whole = b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * MOST_HEAD_BYTES + b"\r\n\r\n"
+    found, wire = connected(received)
+    found.data_received(whole)  # at once, as on this machine
+    assert wire.closed
+    assert "too long" in said(wire)
+    assert not received
     found, wire = connected(received)
     for _ in range(200):  # each request of a connection has a head of its own
         found.data_received(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 1000 + b"\r\n\r\n")
     assert not wire.closed
     found.connection_lost(None)
+
+
+async def test_what_is_no_request_gets_an_error_like_any_other() -> None:
+    for sent in (b"\x16\x03\x01\x02\r\n\r\n", b"GET / HTTP/1.1\r\nX\0: a\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+        found, wire = connected([])
+        found.data_received(sent)
+        assert wire.closed
+        assert "HTTP/1.1" in said(wire)
+        found.connection_lost(None)
+
+
+def said(wire: Wire) -> str:
+    head, _, body = wire.said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    return json.loads(body)["error"]["message"]
 
 
 async def test_a_head_that_does_not_come_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:

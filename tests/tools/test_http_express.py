@@ -72,7 +72,6 @@ OTHERS: list[tuple[dict[str, Any], dict[str, str]]] = [
     (call("describe_model", {"model": "gpt2"}), {"Mcp-Name": "estimate_training"}),
     (call("describe_model", {"model": "gpt2"}), {"Mcp-Method": "tools/list"}),
     (call("describe_model", {"model": "gpt2"}), {"MCP-Protocol-Version": "2025-06-18"}),
-    (call("describe_model", {"model": "gpt2"}), {"Accept": "application/json"}),
     (call("describe_model", {"model": "gpt2"}), {"Content-Type": "text/plain"}),
 ]
 

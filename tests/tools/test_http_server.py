@@ -300,15 +300,25 @@ async def test_equal_calls_share_one_computation_and_a_long_one_holds_up_nobody(
     calls.close()
 
 
-async def test_what_is_kept_is_bounded_and_forgotten_after_a_write() -> None:
+@pytest.mark.parametrize(("most", "limit"), [("_MOST_KEPT", 5), ("_MOST_KEPT_BYTES", 2000)])
+async def test_what_is_kept_is_bounded(most: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"tools.mcp_calls.{most}", limit)
+    calls, tool = Calls(), registry()["describe_model"]
+    names = ["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-3.1-8b", "llama-3.1-70b", "qwen2.5-7b"]
+    for name in [*names, *names]:
+        await calls.run(tool, {"model": name})
+    await asyncio.sleep(0)
+    assert 1 < len(calls._kept) <= 5
+    assert (await calls.run(tool, {"model": names[-1]})).kept
+    calls.close()
+
+
+async def test_what_is_kept_is_forgotten_after_a_write() -> None:
     calls, tool = Calls(), registry()["describe_model"]
     kept = await calls.run(tool, {"model": "gpt2"})
     assert await calls.run(tool, {"model": "gpt2"}) is kept
     calls.forget()
     assert await calls.run(tool, {"model": "gpt2"}) is not kept
-    for layers in range(300):
-        await calls.run(tool, {"model": f"unknown-{layers}"})
-    assert len(calls._kept) <= 256
     calls.close()
 
 
@@ -327,6 +337,26 @@ async def test_short_calls_beside_many_others_are_not_taken_for_long_ones() -> N
     assert order == names  # the first to ask is the first to be served
     assert calls._seconds["describe_model"] < 0.25
     calls.close()
+
+
+async def test_a_folder_is_read_below_the_root_alone_and_always_anew(tmp_path: Path) -> None:
+    async def said(root: Path | None, folder: str) -> str:
+        service = Service(root, remote=True)
+        tool = await service.tool("matrix_results")
+        answers = [(await service.call(tool, {"folder": folder})).failure or ""]
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        (tmp_path / "mine" / "matrix.json").write_text("[]")
+        answers.append((await service.call(tool, {"folder": folder})).failure or "")
+        service.calls.close()
+        return "; then ".join(answers)
+
+    assert "--root" in await said(None, "runs")
+    for outside in ("..", "/etc", "mine/../../x"):
+        assert "outside" in await said(tmp_path / "mine", outside)
+    (tmp_path / "mine" / "matrix.json").unlink()
+    first, then = (await said(tmp_path, "mine")).split("; then ")
+    assert str(tmp_path) in first
+    assert then != first
 
 
 async def test_a_failure_of_ours_is_not_kept() -> None:
