@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import yaml
+from conftest import python_of
 from hf_plans import BASE, accumulation, plans, written
 
 from estimator.plan import Plan
+from launchers import reading
+from launchers.tables import table
 
 # One of every row of models that has a builder of its own.
 MODELS = (
@@ -60,3 +63,14 @@ def test_broken_files_are_refused(ask, tmp_path):
     errors = [read["error"] for read in ask("torchtune", "torchtune", questions)]
     assert errors[0] is None
     assert all(errors[1:]), errors
+
+
+def test_published_configs_are_as_they_were_noted():
+    (recipes,) = python_of("torchtune").parents[1].glob("lib/python3*/site-packages/recipes/configs")
+    command = "tune run --nproc_per_node 4 full_finetune_distributed --config"
+    for name in table("reading/torchtune_configs")["configs"]:
+        files = {"job": f"{command} own.yaml", "own.yaml": (recipes / f"{name}.yaml").read_text()}
+        noted, real = reading.read({"job": f"{command} {name}"}), reading.read(files)
+        told = [{row.field: row.value for row in [*found.assumed, *found.read]} for found in (noted, real)]
+        assert told[0] == told[1], name
+        assert set(noted.blocked) == set(real.blocked), name

@@ -94,7 +94,8 @@ def recipe_options(job: Job) -> list[Assumption]:
     They stay open in the plan, so that another framework or device brings its own; what they come to is told.
     """
     found: dict[str, str | bool] = {"cuda_graph": job.cuda_graph}
-    if job.framework.tp and job.machine.count > 1 and job.plan.layout.tp != 1:
+    split = job.plan.layout.tp or (2 if job.framework.searches_splits else 1)
+    if job.framework.tp and job.machine.count > 1 and split > 1:
         found["tp_overlap"] = job.chosen("tp_overlap")
     if any(block.experts for block in job.architecture.blocks):
         found |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}

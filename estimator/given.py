@@ -41,6 +41,9 @@ def check_given(job: Job) -> None:
             raise PlanError(
                 f"layout.{field}", f"{job.framework.name} has no {_LONG[field]}", ["1", "or another workload.framework"]
             )
+    if layout.sequence_parallel and (layout.tp or 1) > 1 and not job.framework.sequence_parallel:
+        problem = f"{job.framework.name} keeps whole sequences on every tensor-parallel rank"
+        raise PlanError("layout.sequence_parallel", problem, ["false"])
     if layout.schedule not in (None, "1f1b") and not job.framework.pp:
         raise PlanError("layout.schedule", f"{job.framework.name} has no pipeline to schedule", ["1f1b"])
     if layout.vpp and layout.vpp > 1 and (layout.pp == 1 or not job.framework.pp):

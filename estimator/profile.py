@@ -52,9 +52,10 @@ class Framework:
     `score_bytes` are what attention moves per 16-bit score, forward and backward, where scores go through memory;
     `loose_score_bytes` where the number of score matrices is no multiple of `score_group` (0: it need not be) or longer
     than `score_longest`. `hook_s` is the host time of one module's hooks in one pass under ZeRO-3. `interleaves` is
-    true where pipeline stages can be virtual, and `schedules` are those of a pipeline besides. `cuda_graph`,
-    `tp_overlap`, `moe_dispatcher`, `moe_overlap` and `moe_capacity` are what its recipes set where a plan does not say,
-    as the fields of a plan.
+    true where pipeline stages can be virtual, and `schedules` are those of a pipeline besides. `searches_splits` is
+    false where tp and cp are for plans that ask for them alone, and `sequence_parallel` where tp keeps whole sequences
+    in norms and residuals. `cuda_graph`, `tp_overlap`, `moe_dispatcher`, `moe_overlap` and `moe_capacity` are what its
+    recipes set where a plan does not say, as the fields of a plan.
     """
 
     name: str
@@ -72,6 +73,8 @@ class Framework:
     pp: bool
     cp: bool
     ep: bool
+    searches_splits: bool
+    sequence_parallel: bool
     offloads: tuple[str, ...]
     live_parameters: float | None
     live_units: float

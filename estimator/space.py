@@ -150,7 +150,7 @@ def _splits(job: Job, space: Space) -> Rows:
     """Products of tp, pp, cp and dp that give the device count, with ep and etp inside."""
     layout, framework, architecture, count = job.plan.layout, job.framework, job.architecture, job.machine.count
     inside = [size for size in valid_tp(architecture) if size <= job.machine.fast_domain]
-    tp = _choices(layout.tp, inside if framework.tp else [1])
+    tp = _choices(layout.tp, inside if framework.tp and framework.searches_splits else [1])
     rows: Rows = {"tp": np.array([size for size in tp if count % size == 0], dtype=np.int64)}
     rows["rest"] = count // rows["tp"]
     pp = _choices(layout.pp, divisors(count) if framework.pp else [1])
@@ -170,7 +170,7 @@ def _divided(rows: Rows, name: str, sizes: list[int]) -> Rows:
 
 def _context_sizes(job: Job, space: Space) -> list[int]:
     """Context parallelism is worth trying for long sequences; each rank has two chunks of equal length."""
-    if not job.framework.cp:
+    if not (job.framework.cp and job.framework.searches_splits):
         return [1]
     least = _FEWER_TOKENS if space.whole else _LEAST_TOKENS
     sizes = divisors(job.machine.count) if space.whole else [2, 4, 8, 16, 32, 64]
@@ -297,6 +297,8 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
     split = rows.pop("tp") > 1
     if given is not None:
         return _crossed(rows, {"sequence_parallel": [int(given)]})
+    if not job.framework.sequence_parallel:
+        return rows | {"sequence_parallel": np.zeros_like(split, dtype=np.int64)}
     if not space.whole or not split.any():
         return rows | {"sequence_parallel": split.astype(np.int64)}
     return _crossed(rows, {"sequence_parallel": [1, 0]}, np.column_stack([split, np.ones_like(split)]))

@@ -8,7 +8,13 @@ from launchers.reading.findings import Findings, as_number, inverted
 from launchers.reading.leftovers import leave_rest
 from launchers.tables import table
 
-_SIZES = {"tp": "layout.tp", "cp": "layout.cp", "dp_replicate": "dp_replicate", "dp_shard": "dp_shard"}
+_SIZES = {
+    "tp": "layout.tp",
+    "cp": "layout.cp",
+    "sp": "layout.cp",
+    "dp_replicate": "dp_replicate",
+    "dp_shard": "dp_shard",
+}
 
 
 def score(keys: Keys) -> int:

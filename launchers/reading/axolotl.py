@@ -115,8 +115,10 @@ def _method(keys: Keys, found: Findings, model: Item | None) -> None:
     else:
         found.put("workload.method", "lora", kind)
     linear = keys.take("lora_target_linear")
-    if is_set(linear) and linear and "lora_target_modules" not in keys:
+    if is_set(linear) and linear:
+        # Named modules are of every linear layer.
         found.put("workload.lora.targets", "all-linear", linear)
+        keys.take("lora_target_modules")
     if "lora_r" not in keys and kind.value in ("lora", "qlora"):
         # It hands PEFT none, which stops there.
         found.blocked.setdefault("workload.lora.rank", f"{keys.file}: lora_r is not there, and Axolotl has none itself")
@@ -186,14 +188,14 @@ def _memory(keys: Keys, found: Findings) -> None:
     checkpoints, host = keys.take("gradient_checkpointing"), keys.take("activation_offloading")
     if checkpoints is not None and checkpoints.value in ("offload", "unsloth"):
         found.recomputes.append((True, checkpoints))
-        found.put("layout.offload", "activations", checkpoints)
+        found.imply("layout.offload", "activations", checkpoints)
     elif checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
         found.recomputes.append((on, checkpoints))
     elif checkpoints is not None:
         found.block("layout.recompute", checkpoints, "is no way of checkpointing that a Plan has")
     found.default("layout.recompute", "none", "gradient_checkpointing is off unless given")
     if host is not None and (is_set(host) or host.value == "legacy"):
-        found.put("layout.offload", "activations", host)
+        found.imply("layout.offload", "activations", host)
     elif host is not None and host.value and as_truth(host.value) is None:
         found.block("layout.offload", host, "has no place in a Plan")
     found.truth("workload.packing", keys.take("sample_packing"))

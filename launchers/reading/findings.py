@@ -95,10 +95,13 @@ class Findings:
         self.implied.append((field, value, item))
 
     def settle(self) -> None:
-        """Puts what was implied and nothing else has said."""
+        """Puts what was implied and nothing else has said; a second thing that goes to the host has no place."""
         for field, value, item in self.implied:
             if not self.has(field):
                 self.put(field, value, item)
+            elif field == "layout.offload" and value != "none" and not _same(self.values.get(field), value):
+                self.leave(item, "a Plan sends one kind of states to the host")
+                self.warn(f"{item.origin}: {value} go to the host besides, which is not counted")
         self.implied = []
 
     def note(self, field: str, value: Any, item: Item) -> None:

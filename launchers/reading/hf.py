@@ -10,6 +10,7 @@ from launchers.tables import table
 
 _ZERO = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2, "NO_SHARD": 0}
 _ZERO |= {str(number): name for number, name in ((1, 3), (2, 2), (3, 0), (4, 3), (5, 2))}
+ADAPTERS = ("lora", "qlora", "dora", "pissa")
 
 
 def optimizers() -> dict[str, Any]:

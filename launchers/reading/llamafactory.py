@@ -152,6 +152,11 @@ def _weights(keys: Keys, found: Findings) -> None:
         keys.take("bf16")
     elif is_set(pure):
         keys.take("bf16")
+    keeps = found.values.get("workload.method", "lora") in hf.ADAPTERS or as_truth(keys.look("use_badam"))
+    if keeps and not any(as_truth(keys.look(name)) for name in ("bf16", "fp16")):
+        found.default("workload.precision", "bf16", "frozen weights keep the checkpoint's type without bf16 and fp16")
+        for name in ("bf16", "fp16"):
+            keys.take(name)
     hf.precision(keys, found, "fp32")
 
 
@@ -190,13 +195,16 @@ def _megatron(keys: Keys, found: Findings) -> None:
 
 def read_v1(keys: Keys, found: Findings) -> None:
     found.programs.append("llamafactory")
-    if "export_dir" in keys:
+    if any(name in keys for name in ("export_dir", "peft_config.export_dir")):
         found.blocked.setdefault("workload", f"{keys.file} exports a model")
     hf.model(found, keys.take("model"))
+    found.default("workload.stage", "sft", "the command says it (llamafactory-cli sft), not the file")
     found.whole("workload.seq_len", keys.take("cutoff_len"))
+    found.default("workload.seq_len", 2048, "cutoff_len is 2048 unless given")
     found.whole("workload.micro_batch", keys.take("micro_batch_size"))
     found.default("workload.micro_batch", 1, "micro_batch_size is 1 unless given")
     found.whole("workload.global_batch", keys.take("global_batch_size"))
+    found.default("accumulation", 1, "global_batch_size is micro_batch_size x dp unless given")
     hf.length(keys, found, "num_train_epochs")
     found.whole("layout.cp", keys.take("cp_size"))
     bf16 = keys.take("bf16")
@@ -204,6 +212,21 @@ def read_v1(keys: Keys, found: Findings) -> None:
         found.put("workload.precision", "bf16", bf16)
     elif bf16 is not None:
         found.leave(bf16, "says nothing of the type that weights are loaded in")
+    else:
+        found.default("workload.precision", "bf16", "bf16 is on unless given")
+    found.word("workload.optimizer", keys.take("optim_config.name"), {"muon": "muon", "adamw": "adamw"})
+    found.default("workload.optimizer", "adamw", "optim_config is AdamW unless given")
+    checkpoints = keys.take("enable_activation_checkpointing")
+    if checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
+        found.recomputes.append((on, checkpoints))
+    found.default("layout.recompute", "full", "enable_activation_checkpointing is on unless given")
+    strategy = keys.take("batching_strategy")
+    if strategy is not None and "dynamic" in str(strategy.value):
+        found.leave(strategy, "forms batches of its own")
+        found.warn(f"{strategy.origin}: forms batches of its own, and has no place in a Plan")
+    found.default("workload.packing", False, "samples keep their rows unless batching_strategy packs them")
+    if strategy is not None and strategy.value in ("padding_free", "dynamic_padding_free"):
+        found.put("workload.packing", True, strategy)
     _peft_v1(keys, found)
     kind = keys.take("dist_config.name")
     if kind is not None and kind.value == "fsdp2":
@@ -228,15 +251,29 @@ def _peft_v1(keys: Keys, found: Findings) -> None:
         return
     if packing is not None:
         bits = keys.take("quant_config.quantization_bit")
-        if packing.value == "bnb" and bits is not None and as_number(bits.value) == 4 and kind.value == "lora":
-            found.put("workload.method", "qlora", bits)
+        four = packing.value == "bnb" if bits is None else as_number(bits.value) == 4
+        if four and packing.value in ("bnb", "auto") and kind.value == "lora":
+            found.put("workload.method", "qlora", bits or packing)
         else:
             found.block("workload.method", packing, "only bitsandbytes' four bits under LoRA have a place in a Plan")
     elif kind.value == "lora":
-        found.put("workload.method", "lora", kind)
+        dora = keys.take("peft_config.use_dora")
+        found.put("workload.method", "dora" if is_set(dora) else "lora", dora if dora and is_set(dora) else kind)
+    elif kind.value == "freeze":
+        layers, modules = (keys.take(f"peft_config.freeze_trainable_{name}") for name in ("layers", "modules"))
+        odd = next((item for item, usual in ((layers, 2), (modules, "all")) if item and item.value != usual), None)
+        if odd is not None:
+            found.block("workload.method", odd, "a Plan's freeze trains the last two layers")
+        else:
+            found.put("workload.method", "freeze", kind)
+        return
     else:
-        found.block("workload.method", kind, "the layers that it trains are not those of a Plan's freeze")
+        found.block("workload.method", kind, "is no method of a Plan")
+        return
     found.whole("workload.lora.rank", keys.take("peft_config.r"))
-    found.number("workload.lora.alpha", keys.take("peft_config.lora_alpha"))
-    found.number("workload.lora.dropout", keys.take("peft_config.lora_dropout"))
+    found.default("workload.lora.rank", 8, "r is 8 unless given")
+    for name, field, usual in (("lora_alpha", "alpha", 16), ("lora_dropout", "dropout", 0.05)):
+        found.number(f"workload.lora.{field}", keys.take(f"peft_config.{name}"))
+        found.default(f"workload.lora.{field}", usual, f"{name} is {usual} unless given")
     hf.targets(found, keys.take("peft_config.target_modules"))
+    hf.embeddings(found, keys.take("peft_config.modules_to_save"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from launchers.reading import (
     engines,
@@ -48,19 +49,26 @@ def _merged(
     flags: Collection[str] = (),
     short: dict[str, str] | None = None,
     config: Sequence[str] = ("config",),
+    published: Callable[[str, Item], Keys | None] = lambda _file, _name: None,
 ) -> tuple[Keys, list[Word], Item | None]:
-    """The arguments over the config that one of them names, the words that are none, and what names the config where
-    that is not given."""
+    """The arguments over the config that one of them names (a file that is given, or a `published` one), the words that
+    are none, and what names the config where it is neither."""
     keys, rest = options(setting.file, start.words, flags, short)
     named = next((item for name in config if (item := keys.take(name)) is not None), None)
     if named is None:
         return keys, rest, None
-    document = _document(str(named.value), named, setting)
+    if isinstance(named.value, list):
+        # --config takes one word; those after it are overrides.
+        rest = [*(Word(str(value), named.line or 0) for value in named.value[1:]), *rest]
+        named = replace(named, value=named.value[0])
+    given = _base(str(named.value)) in setting.documents
+    document = (None if given else published(setting.file, named)) or _document(str(named.value), named, setting)
     if document is None:
         return keys, rest, named
     for item in keys.items.values():
         document.put(item.key, item.value, item.line)
-    setting.documents.pop(_base(str(named.value)))
+    if given:
+        setting.documents.pop(_base(str(named.value)))
     return document, rest, None
 
 
@@ -99,15 +107,16 @@ def _trl(start: Start, setting: Setting) -> str:
     return "TRL arguments"
 
 
-def _torchtune(start: Start, setting: Setting) -> None:
-    keys, rest, missing = _merged(start, setting)
-    if missing is not None or keys.file == setting.file:
+def _torchtune(start: Start, setting: Setting) -> str | None:
+    keys, rest, missing = _merged(start, setting, published=tune.published)
+    if missing is not None or not keys.items:
         setting.found.warn(
             f"{start.name.origin}: torchtune's own config {missing.value if missing else ''} is not given"
         )
-        return
+        return None
     overrides(keys, rest)
     tune.read(keys, setting.found, start.name)
+    return "torchtune command"
 
 
 def _vllm(start: Start, setting: Setting) -> str | None:
@@ -228,12 +237,18 @@ def _plan(start: Start, setting: Setting) -> str:
 
 
 def _trainer(start: Start, setting: Setting) -> str:
-    """A script on the transformers Trainer, or one that reads a DeepSpeed file of its own."""
+    """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
     keys, _ = options(setting.file, start.words)
+    found = setting.found
     config = keys.take("deepspeed_config")
     if config is not None:
-        hf.refer(setting.found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+        hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
         keys.take("deepspeed")
+    stage = keys.take("zero_stage") or keys.take("deepspeed_stage")
+    if stage is not None:
+        found.whole("layout.zero_stage", stage, least=0)
+        found.backend = found.backend or ("deepspeed", replace(stage, value=True))
+        found.default("workload.precision", "bf16", "DeepSpeed computes in 16 bits; which, the script says")
     if "model_name_or_path" not in keys and "per_device_train_batch_size" not in keys:
         item = keys.take("deepspeed")
         if item is not None and isinstance(item.value, str):
@@ -265,7 +280,8 @@ _READERS: dict[str, Callable[[Start, Setting], str | None]] = {
 
 
 def _first(rest: Sequence[Word], setting: Setting) -> Item | None:
-    """A model that is named without an option."""
+    """A model that is named without an option; values of switches are none."""
+    rest = [word for word in rest if word.text.lower() not in ("true", "false")]
     return Item(setting.file, "model", rest[0].text, rest[0].line) if rest else None
 
 

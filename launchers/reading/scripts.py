@@ -277,11 +277,12 @@ class _Reader:
 
     def _expanded(self, token: Token) -> list[str]:
         """The words that a word becomes: unquoted variables are split, quoted arrays give a word each."""
-        words, open_word, started = [], "", False
+        words, open_word, started, empty = [], "", False, False
         for part in token.parts:
             values = self._values(part)
             if part.kind == "text" or part.quoted:
-                if part.kind == "variable" and part.text.endswith("[@]") and not values:
+                if part.kind == "variable" and part.text.endswith("[@]") and not any(values):
+                    empty = True
                     continue
                 started = True
                 open_word += values[0] if values else ""
@@ -297,7 +298,7 @@ class _Reader:
             for piece in pieces[1:]:
                 words.append(open_word)
                 open_word = piece
-        return [*words, open_word] if started else words
+        return [*words, open_word] if started and (open_word or not empty) else words
 
     def _values(self, part: Part) -> list[str]:
         """What a part stands for, UNKNOWN where that cannot be told."""

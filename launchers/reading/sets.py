@@ -14,6 +14,7 @@ from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format, config, is_python, is_script, names
+from launchers.reading.hf import ADAPTERS
 from launchers.reading.jobs import read_jobs
 from launchers.reading.programs import read_start
 from launchers.reading.python import read_python
@@ -254,7 +255,7 @@ def _is_needed(field: str, known: set[str], found: Findings) -> bool:
         return "workload.global_batch" not in known
     adapters = found.values.get("workload.method", found.defaults.get("workload.method"))
     method = adapters if isinstance(adapters, str) else adapters.value if adapters else None
-    return not field.startswith("workload.lora.") or method in ("lora", "qlora", "dora", "pissa")
+    return not field.startswith("workload.lora.") or method in ADAPTERS
 
 
 def _tidy(rows: list[Read], given: Mapping[str, Any]) -> list[Read]:

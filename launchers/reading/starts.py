@@ -14,7 +14,7 @@ from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item
 from launchers.reading.findings import Findings, as_number, is_certain
 from launchers.reading.options import options
-from launchers.reading.scripts import Command, Script, Word, script
+from launchers.reading.scripts import UNKNOWN, Command, Script, Word, script
 from launchers.reading.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
 
 _ACCELERATE_FLAGS = (
@@ -63,6 +63,10 @@ def _only_ranks_differ(commands: Sequence[Command]) -> bool:
     return len(commands) > 1 and len(names) == 1
 
 
+# What runs a program that its words name later; also one that is known only where it runs.
+_WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
+
+
 def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
     """The programs that a command starts, with what its wrappers say put into the findings."""
     words, environment = list(command.words), dict(command.environment)
@@ -77,6 +81,11 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
                 words = words[1:]
         elif name in ("timeout",):
             words = words[2:]
+        elif name in _WRAPPERS and any(_is_program(word.text) for word in words[1:]):
+            words = words[next(at for at, word in enumerate(words) if at and _is_program(word.text)) :]
+        elif name == "ray":
+            # ray job submit … -- COMMAND
+            words = words[next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words)) :]
         elif name in ("bash", "sh", "source", ".") or name.endswith((".sh", ".bash", ".sbatch", ".slurm")):
             if len(words) > 2 and name in ("bash", "sh") and re.fullmatch(r"-[a-z]*c", words[1].text):
                 outside = setting.known | {key: word.text for key, word in environment.items() if word.known}
@@ -87,7 +96,10 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
                     for one in inner.commands
                 ]
                 return [start for one in moved for start in peeled(one, setting, depth + 1)]
-            _refer_script(words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:], setting)
+            rest = words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:]
+            if rest and rest[0].text.rpartition("/")[2] == "run_train.sh" and set(environment) & set(_TITAN):
+                return [_run_train(rest, environment, setting)]
+            _refer_script(rest, setting)
             return []
         elif name == "srun":
             words = _srun(words[1:], setting)
@@ -103,6 +115,18 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+_TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}
+
+
+def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: Setting) -> Start:
+    """torchtitan's own script: what it starts stands in variables (NGPU=8 CONFIG=llama3_8b ./run_train.sh --…)."""
+    devices = environment.get("NGPU", Word("8", words[0].line))
+    setting.found.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
+    said = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
+            for text in (option, value.text)]  # fmt: skip
+    return Start("torchtitan", [*said, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line))
 
 
 def _refer_script(words: Sequence[Word], setting: Setting) -> None:

@@ -1,6 +1,6 @@
 """torchtitan: TOML up to 0.2, and the command line of any version (--training.local_batch_size 2).
 
-From 0.3 a run starts from a preset in torchtitan's own code, of which only what the command line says is read.
+From 0.3 a run starts from a preset in torchtitan's own code, and the command line says what differs from it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.leftovers import leave_rest
+from launchers.reading.totals import layers_of
 from launchers.tables import table
 
 _SIZES = {
@@ -39,15 +40,18 @@ def read(keys: Keys, found: Findings, variants: Sequence[str] = ()) -> None:
     for variant in variants:
         section, _, kind = variant.partition(":")
         keys.put(f"{section}.mode", kind)
-    preset = keys.take("config")
+    preset = _preset(keys, words)
     _model(keys, found, preset)
     found.default("workload.stage", "pretrain", "torchtitan trains on plain text unless told otherwise")
     found.default("workload.method", "full", "torchtitan trains all weights")
     found.default("workload.packing", True, "text is cut into full rows")
+    for key, field in (("stage", "workload.stage"), ("dispatcher", "workload.moe_dispatcher")):
+        if (item := keys.take(key)) is not None:
+            found.put(field, item.value, item)
     _batch(keys, found, preset)
     found.whole("workload.steps", keys.take("training.steps"))
-    _precision(keys, found, words, preset)
-    _parallel(keys, found)
+    _precision(keys, found, words)
+    _parallel(keys, found, preset)
     _checkpointing(keys, found, preset)
     found.word("workload.optimizer", keys.take("optimizer.name"), words["optimizers"])
     found.default("workload.optimizer", "adamw", "optimizer is AdamW unless given")
@@ -64,59 +68,73 @@ def read(keys: Keys, found: Findings, variants: Sequence[str] = ()) -> None:
     leave_rest(keys, found, "torchtitan")
 
 
+def _preset(keys: Keys, words: dict) -> Item | None:
+    """The preset that the command line starts from, its values put under those that are given."""
+    preset = keys.take("config")
+    if preset is None:
+        return None
+    for name, value in words["presets"].get(str(preset.value), {}).items():
+        if name not in keys:
+            keys.items[name] = Item(f"torchtitan's {preset.value}", name, value)
+    return preset
+
+
 def _model(keys: Keys, found: Findings, preset: Item | None) -> None:
     """By the folder of the tokenizer, which is the model's, or by name and flavor."""
     words = table("reading/torchtitan")
     name, flavor = keys.take("model.name"), keys.take("model.flavor")
-    module = keys.take("module")
+    known = keys.take("model")
     if preset is not None:
-        known = _presets().get(str(preset.value))
-        if known:
-            found.put("model", known, preset)
+        if (module := keys.take("module")) is not None:
+            found.leave(module, "said by the preset")
+        if known is not None:
+            found.put("model", known.value, known)
         else:
             found.block("model", preset, "is no preset that is known here")
-        if module is not None:
-            found.leave(module, "said by the preset")
         return
     if name is None and flavor is None:
         return
-    known = words["models"].get(str(name.value) if name else "llama3", {}).get(str(flavor.value) if flavor else "")
+    config = words["models"].get(str(name.value) if name else "llama3", {}).get(str(flavor.value) if flavor else "")
     origin = flavor or name
     assert origin is not None
-    if known:
-        found.put("model", known, origin)
+    if config:
+        found.put("model", config, origin)
     else:
         found.block("model", origin, "is no model that is known here")
 
 
-def _presets() -> dict[str, str]:
-    """Models by the name of their registered config."""
-    found = dict(table("reading/torchtitan")["presets"])
-    for model, row in table("torchtitan")["models"].items():
-        for name, config in row.items():
-            if name != "module":
-                found.setdefault(config, model)
-    return found
-
-
 def _batch(keys: Keys, found: Findings, preset: Item | None) -> None:
-    """In a pipeline the local batch is all micro-batches of a step."""
+    """Rows of a micro-step. In a pipeline the local batch is all micro-batches of a step, of one row unless given.
+
+    After 0.3 the tokens of a micro-step are given instead, also in a pipeline.
+    """
     local = keys.take("training.local_batch_size") or keys.take("training.batch_size")
+    context, usual = keys.take("training.max_context_length"), keys.take("training.seq_len")
+    seq_len = found.whole("workload.seq_len", context or usual)
+    tokens = keys.take("training.num_tokens_per_microbatch_per_dp_rank")
+    if tokens is None and context is not None and local is not None and usual is not None:
+        tokens = Item(local.file, local.key, int(as_number(local.value) or 0) * int(as_number(usual.value) or 0))
+    if tokens is not None:
+        local = _rows(found, "workload.micro_batch", tokens, seq_len)
     stages = next((item for name, item in keys.items.items() if name.endswith("pipeline_parallel_degree")), None)
     pipeline = stages is not None and (as_number(stages.value) or 1) > 1
     one = keys.take("parallelism.pipeline_parallel_microbatch_size")
-    if pipeline and one is not None:
-        micro = found.whole("workload.micro_batch", one)
-        if local is not None and micro and (size := as_number(local.value)) and size % micro == 0:
-            found.put("accumulation", int(size // micro), local)
-    elif pipeline and local is not None:
-        found.block("workload.micro_batch", local, "in a pipeline it is divided into micro-batches of a size not given")
-    else:
+    if not pipeline or tokens is not None:
         found.whole("workload.micro_batch", local)
-    found.whole("workload.seq_len", keys.take("training.seq_len") or keys.take("training.max_context_length"))
+    elif local is not None:
+        micro = found.whole("workload.micro_batch", one)
+        if one is None:
+            found.default("workload.micro_batch", 1, "pipeline_parallel_microbatch_size is 1 unless given")
+            micro = 1
+        if micro and (size := as_number(local.value)) and size % micro == 0:
+            found.put("accumulation", int(size // micro), local)
     whole = keys.take("training.global_batch_size")
+    if (step := keys.take("training.num_tokens_per_train_step")) is not None and (as_number(step.value) or 0) > 0:
+        whole = _rows(found, "workload.global_batch", step, seq_len)
     if whole is not None and (number := as_number(whole.value)) is not None and number > 0:
         found.whole("workload.global_batch", whole)
+    elif pipeline and tokens is not None:
+        found.blocked["workload.global_batch"] = f"{tokens.origin}: how many micro-batches a pipeline has is not read"
     else:
         found.default("accumulation", 1, "global_batch_size is local_batch_size x dp unless given")
     if preset is None:
@@ -124,30 +142,33 @@ def _batch(keys: Keys, found: Findings, preset: Item | None) -> None:
         found.default("workload.seq_len", 2048, "seq_len is 2048 unless given")
         return
     for field in ("workload.micro_batch", "workload.seq_len"):
-        if not found.has(field):
+        if not found.has(field) and field not in found.defaults:
             found.blocked[field] = f"{preset.origin} = {preset.value} says it, in torchtitan's own code"
 
 
-def _precision(keys: Keys, found: Findings, words: dict, preset: Item | None) -> None:
-    converters = keys.take("model.converters")
+def _rows(found: Findings, field: str, tokens: Item, seq_len: int | None) -> Item | None:
+    """A number of tokens as sequences; blocks `field` where they are not whole ones."""
+    number = as_number(tokens.value)
+    if seq_len is None or number is None or number < seq_len or number % seq_len:
+        found.block(field, tokens, "is not whole sequences")
+        return None
+    return Item(tokens.file, tokens.key, int(number // seq_len), tokens.line)
+
+
+def _precision(keys: Keys, found: Findings, words: dict) -> None:
+    converters, fixed = keys.take("model.converters"), keys.take("precision")
     names = converters.value if converters is not None and isinstance(converters.value, list) else []
     if converters is not None and isinstance(converters.value, str):
         names = [part.strip() for part in converters.value.split(",") if part.strip()]
     told = [words["converters"].get(str(name)) for name in names]
     kind = keys.take("training.mixed_precision_param")
     kinds = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-    converts = preset is not None and next(
-        (word for word in ("nvfp4", "mxfp8", "float8") if word in preset.value), None
-    )
-    rows = table("torchtitan")["models"].values()
-    fixed = {name for row in rows for name, config in row.items() if preset is not None and config == preset.value}
     if any(told) and converters is not None:
         found.put("workload.precision", next(name for name in told if name), converters)
     elif names and converters is not None:
         found.block("workload.precision", converters, "is a conversion that no Plan has")
-    elif preset is not None and (converts or fixed & {"fp8", "mxfp8"}):
-        named = {"float8": "fp8"}.get(converts, converts) if converts else next(iter(fixed & {"fp8", "mxfp8"}))
-        found.put("workload.precision", named, preset)
+    elif fixed is not None:
+        found.put("workload.precision", fixed.value, fixed)
     else:
         found.word("workload.precision", kind, kinds)
         found.default("workload.precision", "bf16", "mixed_precision_param is bfloat16 unless given")
@@ -156,7 +177,7 @@ def _precision(keys: Keys, found: Findings, words: dict, preset: Item | None) ->
         found.word("workload.weights", whole, {"float32": "fp32", "bfloat16": "bf16"})
 
 
-def _parallel(keys: Keys, found: Findings) -> None:
+def _parallel(keys: Keys, found: Findings, preset: Item | None) -> None:
     old = [name for name in keys.items if name.split(".")[-1] in _SIZES and not name.startswith("parallelism.")]
     for name in [f"parallelism.{key}" for key in _SIZES] + old:
         field = _SIZES[name.split(".")[-1]]
@@ -179,8 +200,11 @@ def _parallel(keys: Keys, found: Findings) -> None:
     if (found.values.get("layout.tp") or 1) > 1:
         found.truth("layout.sequence_parallel", whole)
     graphs = keys.take("training.disable_cuda_graphs")
+    split = pipeline or (found.values.get("layout.ep") or 1) > 1
     if graphs is not None and as_truth(graphs.value) is False:
         found.put("workload.cuda_graph", "full", graphs)
+    elif graphs is None and preset is not None and not split:
+        found.default("workload.cuda_graph", "full", "captured unless disable_cuda_graphs")
     if pipeline:
         _stages(keys, found)
 
@@ -205,23 +229,26 @@ def _stages(keys: Keys, found: Findings) -> None:
 
 
 def _checkpointing(keys: Keys, found: Findings, preset: Item | None) -> None:
+    """Cheap operators of every layer, or every second layer whole: the default up to 0.2."""
     mode, option = keys.take("activation_checkpoint.mode"), keys.take("activation_checkpoint.selective_ac_option")
     kind = mode.value if mode is not None else "selective"
+    item = option or mode or Item(keys.file, "activation_checkpoint", "every second layer")
+    every = as_number(option.value) if option is not None else 2.0
     if mode is not None and kind in ("none", "full"):
         found.put("layout.recompute", kind, mode)
-    elif kind == "selective" and option is not None and option.value == "op" and (mode or preset is None):
-        found.put("layout.recompute", "selective", mode or option)
-    elif kind == "selective" and option is None and mode is not None and preset is not None:
-        # From 0.3 it is the cheap operators of every layer.
-        found.put("layout.recompute", "selective", mode)
-    elif mode is None and preset is not None:
+    elif preset is not None and mode is None:
         if not found.has("layout.recompute"):
             found.blocked["layout.recompute"] = f"{preset.origin} = {preset.value} says it, in torchtitan's own code"
-    elif mode is None and option is None:
-        found.blocked.setdefault("layout.recompute", f"{keys.file}: every second layer unless given, which no Plan has")
+    elif kind == "selective" and (preset is not None or (option is not None and option.value == "op")):
+        found.put("layout.recompute", "selective", mode or item)
+    elif kind == "selective" and every and every >= 1 and (layers := _layers(found)) is not None:
+        found.put("layout.recompute", f"block:{int(layers // every)}", item)
     else:
-        item = option or mode
-        assert item is not None
         found.block("layout.recompute", item, "checkpoints layers in a pattern that no Plan has")
     if (early := keys.take("optimizer.early_step_in_backward")) is not None and as_truth(early.value):
         found.block("workload.optimizer", early, "steps inside the backward pass, which no Plan has")
+
+
+def _layers(found: Findings) -> int | None:
+    """The layers of a model that is not split into stages."""
+    return layers_of(found.values.get("model")) if (found.values.get("layout.pp") or 1) == 1 else None

@@ -12,10 +12,27 @@ from launchers.reading.leftovers import leave_rest
 from launchers.tables import table
 
 _COMPONENT = "_component_"
+_ADAPTS = re.compile(r"\b(q?lora|dora)_")
 
 
 def score(keys: Keys) -> int:
     return 20 if any(name.endswith(_COMPONENT) for name in keys.items) else 0
+
+
+def published(file: str, config: Item) -> Keys | None:
+    """A config of torchtune's own that a command names instead of a file; None for others."""
+    known = table("reading/torchtune_configs")
+    row = dict(known["configs"].get(str(config.value), {}))
+    if not row:
+        return None
+    keys = Keys(file)
+    builder = row.pop("model")
+    values = known["usual"] | (known["adapters"] if _ADAPTS.search(builder) else {})
+    values |= {known["keys"][name]: value for name, value in row.items() if name != "folder"}
+    values |= {f"model.{_COMPONENT}": f"torchtune.models.{builder}", "checkpointer.checkpoint_dir": row["folder"]}
+    for name, value in values.items():
+        keys.items[name] = Item(f"torchtune's {config.value}", name, value)
+    return keys
 
 
 def read(keys: Keys, found: Findings, recipe: Item | None = None) -> None:
@@ -87,7 +104,8 @@ def _model(keys: Keys, found: Findings, builder: Item | None) -> None:
     folder = keys.take("checkpointer.checkpoint_dir")
     if builder is None or folder is None:
         return
-    name = str(folder.value).rstrip("/").rpartition("/")[2]
+    # Meta's own files lie in a folder of that name below the model's.
+    name = re.sub(r"/original$", "", str(folder.value).rstrip("/")).rpartition("/")[2]
     built = re.sub(r"\.(q?lora|dora)_", ".", str(builder.value).removeprefix("torchtune.models."))
     for pattern, row in table("torchtune")["models"]:
         if row["builder"] == built and re.match(pattern, name.lower()):
@@ -147,6 +165,8 @@ def _method(keys: Keys, found: Findings, builder: Item | None) -> None:
     found.whole("workload.lora.rank", keys.take("model.lora_rank"))
     found.number("workload.lora.alpha", keys.take("model.lora_alpha"))
     found.number("workload.lora.dropout", keys.take("model.lora_dropout"))
+    for name, usual in (("rank", 8), ("alpha", 16), ("dropout", 0.0)):
+        found.default(f"workload.lora.{name}", usual, f"lora_{name} is {usual:g} unless given")
     attention, mlp = keys.take("model.lora_attn_modules"), keys.take("model.apply_lora_to_mlp")
     words = table("torchtune")
     if attention is None or not isinstance(attention.value, list):

@@ -141,7 +141,7 @@ def _groups(found: Findings, dp: int | None, derive: Any) -> None:
 def _pipeline(found: Findings, value: Any, derive: Any) -> None:
     """Virtual stages where a file says how many layers each has."""
     per_stage, pp = found.values.get("vpp_layers"), value("layout.pp")
-    layers = found.values.get("layers") or _layers_of(value("model"))
+    layers = found.values.get("layers") or layers_of(value("model"))
     if per_stage is None or pp is None or layers is None:
         return
     stages = -(-layers // per_stage)
@@ -151,7 +151,7 @@ def _pipeline(found: Findings, value: Any, derive: Any) -> None:
     derive("layout.vpp", stages // pp, f"{_origins(found, 'vpp_layers')}: {layers} layers / {per_stage} / pp {pp}")
 
 
-def _layers_of(model: Any) -> int | None:
+def layers_of(model: Any) -> int | None:
     from knowledge.models import architecture
 
     try:

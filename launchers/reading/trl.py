@@ -32,6 +32,9 @@ def read(keys: Keys, found: Findings, script: Item | None = None) -> None:
     _lengths(keys, found, is_trl)
     hf.batch(keys, found)
     hf.length(keys, found)
+    if keys.take("with_tracking") is not None:
+        # A loop of one's own on accelerate, in the manner of transformers' no_trainer scripts.
+        found.default("workload.precision", "bf16", "accelerate's own settings say it")
     _precision(keys, found, "bf16" if is_trl else "fp32")
     hf.optimizer(keys, found)
     attention = {"flash_attention_2": "flash"} | inverted(words["attention"])
@@ -138,7 +141,7 @@ def _lengths(keys: Keys, found: Findings, is_trl: bool) -> None:
         if tokens and answer is not None and prompt is not None and (start := as_number(prompt.value)):
             found.put("workload.seq_len", int(start) + tokens, answer)
         return
-    for name in ("max_length", "max_seq_length", "block_size", "model_max_length"):
+    for name in ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length"):
         found.whole("workload.seq_len", keys.take(name))
     if is_trl:
         found.default("workload.seq_len", 1024, "max_length is 1024 unless given")

@@ -39,14 +39,16 @@ def splits(job: Job, whole: bool) -> Iterator[tuple[int, int, int, int, int, int
     """(tp, pp, cp, dp, ep, etp) one by one, each rule a plain sentence."""
     described, framework, count = job.architecture, job.framework, job.machine.count
     sizes = range(1, count + 1)
-    for tp, pp, cp in product(sizes if framework.tp else [1], sizes if framework.pp else [1], sizes):
+    tensors = framework.tp and framework.searches_splits
+    for tp, pp, cp in product(sizes if tensors else [1], sizes if framework.pp else [1], sizes):
         if count % (tp * pp * cp) or pp > described.layers or tp > job.machine.fast_domain:
             continue
         if described.heads % tp or (described.kv_heads % tp and tp % described.kv_heads):
             continue
         usual = cp in (2, 4, 8, 16, 32, 64) and job.seq_len // cp >= 4096
         tried = usual or (whole and cp <= 128 and job.seq_len // cp >= 1024)
-        if cp > 1 and not (framework.cp and tried and job.seq_len % (2 * cp) == 0):
+        searched = framework.cp and framework.searches_splits and tried
+        if cp > 1 and not (searched and job.seq_len % (2 * cp) == 0):
             continue
         dp = count // (tp * pp * cp)
         if job.global_batch % dp:

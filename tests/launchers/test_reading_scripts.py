@@ -22,6 +22,7 @@ def words(text: str, **known: str) -> list[list[str]]:
         ("N=2; G=8\nrun $((N * G)) ${N}x", ["run", "16", "2x"]),
         ('A=(--x 1 "two words")\nA+=(--y)\nrun "${A[@]}" z', ["run", "--x", "1", "two words", "--y", "z"]),
         ('A="--x 1"\nrun $A', ["run", "--x", "1"]),
+        ('A=()\nrun "${A[@]}" z', ["run", "z"]),
         ("run ${N:-8} # said later", ["run", "8"]),
         ("run $(hostname) $N", ["run", UNKNOWN, UNKNOWN]),
         ("run 'a $N b' \\\n  --last", ["run", "a $N b", "--last"]),
