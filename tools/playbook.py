@@ -9,7 +9,7 @@ from threading import Lock
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from estimator.conditions import filled, holes_in
+from estimator.conditions import holes_in
 from estimator.errors import nearest
 from knowledge.playbook import Entry, entries, topics
 from tools.advice import find_topic
@@ -22,10 +22,14 @@ _WEIGHTS = (6.0, 4.0, 3.0, 1.0)
 _COMPOUND = re.compile(r"\w+(?:[-/]\w+)+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = {
-    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has", "have", "how",
-    "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or", "our", "should", "so", "that", "the",
-    "their", "there", "this", "to", "was", "we", "what", "when", "where", "which", "who", "why", "will",
-    "with", "you", "your",
+    "a", "about", "after", "again", "always", "an", "and", "any", "anyone", "are", "as", "at", "be", "because",
+    "been", "but", "by", "can", "could", "did", "do", "does", "doing", "ever", "every", "everyone", "few", "first",
+    "for", "from", "get", "gets", "getting", "give", "go", "good", "got", "has", "have", "help", "here", "how", "i",
+    "if", "in", "into", "is", "it", "its", "just", "keep", "keeps", "know", "last", "like", "make", "many", "me",
+    "mean", "means", "much", "must", "my", "need", "never", "no", "now", "of", "often", "on", "or", "our", "people",
+    "please", "say", "says", "should", "so", "some", "sometimes", "tell", "than", "that", "the", "their", "them",
+    "then", "there", "they", "thing", "things", "this", "thousand", "to", "us", "use", "very", "want", "was", "we",
+    "well", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 }  # fmt: skip
 _lock = Lock()
 
@@ -41,7 +45,7 @@ class PlaybookEntry(Result):
     id: str
     topic: str
     title: str
-    advice: str = Field(description="[names] in brackets are figures of a plan, which advise fills in.")
+    advice: str = Field(description="What holds for any plan; advise says more of one.")
     settings: dict[str, str]
     source: str
     score: float = Field(description="BM25, more is nearer; 0 where a topic is listed.")
@@ -70,9 +74,9 @@ def search_playbook(request: PlaybookRequest) -> PlaybookFound:
     for "how do I set", "what is NCCL_IB_HCA for", "why does it hang", and questions of practice that need no plan; use
     advise for tips on a plan."""
     topic = find_topic(request.topic) if request.topic is not None else None
-    words = _words(request.query)
-    if words:
-        found = _search(words, topic)
+    terms = _terms(request.query)
+    if terms:
+        found = _search(terms, topic)
     else:
         found = [(entry, 0.0) for entry in entries() if topic is not None and entry.topic == topic]
     return PlaybookFound(
@@ -84,9 +88,9 @@ def search_playbook(request: PlaybookRequest) -> PlaybookFound:
     )
 
 
-def _named(name: str, _: object) -> str:
-    """Where a plan's figure would stand."""
-    return f"[{name.rpartition('.')[2].replace('_', ' ')}]"
+def _general(advice: str) -> str:
+    """What holds for any plan: the sentences without a plan's figures."""
+    return " ".join(one for one in re.split(r"(?<=\.)\s+", advice) if not holes_in(one))
 
 
 def _shown(entry: Entry, score: float) -> PlaybookEntry:
@@ -94,19 +98,23 @@ def _shown(entry: Entry, score: float) -> PlaybookEntry:
         id=entry.id,
         topic=entry.topic,
         title=entry.title,
-        advice=filled(entry.advice, {}, _named),
+        advice=_general(entry.advice),
         settings=dict(entry.settings),
         source=entry.source,
         score=score,
     )
 
 
-def _words(query: str) -> list[str]:
-    """The words of a query that say something, with compounds in one piece too, as full-text search has them."""
-    text = _spread(query)
-    found = dict.fromkeys(word.casefold() for word in re.findall(r"[^\W_]+", text))
-    told = [word for word in found if word not in _STOP]
-    return (told or list(found))[:_MOST_WORDS]
+def _terms(query: str) -> list[str]:
+    """What a query looks for, as full-text search has it: its words that say something, from their beginnings on, and
+    compounds in one piece or as a phrase (all-gather, AllGather, allgather)."""
+    text = _CAMEL.sub("-", query)
+    compounds = _COMPOUND.findall(text)
+    found = {word: f'("{re.sub("[-/]", " ", word)}" OR "{re.sub("[-/]", "", word)}"*)' for word in compounds}
+    words = [word.casefold() for word in re.findall(r"[^\W_]+", _COMPOUND.sub(" ", text))]
+    told = [word for word in words if word not in _STOP] or ([] if found else words)
+    found |= {word: f'"{word}"*' if len(word) > 2 else f'"{word}"' for word in told}
+    return list(found.values())[:_MOST_WORDS]
 
 
 def _spread(text: str) -> str:
@@ -116,10 +124,9 @@ def _spread(text: str) -> str:
     return " ".join([text, *joined, *([parted] if parted != text else [])])
 
 
-def _search(words: list[str], topic: str | None) -> list[tuple[Entry, float]]:
-    """Entries with all the words, the nearest first, then those with some."""
+def _search(terms: list[str], topic: str | None) -> list[tuple[Entry, float]]:
+    """Entries with all the terms, the nearest first, then those with some."""
     known = {entry.id: entry for entry in entries()}
-    terms = [f'"{word}"*' if len(word) > 2 else f'"{word}"' for word in words]
     found: dict[str, float] = {}
     for joint in (" AND ", " OR "):
         for id, score in _rows(joint.join(terms)):
