@@ -28,7 +28,7 @@ async def picture() -> str:
         quiet = 0
         for _ in range(_LONGEST_S * 10):
             await pilot.pause(0.1)
-            working = app.turn is not None or not all(worker.is_finished for worker in app.workers)
+            working = app.turns.current is not None or not all(worker.is_finished for worker in app.workers)
             quiet = 0 if working else quiet + 1
             if quiet > _QUIET:
                 break

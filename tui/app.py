@@ -9,22 +9,20 @@ import asyncio
 import gc
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
+from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Input, Static, TextArea
-from textual.worker import Worker, WorkerError
+from textual.widgets import Footer, Input, Static
 
 from estimator.errors import PlanError
 from tui.screens import SCREENS, Outcome, find_screen, load_screen
-from tui.slash import Surroundings, completions, split
 from tui.talk import Event, Opener, Start, Talk, load_opener
-from tui.widgets.approval import ApprovalCard
+from tui.turns import Heard, TurnEnded, Turns
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
 from tui.widgets.messages import Answer, Notice
@@ -33,25 +31,16 @@ from tui.widgets.prompt import PROMPT_KEYS, Prompt
 from tui.widgets.status import Status
 from tui.widgets.welcome import Welcome
 
+if TYPE_CHECKING:
+    from tui.slash import Surroundings
+    from tui.widgets.approval import ApprovalCard
+
 _LOAD_AFTER_S = 0.2
 
 
-class Heard(Message):
-    """One event of turn `number`."""
-
-    def __init__(self, event: Event, number: int) -> None:
-        super().__init__()
-        self.event = event
-        self.number = number
-
-
-class TurnEnded(Message):
-    """Nothing more comes for now; `failure` is what to tell the person when it could not finish."""
-
-    def __init__(self, number: int, failure: str | None = None) -> None:
-        super().__init__()
-        self.number = number
-        self.failure = failure
+class _MainScreen(Screen[None]):
+    # Else whatever comes first has the focus before the prompt has it.
+    AUTO_FOCUS = "#prompt"
 
 
 class ShardwiseApp(App[None]):
@@ -83,8 +72,7 @@ class ShardwiseApp(App[None]):
         self.talk = Talk(session_id, model, output, opener)
         self.needs_loading = opener is None and session_id is None
         self.estimator = estimator
-        self.turn: Worker[None] | None = None
-        self.turn_number = 0
+        self.turns = Turns(self, self.talk)
         self.asked: Event | None = None
         self.awaiting: ApprovalCard | None = None
         self.leaving = False
@@ -95,6 +83,9 @@ class ShardwiseApp(App[None]):
             if row.key:
                 self.bind(row.key, f"open_screen({row.name!r})", description=row.title, show=False)
 
+    def get_default_screen(self) -> Screen[None]:
+        return _MainScreen(id="_default")
+
     def compose(self) -> ComposeResult:
         yield Status(id="title")
         with Horizontal(id="main"):
@@ -104,13 +95,12 @@ class ShardwiseApp(App[None]):
         yield listed
         with Horizontal(id="prompt-row"):
             yield Static("›", id="prompt-mark", markup=False)
-            yield Prompt(listed, id="prompt")
+            yield Prompt(listed, self._surroundings, id="prompt")
         yield Footer()
 
     def on_mount(self) -> None:
         self._use_theme()
         self._show_state()
-        self.query_one(Prompt).focus()
         self.call_after_refresh(gc.enable)
         if self.talk.id is None:
             self.drawn.set()
@@ -138,6 +128,8 @@ class ShardwiseApp(App[None]):
     # What the person does
 
     async def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
+        from tui.slash import split
+
         command = split(message.text)
         if command is not None:
             self.run_worker(self._command(message.text, *command), exit_on_error=False, group="command")
@@ -154,34 +146,25 @@ class ShardwiseApp(App[None]):
         except PlanError as error:
             await self.say(Notice(str(error), bad=True))
 
-    def on_text_area_changed(self, message: TextArea.Changed) -> None:
-        if message.text_area.id != "prompt":
-            return
-        around = Surroundings(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
-        text = message.text_area.text
-        if " " not in text:
-            self.query_one(Completions).rows = completions(text, around)
-        else:
-            # Names of the catalogue take a while the first time.
-            self.run_worker(self._complete(text, around), exclusive=True, exit_on_error=False, group="complete")
-
-    async def _complete(self, text: str, around: Surroundings) -> None:
-        rows = await asyncio.to_thread(completions, text, around)
-        if self.query_one(Prompt).text == text:
-            self.query_one(Completions).rows = rows
-
     async def on_welcome_chosen(self, message: Welcome.Chosen) -> None:
         self.query_one(Prompt).focus()
         await self.ask(message.question)
 
     def on_approval_card_answered(self, message: ApprovalCard.Answered) -> None:
         self.awaiting = None
+        self.conversation.follow()
         self.query_one(Prompt).focus()
         self._follow(lambda session: session.resume(message.approved), "writing" if message.approved else "answering")
 
     def action_stop(self) -> None:
-        if self.turn is not None:
-            self.turn.cancel()
+        self.turns.stop()
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C: stops what goes on, as it does in a shell; else says how to quit."""
+        if self.turns.current is not None:
+            self.turns.stop()
+        else:
+            super().action_help_quit()
 
     def action_toggle_plan(self) -> None:
         """On a wide screen the pane comes and goes; on a narrow one it takes the conversation's place for a while."""
@@ -253,10 +236,7 @@ class ShardwiseApp(App[None]):
 
     async def action_quit(self) -> None:
         self.leaving = True
-        if self.turn is not None:
-            self.turn.cancel()
-            with suppress(WorkerError):
-                await self.turn.wait()
+        await self.turns.stopped()
         if self.pane.unkept and self.pane.plan:
             with suppress(Exception):
                 await asyncio.wait_for(self._tell_plan(), 5.0)
@@ -293,7 +273,7 @@ class ShardwiseApp(App[None]):
     # What the session says
 
     async def on_heard(self, message: Heard) -> None:
-        if message.number != self.turn_number or self.turn is None:
+        if not self.turns.is_of_now(message) or not self.screen_stack:
             return
         event = message.event
         if self.talk.session is not None:
@@ -315,9 +295,9 @@ class ShardwiseApp(App[None]):
                     self.pane.take(event.get("plan") or {})
 
     async def on_turn_ended(self, message: TurnEnded) -> None:
-        if message.number != self.turn_number:
+        if not self.turns.is_of_now(message):
             return
-        self.turn = None
+        self.turns.current = None
         if self.leaving:
             return
         asked, self.asked = self.asked, None
@@ -330,6 +310,8 @@ class ShardwiseApp(App[None]):
         self._show_state()
 
     async def _ask_approval(self, asked: Event) -> None:
+        from tui.widgets.approval import ApprovalCard
+
         self.query_one("#main").remove_class("-plan-instead")
         self.awaiting = ApprovalCard(asked["calls"])
         self.pane.work_out()
@@ -337,12 +319,11 @@ class ShardwiseApp(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc stops something only while there is something to stop."""
-        return self.turn is not None if action == "stop" else True
+        return self.turns.current is not None if action == "stop" else True
 
     async def say(self, widget: Widget) -> None:
         """Shows what the person asked for, at the end of the conversation and in sight, whatever was being read."""
-        self.conversation.reading = None
-        self.conversation.anchor()
+        self.conversation.follow()
         await self.conversation.add(widget)
 
     async def say_markdown(self, text: str) -> None:
@@ -376,31 +357,14 @@ class ShardwiseApp(App[None]):
             self.awaiting.focus()
             self.notify("Answer y or n first.", severity="warning", markup=False)
             return True
-        if self.turn is not None:
+        if self.turns.current is not None:
             self.notify("Still answering; Esc stops it.", severity="warning", markup=False)
             return True
         return False
 
     def _follow(self, start: Start, doing: str, *, opens: bool = True) -> None:
-        self.turn_number += 1
-        self.turn = self.run_worker(self._listen(start, self.turn_number, opens), exit_on_error=False, group="turn")
+        self.turns.start(start, self._edited if opens else None)
         self._show_state(doing)
-
-    async def _listen(self, start: Start, number: int, opens: bool) -> None:
-        failure = None
-        try:
-            await self.talk.follow(
-                start, lambda event: self.post_message(Heard(event, number)), self._edited if opens else None
-            )
-        except asyncio.CancelledError:
-            failure = "Stopped."
-            raise
-        except PlanError as error:
-            failure = str(error)
-        except Exception as error:
-            failure = f"This should not have happened: {type(error).__name__}: {error}"
-        finally:
-            self.post_message(TurnEnded(number, failure))
 
     def _edited(self) -> Mapping[str, Any] | None:
         """The plan as changed here, for the session; once."""
@@ -410,7 +374,7 @@ class ShardwiseApp(App[None]):
     # Sessions
 
     def _keep_plan(self) -> None:
-        if self.pane.unkept and self.turn is None and self.awaiting is None:
+        if self.pane.unkept and self.turns.current is None and self.awaiting is None:
             self.run_worker(self._tell_plan(), exit_on_error=False, group="keep")
 
     async def _tell_plan(self) -> None:
@@ -462,13 +426,19 @@ class ShardwiseApp(App[None]):
         else:
             if plan != told and not self.pane.unkept:
                 self.pane.show(plan)
-            if waiting is not None and self.turn is None:
+            if waiting is not None and self.turns.current is None:
                 await self._ask_approval(waiting)
         finally:
             self.drawn.set()
         self._show_state()
 
     # Underneath
+
+    def _surroundings(self) -> Surroundings:
+        """What completion at the prompt may look at."""
+        from tui.slash import Surroundings
+
+        return Surroundings(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
 
     def every_key(self) -> Iterable[tuple[str, str]]:
         """Every key and what it does."""

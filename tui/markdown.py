@@ -45,6 +45,20 @@ class BlockPrinter:
         self.printed = True
 
 
+def laid_out(markdown: str, width: int, colour: bool) -> str:
+    """The Markdown as lines of a terminal, at most `width` cells wide."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(
+        width=width, force_terminal=colour, no_color=not colour, color_system="standard" if colour else None,
+        highlight=False, legacy_windows=False,
+    )  # fmt: skip
+    with console.capture() as capture:
+        console.print(Markdown(clean(markdown), hyperlinks=False))
+    return "\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n"))
+
+
 def split_blocks(text: str) -> tuple[list[str], str]:
     """The blocks that are whole, and the rest, which may still grow."""
     blocks: list[str] = []

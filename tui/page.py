@@ -67,13 +67,20 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Prose:
+    """Markdown, such as an answer."""
+
+    markdown: str
+
+
+@dataclass(frozen=True)
 class Picture:
     """A plot as tools give it (tools/plots.py), drawn where pictures were asked for."""
 
     plot: Mapping[str, Any]
 
 
-Block = Verdict | Facts | Grid | Notes | Text | Picture
+Block = Verdict | Facts | Grid | Notes | Text | Prose | Picture
 
 
 def screen_width() -> int:
@@ -116,6 +123,10 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False) -> str:
                 return titled(title, "\n".join(dress(line, *codes) for line in lines))
             case Text(text, title):
                 return titled(title, clean(text).rstrip("\n"))
+            case Prose(markdown):
+                from tui.markdown import laid_out
+
+                return laid_out(markdown, width, colour)
             case Picture(plot):
                 from tui.plotting import draw
 

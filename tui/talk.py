@@ -22,6 +22,10 @@ _FIRST_TURN = (
     "langgraph.checkpoint.sqlite.aio",
     "rich.markdown",
     "tui.result_page",
+    "tui.slash",
+    "tui.widgets.approval",
+    "tui.widgets.stack",
+    "tui.widgets.tool_card",
 )
 
 

@@ -26,7 +26,7 @@ async def settle(pilot: Pilot[Any]) -> None:
     for _ in range(1500):
         await pilot.pause(0.02)
         quiet = quiet + 1 if all(worker.is_finished for worker in pilot.app.workers) else 0
-        if quiet > 7:
+        if quiet > 5:
             return
     raise AssertionError("the screen never came to rest")
 

@@ -13,12 +13,12 @@ from textual.widgets import Static
 
 from estimator.errors import PlanError
 from tui.app import ShardwiseApp
-from tui.widgets.approval import ApprovalCard
+from tui.widgets.approval import ApprovalCard, FileDiff
 from tui.widgets.conversation import Conversation
-from tui.widgets.memory_bar import MemoryBar
 from tui.widgets.messages import Answer, Notice, Question
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.prompt import Prompt
+from tui.widgets.stack import Bar, Stack, parts_of
 from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import EXAMPLES, Welcome
 
@@ -71,11 +71,11 @@ async def test_a_conversation() -> None:
 
         # The pane: the verdict, a bar in proportion, and a mark where memory ends once the plan needs more.
         assert str(app.query_one("#fit", Static).content).startswith("FITS  65.0 GiB of 79.6 GiB")
-        bar = app.query_one(MemoryBar)
+        bar = app.query_one("#memory-bar", Stack)
         first = bar.render().plain.splitlines()[0]
         assert len(first) == bar.content_size.width
         assert first.count("█") == round(65 / 79.6 * len(first))
-        bar.memory = {"per_device_bytes": 100, "capacity_bytes": 50, "components": {"weights": 100}}
+        bar.bar = Bar(parts_of({"weights": 100}), 50, str)
         await pilot.pause()
         first = bar.render().plain.splitlines()[0]
         assert first.index("┃") == pytest.approx(len(first) / 2, abs=1)
@@ -108,7 +108,13 @@ async def test_nothing_is_written_without_a_yes(key: str, approved: bool) -> Non
         for text in ("Write 3 files?", "runs/llama", "train.yaml  1,234 bytes", "job.slurm  890 bytes"):
             assert text in shown
         assert sessions[0].resumed == []
+        # What changes is read from its first line, and makes room for the answer.
+        await pilot.press("d")
+        await pilot.pause(0.1)
+        assert not any(file.collapsed for file in card.query(FileDiff))
+        assert app.conversation.scroll_offset.y <= card.virtual_region.y
         await pilot.press(key)
+        assert all(file.collapsed for file in card.query(FileDiff))
         await settled(app, pilot)
         assert sessions[0].resumed == [approved]
         assert app.query_one(Answer).source_text == ANSWER
@@ -129,7 +135,8 @@ async def test_an_approval_is_answered_once_and_before_anything_else() -> None:
         assert sessions[0].resumed == [True]
 
 
-async def test_escape_stops_a_running_answer() -> None:
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_a_running_answer_is_stopped(key: str) -> None:
     async with opened() as (app, pilot, sessions):
         app.query_one(Prompt).text = "hang"
         await pilot.press("enter")
@@ -138,7 +145,7 @@ async def test_escape_stops_a_running_answer() -> None:
         await pilot.press("enter")
         assert sessions[0].sent == ["hang"]
         assert app.query_one(Prompt).text == "next"
-        await pilot.press("escape")
+        await pilot.press(key)
         await pilot.pause(0.1)
         assert notices(app) == ["Stopped."]
         assert sessions[0].stopped

@@ -16,12 +16,11 @@ from textual.widgets import Input, Static
 
 from tui.app import ShardwiseApp
 from tui.widgets.conversation import Conversation
-from tui.widgets.memory_bar import MemoryBar
 from tui.widgets.messages import Answer, Notice, Question
 from tui.widgets.plan_form import FieldInput, PlanForm
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.prompt import Prompt
-from tui.widgets.time_bar import TimeBar
+from tui.widgets.stack import Stack
 from tui.widgets.tool_card import ToolCard
 
 
@@ -75,8 +74,8 @@ async def test_the_pane_has_the_plan_and_all_it_comes_to() -> None:
         assert app.pane.plan == GIVEN
         assert {"step", "tokens/s", "MFU", "run", "cost"} <= set(app.pane.overview.figures)
         assert app.pane.overview.figures["MFU"] == "41.7 % (38.1 % – 46.7 %)"
-        assert app.query_one(MemoryBar).display
-        times = app.query_one(TimeBar).render().plain.splitlines()
+        assert app.query_one("#memory-bar").display
+        times = app.query_one("#time-bar", Stack).render().plain.splitlines()
         assert set(times[0]) == {"█"}
         assert times[1].startswith("█ backward")
 
@@ -386,6 +385,12 @@ async def test_the_form_on_a_narrow_screen() -> None:
         await settled(app, pilot)
         assert app.query_one(PlanForm).region.height > 5
         assert not app.query_one(Conversation).display
+        # The field that is typed into is in sight, also below a longer note.
+        await app.open_form("recompute")
+        await pilot.pause(0.1)
+        await pilot.press("x")
+        await settled(app, pilot)
+        assert app.query_one("#fields").region.contains_region(field(app, "recompute").region)
         await pilot.press("escape")
         await settled(app, pilot)
         assert app.query_one(Conversation).display

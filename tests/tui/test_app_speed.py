@@ -41,7 +41,7 @@ async def test_keys_are_heard_while_an_answer_streams() -> None:
         prompt = app.query_one(Prompt)
         prompt.text = "go"
         await pilot.press("enter")
-        while app.turn is not None or not waits:
+        while app.turns.current is not None or not waits:
             before, started = len(prompt.text), time.process_time()
             app.post_message(events.Key("a", "a"))
             while len(prompt.text) == before:
@@ -54,7 +54,7 @@ async def test_keys_are_heard_while_an_answer_streams() -> None:
     print(f"{len(waits)} keys: median {waits[len(waits) // 2] * 1e3:.1f} ms, last {waits[-1] * 1e3:.1f} ms")
     assert len(waits) > 20
     assert waits[len(waits) // 2] < 0.02
-    assert waits[len(waits) * 9 // 10] < 0.06
+    assert waits[len(waits) * 9 // 10] < 0.045
 
 
 async def test_a_key_in_the_form_changes_the_figures_at_once() -> None:
@@ -75,7 +75,7 @@ async def test_a_key_in_the_form_changes_the_figures_at_once() -> None:
             await pilot.pause()
     waits.sort()
     print(f"median {waits[len(waits) // 2] * 1e3:.1f} ms")
-    assert waits[len(waits) // 2] < 0.1
+    assert waits[len(waits) // 2] < 0.07
 
 
 def test_a_block_is_laid_out_within_its_width() -> None:

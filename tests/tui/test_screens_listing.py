@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tools.registry import find
 from tui.screens import SCREENS, find_screen
 from tui.screens.hardware import COLUMNS
+from tui.screens.list_table import Head, within
 from tui.screens.listing import Listing, number, text
 
 LISTING = Listing((text("ID", "id"), number("SIZE", "size", str)))
@@ -72,3 +73,21 @@ def test_keys_are_free_and_names_are_unique() -> None:
     assert not set(keys) & taken
     assert len({row.name for row in SCREENS}) == len(SCREENS)
     assert find_screen("nothing") is None
+
+
+HEADS = st.lists(st.builds(Head, st.just("T"), st.booleans(), st.integers(2, 60)), min_size=1, max_size=8)
+
+
+@given(HEADS, st.integers(10, 200))
+def test_words_give_way_to_numbers_and_the_row_stays_known(heads: list[Head], room: int) -> None:
+    fitted = within(heads, room)
+    assert [head.title for head in fitted] == [head.title for head in heads]
+    assert all(now.width <= head.width for now, head in zip(fitted, heads, strict=True))
+    assert all(now == head for now, head in zip(fitted, heads, strict=True) if head.right)
+    assert fitted[0].width >= min(heads[0].width, 28)
+    taken = sum(head.width for head in fitted) + 2 * (len(fitted) - 1)
+    # What can be brought into sight is, and not a cell more is cut.
+    if taken < room:
+        assert fitted == heads
+    least = [head.width if head.right else min(head.width, 18 if place else 28) for place, head in enumerate(heads)]
+    assert taken <= room or sum(least) + 2 * (len(least) - 1) > room

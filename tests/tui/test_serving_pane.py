@@ -11,9 +11,9 @@ from textual.widgets import Static
 
 from tools.registry import registry
 from tui.overview import FIGURE_LABELS, Overview, fold, plan_lines
-from tui.widgets.memory_bar import MemoryBar
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.rows import Rows
+from tui.widgets.stack import Stack
 
 ARGUMENTS: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
 LOAD: dict[str, Any] = {"concurrency": 64, "input_len": 2048, "output_len": 500, "kv_dtype": "fp8"}
@@ -96,9 +96,9 @@ async def test_every_result_about_serving_is_shown(name: str, more: dict[str, An
         shown = [*app.query_one("#figures", Rows).rows, *app.query_one("#more-figures", Rows).rows]
         assert dict(shown) == dict(overview.figures)
         assert overview.figures
-        assert app.query_one(MemoryBar).display is (overview.memory is not None)
+        assert app.query_one("#memory-bar", Stack).display is (overview.memory is not None)
         fit = str(app.query_one("#fit", Static).content)
         if overview.memory is not None:
             assert fit.startswith("FITS")
             assert "engine claims" in fit
-            assert "kv cache" in app.query_one(MemoryBar).render().plain
+            assert "kv cache" in app.query_one("#memory-bar", Stack).render().plain

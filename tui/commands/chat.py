@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import sys
+
+from tui.first_picture import shown_at_once
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -16,12 +19,14 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     # Until the first picture is there (ShardwiseApp.on_mount): while modules load there is nothing to collect.
     gc.disable()
-    from tui.app import ShardwiseApp
-    from tui.commands.sessions import chosen
+    empty = not (arguments.latest or arguments.session)
+    with contextlib.nullcontext() if in_browser else shown_at_once(empty=empty):
+        from tui.app import ShardwiseApp
+        from tui.commands.sessions import chosen
 
-    session = chosen(arguments) if arguments.latest else arguments.session
-    app = ShardwiseApp(session_id=session, model=arguments.model, output=arguments.output)
-    app.run()
+        session = chosen(arguments) if arguments.latest else arguments.session
+        app = ShardwiseApp(session_id=session, model=arguments.model, output=arguments.output)
+        app.run()
     if app.talk.id is not None and not in_browser:
         print(f"Session {app.talk.id}. To go on: shardwise chat --session {app.talk.id}")
     return app.return_code or 0

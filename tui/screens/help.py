@@ -12,7 +12,7 @@ from tui.screens.listing import Data, Listing, text
 from tui.screens.table_screen import TableScreen
 from tui.slash import commands
 
-COLUMNS = (text("KEY OR COMMAND", "what"), text("WHAT IT DOES", "meaning"), text("WHERE", "where"))
+COLUMNS = (text("KEY OR COMMAND", "what"), text("IS A", "where"), text("WHAT IT DOES", "meaning"))
 
 
 class HelpScreen(TableScreen):
@@ -29,12 +29,15 @@ class HelpScreen(TableScreen):
         """Read at once: bindings belong to the app, and are no work."""
         self.take([*_commands(), *_keys(self.app)])
 
+    def state(self) -> str:
+        """The row at hand in full: the table may have room for its start only."""
+        row = self.row
+        return super().state() or (f"{row['what']}: {row['meaning']}" if row is not None else "")
+
     def choose(self, row: Data) -> None:
         name = row["what"].removeprefix("/").partition(" ")[0]
         if row["where"] == "command" and row["screen"]:
             self._go(name)
-        else:
-            self.tell(f"{row['what']}: {row['meaning']}")
 
     def _go(self, name: str) -> None:
         app: Any = self.app

@@ -1,12 +1,13 @@
 """A table of short texts with a cursor: drawn line by line, so that hundreds of rows change within a key press.
 
-The first line holds the columns' titles, the first column stays where the others are scrolled sideways.
+The first line holds the columns' titles. Words give way so that all columns are in sight; where that is not enough, the
+first column stays and the others are scrolled sideways, as ‹ and › at the ends of the first line say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -21,6 +22,8 @@ from textual.strip import Strip
 
 _GAP = 2
 _STEP = 8
+# Words are not cut shorter than that; those of the first column say which row it is.
+_LEAST, _LEAST_FIRST = 18, 28
 
 
 @dataclass(frozen=True)
@@ -59,23 +62,32 @@ class ListTable(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.wanted: Sequence[Head] = ()
         self.heads: Sequence[Head] = ()
         self.lines: Sequence[Sequence[str]] = ()
 
     def show(self, heads: Sequence[Head], lines: Sequence[Sequence[str]], cursor: int = 0) -> None:
         """Other rows; each has a text for each of `heads`."""
-        self.heads, self.lines = heads, lines
-        self.virtual_size = Size(sum(head.width + _GAP for head in heads), len(lines) + 1)
+        self.wanted, self.lines = heads, lines
+        self._fit()
         self.cursor = max(min(cursor, len(lines) - 1), 0)
         self._keep_in_sight()
         self.refresh()
         self.post_message(self.Moved())
 
+    def _fit(self) -> None:
+        self.heads = within(self.wanted, self.scrollable_content_region.width)
+        self.virtual_size = Size(sum(head.width + _GAP for head in self.heads) - _GAP, len(self.lines) + 1)
+
     def render_line(self, y: int) -> Strip:
         row = y - 1 + self.scroll_offset.y
         if y == 0 and self.heads:
             style = self.get_component_rich_style("table--head")
-            return self._strip([head.title for head in self.heads], style)
+            strip = self._strip([head.title for head in self.heads], style)
+            left, width = self.scroll_offset.x, self.scrollable_content_region.width
+            more = self.virtual_size.width - left > width
+            ends = Strip([Segment("‹" if left else " ", style), Segment("›" if more else " ", style)])
+            return Strip.join([strip.crop(0, width - 2), ends]) if left or more else strip
         if not self.heads or row >= len(self.lines):
             return Strip.blank(self.size.width, self.rich_style)
         at_hand = row == self.cursor
@@ -105,6 +117,7 @@ class ListTable(ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor - room + 1, animate=False, force=True)
 
     def on_resize(self) -> None:
+        self._fit()
         self._keep_in_sight()
 
     def _go(self, row: int) -> None:
@@ -151,8 +164,27 @@ class ListTable(ScrollView, can_focus=True):
         return len(self.heads) - 1
 
 
+def within(heads: Sequence[Head], room: int) -> Sequence[Head]:
+    """The columns in `room` cells: words give way, the last column first, then the widest. Where that does not bring
+    all of them into sight, the first alone gives way, which does not move with the others."""
+    widths = [head.width for head in heads]
+    over = sum(widths) + _GAP * (len(widths) - 1) - room
+    if room <= 0 or over <= 0:
+        return heads
+    words = [place for place, head in enumerate(heads) if not head.right]
+    last = len(heads) - 1
+    for place in sorted(words, key=lambda place: (place != last, -widths[place])):
+        taken = min(max(widths[place] - (_LEAST if place else _LEAST_FIRST), 0), over)
+        widths[place] -= taken
+        over -= taken
+    if over > 0:
+        first = heads[0]
+        return [first if first.right else replace(first, width=min(first.width, _LEAST_FIRST)), *heads[1:]]
+    return [replace(head, width=width) for head, width in zip(heads, widths, strict=True)]
+
+
 def _fitted(text: str, head: Head) -> str:
     short = head.width - cell_len(text)
     if short < 0:
-        return set_cell_size(text, head.width)
+        return f"{set_cell_size(text, head.width - 1)}…" if head.width > 1 else set_cell_size(text, head.width)
     return " " * short + text if head.right else text + " " * short

@@ -35,7 +35,7 @@ class PageView(VerticalScroll):
             self._draw()
 
     def _room(self) -> int:
-        return max(self.scrollable_content_region.width, _LEAST_WIDTH)
+        return max(self.scrollable_content_region.width - 1, _LEAST_WIDTH)
 
     def _draw(self) -> None:
         self._drawn = self._room()

@@ -13,7 +13,7 @@ from tools.registry import find
 from tui import units
 from tui.page import Block, Facts, Notes, Text, Verdict
 from tui.screens import Outcome
-from tui.screens.dialogs import Ask, Confirm, PageScreen
+from tui.screens.dialogs import Confirm, PageScreen
 from tui.screens.listing import Column, Data, Listing, text
 from tui.screens.table_screen import TableScreen
 
@@ -110,15 +110,15 @@ class ScenariosScreen(TableScreen):
         if not self.plan.get("model"):
             self.failed("There is no plan yet to save.")
             return
-        self._ask("Save the plan as", str(self.plan.get("name") or ""), self._save)
+        self.ask("Save the plan as", str(self.plan.get("name") or ""), self._save)
 
     def _save(self, name: str) -> None:
-        self._change(lambda: find("save_scenario")({"plan": self.plan, "name": name}), lambda it: f"Saved {it['name']}")
+        self.change(lambda: find("save_scenario")({"plan": self.plan, "name": name}), lambda it: f"Saved {it['name']}")
 
     def action_rename(self) -> None:
         row = self._own_row()
         if row is not None:
-            self._ask(f"Another name for {row['name']}", row["name"], lambda name: self._rename(row["name"], name))
+            self.ask(f"Another name for {row['name']}", row["name"], lambda name: self._rename(row["name"], name))
 
     def _rename(self, old: str, new: str) -> None:
         def change() -> Data:
@@ -129,7 +129,7 @@ class ScenariosScreen(TableScreen):
             return kept
 
         if new != old:
-            self._change(change, lambda kept: f"{old} is now {kept['name']}")
+            self.change(change, lambda kept: f"{old} is now {kept['name']}")
 
     def action_delete(self) -> None:
         rows = [row for row in self.chosen_rows() if not row["read_only"]]
@@ -140,7 +140,7 @@ class ScenariosScreen(TableScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self._change(
+                self.change(
                     lambda: [find("delete_scenario")({"name": name}) for name in names],
                     lambda _: f"Deleted {', '.join(names)}",
                 )
@@ -148,7 +148,7 @@ class ScenariosScreen(TableScreen):
         self.app.push_screen(Confirm(f"Delete {', '.join(names)} for good?"), answered)
 
     def action_bring_in(self) -> None:
-        self._ask("File with a plan, YAML or JSON", "", self._bring_in)
+        self.ask("File with a plan, YAML or JSON", "", self._bring_in)
 
     def _bring_in(self, given: str) -> None:
         def change() -> Data:
@@ -159,13 +159,13 @@ class ScenariosScreen(TableScreen):
                 raise PlanError("file", f"there is no file {given!r}")
             return find("save_scenario")({"text": read_text(path), "name": path.stem})
 
-        self._change(change, lambda kept: f"Brought in as {kept['name']}")
+        self.change(change, lambda kept: f"Brought in as {kept['name']}")
 
     def action_give_out(self) -> None:
         row = self.row
         if row is not None:
             suggested = f"{row['name']}.yaml"
-            self._ask("Write it to (.yaml or .json)", suggested, lambda given: self._give_out(row["name"], given))
+            self.ask("Write it to (.yaml or .json)", suggested, lambda given: self._give_out(row["name"], given))
 
     def _give_out(self, name: str, given: str) -> None:
         def change() -> Path:
@@ -178,7 +178,7 @@ class ScenariosScreen(TableScreen):
             write_file(path, find("load_scenario")({"name": name, "format": style})["files"][0]["text"], False, "file")
             return path
 
-        self._change(change, lambda path: f"Written: {path}")
+        self.change(change, lambda path: f"Written: {path}")
 
     # Comparison
 
@@ -203,20 +203,6 @@ class ScenariosScreen(TableScreen):
             self.failed(f"{row['name']} is a ready example, which stays as it is.")
             return None
         return row
-
-    def _ask(self, question: str, given: str, then: Callable[[str], None]) -> None:
-        def answered(text: str | None) -> None:
-            if text:
-                then(text)
-
-        self.app.push_screen(Ask(question, given), answered)
-
-    def _change(self, call: Callable[[], Any], told: Callable[[Any], str]) -> None:
-        def changed(result: Any) -> None:
-            self.notify(told(result), markup=False)
-            self.reload()
-
-        self.do(call, changed, "working", group="change")
 
 
 def compared(names: Sequence[str], plan: Data | None) -> list[Block]:

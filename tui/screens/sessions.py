@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -12,9 +12,9 @@ from agent.export import export_session
 from agent.store import delete_session, fork_session, list_sessions, rename_session, transcript
 from tui import units
 from tui.overview import plan_lines
-from tui.page import Block, Facts, Notes, Text, Verdict
+from tui.page import Block, Facts, Notes, Prose, Verdict
 from tui.screens import Outcome
-from tui.screens.dialogs import Ask, Confirm
+from tui.screens.dialogs import Confirm
 from tui.screens.listing import Column, Data, Listing, text
 from tui.screens.table_screen import TableScreen
 
@@ -64,7 +64,7 @@ class SessionsScreen(TableScreen):
             # An answer in a glance; the whole is a key away.
             blocks.append(Notes(f"{turn['number']}. {turn['said']}", []))
             if turn["answer"]:
-                blocks.append(Text(turn["answer"][:_MOST_CHARACTERS]))
+                blocks.append(Prose(_start(turn["answer"])))
         return blocks
 
     def choose(self, row: Data) -> None:
@@ -73,16 +73,16 @@ class SessionsScreen(TableScreen):
     def action_rename(self) -> None:
         row = self.row
         if row is not None:
-            self._ask(
+            self.ask(
                 "Another title",
                 row["title"],
-                lambda title: self._change(lambda: rename_session(row["id"], title), lambda kept: f"Now: {kept}"),
+                lambda title: self.change(lambda: rename_session(row["id"], title), lambda kept: f"Now: {kept}"),
             )
 
     def action_fork(self) -> None:
         row = self.row
         if row is not None:
-            self._change(lambda: fork_session(row["id"]), lambda copy: f"{copy} is a copy of {row['id']}")
+            self.change(lambda: fork_session(row["id"]), lambda copy: f"{copy} is a copy of {row['id']}")
 
     def action_delete(self) -> None:
         rows = self.chosen_rows()
@@ -92,7 +92,7 @@ class SessionsScreen(TableScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self._change(
+                self.change(
                     lambda: [delete_session(row["id"]) for row in rows],
                     lambda _: f"Deleted {', '.join(row['id'] for row in rows)}",
                 )
@@ -103,7 +103,7 @@ class SessionsScreen(TableScreen):
         row = self.row
         if row is not None:
             suggested = f"session-{row['id']}.md"
-            self._ask("Write it to (.md or .json)", suggested, lambda given: self._give_out(row["id"], given))
+            self.ask("Write it to (.md or .json)", suggested, lambda given: self._give_out(row["id"], given))
 
     def _give_out(self, id: str, given: str) -> None:
         def change() -> Path:
@@ -114,18 +114,10 @@ class SessionsScreen(TableScreen):
             write_file(path, text, False, "file")
             return path
 
-        self._change(change, lambda path: f"Written: {path}")
+        self.change(change, lambda path: f"Written: {path}")
 
-    def _ask(self, question: str, given: str, then: Callable[[str], None]) -> None:
-        def answered(text: str | None) -> None:
-            if text:
-                then(text)
 
-        self.app.push_screen(Ask(question, given), answered)
-
-    def _change(self, call: Callable[[], Any], told: Callable[[Any], str]) -> None:
-        def changed(result: Any) -> None:
-            self.notify(told(result), markup=False)
-            self.reload()
-
-        self.do(call, changed, "working", group="change")
+def _start(answer: str) -> str:
+    """Its first paragraphs; a table cut in the middle would be none."""
+    kept = answer[:_MOST_CHARACTERS]
+    return answer if kept == answer else f"{kept[: kept.rfind(chr(10) * 2)] if chr(10) * 2 in kept else kept}\n\n…"

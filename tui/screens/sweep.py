@@ -56,8 +56,8 @@ def _is_curve(picture: Picture) -> bool:
 
 DRAWINGS = (
     Drawing("1", "scaling", _scaling),
-    Drawing("2", "memory over length", _lengths),
-    Drawing("3", "roofline and parts", _roofline),
+    Drawing("2", "memory", _lengths),
+    Drawing("3", "roofline", _roofline),
 )
 
 
@@ -76,7 +76,7 @@ class SweepScreen(WorkingScreen):
     heading = "Plots of the plan"
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(each.key, f"draw({place})", each.title) for place, each in enumerate(DRAWINGS)),
-        Binding("slash", "field", "Another field"),
+        Binding("slash", "field", "Any field"),
     ]
 
     def __init__(self, plan: Data) -> None:

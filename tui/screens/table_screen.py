@@ -18,6 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Footer, Input
 
 from tui.page import Block, Notes
+from tui.screens.dialogs import Ask
 from tui.screens.list_table import Head, ListTable
 from tui.screens.listing import Listing
 from tui.screens.page_view import PageView
@@ -28,7 +29,7 @@ Data = Mapping[str, Any]
 # What is known of a row is asked for once the cursor rests.
 _REST_S = 0.08
 _MARK, _UNMARKED = "* ", "  "
-_WIDEST = 44
+_WIDEST, _WIDEST_LAST = 44, 120
 
 
 class TableScreen(WorkingScreen):
@@ -123,10 +124,13 @@ class TableScreen(WorkingScreen):
 
     def _widest(self) -> list[int]:
         """Columns are as wide as their widest cell of all rows, so that they stand still while rows come and go."""
-        columns = enumerate(self.listing.columns)
+        last = len(self.listing.columns) - 1
         return [
-            min(max([len(column.title) + 1, *(cell_len(cells[place]) for cells in self._cells.values())]), _WIDEST)
-            for place, column in columns
+            min(
+                max([len(column.title) + 1, *(cell_len(cells[place]) for cells in self._cells.values())]),
+                _WIDEST if place < last else _WIDEST_LAST,
+            )
+            for place, column in enumerate(self.listing.columns)
         ]
 
     def _heads(self) -> list[Head]:
@@ -228,10 +232,31 @@ class TableScreen(WorkingScreen):
         """Those that are marked, and without any the one at hand."""
         return list(self.marked.values()) or [row for row in (self.row,) if row is not None]
 
+    # Changes of what is listed
+
+    def ask(self, question: str, given: str, then: Callable[[str], None]) -> None:
+        """Asks for a word or a name, and goes on with it unless there is none."""
+
+        def answered(text: str | None) -> None:
+            if text:
+                then(text)
+
+        self.app.push_screen(Ask(question, given), answered)
+
+    def change(self, call: Callable[[], Any], told: Callable[[Any], str]) -> None:
+        """Calls `call` in a thread, tells what it came to, and shows the rows as they are then."""
+
+        def changed(result: Any) -> None:
+            self.notify(told(result), markup=False)
+            self.reload()
+
+        self.do(call, changed, "working", group="change")
+
     # What is known of the row
 
     def _ask_details(self) -> None:
         if not self.has_details:
+            self.tell(self.state())
             return
         if self._rest is not None:
             self._rest.stop()

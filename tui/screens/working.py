@@ -59,9 +59,12 @@ class WorkingScreen(ModalScreen[Outcome | None]):
         self.run_worker(self._do(call, then, doing), group=group, exclusive=True, exit_on_error=False)
 
     async def _do(self, call: Callable[[], T], then: Callable[[T], Any], doing: str) -> None:
-        timer = self.set_timer(_SHOW_PROGRESS_S, lambda: self._line(f"{doing}…"))
+        waiting = True
+        timer = self.set_timer(_SHOW_PROGRESS_S, lambda: self._line(f"{doing}…") if waiting else None)
         try:
             found = await asyncio.to_thread(call)
+            # The timer may have rung already, and its turn come once the result is drawn.
+            waiting = False
             self._line(self._state)
             result = then(found)
             if inspect.isawaitable(result):
@@ -71,6 +74,7 @@ class WorkingScreen(ModalScreen[Outcome | None]):
         except Exception as error:
             self.failed(f"This should not have happened: {type(error).__name__}: {error}")
         finally:
+            waiting = False
             timer.stop()
 
     def failed(self, text: str) -> None:
@@ -83,12 +87,13 @@ class WorkingScreen(ModalScreen[Outcome | None]):
 
     def _line(self, text: str, bad: bool = False) -> None:
         for line in self.query("#state").results(Static):
-            line.update(clean(text))
+            # Of one line but for what is wrong: only that moves the rest of the screen.
+            line.update(clean(text), layout=bad or line.has_class("-bad"))
             line.set_class(bad, "-bad")
 
     def title_line(self, rest: str = "") -> None:
         for line in self.query("#heading").results(Static):
-            line.update(one_line(f"{self.heading}{' · ' if rest else ''}{rest}"))
+            line.update(one_line(f"{self.heading}{' · ' if rest else ''}{rest}"), layout=False)
 
 
 def top(heading: str) -> Static:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui import units
-from tui.page import Block, Facts, Verdict
+from tui.page import Block, Verdict
 from tui.views import shared
 from tui.views.estimate import memory
 from tui.views.shared import Column, Data
@@ -156,7 +156,7 @@ def mlperf(result: Data) -> list[Block]:
     where = f"{result['devices']} x {result['accelerator']}"
     return [
         Verdict(f"{result['benchmark']}, {result['scenario']}, on {where}: {span} samples/s."),
-        Facts([row for row in rows if row[1] != shared.NONE], "Figures (80 % interval)"),
+        shared.known(rows, "Figures (80 % interval)"),
         *shared.grid([result["choice"]] if result.get("choice") else [], deployments, _NUMBERS, "With"),
         *shared.grid(result.get("by_nodes") or (), columns, [name for name, _ in columns], "By nodes"),
         *shared.notes("Why", result.get("why")),

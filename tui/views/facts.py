@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools import figures
 from tui import units
-from tui.page import Block, Facts, Verdict
+from tui.page import Block, Verdict
 from tui.views import shared
 from tui.views.shared import Column, Data
 
@@ -34,7 +34,7 @@ def model(result: Data) -> list[Block]:
     ]
     return [
         Verdict(f"{result['id']}: {units.count(total)} parameters{of_experts}."),
-        Facts([row for row in rows if row[1] != shared.NONE]),
+        shared.known(rows),
         *shared.notes("Notes", result["notes"]),
         *shared.tail(result),
     ]
@@ -70,7 +70,7 @@ def accelerator(result: Data) -> list[Block]:
     title = "Prices of an instance" if len(offers) <= _MOST_PRICES else f"The {_MOST_PRICES} cheapest of {len(offers)}"
     return [
         Verdict(f"{result['id']}: {result['name']}."),
-        Facts([row for row in rows if row[1] != shared.NONE]),
+        shared.known(rows),
         *shared.grid(offers[:_MOST_PRICES], prices, ("$/H", "SPOT $/H", "RESERVED $/H"), title),
         *shared.notes("Notes", result["notes"]),
         *shared.tail(result),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui import units
-from tui.page import Block, Facts, Grid, Verdict
+from tui.page import Block, Grid, Verdict
 from tui.views import shared
 from tui.views.shared import Column, Data
 
@@ -42,7 +42,7 @@ def cost(result: Data) -> list[Block]:
     return [
         _cost_verdict(result),
         *shared.plan_facts(result),
-        Facts([row for row in rows if row[1] != shared.NONE], "Figures (80 % interval)"),
+        shared.known(rows, "Figures (80 % interval)"),
         *shared.grid(result.get("parts") or (), parts, ("USD",), "Made of"),
         *shared.grid(result.get("by_provider") or (), providers, ("$/H", "RUN", "SPOT", "RESERVED"), "By provider"),
         *_owned(result.get("owned")),
@@ -84,7 +84,7 @@ def _owned(owned: Data | None) -> list[Block]:
         ("per year", shared.number("usd_per_year", units.usd)(owned)),
         ("parts", ", ".join(f"{name} {units.usd(usd)}" for name, usd in owned["parts"].items())),
     ]
-    return [Facts([row for row in rows if row[1] != shared.NONE], f"Owned: {owned['machine']}")]
+    return [shared.known(rows, f"Owned: {owned['machine']}")]
 
 
 _OPTIONS: list[Column] = [
@@ -148,7 +148,7 @@ def auto(result: Data) -> list[Block]:
     return [
         Verdict(f"{said}.", bool(option) and result.get("satisfied") is not False),
         *shared.plan_facts(result),
-        Facts([row for row in rows if row[1] != shared.NONE], "Figures (80 % interval)"),
+        shared.known(rows, "Figures (80 % interval)"),
         *([Grid(("FIELD", "VALUE", "WHY"), reasons, (), "Decisions")] if reasons else []),
         *shared.grid(result.get("considered") or (), considered, ("USD", "HOURS"), "Considered"),
         *shared.notes("To meet the goal", [shared.value(row) for row in result.get("relax") or ()]),

@@ -62,7 +62,7 @@ def _figures(result: Data) -> list[Block]:
         ("cost", shared.number("usd", units.usd)(result)),
         ("per hour", shared.number("usd_per_hour", units.usd)(result)),
     ]
-    return [Facts([row for row in rows if row[1] != shared.NONE])]
+    return [shared.known(rows)]
 
 
 def _left(result: Data) -> list[Block]:

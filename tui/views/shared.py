@@ -21,6 +21,11 @@ def plan_facts(result: Data) -> list[Block]:
     return [Facts(plan_lines(plan))] if isinstance(plan, Mapping) else []
 
 
+def known(rows: Sequence[tuple[str, str]], title: str = "") -> Facts:
+    """Those of the labelled values that there are."""
+    return Facts([row for row in rows if row[1] != NONE], title)
+
+
 def tail(result: Data) -> list[Block]:
     """Warnings, what was assumed, and what the estimate rests on: always at the end."""
     found: list[Block] = []

@@ -18,7 +18,7 @@ from tui.diff import change
 
 # Of one file; whoever approves more than this reads it in an editor.
 _MOST_LINES = 3000
-_STYLES = {"+": "$text-success", "-": "$text-error", "@": "$text-muted", " ": ""}
+_STYLES = {"+": "$text-success", "-": "$text-error", "@": "dim", " ": ""}
 
 
 class FileDiff(Collapsible):
@@ -40,6 +40,9 @@ class FileDiff(Collapsible):
         counts = f"  +{found.added}" + (f" -{found.removed}" if found.removed else "") if found.lines else ""
         return f"  {found.verb}{counts}"
 
+    def scroll_visible(self, *_: Any, **__: Any) -> None:
+        """Not of itself, as a Collapsible does when it opens: of several that open at once the last would win."""
+
     def on_collapsible_expanded(self, event: Collapsible.Expanded) -> None:
         event.stop()
         self.lines.update(self._content())
@@ -48,7 +51,11 @@ class FileDiff(Collapsible):
         found = self.change
         if found is None or not found.lines:
             return Content("The same as what is there." if found else "")
-        shown = [Content.assemble((f"{sign} {clean(text)}", _STYLES[sign])) for sign, text in found.lines[:_MOST_LINES]]
+        shown = [
+            # Of a part of the file that is left out, the text says so itself.
+            Content.assemble((clean(text) if sign == "@" else f"{sign} {clean(text)}", _STYLES[sign]))
+            for sign, text in found.lines[:_MOST_LINES]
+        ]
         left = len(found.lines) - _MOST_LINES
         return Content("\n").join([*shown, Content(f"… and {left:,} more lines")] if left > 0 else shown)
 
@@ -68,6 +75,13 @@ class ApprovalCard(Vertical, can_focus=True):
             super().__init__()
             self.card = card
             self.approved = approved
+
+    class Opened(Message):
+        """What changes is shown, and is read from its first line."""
+
+        def __init__(self, card: ApprovalCard) -> None:
+            super().__init__()
+            self.card = card
 
     def __init__(self, calls: list[dict[str, Any]]) -> None:
         super().__init__()
@@ -100,6 +114,9 @@ class ApprovalCard(Vertical, can_focus=True):
         self.answered = True
         self.can_focus = False
         self.query_one("#verdict", Static).update("Approved." if approved else "Not written.")
+        # What comes now is to be seen.
+        for file in self.query(FileDiff):
+            file.collapsed = True
         self.add_class("-approved" if approved else "-refused")
         self.post_message(self.Answered(self, approved))
 
@@ -108,6 +125,8 @@ class ApprovalCard(Vertical, can_focus=True):
         opened = all(not file.collapsed for file in files)
         for file in files:
             file.collapsed = opened
+        if not opened:
+            self.post_message(self.Opened(self))
 
     def action_copy(self) -> None:
         texts = [clean(file["text"]) for file in self.files if isinstance(file.get("text"), str)]

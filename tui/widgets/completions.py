@@ -38,8 +38,8 @@ class Completions(Widget, can_focus=False):
 
     def render(self) -> Content:
         width = max((len(word) for word, _ in self.rows), default=0)
-        chosen = self.get_visual_style("completions--chosen", partial=True)
-        meaning = self.get_visual_style("completions--meaning", partial=True)
+        chosen = self.get_visual_style("completions--chosen")
+        meaning = self.get_visual_style("completions--meaning")
         lines: list[Content] = []
         for place, (word, told) in enumerate(self.rows):
             mark = "›" if place == self.chosen else " "

@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.clean import clean, one_line
+from tui.widgets.ground import Ground, ground
 from tui.widgets.messages import Answer, Notice, Question
-from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import Welcome
+
+if TYPE_CHECKING:
+    from tui.widgets.approval import ApprovalCard
+    from tui.widgets.tool_card import ToolCard
 
 _FENCED = re.compile(r"^(`{3,}|~{3,})[ \t]*([^\n]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 # Earlier turns drawn at once; older ones follow while the person reads.
@@ -26,7 +32,7 @@ class Conversation(VerticalScroll, can_focus=False):
 
     def __init__(self) -> None:
         # As tall as the view at least: an anchored container would push a short conversation to the bottom.
-        self.turns = Vertical(Welcome(), classes="turns")
+        self.turns = Ground(Welcome(), classes="turns")
         super().__init__(self.turns)
         self.cards: dict[str, ToolCard] = {}
         self.answer: Answer | None = None
@@ -40,6 +46,9 @@ class Conversation(VerticalScroll, can_focus=False):
         # The answer or card whose first line is to stay in view.
         self.reading: Widget | None = None
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return ground(self, crop)
+
     async def add(self, widget: Widget) -> None:
         await self.query(Welcome).remove()
         await self.turns.mount(widget)
@@ -48,6 +57,10 @@ class Conversation(VerticalScroll, can_focus=False):
         await self.add(Question(question))
         self.turn_text = self.unsure_text = ""
         self.unsure = []
+        self.follow()
+
+    def follow(self) -> None:
+        """What comes is in sight from here on, whatever was being read."""
         self.reading = None
         self.anchor()
 
@@ -59,6 +72,8 @@ class Conversation(VerticalScroll, can_focus=False):
             case "discard":
                 await self._discard()
             case "tool_call":
+                from tui.widgets.tool_card import ToolCard
+
                 await self.settle()
                 self.turn_text, self.unsure_text, self.unsure = self.turn_text + self.unsure_text, "", []
                 opened = bool(event.get("opened"))
@@ -118,6 +133,10 @@ class Conversation(VerticalScroll, can_focus=False):
             self.reading = None
             self.release_anchor()
             self.scroll_to_widget(answer, top=True, animate=False, immediate=True)
+
+    def on_approval_card_opened(self, event: ApprovalCard.Opened) -> None:
+        event.stop()
+        self.reading = event.card
 
     async def _current_answer(self, draft: bool) -> Answer:
         if self.answer is None:
@@ -179,6 +198,8 @@ class Conversation(VerticalScroll, can_focus=False):
 
 def _drawn(turn: Mapping[str, Any]) -> list[Widget]:
     """The widgets of an earlier turn."""
+    from tui.widgets.tool_card import ToolCard
+
     widgets: list[Widget] = [Question(turn["said"])]
     for call in turn["calls"]:
         card = ToolCard(call.get("name", "?"), call.get("arguments") or {})

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from textual.containers import Vertical
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.clean import clean
 from tui.markdown import split_blocks
+from tui.widgets.ground import ground
 from tui.widgets.markdown_block import MarkdownBlock
 
 # Text that arrives in pieces is shown this often: parsing each piece would leave no time for keys.
@@ -48,6 +51,9 @@ class Answer(Vertical):
     def set_draft(self, draft: bool) -> None:
         self.set_class(draft, "-draft")
         self.border_title = "draft, figures not checked yet" if draft else ""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return super().render_lines(crop) if self.has_class("-draft") else ground(self, crop)
 
     def add(self, text: str) -> None:
         text = clean(text)

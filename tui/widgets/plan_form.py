@@ -10,7 +10,10 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
@@ -36,6 +39,9 @@ class _Known(Suggester):
 
 class FieldInput(Input):
     """The value of one field."""
+
+    # Of one line and as wide as there is room: how much of it is typed moves nothing else.
+    virtual_size = Reactive(Size(0, 0), layout=False)
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "app.focus_previous", show=False),
@@ -80,7 +86,10 @@ class PlanForm(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Input(placeholder="find a field… (↑↓ move, Esc done)", compact=True, id="find-field")
-        yield VerticalScroll(id="fields", can_focus=False)
+        # Names are one text beside the inputs: a row of widgets for each field is three times as much to lay out.
+        with VerticalScroll(id="fields", can_focus=False), Horizontal():
+            yield Static(id="field-names", markup=False)
+            yield Vertical(id="field-inputs")
         yield Static("", id="field-note", markup=False)
 
     async def open(self, plan: Mapping[str, Any], whole: Mapping[str, Any], focus: str = "model") -> None:
@@ -88,17 +97,15 @@ class PlanForm(Vertical):
         self.plan, self.whole, self.problem = plan, whole, None
         self.query_one("#find-field", Input).clear()
         await self._rebuild()
-        for row in self.query(FieldInput):
-            if row.field.name == focus:
-                row.focus()
+        self._focus(focus)
 
     async def fill(self, plan: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
         """The plan is this now, and comes to `whole`. What is being typed stays as it is."""
         again = {field.path for field in main_fields(plan)} != {field.path for field in main_fields(self.plan)}
         self.plan, self.whole = plan, whole
         if again and not self.query_one("#find-field", Input).value:
-            typing = self.screen.focused.field.name if isinstance(self.screen.focused, FieldInput) else ""
-            if find_field("kind", plan).name == typing or not typing:
+            typing = self._focused
+            if typing is None or find_field("kind", plan).name == typing.name:
                 await self._rebuild()
         for row in self.query(FieldInput):
             row.placeholder = self._placeholder(row.field)
@@ -118,23 +125,37 @@ class PlanForm(Vertical):
     async def _rebuild(self) -> None:
         words = self.query_one("#find-field", Input).value
         fields = matching(self.plan, words)[:_MOST_FOUND] if words.strip() else main_fields(self.plan)
-        rows = [
-            Horizontal(
-                Static(field.name, classes="field-name", markup=False),
-                FieldInput(field, shown(value_at(self.plan, field.path)), self._placeholder(field)),
-                classes="field",
-            )
-            for field in fields
-        ]
-        place = self.query_one("#fields", VerticalScroll)
-        focused = self.screen.focused.field.name if isinstance(self.screen.focused, FieldInput) else None
+        rows = [FieldInput(field, shown(value_at(self.plan, field.path)), self._placeholder(field)) for field in fields]
+        place = self.query_one("#field-inputs", Vertical)
+        focused = self._focused
         with self.app.batch_update():
             await place.remove_children()
             await place.mount_all(rows)
-        for row in self.query(FieldInput):
-            if row.field.name == focused:
-                row.focus()
+        if focused is not None:
+            self._focus(focused.name)
+        self._name_fields(layout=True)
         self._note()
+
+    def _focus(self, name: str) -> None:
+        for row in self.query(FieldInput):
+            if row.field.name == name:
+                row.focus(scroll_visible=False)
+                # It has no place before the rows are laid out.
+                self.call_after_refresh(row.scroll_visible, animate=False)
+
+    @property
+    def _focused(self) -> PlanField | None:
+        found = self.screen.focused
+        return found.field if isinstance(found, FieldInput) else None
+
+    def _name_fields(self, *, layout: bool = False) -> None:
+        """The names, with that of the focused one marked."""
+        focused = self._focused
+        fields = [row.field for row in self.query(FieldInput)]
+        lines = [
+            Content.assemble((f"› {field.name}", "bold") if field is focused else f"  {field.name}") for field in fields
+        ]
+        self.query_one("#field-names", Static).update(Content("\n").join(lines), layout=layout)
 
     def _placeholder(self, field: PlanField) -> str:
         return shown(value_at(self.whole, field.path)) or "–"
@@ -157,6 +178,7 @@ class PlanForm(Vertical):
             self.post_message(self.Changed(event.input.field, event.value))
 
     def on_descendant_focus(self) -> None:
+        self._name_fields()
         self._note()
 
     def action_done(self) -> None:
@@ -166,14 +188,19 @@ class PlanForm(Vertical):
         """The problem if there is one, else what the focused field is."""
         note = self.query_one("#field-note", Static)
         note.set_class(self.problem is not None, "-wrong")
-        focused = self.screen.focused
+        focused = self._focused
+        text = ""
         if self.problem is not None:
-            note.update(clean(str(self.problem)))
-        elif isinstance(focused, FieldInput):
-            choices = f"  ({' '.join(focused.field.choices)})" if focused.field.choices else ""
-            note.update(one_line(focused.field.meaning + choices, 240))
-        else:
-            note.update("")
+            text = clean(str(self.problem))
+        elif focused is not None:
+            choices = f"  ({' '.join(focused.choices)})" if focused.choices else ""
+            text = one_line(focused.meaning + choices, 240)
+        # Said again at every key, it would have the whole screen laid out again.
+        if note.content != text:
+            note.update(text)
+            if isinstance(self.screen.focused, FieldInput):
+                # A longer note leaves the rows less room.
+                self.call_after_refresh(self.screen.focused.scroll_visible, animate=False)
 
 
 def suggestions(field: PlanField, typed: str) -> list[str]:

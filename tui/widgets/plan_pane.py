@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widgets import Static
 
 from estimator.errors import PlanError
 from tui import units
 from tui.clean import clean
 from tui.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_lines
-from tui.widgets.memory_bar import MemoryBar
 from tui.widgets.rows import Rows
-from tui.widgets.time_bar import TimeBar
 
 if TYPE_CHECKING:
     from tui.widgets.plan_form import PlanForm
@@ -32,6 +30,8 @@ Estimator = Callable[[Data], list[Data]]
 
 _SHOW_PROGRESS_S = 0.5
 _MOST_UNDONE = 50
+# Text of that length, or less, takes one line of the pane, before as after.
+_SAME_LINE = 40
 _IN_A_LINE = ("tokens/s", "output tok/s", "MFU", "first token", "run", "cost")
 
 
@@ -44,7 +44,8 @@ def _estimator() -> Estimator:
 class PlanPane(Vertical):
     """Shows an `Overview`; set `overview` and it redraws."""
 
-    overview: reactive[Overview] = reactive(Overview, init=False)
+    # Drawn by what it is set to, below; the pane itself, form and all, stays as it is.
+    overview: var[Overview] = var(Overview, init=False)
 
     class Edited(Message):
         """The person changed the plan, and it can be estimated: `told` is what it comes to, in a line."""
@@ -87,19 +88,6 @@ class PlanPane(Vertical):
         yield Static("Plan", id="pane-title", classes="heading", markup=False)
         with VerticalScroll(id="pane-body"):
             yield Static("Nothing planned yet. F3 fills it in.", id="no-plan", classes="hint", markup=False)
-            yield Rows(id="plan-lines")
-            yield Static("", id="fit", markup=False)
-            yield Rows(id="figures")
-            yield MemoryBar(id="memory-bar")
-            yield Static("", id="time-title", markup=False)
-            yield TimeBar(id="time-bar")
-            yield Static("", id="latency-limits", markup=False)
-            yield Static("", id="bottleneck", markup=False)
-            yield Rows(id="more-figures")
-            yield Static("", id="warnings", markup=False)
-
-    def on_mount(self) -> None:
-        self.watch_overview(self.overview)
 
     # What the plan is
 
@@ -202,7 +190,7 @@ class PlanPane(Vertical):
 
     async def _estimates(self) -> None:
         title = self.query_one("#pane-title", Static)
-        timer = self.set_timer(_SHOW_PROGRESS_S, lambda: title.update("Plan   estimating…"))
+        timer = self.set_timer(_SHOW_PROGRESS_S, lambda: title.update("Plan   estimating…", layout=False))
         try:
             while self._wanted is not None:
                 (data, edited), self._wanted = self._wanted, None
@@ -217,7 +205,8 @@ class PlanPane(Vertical):
         finally:
             self._working = self.pending = False
             timer.stop()
-            title.update("Plan")
+            if title.content != "Plan":
+                title.update("Plan", layout=False)
 
     def _come_to(self, data: Data, edited: bool) -> tuple[dict[str, Any], list[Data]]:
         """In a thread. What comes from the session is whole; what was typed is checked first."""
@@ -258,33 +247,52 @@ class PlanPane(Vertical):
     # How it is shown
 
     def watch_overview(self, overview: Overview) -> None:
+        # Not before there is a plan: the first picture of the app comes sooner.
+        from tui.widgets.stack import Bar, Stack, parts_of
+
         self.query_one("#no-plan").display = overview.plan is None
+        if not self.query(Rows):
+            self.query_one("#pane-body").mount_all(
+                [
+                    Rows(id="plan-lines"),
+                    Static("", id="fit", markup=False),
+                    Rows(id="figures"),
+                    Stack(id="memory-bar"),
+                    Static("", id="time-title", markup=False),
+                    Stack(id="time-bar"),
+                    Static("", id="latency-limits", markup=False),
+                    Static("", id="bottleneck", markup=False),
+                    Rows(id="more-figures"),
+                    Static("", id="warnings", markup=False),
+                ]
+            )
         lines = plan_lines(overview.plan) if overview.plan is not None else []
         self.query_one("#plan-lines", Rows).rows = tuple(lines)
-        fit = self.query_one("#fit", Static)
-        fit.update(_fit_text(overview))
-        fit.display = overview.memory is not None
+        fit = self._line("#fit", _fit_text(overview))
         fit.set_class(overview.fits is True, "-fits")
         fit.set_class(overview.fits is False, "-too-big")
         figures = [(label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures]
         self.query_one("#figures", Rows).rows = tuple(row for row in figures if row[0] not in MINOR_LABELS)
         self.query_one("#more-figures", Rows).rows = tuple(row for row in figures if row[0] in MINOR_LABELS)
-        bar = self.query_one(MemoryBar)
-        bar.memory = overview.memory
-        bar.display = overview.memory is not None
-        times = self.query_one(TimeBar)
-        times.seconds = overview.time
-        times.display = overview.time is not None
+        memory, seconds = overview.memory, overview.time
+        self.query_one("#memory-bar", Stack).bar = (
+            Bar(parts_of(memory["components"]), float(memory["capacity_bytes"]), units.memory) if memory else None
+        )
+        self.query_one("#time-bar", Stack).bar = Bar(parts_of(seconds), 0.0, units.short_duration) if seconds else None
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")
         self._line("#latency-limits", "\n".join(overview.limits))
         self._line("#bottleneck", f"Limited by: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else "")
         self._line("#warnings", clean("\n".join(f"! {text}" for text in overview.warnings)))
 
-    def _line(self, selector: str, text: str) -> None:
+    def _line(self, selector: str, text: str) -> Static:
         line = self.query_one(selector, Static)
-        line.update(text)
+        before = str(line.content)
+        if before != text:
+            # The screen is laid out anew only where that moves something.
+            line.update(text, layout=len(text) > _SAME_LINE or text.count("\n") != before.count("\n"))
         line.display = bool(text)
+        return line
 
 
 def _told(overview: Overview) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from typing import ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -11,8 +13,12 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.clean import clean
+from tui.first_picture import PROMPT
 from tui.history import MOST, read_history, remember
 from tui.widgets.completions import Completions
+
+if TYPE_CHECKING:
+    from tui.slash import Surroundings
 
 PROMPT_KEYS = (
     ("enter", "send"),
@@ -24,7 +30,8 @@ PROMPT_KEYS = (
 
 
 class Prompt(TextArea):
-    """`completions` is the list above it: while that is open, arrows go through it and Tab takes from it."""
+    """`listed` is the list above it: while that is open, arrows go through it and Tab takes from it. `around` says what
+    completion may look at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j,shift+enter", "new_line", "New line", key_display="^j", show=False),
@@ -42,15 +49,16 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self, completions: Completions, *, id: str) -> None:
+    def __init__(self, listed: Completions, around: Callable[[], Surroundings], *, id: str) -> None:
         super().__init__(
             id=id,
-            placeholder="Ask, or say what to change…  (/ for commands)",
+            placeholder=PROMPT,
             compact=True,
             highlight_cursor_line=False,
             soft_wrap=True,
         )
-        self.completions = completions
+        self.listed = listed
+        self._around = around
         self.sent: list[str] = []
         self.recalled = 0
         # What was being typed before earlier prompts were looked at.
@@ -59,8 +67,29 @@ class Prompt(TextArea):
     def on_mount(self) -> None:
         self.sent = read_history()
 
+    def on_text_area_changed(self) -> None:
+        """What the words may become."""
+        if not self.text.startswith("/"):
+            self.listed.rows = ()
+            return
+        from tui.slash import completions
+
+        if " " not in self.text:
+            self.listed.rows = completions(self.text, self._around())
+        else:
+            # Names of the catalogue take a while the first time.
+            self.run_worker(self._complete(), exclusive=True, exit_on_error=False, group="complete")
+
+    async def _complete(self) -> None:
+        from tui.slash import completions
+
+        text = self.text
+        rows = await asyncio.to_thread(completions, text, self._around())
+        if self.text == text:
+            self.listed.rows = rows
+
     async def _on_key(self, event: events.Key) -> None:
-        if self.completions.display and self._completes(event.key):
+        if self.listed.display and self._completes(event.key):
             event.stop()
             event.prevent_default()
             return
@@ -77,7 +106,7 @@ class Prompt(TextArea):
 
     def _completes(self, key: str) -> bool:
         """Whether the key was for the list."""
-        rows = self.completions
+        rows = self.listed
         if key in ("up", "down"):
             rows.move(1 if key == "down" else -1)
         elif key == "tab" or (key == "enter" and rows.moved and rows.current != self.text):

@@ -14,10 +14,15 @@ from textual.widget import Widget
 class Rows(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--label"}
 
-    rows: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
+    rows: reactive[tuple[tuple[str, str], ...]] = reactive(())
+
+    def watch_rows(self) -> None:
+        # The screen is laid out anew only for another height.
+        width, height = self.content_size
+        self.refresh(layout=self.display and len(self._lines(width)) != height)
 
     def render(self) -> Content:
-        style = self.get_visual_style("rows--label", partial=True)
+        style = self.get_visual_style("rows--label")
         lines = self._lines(self.content_size.width)
         return Content("\n").join(Content.assemble((label, style), value) for label, value in lines)
 

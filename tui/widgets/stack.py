@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual.content import Content
+from textual.geometry import Size
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui.clean import one_line
@@ -34,41 +36,73 @@ def parts_of(sizes: Mapping[str, Any]) -> list[Part]:
     return sorted(parts, key=lambda part: -part.size)
 
 
+@dataclass(frozen=True)
+class Bar:
+    """`capacity` is what there is of it, 0 where there is no limit; `write` says a size in words."""
+
+    parts: Sequence[Part]
+    capacity: float
+    write: Callable[[float], str]
+
+    @property
+    def whole(self) -> float:
+        return sum(part.size for part in self.parts)
+
+    @property
+    def told(self) -> list[Part]:
+        """Those with a line in the legend."""
+        least = _SHOWN_SHARE * max(self.whole, self.capacity)
+        return [part for part in self.parts if part.size >= least]
+
+
 class Stack(Widget):
-    """Base of the bars in the plan pane; a subclass says what is drawn."""
+    """Shows `bar`; nothing is there to see without one."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"stack--{i}" for i in range(PALETTE)} | {"stack--free", "stack--over"}
 
-    def draw(self, parts: Sequence[Part], capacity: float, write: Callable[[float], str]) -> Content:
-        """The bar as wide as the widget for the larger of the whole and `capacity`, and the legend under it."""
+    bar: reactive[Bar | None] = reactive(None)
+
+    def watch_bar(self, bar: Bar | None) -> None:
+        self.display = bar is not None
+        # The screen is laid out anew only for another height.
+        self.refresh(layout=bar is not None and 1 + len(bar.told) != self.content_size.height)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        # Known without drawing, which would ask for the layout that is being made.
+        return 1 + len(self.bar.told) if self.bar is not None else 0
+
+    def render(self) -> Content:
+        """The bar as wide as the widget for the larger of the whole and the capacity, and the legend under it."""
+        if self.bar is None:
+            return Content("")
         width = max(self.content_size.width, 10)
-        whole = sum(part.size for part in parts)
-        lines = [self._bar(parts, capacity, width, whole)]
-        label_width = min(max((len(part.name) for part in parts), default=0), max(width - 14, 8))
-        for part in parts:
-            if part.size >= _SHOWN_SHARE * max(whole, capacity):
-                label = one_line(part.name.replace("_", " "), label_width).ljust(label_width)
-                mark = (self._glyph(part) + " ", self._style(part))
-                lines.append(Content.assemble(mark, label, f" {write(part.size):>10}"))
+        lines = [self._bar(self.bar, width)]
+        label_width = min(max((len(part.name) for part in self.bar.parts), default=0), max(width - 14, 8))
+        for part in self.bar.told:
+            label = one_line(part.name.replace("_", " "), label_width).ljust(label_width)
+            mark = (self._glyph(part) + " ", self._style(part))
+            lines.append(Content.assemble(mark, label, f" {self.bar.write(part.size):>10}"))
         return Content("\n").join(lines)
 
-    def _bar(self, parts: Sequence[Part], capacity: float, width: int, whole: float) -> Content:
+    def _bar(self, bar: Bar, width: int) -> Content:
         """Edges are rounded, so that the parts sum to the whole."""
+        whole, capacity = bar.whole, bar.capacity
         scale = width / max(whole, capacity, 1e-30)
         drawn: list[tuple[str, Any]] = []
         position = 0.0
-        for part in parts:
+        for part in bar.parts:
             cells = round((position + part.size) * scale) - round(position * scale)
             drawn.append((self._glyph(part) * cells, self._style(part)))
             position += part.size
         used = min(round(position * scale), width)
-        if capacity >= whole:
+        if capacity >= whole or not capacity:
             free = "·" if self.app.no_color else "░"
             drawn.append((free * (width - used), self.get_visual_style("stack--free", partial=True)))
             return Content.assemble(*drawn)
-        bar = Content.assemble(*drawn)
+        line = Content.assemble(*drawn)
         edge = min(round(capacity * scale), width - 1)
-        return Content.assemble(bar[:edge], ("┃", self.get_visual_style("stack--over", partial=True)), bar[edge + 1 :])
+        over = self.get_visual_style("stack--over", partial=True)
+        return Content.assemble(line[:edge], ("┃", over), line[edge + 1 :])
 
     def _glyph(self, part: Part) -> str:
         return _PATTERNS[part.place % PALETTE] if self.app.no_color else _BLOCK

@@ -45,4 +45,5 @@ class Status(Static):
             text = f"{frame} {self.doing} {passed:.0f} s, Esc stops · {self.rest}"
         else:
             text = self.rest
-        self.update(one_line(f"Shardwise · {text}", 240))
+        # One line as long as it lives: laid out anew, the whole screen would be drawn with it.
+        self.update(one_line(f"Shardwise · {text}", 240), layout=False)
