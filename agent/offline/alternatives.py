@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from agent.offline import vocabulary
-from agent.offline.page import Page
-from agent.offline.slots import Relative, Slot
+from agent.offline.comparing import COMPARES
+from agent.offline.page import Page, compiled
 
-_VERSUS = re.compile(
-    r"\b(?:vs\.?|versus|or|compare[ds]?|comparing|comparison|against|side by side|both|"
-    r"(?:difference|choos\w+|decid\w+|choice|torn|pick\w*) between|better|than|"
-    r"next to each other)\b",
-    re.I,
-)
-# Of which the plan's own value is compared with another.
-_AGAINST = ("cluster.accelerator", "model", "workload.method", "workload.precision", "workload.optimizer",
-            "workload.framework", "layout.zero_stage", "layout.tp", "layout.pp", "layout.cp", "layout.ep",
-            "workload.micro_batch", "cluster.count")  # fmt: skip
 # Fields that alternatives are read of, by the words of the vocabulary.
 _WORDED = ("workload.method", "workload.optimizer", "workload.precision", "workload.framework", "workload.stage",
            "layout.offload", "workload.attention")  # fmt: skip
@@ -62,7 +52,7 @@ _WITHOUT: tuple[tuple[re.Pattern[str], str, tuple[Any, ...]], ...] = tuple(
         (r"sequence parallel\w*", "layout.sequence_parallel", (True, False)),
     )
 )
-_JOIN = r"\s*(?:,|/|or|vs\.?|versus|and|against|than|&)\s*"
+_JOIN = r"\s*(?:,|/|or|vs\.?|versus|and|against|than|&|(?:compared? |stack up )(?:to|with|against))\s*"
 _FULL = re.compile(
     r"\bfull(?:[- ](?:parameter|weights?))?(?:[- ](?:fine-?\s?tun\w*|finetun\w*|sft|ft|training))?\b(?![- ](?:shard|"
     r"recomp|check|prec|cuda))",
@@ -76,24 +66,13 @@ def read_alternatives(page: Page) -> dict[str, list[Any]]:
         for match in page.find(rule):
             page.take(match.start(), match.end())
             return {path: list(values)}
-    if not _VERSUS.search(page.rest):
+    if not compiled(COMPARES).search(page.rest):
         return {}
     found: dict[str, list[Any]] = {}
     for path, values in (*_numbers(page), *_words(page)):
         if len(values) > 1 and len(found) < 2:
             found.setdefault(path, values)
     return found
-
-
-def with_the_plan(plan: Mapping[str, Any], slots: Sequence[Slot | Relative]) -> tuple[str, list[Any]] | None:
-    """(Path, [what the plan has, what is named now]) for 'how does that stack up against B200?'."""
-    for slot in slots:
-        before: Any = plan
-        for step in slot.path.split("."):
-            before = before.get(step) if isinstance(before, Mapping) else None
-        if isinstance(slot, Slot) and slot.path in _AGAINST and before not in (None, slot.value):
-            return slot.path, [before, slot.value]
-    return None
 
 
 def read_variants(page: Page) -> list[dict[str, Any]]:
@@ -156,7 +135,7 @@ def _words(page: Page) -> Iterator[tuple[str, list[Any]]]:
 def _joined(text: str, spans: list[tuple[int, int, Any]]) -> bool:
     """Whether words of comparing stand between, before or behind the values."""
     between = " ".join(text[one[1] : other[0]] for one, other in pairwise(spans))
-    if re.search(r"\b(?:vs\.?|versus|or|against|and|both|compared|than)\b|[,/&]", between, re.I):
+    if re.search(r"\b(?:vs\.?|versus|or|against|and|both|compared|than|beats?|out-?performs?)\b|[,/&]", between, re.I):
         return all(other[0] - one[1] <= 40 for one, other in pairwise(spans))
     return False
 

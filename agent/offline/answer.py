@@ -17,6 +17,7 @@ from agent.offline import (
 from agent.offline.patching import get, knows_length
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
+from tools import figures
 
 
 def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list[str]]:
@@ -40,7 +41,13 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     slow = estimate is not None and "faster" in intents
     # What limits a step is told in its own words; how long the run takes was not asked.
     intents -= {"why", "time", "run"} if slow else set()
+    hours = results.get("estimate_cost") if "device_hours" in intents else None
     blocks = [
+        *(
+            [f"**{figures.rate(hours['device_hours'])} device-hours**, {figures.usd(hours['usd'])}."]
+            if hours and hours["usd"]
+            else []
+        ),
         *(speed_answer.describe(estimate) if slow and estimate else []),
         sections.verdict(first, results, intents),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _INSTEAD = re.compile(
-    r"(?<=[\w).])[\s,;:.!-]*\s(?:(?:no|oh|oops|sorry|wait|err?|hm+)[\s,;:.-]+)*"
+    r"(?<=[\w).])[\s,;:.!?-]*\s(?:(?:no|oh|oops|sorry|wait|err?|hm+)[\s,;:.-]+)*"
     r"(?:i (?:actually )?mean(?:t)?(?: to say)?|scratch that|correction|make that|sorry|oops|wait)\b"
     r"[\s,;:.!-]*(?:no[\s,;:-]+)?",
     re.IGNORECASE,

@@ -22,7 +22,7 @@ _RESERVED = (
     r"\breserv(?:ed|ation)\b(?:[- ](?:instances?|prices?|capacity))?|\bcommitted[- ]use\b|\bsavings plan\b|"
     r"\b(?:\d|one|three)[- ]years? (?:commit\w*|reserv\w+)"
 )
-_ON_DEMAND = r"\bon[- ]demand\b"
+_ON_DEMAND = r"\bon[- ]demand\b|\b(?:list|full|regular) prices?\b"
 # What shows that the words are a question about money, not only about whose machines they are.
 ASKS = (
     r"\b(?:tco|total cost of ownership|capex|co2|carbon|emissions?|footprint|kwh|energy|electricity|power bill|spot|"
@@ -80,6 +80,9 @@ _MOST = re.compile(
     r"total|total))?",
     re.IGNORECASE,
 )
+_HOURLY_MOST = re.compile(
+    rf"\bhourly (?:spend\w*|budget|costs?|rate|bill|limit)(?: \w+){{0,5}}? \$?\s?({_PLAIN})", re.IGNORECASE
+)
 _CAPPED = re.compile(r"max|most|under|below|less|up to|no more|budget|limit|total", re.IGNORECASE)
 _IN = re.compile(r"\b(?:in|from|region|located in)\s+(?:the )?([A-Za-z][A-Za-z0-9. -]{1,28}[A-Za-z0-9])")
 
@@ -109,6 +112,9 @@ def read_pricing(page: Page, recommends: bool) -> dict[str, Any]:
             if value is not None:
                 found[name] = round(value * factor, 10)
                 page.take(match.start(), match.end())
+    for match in page.find(_HOURLY_MOST):
+        found["max_usd_per_hour"] = amount(match[1])
+        page.take(match.start(), match.end())
     for match in page.find(_MOST):
         if recommends or _CAPPED.search(match[0]):
             found["max_usd_per_hour"] = amount(match[1])

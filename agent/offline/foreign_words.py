@@ -1,4 +1,7 @@
-"""Common questions in Spanish, German, French and Chinese, word by word as English. Names and numbers stay."""
+"""Common questions in Spanish, German, French, Portuguese, Italian and Chinese, word by word as English.
+
+Names and numbers stay.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import re
 from agent.offline.page import compiled
 
 _STRONG = {
-    "de": r"\b(?:passt|kostet|kosten|wie ?viele?n?|wie lange|wie schnell|welche[rsn]?|trainieren|feinabstimm\w+|"
+    "de": r"\b(?:passt|gib mir|zeig\w*|kostet|kosten|wie ?viele?n?|wie lange|wie schnell|welche[rsn]?|trainieren|"
+    r"feinabstimm\w+|"
     r"schreib\w*|"
     r"vergleich\w*|brauche[n]?|gr[öo](?:ß|ss)te[rsn]?|reicht|warum|statt(?:dessen)?|milliarden?|vollem|gleichzeitig\w*|"
     r"günstigst\w+|billigst\w+|nutzer|k[öo]nnen wir|kann ich|erstell\w*|erzeug\w*|rückgängig|speicher|knoten|"
@@ -20,12 +24,18 @@ _STRONG = {
     r"g[ée]n[èe]re\w*|[ée]cris|compare[rz]|quel(?:le)?s?|puis-je|peut-on|utilisateurs|pourquoi|moins ch[eè]re?s?|"
     r"maintenant|"
     r"annule|explique\w*|plut[ôo]t|faut-il)\b",
+    "pt": r"\b(?:quant[oa]s?|preciso|treinar|cabe[m]?|custa|placas?|usu[áa]rios|milh(?:ões|oes|ão)|bilh\w+|posso|"
+    r"voc[êe])\b",
+    "it": r"\b(?:quant[ie]|quanto|addestr\w+|schede?|utenti|miliardi|milioni|posso|costa|al secondo|noleggiare|"
+    r"ci sta)\b",
 }  # fmt: skip
 # Two of these make it that language: short follow-ups have nothing else.
 _WEAK = {
     "de": r"\b(?:und|mit|auf|bei|oder|das|die|der|ein(?:e[rmns]?)?|ist|für|jetzt|ohne|nur|was|wenn|dann|halb\w*)\b",
     "es": r"(?:^|\b)(?:y|con|en|una?|los|las|el|para|de|sin|ahora|si|por|solo|mejor)\b",
     "fr": r"\b(?:et|avec|sur|en|une?|les?|la|des?|du|pour|sans|si|ou|au|aux|mon|fichier)\b",
+    "pt": r"\b(?:com|em|um[a]?|para|sem|n[oa]s?|d[oa]s?|e)\b",
+    "it": r"\b(?:con|su|una?|di|per|il|lo|gli|dei|della|fa|e)\b",
 }  # fmt: skip
 _ENGLISH = r"\b(?:the|what|how|does|is|with|and|for|can|will|my|we|i|on|of|it|that|this|if|to|which)\b"
 
@@ -36,27 +46,36 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bdoppelt so viele?n?(?: gpus| karten)?\b", "double the gpus"),
         (r"\bdie h[äa]lfte(?: der)?(?: gpus| karten)?\b", "half the gpus"),
         (r"\bhalb so viele?n?(?: gpus| karten)?\b", "half the gpus"),
-        (r"\bwie ?viele?n?\b(?= (?:gpus?|h\d|a\d|b\d|karten|knoten|nutzer|anfragen|[a-z]*\d))", "how many"),
-        (r"\bwie ?viele?\b", "how much"), (r"\bwie lange\b", "how long"), (r"\bwie schnell\b", "how fast"),
+        (r"\bverdopp\w+(?: (?:die )?(?:anzahl (?:der )?)?(?:gpus|karten))?\b", "double the gpus"),
+        (r"\bwie ?viele[nr]?\b", "how many"), (r"\bwie ?viel\b", "how much"),
+        (r"\bwie lang darf\b|\bwie lang kann\b", "how long can"), (r"\bwie lange\b", "how long"),
+        (r"\bwie schnell\b", "how fast"),
         (r"\bwie gro(?:ß|ss)\b", "how large"), (r"\bwas kostet\b", "what does it cost"),
         (r"\bkostet\b|\bkosten\b", "cost"), (r"\bpasst\b|\bpassen\b|\breicht\b", "fits"),
         (r"\bkann (?:ich|man)\b|\bk[öo]nnen wir\b", "can i"),
         (r"\bbrauche (?:ich|wir)\b|\bbrauchen wir\b", "do i need"), (r"\bmindestens\b", "at least"),
         (r"\bvoll\w* (?:fine-?tuning|feinabstimmung|finetuning)\b", "full fine-tuning"),
-        (r"\bvollst[äa]ndig\w* (?:fine-?tun\w+|feinabstimm\w+)\b", "full fine-tuning"),
+        (r"\bvoll(?:st[äa]ndig\w*|e[nms]?)? (?:zu )?(?:fine-?tun\w+|fein(?:zu)?tun\w+|feinabstimm\w+)\b",
+         "full fine-tuning"),
+        (r"\bfein(?:zu)?tun\w+\b|\bzu finetunen\b", "fine-tune"), (r"\bparallelisier\w+\b", "parallelism"),
+        (r"\bempfiehl\w*\b|\bempf[eo]hl\w+\b", "recommend"), (r"\bbericht\b", "report"), (r"\bdauert\b", "take"),
+        (r"\blatenz\w*\b", "latency"), (r"\bdurchsatz\w*\b", "throughput"), (r"\bbest(?:e[rsnm]?)\b", "best"),
+        (r"\bg[üu]nstiger\b|\bbilliger\b", "cheaper"), (r"\bbesser\b", "better"), (r"\bh[öo]chstens\b", "at most"),
+        (r"\bherein\b|\brein\b|\beingabe\b", "in"), (r"\bheraus\b|\braus\b|\bausgabe\b", "out"),
         (r"\bfeinabstimm\w+\b", "fine-tuning"), (r"\bvortrain\w+\b", "pretraining"), (r"\btrainier\w+\b", "train"),
         (r"\binferenz\w*\b", "inference"), (r"\b(?:bereitstell|betreib)\w*\b", "serve"),
         (r"\bgr[öo](?:ß|ss)te[rsn]?\b", "largest"), (r"\bl[äa]ngste[rsn]?\b", "longest"),
         (r"\bmaximale?[rsn]?\b", "maximum"), (r"\bkontext(?:l[äa]nge|fenster)?\b", "context"),
-        (r"\bsequenzl[äa]nge\b", "sequence length"), (r"\bsequenzen\b", "sequences"),
+        (r"\bsequenzl[äa]nge\b", "sequence length"), (r"\bsequenzen\b", "sequences"), (r"\bsequenz\b", "sequence"),
         (r"\bbatchgr[öo](?:ß|ss)e\b", "batch size"), (r"\bspeicher\b", "memory"),
         (r"\bg[üu]nstigste[rsn]?\b|\bbilligste[rsn]?\b", "cheapest"), (r"\bmieten\b", "rent"), (r"\bkaufen\b", "buy"),
         (r"\banfragen\b", "requests"), (r"\bpro sekunde\b", "per second"), (r"\bpro\b", "per"),
-        (r"\bnutzer\b", "users"), (r"\bgleichzeitig\w*\b", "concurrent"), (r"\bvergleiche?\b", "compare"),
+        (r"\bnutzern?\b", "users"), (r"\bgleichzeitig\w*\b", "concurrent"), (r"\bvergleiche?\b", "compare"),
         (r"\bwarum\b", "why"), (r"\bwelche[rsn]?\b", "which"), (r"\bschneller\b", "faster"),
         (r"\berkl[äa]r\w*\b", "explain"), (r"\bwoher kommen?\b", "where does come from"),
         (r"\b(?:schreib|erstell|erzeug|generier)\w*(?: mir)?\b", "write"), (r"\bdateien\b", "files"),
-        (r"\bdatei\b", "file"), (r"\bkonfig\w*\b", "config"), (r"\bals\b", "as"), (r"\bspeicher\w*\b", "save"),
+        (r"\bdatei\b", "file"), (r"[- ]?konfig\w*\b", " config"), (r"\bgib mir\b", "give me"), (r"\bals\b", "as"),
+        (r"\bspeicher\w*\b", "save"),
         (r"\br[üu]ckg[äa]ngig(?: machen)?\b", "undo"), (r"\bjetzt\b", "now"), (r"\bstatt(?:dessen)?\b", "instead"),
         (r"\bohne\b", "without"), (r"\bmit\b", "with"), (r"\bauf\b", "on"), (r"\bund\b", "and"), (r"\boder\b", "or"),
         (r"\bf[üu]r\b", "for"), (r"\bbei\b", "with"), (r"\bvon\b", "of"), (r"\bnur\b", "only"),
@@ -73,7 +92,14 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\buna? (?:sol[ao]|[úu]nic[oa])\b|\bsolo una?\b", "a single"),
         (r"\bel doble(?: de (?:gpus?|tarjetas))?\b", "double the gpus"),
         (r"\bla mitad(?: de (?:las )?(?:gpus?|tarjetas))?\b", "half the gpus"),
-        (r"\bcu[áa]nt[oa]s (?=gpus?|h\d|a\d|b\d|tarjetas|usuarios|nodos)", "how many "),
+        (r"\bdobl\w+ (?:el n[úu]mero|la cantidad) de (?:gpus?|tarjetas)\b", "double the gpus"),
+        (r"\bcu[áa]nt[oa]s\b", "how many"), (r"\bdesde cero\b", "from scratch"), (r"\by si\b", "what if"),
+        (r"\bqu[ée] configuraci[óo]n (?:me )?(?=recomiend|aconsej)", "what setup do you "),
+        (r"\baconsej\w+\b", "recommend"), (r"\b(?:de|en la) entrada\b", "in"), (r"\b(?:de|en la) salida\b", "out"),
+        (r"\ba la vez\b|\bal mismo tiempo\b", "at once"), (r"\bpor mill[óo]n de\b", "per million"),
+        (r"\blatencia\b", "latency"), (r"\brendimiento\b", "throughput"), (r"\bvelocidad\b", "speed"),
+        (r"\bparalel\w+\b", "parallelism"), (r"\bmejor(?:es)?\b", "best"), (r"\bcuanti[zc]\w+\b", "quantize"),
+        (r"\binforme\b", "report"), (r"\bguarda\w*\b", "save"), (r"\bcomo\b", "as"), (r"\bmenos de\b", "less than"),
         (r"\bcu[áa]nto (?:tiempo )?(?:tarda\w*|dura|se tarda)\b|\bcu[áa]nto tiempo\b", "how long"),
         (r"\bcu[áa]nto (?:me )?(?:cuesta\w*|costar[íi]a|cost[oó])\b", "how much does it cost"),
         (r"\bcu[áa]nt[oa]s?\b", "how much"),
@@ -109,10 +135,19 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "fr": (
         (r"\bune? seule?\b|\bune? unique\b", "a single"),
+        (r"\bdoubl\w+ le nombre de (?:gpus?|cartes)\b", "double the gpus"),
+        (r"\bd'o[ùu] vien(?:t|nent) (?:la |le |les )?([^?.!]+?)(?= pour| sur| avec|\s*[?.!]|$)",
+         r"where does the \1 come from"),
+        (r"\bmoins de\b", "less than"), (r"\ben m[êe]me temps\b", "at once"), (r"\bpar\b", "per"),
+        (r"\ben entr[ée]e\b", "in"), (r"\ben sortie\b", "out"), (r"\blatence\b", "latency"),
+        (r"\bd[ée]bit\b", "throughput"), (r"\bparall[ée]l\w+\b", "parallelism"), (r"\bmeilleure?s?\b", "best"),
+        (r"\bconseill\w+\b", "recommend"), (r"\brapport\b", "report"), (r"\benregistre\w*\b", "save"),
+        (r"\bcomme\b", "as"), (r"\boptimiseurs?\b", "optimizer"), (r"\bbits\b", "bit"),
+        (r"\blongueur de s[ée]quence\b", "sequence length"),
         (r"\ble double(?: de (?:gpus?|cartes))?\b|\bdeux fois plus(?: de gpus?)?\b", "double the gpus"),
         (r"\bla moiti[ée](?: des (?:gpus?|cartes))?\b", "half the gpus"), (r"\bcombien de temps\b", "how long"),
         (r"\bcombien (?:[çc]a |cela )?co[ûu]te\w*\b", "how much does it cost"),
-        (r"\bcombien de\b(?= (?:gpus?|h\d|a\d|b\d|cartes|utilisateurs|n[oœ]e?uds))", "how many"),
+        (r"\bcombien de\b(?= (?:gpus?|h\d|a\d|b\d|cartes|utilisateurs|n[oœ]e?uds|tokens|jetons|requ))", "how many"),
         (r"\bcombien d['e]\s?(?=utilisateurs|requ[êe]tes|clients)", "how many "), (r"\bcombien\b", "how much"),
         (r"\bco[ûu]te\w*\b|\bprix\b|\bco[ûu]ts?\b", "cost"),
         (r"\best-ce qu(?:e|')\s?", "does "), (r"\b(?:tient|tiennent|rentre|passe)\b", "fits"),
@@ -131,16 +166,43 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bg[ée]n[èe]re(?:[rz]|-moi)?\b|\b[ée]cris(?:-moi)?\b|\bdonne-moi\b", "write"), (r"\bfichiers?\b", "files"),
         (r"\bexplique\w*(?:-moi)?\b", "explain"), (r"\bannule\w*\b", "undo"), (r"\bmaintenant\b", "now"),
         (r"\bplut[ôo]t\b", "instead"), (r"\bau lieu d[e']\b", "instead of"), (r"\butilisateurs\b", "users"),
-        (r"\bsimultan[ée]\w*\b", "concurrent"), (r"\brequ[êe]tes\b", "requests"), (r"\bpar seconde\b", "per second"),
+        (r"\bsimultan[ée]\w*\b", "concurrent"), (r"\brequ[êe]tes\b", "requests"), (r"\bper seconde\b", "per second"),
         (r"\bcartes?\b", "gpus"), (r"\bn[oœ]e?uds?\b", "nodes"), (r"\bheures?\b", "hours"), (r"\bjours?\b", "days"),
         (r"\bmilliards?(?: de)?\b", "billion"), (r"\bmillions?(?: de)?(?= (?:de )?tok)", "million"),
         (r"(?<=\d)\s?go\b", "GB"), (r"\bde tokens\b|\bjetons\b", "tokens"), (r"\bsans\b", "without"),
         (r"\bavec\b", "with"), (r"\bsur\b", "on"), (r"\ben\b", "in"), (r"\bpour\b", "for"), (r"\bet\b", "and"),
         (r"\bou\b", "or"), (r"\bune?\b", "a"), (r"\bdeux\b", "2"), (r"\btrois\b", "3"), (r"\bquatre\b", "4"),
-        (r"\bhuit\b", "8"), (r"\b(?:du|des|de|d')\b", "of"), (r"\b(?:le|la|les|l')\b", "the"),
+        (r"\bhuit\b", "8"), (r"\b(?:du|des|de)\b", "of"), (r"\b(?:le|la|les)\b", "the"),
         (r"\bdollars?\b", "dollars"), (r"\brecommand\w*\b", "recommend"),
-        (r"\b(?:l')?inf[ée]rences?\b", "inference"), (r"\bd[ée]ploy(?:er|ez|é)\b", "deploy"),
+        (r"\binf[ée]rences?\b", "inference"), (r"\bd[ée]ploy(?:er|ez|é)\b", "deploy"),
         (r"\bservir\b", "serve"), (r"\bmod[èe]le\b", "model"), (r"\bsi\b", "if"),
+        (r"\bl'(?=\w)", "the "), (r"\bd'(?=\w)", "of "),
+    ),
+    "pt": (
+        (r"\bd[eoa]s?\b", "of"), (r"\bquant[oa]s\b", "how many"), (r"\bquanto tempo\b", "how long"),
+        (r"\bquanto custa\w*\b", "how much does it cost"),
+        (r"\b(?:preciso|precisamos)\b", "do i need"), (r"\b(?:posso|podemos|d[áa] para)\b", "can i"),
+        (r"\bcabem?\b", "fits"), (r"\bpr[ée]-?trein\w+\b", "pretrain"), (r"\btrein\w+\b", "train"),
+        (r"\bajuste fino completo\b|\bfine-?tuning completo\b", "full fine-tuning"),
+        (r"\bajuste fino\b", "fine-tuning"),
+        (r"\bmais barat[oa]s?\b", "cheapest"), (r"\balugar\b", "rent"), (r"\busu[áa]rios\b", "users"),
+        (r"\bplacas?\b", "gpus"), (r"\bmem[óo]ria\b", "memory"), (r"\bcontexto\b", "context"), (r"\bdias\b", "days"),
+        (r"\bhoras\b", "hours"), (r"\bbilh(?:ões|oes|ão)(?: de)?\b", "billion"),
+        (r"\bmilh(?:ões|oes|ão)(?: de)?\b", "million"), (r"\bpor segundo\b", "per second"), (r"\bservir\b", "serve"),
+        (r"\bcom\b", "with"), (r"\bsem\b", "without"), (r"\bem\b|\bn[oa]s?\b", "in"), (r"\bpara\b", "for"),
+        (r"\be\b", "and"), (r"\bum[a]?\b", "a"), (r"\b(?:o|a|os|as)\b(?= [A-Z])", "the"),
+    ),
+    "it": (
+        (r"\bper\b", "for"), (r"\bquant[ie]\b", "how many"), (r"\bquanto (?:tempo|dura|ci vuole)\b", "how long"),
+        (r"\bquanto costa\w*\b", "how much does it cost"), (r"\b(?:mi serv\w+|ho bisogno di)\b", "do i need"),
+        (r"\b(?:posso|possiamo|si pu[òo])\b", "can i"), (r"\bci sta(?:nno)?\b|\bentra(?:no)?\b", "fits"),
+        (r"\bpre-?addestr\w+\b", "pretrain"), (r"\baddestr\w+\b|\ballen\w+\b", "train"),
+        (r"\bfine-?tuning completo\b", "full fine-tuning"), (r"\bpi[ùu] economic\w+\b", "cheapest"),
+        (r"\bnoleggiare\b|\baffittare\b", "rent"), (r"\butenti\b", "users"), (r"\bschede?\b", "gpus"),
+        (r"\bmemoria\b", "memory"), (r"\bcontesto\b", "context"), (r"\bgiorni\b", "days"), (r"\bore\b", "hours"),
+        (r"\bmiliardi?(?: di)?\b", "billion"), (r"\bmilion[ei](?: di)?\b", "million"), (r"\btoken\b", "tokens"),
+        (r"\bal secondo\b", "per second"), (r"\bservire\b", "serve"), (r"\bcon\b", "with"), (r"\bsenza\b", "without"),
+        (r"\bsu\b", "on"), (r"\be\b", "and"), (r"\bun[oa]?\b", "a"), (r"\bdi\b", "of"),
     ),
 }  # fmt: skip
 _COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
@@ -180,6 +242,10 @@ _CHINESE_PHRASES: tuple[tuple[str, str], ...] = (
     ("写", "write"), ("脚本", "script"), ("文件", "files"), ("换成", "now with"), ("改成", "now with"),
     ("改为", "now with"), ("如果用", "what if"), ("如果", "if"), ("翻倍", "double the gpus"),
     ("一半", "half the gpus"), ("撤销", "undo"), ("更快", "faster"), ("加速", "speed up"), ("并行", "parallelism"),
+    ("性价比最高", "cheapest"), ("更划算", "cheaper"), ("划算", "cheaper"), ("什么卡", "which gpus"),
+    ("推荐", "recommend"),
+    ("天气", "weather"), ("今天", "today"), ("预算", "budget "), ("报告", "report"), ("保存为", "save as "),
+    ("瓶颈", "bottleneck"), ("能到多少", "how long"),
     ("最佳", "best"), ("最优", "best"), ("方案", "layout"), ("节点", "nodes"), ("台", " nodes "), ("两张", "2x "),
     ("一张", "1x "), ("四张", "4x "), ("八张", "8x "), ("单卡", "one gpu "), ("卡", " gpus "), ("小时", "hours"),
     ("天", "days"), ("数据", "data"), ("可以", "can i"), ("能不能", "can i"), ("能否", "can i"), ("能", "can i"),

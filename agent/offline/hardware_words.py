@@ -8,20 +8,22 @@ from dataclasses import dataclass, replace
 from agent.offline.catalogue import Catalogue, folded
 from agent.offline.names import accelerator_text
 from agent.offline.numbers import WHOLE, count
-from agent.offline.page import ACCELERATOR, INSTANCE, Page, Spotted
+from agent.offline.page import ACCELERATOR, INSTANCE, MODEL, Page, Spotted
 from agent.offline.slots import Device, Question, Relative, Slot
 from estimator.errors import PlanError
 
 _A = f"{ACCELERATOR}+"
 _I = f"{INSTANCE}+"
 _GPU = r"(?:gpus?|accelerators?|devices?|cards?|chips?|tpus?|npus?|hpus?)\b"
-_NODE = r"(?:nodes?|hosts?|machines?|servers?|box(?:es)?|instances?)\b"
+# 'A single MI300X host' is a machine, 'a single MI300X host Llama' is a question.
+_NODE = rf"(?:nodes?|hosts?(?!\s+(?:(?:the|an?|my|our) )?{MODEL})|machines?|servers?|box(?:es)?|instances?)\b"
 _TIMES = r"\s*(?:x|\*|times)?\s*"
 _GLUED = r"\s*[x*]\s*"
 
 
 def _rule(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace("N_", f"({WHOLE})"), re.IGNORECASE)
+    # A number that was spelled out has more than one space behind it.
+    return re.compile(pattern.replace("N_ ", r"N_\s+").replace("N_", f"({WHOLE})"), re.IGNORECASE)
 
 
 _TWO_NUMBERS = r"(?<![\w.$-])(\d+)\s*[x*]\s*(\d+)\s*(?:[x*]\s*)?"
@@ -39,19 +41,23 @@ _OVER_NODES = _rule(rf"N_{_TIMES}(?:{_A}|{_GPU})\s*(?:\w+ )?(?:over|across|on|in
 _PER_NODE = _rule(
     rf"N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|N_\s*(?:{_A}|{_GPU})\s*each\b"
 )
-_NODES = _rule(rf"N_[\s-]*(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
+_NODES = _rule(rf"N_[\s-]*(?:of (?:the|those|these|our|my)\s+)?(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
+_DIGITS = r"\d{1,3}(?:,\d{3})+|\d+"
 _PIECES = r"(?:(?:pieces?|pcs\.?|units?)\s+(?:of\s+)?)?"
 _DEVICES = (
     _rule(rf"N_(?:{_GLUED}|\s*of\s*|\s+(?:x\s+)?|-)?(?:\s*{_PIECES}(?:the\s+)?(?:gpus?|cards?)\s+)?{_A}"),
     _rule(rf"N_\s*{_PIECES}{_A}"),
-    _rule(rf"{_A}\s*[x*]\s*(\d[\d,]*)"),
-    _rule(rf"{_A}\s*\(\s*x?\s*(\d[\d,]*)\s*x?\s*\)"),
-    re.compile(rf"{_A}\s*,?\s*times\s*(\d[\d,]*)", re.IGNORECASE),
+    re.compile(rf"{_A}\s*(?:[x*]|,?\s*times\b)\s*({_DIGITS})", re.IGNORECASE),
+    re.compile(rf"{_A}\s*\(\s*x?\s*({_DIGITS})\s*x?\s*\)", re.IGNORECASE),
 )
 _GPUS = (
     _rule(rf"N_{_TIMES}{_PIECES}{_GPU}"),
-    _rule(r"N_ of (?:them|'?em|those|these)\b"),
+    _rule(r"N_\s+of (?:them|'?em|those|these)\b"),
     _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"),
+    _rule(
+        r"\b(?:gpus?|devices?|cards?|accelerators?|chips?)(?: counts?| numbers?)?(?: (?:is|are|to|of|up|from \d+))+ N_"
+        r"(?!\s*(?:gi?b|%|tokens?|k\b|hours?|days?))"
+    ),
 )
 _MACHINES = (_rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?){_I}"), re.compile(rf"{_I}\s*(?:[x*]|times)\s*(\d+)", re.IGNORECASE))
 _ONE = re.compile(rf"\b(?:an?|single|one|my|this)\s+(?:single\s+)?{_A}", re.IGNORECASE)
@@ -60,9 +66,15 @@ _DOUBLE = re.compile(
     rf" of)?(?: the| my| our)?(?: {_GPU}| {_NODE}| {_A}| them\b| that many\b| as many\b| those\b|(?= it\b))",
     re.IGNORECASE,
 )
+_OF_EACH = _rule(rf"N_(?: {_GPU})?(?: of)? (?:each|both)\b")
+# A device's memory and form where they do not stand in its name.
+_SIZE = re.compile(r"(?<![\w.$-])(?:\d+\s?x\s?)?(\d{2,3})\s?g(?:i?b|igs?)?s?\b", re.IGNORECASE)
+_FORM = re.compile(r"\b(?:sxm\d?|pcie)\b", re.IGNORECASE)
 # Before a device that is to be replaced.
 _LEFT = re.compile(
-    r"\b(?P<word>from|instead of|rather than|not|drop)\s+(?:on\s+)?(?:(?:the|my|our|\d+\s*x?)\s*)*$", re.IGNORECASE
+    r"\b(?P<word>from|instead of|rather than|not|drop|(?:swap|replace|exchange|trade)(?: out)?)\s+(?:on\s+)?"
+    r"(?:(?:the|my|our|\d+\s*x?)\s*)*$",
+    re.IGNORECASE,
 )
 # "What to expect from 8 H100s" leaves nothing; "from H100 to H200" does.
 _ONWARD = re.compile(rf"{_A}s?\s*(?:\w+\s+)?(?:on)?to\b", re.IGNORECASE)
@@ -89,7 +101,7 @@ def read_hardware(
     for name in page.of("accelerator"):
         if _is_left(page, name):
             continue
-        found = _accelerator(name, catalogue, slots, questions)
+        found = _accelerator(name, page, catalogue, slots, questions)
         if found:
             devices.setdefault(found.id, replace(found, count=counts.get(name.start, found.count)))
     machine = _machines(page, slots)
@@ -116,7 +128,7 @@ def _counts(page: Page) -> dict[int, int]:
 
 
 def _accelerator(
-    name: Spotted, catalogue: Catalogue, slots: list[Slot | Relative], questions: list[Question]
+    name: Spotted, page: Page, catalogue: Catalogue, slots: list[Slot | Relative], questions: list[Question]
 ) -> Device | None:
     """The accelerator of that name; a slice's name also says how many."""
     words, chips = accelerator_text(name.text), None
@@ -127,7 +139,7 @@ def _accelerator(
         note = f"{name.text} read as {chips} chips: its number counts TensorCores, two a chip" if cores == 2 else None
         slots.append(Slot("cluster.count", chips, name.text, note))
     try:
-        id, note = _look_up(words, catalogue)
+        id, note = _look_up_beside(words, page, catalogue)
     except PlanError as error:
         questions.append(Question("cluster.accelerator", str(error).removeprefix("cluster.accelerator: ")))
         return None
@@ -135,9 +147,43 @@ def _accelerator(
     return Device(id, chips)
 
 
+def _look_up_beside(words: str, page: Page, catalogue: Catalogue) -> tuple[str, str | None]:
+    """The accelerator of that name; where several have it, the one with the memory or the form that is said elsewhere:
+    'A100 nodes (8x40GB)', '16 A100s, 80 GB, SXM'."""
+    try:
+        return _look_up(words, catalogue)
+    except PlanError as error:
+        if "ambiguous" not in error.problem:
+            near = _holding(words, catalogue)
+            if len(near) != 1:
+                raise
+            id = near.pop()
+            return id, f"{words} read as {id}"
+        size, form = _SIZE.search(page.rest), _FORM.search(page.rest)
+        more = " ".join(filter(None, (form and form[0], size and f"{size[1]}GB")))
+        try:
+            found = _look_up(f"{words} {more}", catalogue)
+        except PlanError:
+            raise error from None
+        if size:
+            page.take(*size.span())
+        return found
+
+
+def _holding(words: str, catalogue: Catalogue) -> set[str]:
+    """The accelerators whose names hold all of two or more words: 'Jetson Orin'."""
+    wanted = _words_of(words)
+    names = catalogue.accelerator_names if len(wanted) > 1 else ()
+    return {catalogue.find_accelerator(name)[0] for name in names if wanted <= _words_of(name)}
+
+
+def _words_of(name: str) -> set[str]:
+    return set(re.findall(r"[a-z]+|\d+", name.lower()))
+
+
 def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:
     """The name as written where the catalogue has it ('L40S'), else without its plural s ('H100s')."""
-    words = re.sub(r"(?<=\d)s(?= \d+ ?gb\b)", "", words, flags=re.IGNORECASE)
+    words = re.sub(r"(?<=\d)s(?=[- ](?:\d+ ?gb|sxm|pcie))", "", words, flags=re.IGNORECASE)
     plural = re.search(r"[\w)]s$", words) and folded(words) not in catalogue.accelerator_tokens
     return catalogue.find_accelerator(words[:-1] if plural else words)
 
@@ -176,6 +222,10 @@ def _count(known: _Counting) -> None:
     """The first way of counting that the text uses."""
     page, slots, questions = known.page, known.slots, known.questions
     if any(isinstance(slot, Slot) and slot.path == "cluster.count" for slot in slots):
+        return
+    for match in page.find(_OF_EACH) if len(known.ids) > 1 else ():
+        # 'B200 vs MI355X, 64 each'
+        slots.append(Slot("cluster.count", count(match[1]), _take(page, match)))
         return
     for rule in _NODES_OF:
         for match in page.find(rule):

@@ -45,13 +45,13 @@ _THE_MOST = re.compile(
 
 
 def read_limit(
-    named: str, page: Page, said: Collection[str], recent: str | None = None
+    named: str, page: Page, said: Collection[str], recent: str | None = None, again: bool = False
 ) -> tuple[LimitQuestion | None, str]:
-    """The question for a limit, if there is one, and the text without its words.
+    """The question for a limit, if there is one, and the text without its words. `again`: another one went before.
 
     `named` is the lower-case text with names blanked, `said` the Plan paths that were given a value.
     """
-    for goal, pattern in vocabulary.LIMITS:
+    for goal, pattern in (*vocabulary.LIMITS, *(vocabulary.LIMIT_TOO if again else ())):
         match = re.search(pattern, named)
         if match is None or (goal != "model" and SOLVED[goal] in said):
             continue

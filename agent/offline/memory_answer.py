@@ -25,7 +25,7 @@ _MOST_STAGES = 8
 
 def describe(found: Result) -> list[str]:
     """The blocks about a tool's memory result."""
-    blocks = [_table(found), " ".join([_peak(found), *_absent(found)])]
+    blocks = [table(found), " ".join([_peak(found), *_absent(found)])]
     return [*blocks, *_stages(found), *_overridden(found), _host(found)]
 
 
@@ -43,7 +43,7 @@ def component(name: str) -> str:
     return _COMPONENTS.get(name, name.replace("_", " "))
 
 
-def _table(found: Result) -> str:
+def table(found: Result) -> str:
     """The fullest device by component, largest first."""
     shown = [(name, size) for name, size in found["components"].items() if size >= _SMALLEST_SHOWN_BYTES]
     rows = ["| Memory per device | |", "| --- | ---: |"]

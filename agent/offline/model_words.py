@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline.catalogue import Catalogue
+from agent.offline.catalogue import Catalogue, folded
 from agent.offline.page import Page
 from agent.offline.slots import Question, Relative, Slot
 from estimator.errors import PlanError
@@ -23,6 +23,18 @@ _MORE_SIZES = re.compile(
     r"(?<=[\ue000\ue003])\s*(?:,|/|and|or|vs\.?|versus|&|against)\s*(?:the )?(\d+(?:\.\d+)?[bB])\b(?!\s*-?\s*(?:\w+ "
     r")?tok)"
 )
+_WHOLE = r"\d{1,3}(?:,\d{3})+|\d+"
+# Fields of a configuration, as they are called; the more particular first.
+_CONFIG = (
+    ("num_key_value_heads", r"(?:kv|key[- ]value)[-_ ]?heads?"),
+    ("num_attention_heads", r"(?:attention |query |q )?heads?"),
+    ("hidden_size", r"hidden|d_model|model dim"),
+    ("num_hidden_layers", r"(?:hidden )?layers?|blocks"),
+    ("intermediate_size", r"ffn|intermediate|mlp|feed-?forward"),
+    ("vocab_size", r"vocab(?:ulary)?"),
+)
+# 'Same OLMo? No: …', 'Coder isn't needed'.
+_DISMISSED = re.compile(r"\s*(?:\?\s*no\b|(?:isn'?t|is not) (?:needed|required|wanted|meant)\b)", re.I)
 # What names of quantised copies end in, by the weight format where it is called otherwise.
 _QUANTISED = re.compile(r"[-_.](awq|gptq(?:-int[48])?|fp8|nvfp4|fp4|mxfp4|int4|int8|gguf|w4a16|w8a8)$", re.I)
 _QUANTS = {"gptq-int4": "gptq", "gptq-int8": "int8", "fp4": "nvfp4", "w4a16": "int4", "w8a8": "int8"}
@@ -35,18 +47,28 @@ def read_models(
     slots: list[Slot | Relative],
     questions: list[Question],
     serving: bool,
+    earlier: Sequence[str] = (),
 ) -> list[str]:
+    """The models that are named. `earlier` are those that the conversation was about, the latest first."""
     ids: list[str] = []
+    family = plan.get("model") or next(iter(earlier), None)
+    if not page.of("path", "model") and (config := _inline(page)):
+        slots.append(Slot("model", config, "the figures of the model"))
+        return []
     for name in page.of("path"):
         slots.append(Slot("model", name.text, name.text))
         ids.append(name.text)
     for name in page.of("model"):
+        wanted = name.value or name.text
         try:
-            wanted = name.value or name.text
             id, note = _look_up(wanted, catalogue, slots) if serving else catalogue.find_model(wanted)
         except PlanError as error:
-            questions.append(Question("model", str(error).removeprefix("model: ")))
-            continue
+            if _DISMISSED.match(page.rest, name.end):
+                continue
+            if (near := _narrowed(wanted, page, catalogue, earlier)) is None:
+                questions.append(Question("model", str(error).removeprefix("model: ")))
+                continue
+            id, note = near, f"{name.text} read as {near}"
         if id not in ids:
             ids.append(id)
             slots.append(Slot("model", id, name.text, note))
@@ -55,7 +77,7 @@ def read_models(
     if ids or questions:
         return ids
     for match in page.find(_BARE_SIZE):
-        if sibling := _sibling(plan.get("model"), match[0], catalogue):
+        if sibling := _sibling(family, match[0], catalogue):
             words = page.take(match.start(), match.end())
             slots.append(Slot("model", sibling, words, f"{words} read as {sibling}"))
             return [sibling]
@@ -63,7 +85,7 @@ def read_models(
         size = re.search(r"\d+(?:\.\d+)?\s?[bm]", name.text, re.IGNORECASE)
         words = size[0] if size else name.text
         near = catalogue.models_of_size(name.value)
-        if sibling := _sibling(plan.get("model"), name.text, catalogue) or _relative(plan.get("model"), near):
+        if sibling := _sibling(family, words, catalogue) or _relative(family, near):
             slots.append(Slot("model", sibling, name.text, f"{words} read as {sibling}"))
             return [sibling]
         such = f", such as {', '.join(near[:5])}" if near else ""
@@ -74,6 +96,44 @@ def read_models(
             Question("model", f"I plan language models, and {other[0]!r} is none that I know; which model is it?")
         )
     return ids
+
+
+def _inline(page: Page) -> dict[str, int] | None:
+    """'hidden 4096, 32 layers, 32 heads, 8 kv heads, ffn 14336, vocab 128256' as a configuration; its words are
+    blanked."""
+    found: dict[str, int] = {}
+    spans: list[tuple[int, int]] = []
+    for name, words in _CONFIG:
+        behind = rf"\b(?:{words})(?:[-_ ](?:size|dim(?:ension)?))?\s*(?:of|=|:|is)?\s*({_WHOLE})(?!\w)"
+        rule = rf"{behind}|(?<![\w.])({_WHOLE})\s+(?:{words})\b"
+        for match in page.find(rule):
+            if not any(start < match.end() and match.start() < end for start, end in spans):
+                found[name] = int((match[1] or match[2]).replace(",", ""))
+                spans.append(match.span())
+                break
+    if not {"hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"} <= set(found):
+        return None
+    for span in spans:
+        page.take(*span)
+    return found
+
+
+def _narrowed(name: str, page: Page, catalogue: Catalogue, earlier: Sequence[str]) -> str | None:
+    """What a name that has no one meaning can only mean here: '405B pretraining (Llama 3.1)', 'back to the falcon'."""
+    sizes = [*(size.text for size in page.of("size")), *(match[0] for match in page.find(_BARE_SIZE))]
+    for text in sizes:
+        if size := re.search(r"\d+(?:\.\d+)?\s?[bB]", text):
+            try:
+                return catalogue.find_model(f"{name} {size[0]}")[0]
+            except PlanError:
+                continue
+    start = folded(name)
+    same = [id for id in earlier if folded(id.rpartition("/")[2]).startswith(start)]
+    if same:
+        return same[0]
+    begins = {known for known in catalogue.model_names if folded(known.rpartition("/")[2]).startswith(start)}
+    ids = {catalogue.find_model(known)[0] for known in begins} if len(begins) < 4 else set()
+    return ids.pop() if len(ids) == 1 else None
 
 
 def _other_sizes(page: Page, catalogue: Catalogue, ids: list[str], slots: list[Slot | Relative]) -> None:

@@ -10,13 +10,17 @@ from agent.offline.page import ACCELERATOR, INSTANCE, MODEL, Page
 
 # Family names that are also plain English (or a hyperparameter): they count as a model only if the look-up agrees.
 _ORDINARY = re.compile(
-    "command|seed|step|opt|solar|bloom|falcon|yi|phi|palm|grok|mt|paper|meta|hf|zephyr|granite|mpt|stable|ernie|nvidia|megatron"
+    "command|seed|step|opt|solar|bloom|falcon|yi|phi|palm|grok|mt|paper|meta|hf|zephyr|granite|mpt|stable|ernie|"
+    "nvidia|megatron"
 )
 # Words that stand before a size without being a family: "a sub-7B model", "my 13B".
 _NOT_A_FAMILY = re.compile(
-    "a|an|the|my|our|your|this|that|some|any|sub|non|pre|multi|full|small|large|tiny|big|dense|moe|about|roughly|over|under|"
-    "train|training|finetune|pretrain|tune|fit|run|lora|qlora|with|on|of|for|and|or|to|in|from|is|are|model|models|only|"
-    "need|needs|want|wants|have|has|got|get|through|into|until|just|plus|say|push|process|same|another|use|using|between|than|at|what|how|did|does|do|can|could|will|would|should|i|we|me|it|its"
+    "a|an|the|my|our|your|this|that|some|any|sub|non|pre|multi|full|small|large|tiny|big|dense|moe|about|roughly|over|"
+    "under|"
+    "train|training|finetune|pretrain|tune|fit|run|lora|qlora|with|on|of|for|and|or|to|in|from|is|are|model|models|"
+    "only|"
+    "need|needs|want|wants|have|has|got|get|through|into|until|just|plus|say|push|process|same|another|use|using|"
+    "between|than|at|what|how|did|does|do|can|could|will|would|should|i|we|me|it|its"
 )
 _NOUN_AFTER = (
     r"(?:\s*(?:x\b|x(?=\d|[a-z]\d)|[\ue001\ue002]|gpus?\b|cards?\b|nodes?\b|epochs?\b|chips?\b|"
@@ -24,7 +28,8 @@ _NOUN_AFTER = (
 )
 
 _PATH = re.compile(
-    r"(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\.json\b|(?<!\S)(?:~|\.{1,2})?/(?!\d+[km]?\b(?!/))[\w./@+-]*[\w@+-]|(?<!\S)[\w.-]+\.json\b"
+    r"(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\.json\b|(?<!\S)(?:~|"
+    r"\.{1,2})?/(?!\d+[km]?\b(?!/))[\w./@+-]*[\w@+-]|(?<!\S)[\w.-]+\.json\b"
 )
 _HUB_ID = re.compile(r"(?<![\w/.])[A-Za-z][\w.-]*/[A-Za-z][\w.-]*[\w](?![\w/])")
 _WORD = re.compile(r"[A-Za-z]+")
@@ -33,6 +38,7 @@ _NEXT = re.compile(
     re.IGNORECASE,
 )
 _SIZE_BEFORE = re.compile(r"(?<![\w.$-])(\d+(?:\.\d+)?[bB])[ -]$")
+_VERSION_BEHIND = re.compile(r"^([A-Za-z]+)[- ](\d+(?:\.\d+)?[bB]) (\d+\.\d+)$")
 _SIZE_WORD = re.compile(r"\d+(?:\.\d+)?[bm]|\d+x\d+(?:\.\d+)?b", re.IGNORECASE)
 _MADE_UP = re.compile(r"(?<![\w/.-])([A-Za-z][A-Za-z]*[\w.]*)(?:-[\w.]+)*?-\d+(?:\.\d+)?[bB](?:-[A-Za-z]\w*)*(?![\w])")
 _CAMEL = re.compile(r"(?<![\w/.-])(?=[A-Za-z]*[a-z])(?:[A-Z][a-z]*){2,}\d*(?:[ -]\d+(?:\.\d+)?)? \d+(?:\.\d+)?[bB]\b")
@@ -48,7 +54,7 @@ _PLAIN_SIZE = re.compile(
 
 _MEMORY = r"\d{2,3}\s?gi?b?(?![\w/])"
 _TAIL = (
-    rf"(?:[- ]?(?:\(?(?:sxm\d?|pcie|nvl(?:ink|72)?|hbm\d?e?|oam)\b\)?|{_MEMORY}|ultra\b|super\b|"
+    rf"(?:[- ]?(?:\(?(?:sxm\d?|pcie|nvl(?:72)?|hbm\d?e?|oam)\b\)?|{_MEMORY}|ultra\b|super\b|"
     r"ti\b|ada\b|d\b(?=s?\b)|max\b|pro\b|"
     r"blackwell\b|workstation\b|server(?! )\b|grace hopper\b|spark\b|gpus?(?=[- ]\d+gb)))*"
 )
@@ -67,17 +73,20 @@ _CARD = (
     r"(?:data center )?gpu max \d{4}|ponte vecchio|"
     r"jetson(?: agx)?(?: orin| thor)?|dgx spark|gb10|rubin|w7900|\d{4} (?:ti|xtx|super|ada)\b)"
 )
+_PLURAL = r"(?:s(?=[- ](?:sxm|pcie)))?"
 _END = r"(?:(?![\w]|\.\d)|(?=x\d))"
 _ACCELERATOR = re.compile(
-    rf"(?<![\w./])(?:(?<=\dx)|(?<![a-z0-9.-])){_PREFIX}(?P<card>{_CARD}){_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}",
+    rf"(?<![\w./])(?:(?<=\dx)|(?<![a-z0-9.-])){_PREFIX}(?P<card>{_CARD}){_PLURAL}{_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}",
     re.IGNORECASE,
 )
-_GLUED = re.compile(rf"(?<=\dx){_PREFIX}(?P<card>{_CARD}){_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}", re.IGNORECASE)
+_GLUED = re.compile(rf"(?<=\dx){_PREFIX}(?P<card>{_CARD}){_PLURAL}{_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}", re.IGNORECASE)
 _BARE_CARD = re.compile(
-    r"(?:(?<![\w.$-])|(?<=\dx))(\d{4})(s?)(?![\w.]|\s*(?:tokens?|context|ctx|seq|steps?|samples?)|"
+    r"(?:(?<![\w.$-])|(?<=\dx))(\d{4})(s?)(?!\w|\.\d|"
     r"\s*(?:(?:daily|active|concurrent|simultaneous|parallel) )*(?:users?|clients?|requests?|people|customers?|"
-    r"employees|prompts?|q(?:ps|ueries)|rps|in\b|out\b|input|output))"
+    r"employees|prompts?|q(?:ps|ueries)|rps|tokens?|steps?|samples?)\b)"
 )
+# Behind other product numbers these make them a length.
+_LENGTH_AFTER = re.compile(r"\s*(?:context|ctx|seq|in\b|out\b|input|output)", re.IGNORECASE)
 
 # Numbers that are nothing else in this field: '3090 or 4090?'.
 _GAMING = re.compile(r"[2-5]0[6-9]0")
@@ -98,7 +107,10 @@ def spot(page: Page, catalogue: Catalogue) -> None:
             if (end := _card_end(match, catalogue)) is not None:
                 page.spot("accelerator", match.start(), end, ACCELERATOR, bool(match["box"]))
     for match in page.find(_BARE_CARD):
-        counted = match[2] or _GAMING.fullmatch(match[1]) or _counted(page.rest, match.start())
+        gaming = _GAMING.fullmatch(match[1])
+        counted = gaming or match[2] or _counted(page.rest, match.start())
+        if not gaming and _LENGTH_AFTER.match(page.rest, match.end()):
+            continue
         if match[1] in catalogue.card_numbers and counted:
             page.spot("accelerator", match.start(), match.end(), ACCELERATOR, False)
 
@@ -140,6 +152,8 @@ def _spot_families(page: Page, catalogue: Catalogue) -> None:
             if typo is None:
                 continue
         end = _name_end(page.rest, match.end(), heads[typo or head])
+        if page.rest[end : end + 1] == "+" and _resolves(page.rest[match.start() : end + 1], catalogue):
+            end += 1
         words = name_words(page.rest[match.start() : end])
         sized = any(_SIZE_WORD.fullmatch(word) for word in words[1:])
         if (typo and not sized) or (
@@ -152,7 +166,9 @@ def _spot_families(page: Page, catalogue: Catalogue) -> None:
         if not sized and (lead := _SIZE_BEFORE.search(page.rest, 0, match.start())):
             page.spot("model", lead.start(), end, MODEL, f"{page.rest[match.start() : end]} {lead[1]}")
         else:
-            page.spot("model", match.start(), end, MODEL)
+            # 'qwen 14b 2.5' names the same as 'qwen 2.5 14b'.
+            turned = _VERSION_BEHIND.sub(r"\1 \3 \2", page.rest[match.start() : end])
+            page.spot("model", match.start(), end, MODEL, turned if turned != page.rest[match.start() : end] else None)
 
 
 def _meant(word: str, heads: dict[str, frozenset[str]]) -> str | None:
@@ -187,7 +203,8 @@ def _name_end(text: str, position: int, known: frozenset[str]) -> int:
                 break
             bare = re.fullmatch(r"\d+(?:\.\d+)*", word)
             sized_next = re.match(r"[- ]?\d+(?:\.\d+)?b\b", text[match.end() :], re.IGNORECASE)
-            if gap == " " and (sized or not (word in known or (bare and sized_next))):
+            behind = sized and bare and "." in word and word in known
+            if gap == " " and not behind and (sized or not (word in known or (bare and sized_next))):
                 break
             if not bare and word not in known and gap == " ":
                 break

@@ -58,12 +58,12 @@ def count(text: str) -> int | None:
 
 def context_length(text: str) -> int | None:
     """A context length in tokens. k and M are binary where the size is a power of two (4k is 4096, 100k is 100,000)."""
-    match = re.fullmatch(rf"({_DIGITS})\s?([km])?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(rf"({_DIGITS})\s?([km])?(i)?", text.strip(), re.IGNORECASE)
     if not match:
         return None
     digits = float(match[1].replace(",", "").replace("_", ""))
     suffix = (match[2] or "").lower()
-    binary = digits == int(digits) and int(digits) > 0 and int(digits) & (int(digits) - 1) == 0
+    binary = bool(match[3]) or (digits == int(digits) and int(digits) > 0 and int(digits) & (int(digits) - 1) == 0)
     scale = {"": 1, "k": 1024 if binary else 1000, "m": 1024**2 if binary else 10**6}[suffix]
     value = digits * scale
     return int(value) if value == int(value) and value >= 1 else None

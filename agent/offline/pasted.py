@@ -16,7 +16,11 @@ _COMMAND = re.compile(
     re.IGNORECASE,
 )
 # Where the command ends and the sentence goes on.
-_SENTENCE = re.compile(r"\s+(?:--|—|–)\s+|[,;?]\s+(?=[a-z]+'?[a-z]*\s+[a-z])|\s*`+\s*", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"\s+(?:--|—|–)\s+|[,;?]\s+(?=[a-z]+'?[a-z]*\s+[a-z])|\s*`+\s*|\s+(?=on (?:an? |one |\d|my |our ))|"
+    r"\s+(?=\((?=[a-z\d]))",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 
 _MOST_BYTES = 2**20

@@ -3,9 +3,11 @@
 It is deterministic and holds no state of its own: what it must remember between steps and turns is the session's
 `topic`, plain data: `intents` (of the last question), `recent` (Plan path that changed last), `plans` (earlier ones,
 for "go back"), `nodes` (a node count still without a node size), `limit` (find_limit's arguments, of the last question
-for a limit), `sweep` (the sweep tool's own, of the last question for a range), `fewest` (the answer to "how many
-devices?"), `usd_per_device_hour` (the user's own price), `asked` and `choices` (of serving: limits that no Plan holds,
-and the alternatives of the last question) and `turn` (the reading that the current turn works on).
+for a limit), `sweep` (the sweep tool's own, of the last question for a range), `fewest` and `largest` (the answers to
+"how many devices?" and "which model?"), `usd_per_device_hour` (the user's own price), `asked` and `choices` (of
+serving: limits that no Plan holds, and the alternatives of the last question), `wish` (what one tool alone answers),
+`offer` and `offers` (clusters that were recommended), `saved` (names of scenarios) and `turn` (the reading that the
+current turn works on).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.models import Thought, Turn
-from agent.offline import answer, serving_answer, serving_calls, small_talk, target_words, wish_answer, wish_calls
+from agent.offline import answer, need, serving_answer, serving_calls, small_talk, target_words, wish_answer, wish_calls
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.limit_words import SOLVED
 from agent.offline.patching import flat, get, knows_length, patched
@@ -76,6 +78,8 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
     if wished and not outcomes:
         tool, own = wished
         calls = [(tool, wish_calls.arguments(tool, own, plan, topic.get("pricing", {}), turn.messages))]
+    elif work.get("need"):
+        calls = need.calls(flat(plan), is_serving(plan), outcomes)
     elif not wished:
         following = serving_calls.next_calls if served else _next_calls
         calls = following(plan, work, outcomes, turn.tools)
@@ -89,16 +93,20 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
         text, asked = wish_answer.compose(work, outcomes), []
         plan, topic = settle(plan, topic, outcomes)
         return Thought(thought(NAME, text), plan, topic, asked, work.get("notes", []))
-    text, asked = (serving_answer if served else answer).compose(plan, work, outcomes)
-    if fewest := _fewest(outcomes):
-        topic = {**topic, "fewest": fewest}
+    if work.get("need"):
+        text, asked = need.compose(work, outcomes)
+    else:
+        text, asked = (serving_answer if served else answer).compose(plan, work, outcomes)
+    for name, goal in (("fewest", "devices"), ("largest", "model")):
+        if found := _solved(outcomes, goal):
+            topic = {**topic, name: found}
     return Thought(thought(NAME, text), plan, topic, asked, topic["turn"].get("notes", []))
 
 
-def _fewest(outcomes: list[Outcome]) -> int | None:
-    """The answer to "how many devices do I need?", which later questions are about."""
+def _solved(outcomes: list[Outcome], goal: str) -> Any:
+    """The answer to "how many devices do I need?" or "which is the largest model?", which later questions are about."""
     limits = [outcome.response for outcome in outcomes if outcome.call.name == "find_limit" and not outcome.error]
-    return next((found["value"] for found in limits if found["goal"] == "devices"), None)
+    return next((found["value"] for found in limits if found["goal"] == goal), None)
 
 
 def _begin(
@@ -118,7 +126,7 @@ def _begin(
         questions = [str(question) for question in reading.questions]
         return Thought(thought(NAME, small_talk.ask(questions, {}, [], [])), topic=topic, asked=questions,
                        origins=questions)  # fmt: skip
-    if found := free_call(reading, turn.plan, turn.tools):
+    if found := free_call(reading, turn.plan, turn.tools, topic):
         if isinstance(found, str):
             return Thought(thought(NAME, found), topic=topic, origins=[found])
         topic["turn"] = {"start": start, "wish": list(found), "notes": [], "unread": []}
@@ -137,6 +145,8 @@ def _begin(
         return Thought(thought(NAME, small_talk.FRESH), {}, topic)
     if reading.thanks and not (reading.slots or reading.questions or reading.back):
         return Thought(thought(NAME, small_talk.WELCOME), topic=topic)
+    if not (turn.plan or reading.slots or reading.questions or reading.wish) and (reading.back or reading.of_a_plan):
+        return Thought(thought(NAME, small_talk.NO_PLAN), topic=topic, origins=[small_talk.NO_PLAN])
     if not reading.in_scope or (reading.help and not reading.slots and not reading.questions):
         text = small_talk.HELP if reading.help else small_talk.OUT_OF_SCOPE
         return Thought(thought(NAME, text), topic=topic, origins=[text])
@@ -144,7 +154,8 @@ def _begin(
     base, said = switched(base, serving)
     if serving != is_serving(turn.plan):
         # What was asked of the other kind of work is not asked again.
-        topic = {name: topic[name] for name in ("plans", "nodes") if name in topic}
+        needed = {"intents": ["need"]} if "need" in topic.get("intents", []) else {}
+        topic = {name: topic[name] for name in ("plans", "nodes") if name in topic} | needed
     change = patched(base, reading, catalogue, topic.pop("nodes", None))
     change.notes[:0] = said
     plan = _pruned(change.plan)
@@ -167,6 +178,11 @@ def _begin(
     ):
         plan = merge(plan, {"cluster.count": fewest})
         change.notes.append(f"{fewest} devices taken, the fewest that fit")
+    if "device_hours" in reading.intents and get(plan, "cluster.count") is None and get(plan, "cluster.accelerator"):
+        # Hours of devices hardly depend on how many there are; one alone may not hold the run.
+        each = catalogue.per_node(str(get(plan, "cluster.accelerator")))
+        plan = merge(plan, {"cluster.count": each})
+        change.notes.append(f"one node of {each} taken, since no number of devices was said")
     if offer := offered(reading, topic, plan):
         plan = merge(plan, offer[0])
         change.notes.append(offer[1])
@@ -182,6 +198,9 @@ def _begin(
     if serving and counted and not reading.intents and "size" in intents:
         # "And on 8?" after "how many?" is about these 8.
         intents = ["time"]
+    elif serving and "size" in topic.get("intents", []) and get(plan, "cluster.count") is None and not limit:
+        # What it costs, or what twice the load does, is still asked of the size that serves it.
+        intents = list(dict.fromkeys(["size", *intents]))
     topic |= {"intents": intents, "limit": limit, "sweep": sweep, "recent": change.recent or topic.get("recent")}
     if change.nodes:
         topic["nodes"] = change.nodes
@@ -196,6 +215,8 @@ def _begin(
     if serving and choices.get("accelerator", serving_calls.searches_devices(plan, intents)):
         settled |= {"cluster.accelerator"}
     settled |= wish_calls.needs(*wish, reading) if wish else set()
+    needs = "need" in intents and not (wish or limit or sweep or questions or get(plan, "cluster.accelerator"))
+    settled |= {"cluster.accelerator"} if needs else set()
     settled |= {"cluster.count"} if sweep and sweep["field"] == "cluster.count" else set()
     questions += small_talk.missing(plan, settled, bool(change.nodes) or "cluster.count" in settled)
     if questions:
@@ -210,14 +231,15 @@ def _begin(
     topic["turn"] = {
         "framework": framework,
         "start": start,
+        "need": needs,
         "intents": intents,
         "targets": targets,
         "fields": reading.fields,
         "pricing": topic["pricing"],
         "notes": change.notes,
         "unread": reading.unread,
-        "anyway": reading.anyway,
-        "variants": _variants(reading) if serving and not choices.get("accelerator") else [],
+        # Who asks again where nothing was written insists.
+        "anyway": reading.anyway or ("write" in reading.intents and "write" in turn.topic.get("intents", ())),
         "choices": choices,
         "asked": topic.get("asked", {}),
         "counted": counted,
@@ -259,7 +281,7 @@ def _intents(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]
     """What was asked; in a follow-up that asks nothing, what was asked before, save for writing files again."""
     if reading.intents or reading.limit or reading.sweep:
         return reading.intents
-    before = [name for name in topic.get("intents", []) if name not in ("write", "render")]
+    before = [name for name in topic.get("intents", []) if name not in ("write", "render", "why")]
     if before or limit:
         return before
     if is_serving(plan):
@@ -272,7 +294,8 @@ def _limit(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any]) 
     if reading.limit:
         return reading.limit.arguments
     before = topic.get("limit")
-    if not before or reading.intents or reading.compare:
+    # What stops it there is told with the limit.
+    if not before or set(reading.intents) - {"why", "faster"} or reading.compare:
         return None
     said = {slot.path for slot in reading.slots}
     return None if SOLVED[before["goal"]] in said else before
@@ -308,18 +331,6 @@ def _choices(reading: Reading, topic: Mapping[str, Any]) -> dict[str, list[str]]
     return {name: values for name, values in topic.get("choices", {}).items() if name not in said}
 
 
-def _variants(reading: Reading) -> list[dict[str, Any]]:
-    """The alternatives of 'H100 or H200?' as flat arguments, at most four."""
-    if not reading.compare:
-        return []
-    if len(reading.accelerators) > 1:
-        return [
-            {"accelerator": device.id} | ({"count": device.count} if device.count else {})
-            for device in reading.accelerators[:4]
-        ]
-    return [{"model": id} for id in reading.models[:4]]
-
-
 def _next_calls(
     plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome], tools: Mapping[str, Any]
 ) -> list[tuple[str, dict[str, Any]]]:
@@ -329,7 +340,7 @@ def _next_calls(
     arguments, intents = flat(plan), set(work["intents"])
     if work["framework"]:
         arguments["framework"] = work["framework"]
-    priced = "cost" in intents and knows_length(plan)
+    priced = bool(intents & {"cost", "device_hours"}) and knows_length(plan)
     called = {outcome.call.name: outcome for outcome in outcomes}
     if asked := work.get("sweep"):
         return [] if outcomes else [("sweep", _swept(arguments, asked, work["usd_per_device_hour"]))]
@@ -354,9 +365,13 @@ def _next_calls(
     if files is None or files in called or files not in tools or called["estimate_training"].error:
         return []
     if _does_not_fit(called) and not work["anyway"]:
+        # What would run out of memory is shown, and written only for who insists.
+        files = "render_configs"
+    if files in called or files not in tools:
         return []
     targets = {"targets": work["targets"]} if work["targets"] else {}
-    return [(files, carried | targets | work["fields"])]
+    fields = {name: value for name, value in work["fields"].items() if name != "folder" or files == "write_configs"}
+    return [(files, carried | targets | fields)]
 
 
 def _swept(arguments: Mapping[str, Any], asked: Mapping[str, Any], price: float | None) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_
 from agent.offline.page import Page
 from agent.offline.slots import Question, Relative, Slot
 
-_LENGTH = rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?[km]?)\b"
-_OF = r"\s*(?:\(?s?\)?)?\s*(?:of|=|:|is|to|at)?\s*(?:about |up to )?"
+_LENGTH = rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?(?:[km]i?)?)\b"
+_OF = r"\s*(?:\(?s?\)?)?\s*(?:(?:fixed|kept|set|held) )?(?:of|=|:|is|to|at|, (?:say|e\.g\.)|like)?\s*(?:about |up to )?"
 _SEQUENCE = (
     r"(?:context(?:[- ](?:length|window|size)s?)?|ctx(?:[_ -]?len(?:gth)?)?|"
     r"seq(?:uence)?s?(?:[_ -]?len(?:gth)?s?)?|window|cutoff[_ -]?len|"
@@ -33,7 +33,9 @@ _PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[-
 
 
 def _rule(pattern: str) -> str:
-    expanded = pattern.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
+    # A number that was spelled out has more than one space behind it.
+    expanded = re.sub(r"([ANF]_) ", r"\1\\s+", pattern)
+    expanded = expanded.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
     return expanded.replace("Q_", _SEQUENCE).replace("F_", f"({NUMBER})")
 
 
@@ -72,7 +74,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
     (_rule(rf"N_ {_SAMPLES} (?:per|/|a|each) (?:batch|step|update)\b"), "workload.global_batch", count),
     (
-        _rule(rf"{_ANSWERS}(?: (?:of|up to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
+        _rule(rf"{_ANSWERS}(?: (?:of|up to|to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
         "workload.response_len",
         context_length,
     ),
@@ -119,13 +121,18 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         "workload.dataset_tokens",
         amount,
     ),
-    (_rule(r"(?:dataset[_ ]tokens|tokens)\s*[=:]\s*A_"), "workload.dataset_tokens", amount),
     (
-        _rule(rf"A_\s+(?:\w+ )?{_SAMPLES}\b"),
+        _rule(r"(?:(?:dataset[_ ]|number of )?tokens|token counts?)\s*(?:is|are|[=:])\s*A_(?! ?(?:per|/))"),
+        "workload.dataset_tokens",
+        amount,
+    ),
+    (_rule(r"A_[- ](?:training |optimi[sz]er )?steps\b(?! (?:per|of|an?)\b)"), "workload.steps", count),
+    (
+        _rule(rf"A_\s+(?:\w+ )?{_SAMPLE}s\b"),
         "workload.dataset_samples",
         amount,
     ),
-    (_rule(r"F_\s*epochs?\b"), "workload.epochs", amount),
+    (_rule(r"F_\s*(?:epochs?|passes)\b"), "workload.epochs", amount),
     (_rule(r"epochs?\s*[=:]\s*F_"), "workload.epochs", amount),
     (
         _rule(rf"{_PER_DEVICE}batch(?:[- _]size)?{_OF}N_|\bmbs{_OF}N_|\bmicro_batch{_OF}N_"),
@@ -138,6 +145,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         count,
     ),
     (_rule(r"N_\s*(?:sequences?|samples?)\s*(?:per|/)\s*(?:device|gpu)\b"), "workload.micro_batch", count),
+    (_rule(r"\b(?:at|with|to) N_\s*(?:per|/|a)\s*(?:device|gpu|card)\b(?!\s*-?/?\s*h)"), "workload.micro_batch", count),
     (
         _rule(rf"\b(?:bs|batch(?:[- _]size)?){_OF}N_ (?:global(?:ly)?|(?:in )?total|overall|effective)\b"),
         "workload.global_batch",
@@ -164,7 +172,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         count,
     ),
     (r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", "recompute_block", count),
-    (_rule(rf"\b(?:lora[- _])?rank{_OF}N_|\br\s*=\s*N_"), "workload.lora.rank", count),
+    (_rule(rf"(?<!on )(?<!gpu )\b(?:lora[- _])?rank{_OF}(?!0\b)N_|\br\s*=\s*N_"), "workload.lora.rank", count),
     (_rule(rf"\b(?:lora[- _])?alpha{_OF}N_"), "workload.lora.alpha", count),
     (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_\s?%"), "workload.lora.dropout", _percent),
     (_rule(r"F_\s?% (?:lora[- ])?dropout\b"), "workload.lora.dropout", _percent),
@@ -173,6 +181,18 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(rf"\b(?:grpo[- ])?(?:group[- _]size|num[- _]generations){_OF}N_"), "workload.group_size", count),
     (_rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{_OF}F_"), "workload.engine_share", amount),
 )
+
+# Where answers are sampled, they and their number are no data.
+_SAMPLES_ANSWERS = re.compile(r"\b(?:grpo|ppo|rlhf|rollouts?)\b", re.IGNORECASE)
+_OF_ANSWERS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    (_rule(r"\bgroup[- _]size[- =:of]*N_|\bnum[- _]generations[- =:of]*N_"), "workload.group_size", count),
+    (_rule(rf"{_ANSWERS}(?: (?:of|up to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
+     "workload.response_len", context_length),
+    (_rule(rf"{START}(\d+(?:\.\d+)?k)(?:[- ]tok(?:en)?s?)?[- ]{_ANSWERS}\b"), "workload.response_len", context_length),
+    (_rule(r"N_ (?:generations?|completions?|rollouts?|samples?(?= (?:per|for each|a) prompt))"
+           r"(?: (?:per|for each|a) (?:prompt|question))?\b"),
+     "workload.group_size", count),
+)  # fmt: skip
 
 # "40k dialogues of about 600 tokens", "60k pairs a 1k tokens", "30k samples, 900 tok each".
 _COUNTED = _rule(
@@ -184,8 +204,8 @@ _COUNTED = _rule(
 
 # Sizes by their short names: glued (TP8, pp4), with a sign (DP=16) or with words (tp size of 8); then by long names.
 _SHORT = re.compile(
-    r"(?<![A-Za-z0-9])(tp|pp|vpp|cp|etp|ep|dp|gbs|mbs)(?:[- _](?:size|degree))?"
-    r"\s*(?:of|=|:|is|to|at)?\s*[-_]?(\d{1,7})(?!\w|\.\d)",
+    r"(?<![A-Za-z0-9])(tp|pp|vpp|cp|etp|ep|dp|gbs|mbs|mb)(?:[- _](?:size|degree))?"
+    r"\s*(?:(?:fixed|kept|set|held|pinned) )?(?:of|=|:|is|to|at)?\s*[-_]?(\d{1,7})(?!\w|\.\d)",
     re.IGNORECASE,
 )
 _LONG = _rule(
@@ -193,7 +213,7 @@ _LONG = _rule(
 )
 _WAY = _rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
 _LONG_NAMES = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
-_SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch"}
+_SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch", "mb": "workload.micro_batch"}
 _CLIENT_PATHS = dict.fromkeys(_SHORT_PATHS, "workload.concurrency")
 _OF_SERVING = ("overrides.", "layout.pp", "layout.vpp")
 
@@ -206,7 +226,7 @@ _MONEY = (
     _rule(r"A_ ?(?:dollars?|usd|bucks)\b(?!\s*(?:/|per\b|an? )\s*(?:gpu|h))"),
     _rule(r"\bbudget(?: of| is|:|=)?\s*(?:about |at most )?\$?A_"),
     _rule(
-        r"\b(?:below|under|less than|at most|max(?:imum)?|up to|cheaper than)\s+A_(?![\w.]|"
+        r"\b(?:below|under|less than|at most|max(?:imum)?|up to)\s+A_(?![\w.]|"
         r"\s*(?:[a-z\ue000-\ue003%]))"
     ),
 )
@@ -228,7 +248,7 @@ _HOURS = {
 }
 _WITHIN = _rule(
     r"\b(?:in|within|under|less than|at most|deadline(?: of| is|:)?|by|before|"
-    r"max(?:imum)?|had|have|got|"
+    r"max(?:imum)?|had|have|got|say|overnight,?(?: say)?|"
     r"give (?:it|me|us)|allow(?:ed)?|takes?(?: up to)?)\s+(?:only |just |about )?"
     r"(?:under |less than |at most |up to )?(?:F_\s*|(?:an?|the)\s+)"
     r"(minute|min|hour|hr|h|day|"
@@ -245,7 +265,7 @@ _NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(
 
 
 # "Cost per 1M tokens" names a unit, not data.
-_OF_A_RATE = re.compile(r"(?:\bper|\beach|\ba|/)\s*$", re.IGNORECASE)
+_OF_A_RATE = re.compile(r"(?:\bper|\beach|/)\s*$", re.IGNORECASE)
 _SOME_NUMBER = re.compile(r"\d|\b(?:half|quarter)\b", re.IGNORECASE)
 
 
@@ -259,6 +279,11 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
     if not _SOME_NUMBER.search(page.rest):
         return slots, questions
     _network(page, slots)
+    if not serving and _SAMPLES_ANSWERS.search(page.text):
+        for rule, path, read in _OF_ANSWERS:
+            for match in page.find(rule):
+                value = read(next(group for group in match.groups() if group))
+                slots.append(Slot(path, value, page.take(match.start(), match.end()).strip()))
     for match in () if serving else page.find(_COUNTED):
         samples, tokens = amount(match[1]), amount(match[2])
         if samples and tokens:
@@ -357,6 +382,11 @@ _BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
 _AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
 
 
+# Before the number that is left: '24 instead of 16'.
+_REPLACED = re.compile(r"\b(?:instead of|rather than|not)\s*$", re.IGNORECASE)
+# What a number may be put back to.
+_WHOLE = ("workload.epochs", "workload.micro_batch", "workload.lora.rank", "workload.group_size", "layout.tp",
+          "layout.pp", "layout.cp", "layout.ep", "layout.zero_stage")  # fmt: skip
 # What a number behind 'at' can only be, and what is too little to be data for training.
 _LEAST_DATA = 2**15
 _LENGTHS = frozenset(2**power for power in range(10, 21))
@@ -373,12 +403,18 @@ def read_bare(
     """
     slots: list[Slot | Relative] = []
     unread: list[str] = []
-    matches = list(page.find(_BARE))
+    matches = [match for match in page.find(_BARE) if not _REPLACED.search(page.rest, 0, match.start())]
     for match in matches:
         if page.text[match.start()] not in "-0123456789":
             continue  # a spelled-out number ("which one") counts only with a noun
         alone = len(matches) == 1 and bool(_CLAUSE_END.match(page.rest, match.end()))
-        slot = (meaning or _bare_slot)(match, page.rest[: match.start()].lower().rstrip(), plan, alone, recent)
+        before = page.rest[: match.start()].lower().rstrip()
+        named = bool(page.of("model", "path"))
+        slot = (
+            meaning(match, before, plan, alone, recent)
+            if meaning
+            else _bare_slot(match, before, plan, alone, recent, named)
+        )
         if slot:
             slots.append(slot)
         else:
@@ -400,14 +436,17 @@ def _nearer_length(number: int, plan: Mapping[str, Any]) -> bool:
 
 
 def _bare_slot(
-    match: re.Match[str], before: str, plan: Mapping[str, Any], alone: bool, recent: str | None
+    match: re.Match[str], before: str, plan: Mapping[str, Any], alone: bool, recent: str | None, named: bool
 ) -> Slot | None:
-    """What a number without a noun means, or None. `alone`: it is the only one and ends its clause."""
+    """What a number without a noun means, or None. `alone`: it is the only one and ends its clause; `named`: a model
+    is."""
     words, suffix = match[0].strip(), (match[2] or "").lower()
     length, whole = context_length(words), count(match[1])
     if words.startswith("-"):
         return None
-    if suffix in ("b", "t") and plan:
+    if (suffix in ("b", "t") and (plan or named)) or (
+        suffix == "m" and (plan or named) and _CLAUSE_END.match(match.string, match.end())
+    ):
         return Slot("workload.dataset_tokens", amount(words), words, f"{words} read as tokens of training data")
     if suffix == "k" and length:
         return Slot("workload.seq_len", length, words, f"{words} read as the sequence length, {length:,} tokens")
@@ -417,10 +456,12 @@ def _bare_slot(
         return None
     if whole in _LENGTHS and not suffix and _nearer_length(whole, plan):
         return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
-    same = recent == "workload.seq_len" and _nearer_length(whole, plan)
-    if not suffix and re.search(r"\b(?:on|with|to)$", before) and not same:
+    same = (recent == "workload.seq_len" and _nearer_length(whole, plan)) or re.search(r"\bback to$", before)
+    if not suffix and re.search(r"\b(?:on|with|to|use|using|had|have|rent|take)$", before) and not same:
         return Slot("cluster.count", whole, words, f"{words} read as the number of accelerators")
-    if recent in ("cluster.count", "workload.seq_len", "workload.global_batch"):
+    if recent in ("cluster.count", "workload.seq_len", "workload.global_batch") or (
+        re.search(r"\bback to$", before) and recent in _WHOLE
+    ):
         value = length if recent == "workload.seq_len" else whole
         return Slot(recent, value, words, f"{words} read as the {recent.rpartition('.')[2].replace('_', ' ')}")
     return None

@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from agent.offline import target_words, vocabulary, wish_words
-from agent.offline.alternatives import read_alternatives, read_variants, with_the_plan
+from agent.offline.alternatives import read_alternatives, read_variants
 from agent.offline.catalogue import Catalogue
+from agent.offline.comparing import BOTH, COMPARES, beside_the_plan
 from agent.offline.corrections import corrected
 from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
@@ -23,6 +24,7 @@ from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.model_words import read_models
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
+from agent.offline.own_price import own_price
 from agent.offline.page import ACCELERATOR, MODEL, Page
 from agent.offline.pasted import pasted, without_logs
 from agent.offline.quantities import read_bare, read_goal, read_numbers
@@ -42,21 +44,16 @@ _CUE = re.compile(
 _DOMAIN = re.compile(
     r"\b(?:gpus?|accelerators?|llms?|models?|train\w*|tun(?:e|ing)\w*|fine-?\s?tun\w*|pre-?train\w*|tokens?|vram|"
     r"layout|oom|shard\w*|cluster|nodes?|parallelism|checkpoint\w*|batch|mfu|inference)\b|"
-    r"\b(?:does|will|would|can) (?:it|this|that|everything) (?:all )?fit\b",
+    r"\b(?:does|will|would|can) (?:it|this|that|everything) (?:all )?fit\b|^\W*fits?\W*$|"
+    r"\b(?:is|will|would) (?:it|this|that) (?:be )?(?:fast|slow|cheap|expensive|enough|feasible)\b|"
+    r"\b(?:what|how (?:much|long|fast)) (?:does|would|will|is) (?:it|this|that)(?: all)?(?: cost| take| run)?\W*$",
     re.I,
 )
 _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
-_COMPARE = re.compile(r"\b(?:vs\.?|versus|or|compare[ds]?|against|side by side)\b", re.I)
-_AGAINST = re.compile(
-    r"\b(?:vs\.?|versus|against|compared? (?:it |this |that )?(?:to|with|against)|stack(?:s)? up|"
-    r"(?:better|worse|faster|slower|cheaper) than|relative to|in comparison)(?!\w)",
-    re.I,
-)
 _COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
 # Wishes in which nothing else is read: names and words in them are not of a plan.
 _ALONE = ("list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "list_catalogue", "import_config",
-    "own",
-          "search_playbook")  # fmt: skip
+          "own", "add_price", "search_playbook")  # fmt: skip
 _FASTER = dict(vocabulary.INTENTS)["faster"]
 # "It has to be done in 5 days" states a deadline; "can it be done in 5 days?" asks for the time.
 _DEADLINE = re.compile(
@@ -70,6 +67,15 @@ _ONLY_SHOW = re.compile(
     r"\b(?:show|print|display|preview) (?:it|them|me (?:the|those|these) files?|the files?)\b|\bdry[- ]run\b"
 )
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
+# Before what is to be left: 'full fine-tuning instead of LoRA'.
+_INSTEAD_OF = re.compile(r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*$", re.I)
+_AT_HOME = re.compile(r"\brtx\b|\bgtx\b|\brx\b|\b[2-5]0[6-9]0|apple|\bm\d\b", re.I)
+_SCALED = re.compile(r"\b(double|twice|halve|half|triple) (?:of )?(?:that|it|this)\b(?! (?:many|gpus?|cards?))", re.I)
+_RELEASED = re.compile(
+    r"\b(?:release|drop|remove|free|lift|forget|clear|relax|unset|reset)(?: all)?(?: of)?(?: the| my| our)? "
+    r"(?:layout|parallelism|parallel|sharding)(?: (?:constraints?|settings?|sizes?|choices?|limits?|degrees?))?\b",
+    re.I,
+)
 _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
 
@@ -109,6 +115,7 @@ class Reading:
     thanks: bool = False
     reset: bool = False
     back: str | None = None
+    of_a_plan: bool = False
     anyway: bool = False
     in_scope: bool = True
 
@@ -145,11 +152,16 @@ def read(
             return _laid_over(first, second)
     page = Page(plainly(text, catalogue.model_heads))
     lowered = page.text.lower()
+    for match in page.find(wish_words.SAVE):
+        # What a plan is to be called names no model, however like one it looks.
+        for start, end in (match.span(name) for name in ("n1", "n2", "n3") if match[name]):
+            page.take(start, end)
     spot(page, catalogue)
     named = page.rest.lower()
     page.rest = spelled_out(page.rest)
     reset = bool(re.search(vocabulary.RESET, lowered))
-    serving, assumed = serves(named, {} if reset else plan)
+    at_home = any(_AT_HOME.search(name.text) for name in page.of("accelerator"))
+    serving, assumed = serves(named, {} if reset else plan, at_home)
     if serving and not is_serving(plan) and not names_serving(named) and re.search(_PEAK, named):
         # Tokens a day at best are those of training, unless something is generated or served.
         serving, assumed = False, []
@@ -161,6 +173,8 @@ def read(
     if wish and wish.tool == "recommend_cluster" and names[1] and not (names[0] or plan.get("model")):
         # "Which providers have MI300X?" is about the device.
         wish = None if re.search(r"\b(?:providers?|clouds?)\b", named) else wish
+    if wish and wish.tool == "own" and wish.own["kind"] in ("price", "rate") and (row := own_price(page, catalogue)):
+        wish = Wish("add_price", row)
     if wish and wish.tool in _ALONE:
         return Reading(text=page.text, wish=wish, in_scope=True)
     searches = wish is not None and wish.tool in SEARCHES_HARDWARE
@@ -172,11 +186,19 @@ def read(
         wish = Wish("compare", {"scenarios": variants})
     compares = wish is None or wish.tool == "report"
     over = read_alternatives(page) if compares and not (serving or searches) else {}
+    compared = bool(re.search(COMPARES, named))
     sweep = None if over else read_sweep(page, serving)
     slots: list[Slot | Relative] = [*assumed]
     questions: list[Question] = []
     choices: dict[str, list[str]] = {}
-    models = read_models(page, catalogue, plan, slots, questions, serving)
+    models = read_models(page, catalogue, plan, slots, questions, serving, _earlier_models(topic, plan))
+    if recent and (scaled := _SCALED.search(page.rest)) and recent not in ("model", "cluster.count"):
+        # "And if I halve that?" is about what changed last.
+        factor = 0.5 if scaled[1].lower().startswith("hal") else 2.0 if scaled[1].lower() != "triple" else 3.0
+        slots.append(Relative(recent, factor, page.take(*scaled.span())))
+    if match := _RELEASED.search(page.rest):
+        words = page.take(*match.span())
+        slots += [Slot(f"layout.{name}", None, words) for name in plan.get("layout") or {}]
     node = (plan.get("cluster") or {}).get("per_node")
     slots += read_node_size(page) if serving else []
     hardware, unclear, accelerators = read_hardware(page, catalogue, node)
@@ -189,14 +211,14 @@ def read(
     numbers, unclear = read_numbers(page, serving)
     slots += numbers
     questions += unclear
-    if serving and sweep is None and _COMPARE.search(named):
+    if serving and sweep is None and compared:
         sizes = [
             (slot.path, slot.value) for slot in slots if isinstance(slot, Slot) and slot.path.startswith("layout.")
         ]
         sweep = alternatives(sizes)
         slots = [slot for slot in slots if sweep is None or slot.path != sweep.path]
     slots += read_goal(page, lambda rest: hours_until(rest, now))
-    providers = _providers(page, catalogue)
+    providers = _providers(page, catalogue, searching)
     slots += providers if len(providers) == 1 else []
     if len(providers) > 1 and not searching:
         pricing["providers"] = list(dict.fromkeys(str(slot.value) for slot in providers))
@@ -216,13 +238,21 @@ def read(
             for s in slots
         ]
     back = re.search(vocabulary.BACK, lowered)
-    against = bool(plan) and not serving and wish is None and bool(_AGAINST.search(named))
-    if against and not over and (beside := with_the_plan(plan, slots)):
-        over, slots = {beside[0]: beside[1]}, [slot for slot in slots if slot.path != beside[0]]
     bare, left = read_bare(page, plan, recent, bare_slot if serving else None)
     slots += bare
+    several = len(accelerators) > 1 or len(models) > 1
+    if (
+        wish is None
+        and not (over or sweep or questions or several)
+        and (beside := beside_the_plan(named, page.text, plan, slots, bool(models)))
+    ):
+        wish, slots = Wish("compare", beside.own, once=beside.once), beside.slots
     reads_limit = read_serving_limit if serving else read_limit
-    limit, asked = (None, named) if sweep else reads_limit(named, page, {slot.path for slot in slots}, recent)
+    limit, asked = (
+        (None, named)
+        if sweep
+        else reads_limit(named, page, {slot.path for slot in slots}, recent, bool(topic.get("limit")))
+    )
     of_serving = serving and names_serving(named)
     if (
         limit
@@ -236,9 +266,11 @@ def read(
     else:
         facts = (
             None
-            if limit or sweep or of_serving or wish or over or against
+            if limit or sweep or of_serving or wish or over
             else _facts(named, page, plan, models, accelerators, slots)
         )
+    if facts is None and not (limit or sweep or wish or over or (slots and _asks_run(slots))):
+        facts = _facts_again(page, plan, topic)
     if facts:
         limit, asked = None, named
     if limit and limit.goal == "model":
@@ -283,9 +315,12 @@ def read(
         or wish
         or over
         or pricing
+        or (plan and providers)
         or any(most)
         or (searching and vendors_of(page.text))
-        or (plan and (intents or limit or _CUE.search(lowered) or re.search(wish_words.BOTH, lowered)))
+        or re.search(BOTH, lowered)
+        or (topic.get("offers") and re.search(wish_words.TAKES, lowered))
+        or (plan and (intents or limit or _CUE.search(lowered)))
     )
     return Reading(
         slots=slots,
@@ -295,18 +330,16 @@ def read(
         text=page.text,
         wish=wish,
         over=over,
-        both=bool(re.search(wish_words.BOTH, lowered)),
+        both=bool(re.search(BOTH, lowered)),
         pricing=pricing,
         providers=list(dict.fromkeys(str(slot.value) for slot in providers)),
         most=most,
-        fields=target_words.read_fields(page.text),
+        fields=_fields(page.text, intents),
         unread=[words.strip() for words in left],
         models=models,
         accelerators=accelerators,
         facts=facts,
-        compare=not sweep
-        and not over
-        and (len(accelerators) > 1 or (len(models) > 1 and bool(_COMPARE.search(named)))),
+        compare=not sweep and not over and (len(accelerators) > 1 or (len(models) > 1 and compared)),
         limit=limit,
         sweep=sweep,
         serving=serving,
@@ -315,6 +348,7 @@ def read(
         help=bool(re.search(vocabulary.HELP, lowered)),
         reset=reset,
         back=(back["which"] or "previous") if back else None,
+        of_a_plan=bool(re.search(vocabulary.OF_A_PLAN, lowered)),
         anyway=bool(re.search(vocabulary.ANYWAY, lowered)),
         in_scope=scope or bool(_DOMAIN.search(lowered)),
     )
@@ -343,14 +377,26 @@ def _laid_over(first: Reading, second: Reading) -> Reading:
     )
 
 
+def _fields(text: str, intents: list[str]) -> dict[str, str]:
+    folder = target_words.folder_of(text) if "write" in intents else None
+    return target_words.read_fields(text) | ({"folder": folder} if folder else {})
+
+
+def _earlier_models(topic: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+    """Models that the conversation was about, the latest first."""
+    plans = [plan, {"model": topic.get("largest")}, *reversed(topic.get("plans", []))]
+    return list(dict.fromkeys(one["model"] for one in plans if isinstance(one.get("model"), str)))
+
+
 def _said(slots: list[Slot | Relative], path: str) -> bool:
     return any(slot.path == path for slot in slots)
 
 
-def _providers(page: Page, catalogue: Catalogue) -> list[Slot]:
+def _providers(page: Page, catalogue: Catalogue, searching: bool) -> list[Slot]:
+    """The providers that are named; in a search for hardware common words are companies, too."""
     rules = [*vocabulary.PROVIDERS]
     for provider in catalogue.providers:
-        common = provider.lower() in ("lambda", "together", "vast", "owned")
+        common = not searching and provider.lower() in ("lambda", "together", "vast", "owned")
         before = vocabulary.PROVIDER_AFTER if common else ""
         rules.append((rf"{before}\b{re.escape(provider.lower())}\b", provider))
     slots: list[Slot] = []
@@ -374,9 +420,26 @@ def _words(page: Page) -> list[Slot]:
         for match in page.find(pattern):
             if not match[0]:
                 continue
+            left = _INSTEAD_OF.search(page.rest, 0, match.start())
             words = page.take(match.start(), match.end()).strip()
-            slots.setdefault(path, Slot(path, value, words))
+            if not left:
+                slots.setdefault(path, Slot(path, value, words))
     return list(slots.values())
+
+
+def _asks_run(slots: list[Slot | Relative]) -> bool:
+    return any(slot.path not in ("model", "cluster.accelerator", "goal.provider") for slot in slots)
+
+
+def _facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
+    """'And the MI325X?' after a question about another device, or another model, of a catalogue."""
+    before = (topic.get("turn") or {}).get("facts")
+    if not before or plan.get("model"):
+        return None
+    hardware, models = page.of("accelerator", "instance"), page.of("model", "path")
+    if before[0][0] == "describe_hardware" and hardware and not models:
+        return "hardware"
+    return "model" if before[0][0] == "describe_model" and models and not hardware else None
 
 
 def _facts(
@@ -402,16 +465,17 @@ def _facts(
         "goal.provider",
         "goal.objective",
         "workload.precision",
+        *(["cluster.per_node"] if page.of("instance") else []),
     }
     if wanted:
         return None
     if page.of("model", "path") and not page.of("accelerator", "instance"):
         return "model" if re.search(vocabulary.MODEL_FACTS, named.replace(MODEL, " ")) else None
-    if (
-        page.of("accelerator")
-        and not page.of("model", "path")
-        and not (plan.get("model") and _ON_HARDWARE.search(named))
-    ):
-        beside = len(accelerators) > 1 and not plan.get("model") and re.search(vocabulary.COMPARES, named)
+    ran = plan.get("model") and (
+        _ON_HARDWARE.search(named)
+        or any(slot.path == "cluster.count" and slot.value != 1 for slot in slots if isinstance(slot, Slot))
+    )
+    if page.of("accelerator", "instance") and not page.of("model", "path") and not ran:
+        beside = len(accelerators) > 1 and not plan.get("model") and re.search(COMPARES, named)
         return "hardware" if beside or re.search(vocabulary.HARDWARE_FACTS, named) else None
     return None

@@ -293,18 +293,21 @@ def files(
         return []
     if made := results.get("write_configs"):
         return written(made)
+    unfit = estimate is not None and not estimate["memory"]["fits"] and not anyway
+    withheld = [_WITHHELD] if unfit and ("write" in intents or "render_configs" not in results) else []
     if made := results.get("render_configs"):
-        return rendered(made)
+        return [*withheld, *rendered(made)]
     for name in FILE_TOOLS:
         if name in errors:
             head = "No files were written." if name == "write_configs" else "No files."
             return [f"**{head}** {errors[name]}"]
-    if estimate and not estimate["memory"]["fits"] and not anyway:
-        return [
-            "**No files were written**, because this run would run out of memory. Say *write "
-            "them anyway* if you want them as they are."
-        ]
-    return []
+    return withheld
+
+
+_WITHHELD = (
+    "**No files were written**, because this run would run out of memory. Say *write them anyway* if you want them as "
+    "they are."
+)
 
 
 def written(result: Result) -> list[str]:
@@ -336,6 +339,9 @@ def warnings(results: Mapping[str, Result]) -> list[str]:
     return ["\n".join(["Beware:", *(f"- {text}" for text in found)])] if found else []
 
 
+_OF_SPOT = ("interruptions_per_day", "restart_minutes", "checkpoint_save_s", "checkpoint_interval_minutes")
+
+
 def assumptions(results: list[Result], notes: list[str]) -> list[str]:
     """What was not said: how words were read, then each default with its reason. The layout is told apart already, and
     what stays with the framework ('auto') is nothing to decide.
@@ -348,7 +354,9 @@ def assumptions(results: list[Result], notes: list[str]) -> list[str]:
     for result in results:
         for item in result.get("assumptions", []):
             searched = item["field"].startswith("layout.") and "search" in item["why"]
-            if item["field"] in seen or searched or item["value"] == "auto":
+            # What interruptions cost is no part of another price.
+            unspent = item["field"].rpartition(".")[2] in _OF_SPOT and result.get("price") != "spot"
+            if item["field"] in seen or searched or unspent or item["value"] == "auto":
                 continue
             seen.add(item["field"])
             name = item["field"].rpartition(".")[2].replace("_", " ")

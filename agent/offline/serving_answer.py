@@ -19,9 +19,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     errors = {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
     estimate = results.get("estimate_inference")
     asked: list[str] = []
-    if work["variants"]:
-        blocks = serving_choice.comparison(work["variants"], outcomes, work["notes"])
-    elif not results:
+    if not results:
         problem = next(iter(errors.values()), None) or "no tool gave a result"
         notes = ["\n".join(f"- {note}" for note in work["notes"])] if work["notes"] else []
         blocks, asked = [f"I cannot work that out as asked. {problem}", *notes], [problem]
@@ -33,7 +31,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
         blocks = serving_choice.limit(found)
     else:
         blocks = _deployment(results, errors, work)
-    if not work["variants"] and results:
+    if results:
         blocks += sections.files(results, errors, set(work["intents"]), estimate, bool(work["anyway"]))
         blocks += serving_sections.warnings(results)
         fits = estimate is None or estimate["memory"]["fits"]

@@ -32,9 +32,6 @@ def next_calls(
     tail = asked.get("slo_statistic") and any(name in arguments for name in ("ttft_slo_ms", "tpot_slo_ms"))
     extra = own | ({"slo_statistic": asked["slo_statistic"]} if tail else {})
     called = {outcome.call.name: outcome for outcome in outcomes}
-    if variants := work["variants"]:
-        estimates = [("estimate_inference", _varied(arguments, variant) | extra) for variant in variants]
-        return [] if outcomes else estimates
     if "mlperf" in intents:
         return [] if outcomes else [("project_mlperf", mlperf_arguments(plan, arguments))]
     if sweep := work["sweep"]:
@@ -172,9 +169,3 @@ def _open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:
 def _swept_away(field: str) -> set[str]:
     name = field.rpartition(".")[2]
     return {name} | {"concurrency": {"request_rate"}, "request_rate": {"concurrency"}}.get(name, set())
-
-
-def _varied(arguments: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan's arguments with one alternative in; what only belonged to the first device is left out."""
-    dropped = ("per_node", "dp", "usable_gib") if {"accelerator", "count"} & set(variant) else ()
-    return {**{name: value for name, value in arguments.items() if name not in dropped}, **variant}

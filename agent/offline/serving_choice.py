@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline import serving_sections
-from agent.offline.sections import alternative
-from agent.wire import Outcome
 from tools import figures
 
 Result = Mapping[str, Any]
@@ -145,39 +143,6 @@ def _part(name: str) -> str:
         "catalogue": "the catalogue",
     }
     return names.get(name, name.replace("_", " "))
-
-
-def comparison(variants: Sequence[Mapping[str, Any]], outcomes: list[Outcome], notes: list[str]) -> list[str]:
-    """A row for each alternative; the one with the most tokens/s of those that fit is named first."""
-    rows = ["| | fits | per device | TTFT | per token | output tokens/s | users | per million output tokens |"]
-    rows.append("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    fitting: list[tuple[float, str, Result]] = []
-    shown: list[Result] = []
-    problems: list[str] = []
-    for variant, outcome in zip(variants, outcomes, strict=False):
-        name = alternative(variant)
-        if outcome.error:
-            problems.append(f"I could not estimate {name}: {outcome.error}")
-            continue
-        found = outcome.response
-        shown.append(found)
-        memory, rate, cost = found["memory"], found["throughput"]["output_tokens_per_s"], found["cost"]
-        start = f"| {name} | {'yes' if memory['fits'] else 'no'} | {figures.gib(memory['per_device_bytes'])} |"
-        if not memory["fits"]:
-            rows.append(f"{start} | | | | |")
-            continue
-        fitting.append((rate, name, found))
-        rows.append(
-            f"{start} {_seconds(found['latency']['ttft_s'])} | {figures.seconds(found['latency']['tpot_s'])} | "
-            f"{figures.rate(rate)} | {memory['max_concurrency']:,} | "
-            f"{_price(cost['usd_per_million_output_tokens'] if cost else None)} |"
-        )
-    head = "**None of these fits.**"
-    if fitting:
-        _, name, found = max(fitting, key=lambda row: row[0])
-        head, shown = f"**{name}** gives the most tokens/s of those that fit.", [found]
-    blocks = [head, *(["\n".join(rows)] if len(rows) > 2 else []), *problems]
-    return [*blocks, *serving_sections.assumptions(shown, notes)]
 
 
 def mlperf(found: Result) -> list[str]:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline import serving_vocabulary
+from agent.offline.page import ACCELERATOR
 from agent.offline.slots import Slot
+from agent.offline.vocabulary import NEED
 from estimator.plan import merge
 from tools.requests import SERVING_PATHS
 
@@ -18,7 +20,7 @@ _ROLLOUT = (
 )
 _KEPT = ("model", "name", "cluster")
 _KEPT_OVERRIDES = ("usable_gib", "reserve_gib", "scaleup_gb_per_s", "network_gb_per_s", "network_latency_us")
-RUN_NOTE = "'run' read as serving the model to one's users; say fine-tune or train where that is meant"
+RUN_NOTE = "read as running the model (inference); say fine-tune or train where that is meant"
 
 
 def is_serving(plan: Mapping[str, Any]) -> bool:
@@ -31,8 +33,9 @@ def names_serving(named: str) -> bool:
     return bool(re.search(serving_vocabulary.SERVES, named)) and not _trains(named)
 
 
-def serves(named: str, plan: Mapping[str, Any]) -> tuple[bool, list[Slot]]:
-    """(Whether this is about serving, what had to be assumed for that), said in a session with a partial plan."""
+def serves(named: str, plan: Mapping[str, Any], at_home: bool = False) -> tuple[bool, list[Slot]]:
+    """(Whether this is about serving, what had to be assumed for that), said in a session with a partial plan.
+    `at_home`: the device that is named is one that people have at home."""
     if _trains(named):
         return False, []
     if is_serving(plan):
@@ -47,6 +50,9 @@ def serves(named: str, plan: Mapping[str, Any]) -> tuple[bool, list[Slot]]:
     if re.search(serving_vocabulary.MAY_SERVE, named):
         return True, []
     runs = bool(re.search(serving_vocabulary.RUNS, named))
+    # "How much VRAM does Llama-3.1-70B need?" asks what it takes to run it.
+    runs |= ACCELERATOR not in named and bool(re.search(NEED, named))
+    runs |= at_home and bool(re.search(serving_vocabulary.SPEED, named))
     return runs, [Slot("note", None, "run", RUN_NOTE)] if runs else []
 
 

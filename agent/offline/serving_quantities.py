@@ -10,7 +10,10 @@ from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_
 from agent.offline.page import Page
 from agent.offline.slots import Question, Relative, Slot
 
-_LENGTH = rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?[km]?)\b"
+_LENGTH = (
+    rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?(?:[km]i?)?)\b"
+    r"(?!\s*(?:%|(?:ms|m?sec(?:ond)?s?|s|min(?:ute)?s?|hours?|users?|clients?|people)\b))"
+)
 _OF = r"\s*(?:of|=|:|is|are|to|at|with)?\s*(?:about |around |up to |~ ?)?"
 _TOK = r"(?:tok(?:en)?s?|t(?=/s))"
 _PER = r"\s*(?:/|\bper\b|\ban?\b|\bevery\b|\beach\b)\s*"
@@ -26,13 +29,15 @@ _TOGETHER = r"(?:at (?:once|a time|the same time)|in[- ]flight|in parallel|concu
 _ASKED = r"(?:prompts?|inputs?|questions?|isl)"
 _ANSWERED = r"(?:answers?|outputs?|responses?|completions?|repl(?:y|ies)|generations?|osl)"
 _LONG = (
-    r"(?:\s*(?:\(?s?\)?|[-_ ]?len(?:gth)?s?|[-_ ]?tokens?|[-_ ]?sizes?|of|with|are|is|being|at|around|about|averaging|"
+    r"(?:\s*(?:\(s\)|s|[-_ ]?len(?:gth)?s?|[-_ ]?tokens?|[-_ ]?sizes?|of|with|are|is|being|at|around|about|averaging|"
     r"=|:|~|up to|sequence))*\s*"
 )
 _UNIT = r"(ms|msec|milliseconds?|s|secs?|seconds?)\b"
 _BELOW = (
     r"(?:\s*(?:slo|sla|limit|target|goal|budget|latency|time|of|is|at|in|to|be|must|should|has|have|stays?|kept|keep|"
-    r"under|below|less than|lower than|within|at most|max(?:imum)?|no more than|up to|<=?|≤|=|:|p\d\d|mean|average))*"
+    r"under|below|less than|lower than|within|at most|max(?:imum)?|no more than|up to|above|over|exceeds?|past|not|ok|"
+    r"fine|"
+    r"<=?|>|≤|=|:|p\d\d|mean|average))*"
     r"\s*"
 )
 _FIRST = r"\b(?:ttft|time[- ]to[- ](?:the )?first[- ]token|first[- ]token(?: latency| time)?)\b"
@@ -47,7 +52,9 @@ _WHOLE_REQUEST = (
 
 
 def _rule(pattern: str) -> str:
-    expanded = pattern.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
+    # A number that was spelled out has more than one space behind it.
+    expanded = re.sub(r"([ANF]_) ", r"\1\\s+", pattern)
+    expanded = expanded.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
     return expanded.replace("F_", f"({NUMBER})")
 
 
@@ -94,6 +101,8 @@ _PLAIN: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(r"L_[- ]tok(?:en)?s?[- ]+(?:long )?"
            r"(?=(?:chats?|conversations?|requests?|sessions?|contexts?|documents?)\b)"),
      "workload.input_len", context_length),
+    (_rule(rf"L_[- ]?(?:tok(?:en)?s?)(?: of context)?\s*(?:/|per|for each|each|an?)\s*{_ONE}\b"), "workload.input_len",
+     context_length),
     (_rule(rf"(?<!of )(?<!process )(?<!run )(?<!through ){START}(\d{{1,2}}(?:\.\d+)?k) {_ASKED}\b"),
      "workload.input_len", context_length),
     (_rule(rf"{START}(\d+(?:\.\d+)?k) {_ANSWERED}\b"), "workload.output_len", context_length),
@@ -115,7 +124,7 @@ _NAMED_PAIR = _rule(
     rf"L_[- ]?(?:tok(?:en)?s?[- ]*)?(?:of )?(?:{_ANSWERED}|out)\b"
 )
 _PAIR = _rule(
-    r"L_(?:\s?(?:tokens?|tok))?\s*(?:/|->|=>|→|:)\s*((?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?[km]?)\b"
+    r"L_(?:\s?(?:tokens?|tok))?\s*(?:/|->|=>|→|:)\s*((?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?:[km]i?)?)\b"
     r"(?!\s*(?:x|%|ms|s\b|h\b|/))(?:\s?(?:tokens?|tok)\b)?(?:\s*(?:isl/osl|in/out|input/output))?"
 )
 _SHORTEST_PAIR = 16
@@ -139,19 +148,21 @@ _USER_SPEED = (
 _LEAST = re.compile(r"(?:at least|minimum(?: of)?|min|no less than|more than|over|>=?|≥)\s*$", re.IGNORECASE)
 # A speed that is asked for without saying whose: people read no faster, and a whole deployment gives more.
 _FASTEST_READER = 200.0
+_SESSIONS_OF = _rule(r"(?<=[\ue003]) ?(?:of|with|at) L_[- ]?tok(?:en)?s?\b(?:(?: of)? context)?(?: each)?")
 _CLIENTS = (
     _rule(rf"A_(?:\s*-|\s+)?{_WITH}*{_USERS}\b(?!{_PER}(?:s|m|h|d)\w*)(?:\s+{_TOGETHER})?"),
     _rule(rf"A_[- ]?{_WITH}+(?:{_REQUESTS}|sequences?|seqs?)\b(?:\s+{_TOGETHER})?"),
     _rule(rf"A_\s+(?:{_REQUESTS}|sequences?|seqs?)\s+{_TOGETHER}"),
     _rule(r"A_ (?:concurrent|simultaneous|parallel)\b"),
     _rule(rf"\b(?:max[-_ ])?concurrency{_OF}A_|A_(?:[- ]way)? concurrency\b|A_ {_TOGETHER}"),
-    _rule(rf"\b(?:batch(?:[-_ ]size)?|bs){_OF}N_|\bbatch(?:es)? of N_"),
+    _rule(rf"\b(?:batch(?:[-_ ]size)?|bs){_OF}N_|\bbatch(?:es)? of N_|\bbs(\d+)\b"),
 )
 # The scenario of that name, which is read among the words.
 _SINGLE_STREAM = re.compile(r"1[\s-]*stream", re.IGNORECASE)
 _TOTAL = _rule(rf"A_\s+(?:{_REQUESTS}|documents?|samples?|conversations?)\b")
 _TOTAL_TOKENS = _rule(
-    rf"A_[- ]?{_TOK}\b(?!{_PER}(?:s|m|h|d)\w*)(?![- ]{_USERS}|[- ]{_REQUESTS})(?: in total| of text)?"
+    rf"A_[- ]?{_TOK}\b(?!{_PER}(?:(?:s|m|h|d)\w*|{_ONE}))(?! each)(?![- ]{_USERS}|[- ]{_REQUESTS})(?: in total|"
+    rf" of text)?"
 )
 _REPLICAS = _rule(r"N_ (?:independent )?(?:replicas?|copies)\b")
 _EXPERTS = re.compile(
@@ -171,6 +182,10 @@ _GROWS = (
     r"(doubles?d?|triples?d?|quadruples?d?|hal(?:f|ve[sd]?)|twice)\b|"
     rf"\b(\d+(?:\.\d+)?)\s?x (?:as (?:much|many) |the |our |more )?"
     rf"(?:traffic|load|demand|volume|{_USERS}|{_REQUESTS})\b"
+)
+_GROWS_BY = (
+    rf"\b(?:traffic|load|peak|demand|volume|{_USERS}|concurrency|(?:request )?rate|{_REQUESTS})\b(?: \w+){{0,2}}? "
+    r"(grow|increas|ris|go(?:es)? up|climb|shrink|drop|fall|decreas)\w*(?: by)? (\d+(?:\.\d+)?)\s?(?:%|percent)"
 )
 _FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "half": 0.5, "halve": 0.5}
 _MILLION_TOKENS = r"(?:/|per|an?)\s*(?:1\s?)?(?:m|million)\s*(?:output |generated )?tok(?:en)?s?\b"
@@ -226,7 +241,7 @@ def _limits(page: Page, slots: list[Slot | Relative]) -> None:
     """Limits of latency, value behind or before the name; p99 anywhere makes all of them such."""
     for names, path in ((_FIRST, "workload.ttft_slo_ms"), (_NEXT, "workload.tpot_slo_ms")):
         before = r"\s*(?:of |for |to )?(?:the )?(?:p\d\d )?(?:" + names.replace(r"\b", "") + r")\b"
-        token = r"|F_\s?" + _UNIT + r"\s*(?:/|per|an?|each)\s*(?:output |generated )?tok(?:en)?\b"
+        token = r"|F_\s?" + _UNIT + r"\s*(?:/|per|an?|each|between)\s*(?:output |generated |two |the )?tok(?:en)?s?\b"
         shape = rf"(?:p\d\d )?{names}{_BELOW}F_\s?{_UNIT}|F_\s?{_UNIT}{before}"
         shape += (
             token if path.endswith("tpot_slo_ms") else r"|F_\s?" + _UNIT + r" (?:to|for|until) (?:the )?first token"
@@ -316,6 +331,10 @@ def _clients(page: Page, slots: list[Slot | Relative]) -> None:
         counted = re.search(r"user|client|concurren", match[0], re.IGNORECASE)
         path = "workload.concurrency" if counted else "load"
         slots.append(Relative(path, by, page.take(match.start(), match.end())))
+    for match in page.find(_GROWS_BY):
+        share = float(match[2]) / 100 * (-1 if re.match(r"sh|dr|fa|de", match[1].lower()) else 1)
+        path = "workload.concurrency" if re.search(r"user|client|concurren", match[0], re.IGNORECASE) else "load"
+        slots.append(Relative(path, 1 + share, page.take(match.start(), match.end())))
     for match in page.find(_DOUBLE):
         word = match[0].lower()
         path = "workload.request_rate" if "rate" in word else "workload.concurrency"
@@ -325,6 +344,9 @@ def _clients(page: Page, slots: list[Slot | Relative]) -> None:
             value = amount(next(group for group in match.groups() if group))
             if value and value == int(value) and not _SINGLE_STREAM.fullmatch(match[0].strip()):
                 slots.append(Slot("workload.concurrency", int(value), page.take(match.start(), match.end()).strip()))
+                for long in page.find(_SESSIONS_OF):
+                    # '150 sessions of 4,000 tokens each'
+                    slots.append(Slot("workload.input_len", context_length(long[1]), page.take(*long.span()).strip()))
     for rule, path in ((_REPLICAS, "replicas"), (_TOTAL, "workload.requests"), (_TOTAL_TOKENS, "total_tokens")):
         for match in page.find(rule):
             value = amount(match[1])

@@ -17,8 +17,10 @@ SERVES = (
     r"\btensor-?rt\b|\bllama[-_. ]?cpp\b|\bexllama\w*|\bgpt-fast\b|\bmlc-llm\b|\bollama\b|\blmdeploy\b|\btgi\b|"
     r"\bttft\b|\btpot\b|\bitl\b|\btime[- ]to[- ](?:the )?first[- ]token\b|\btime per (?:output )?token\b|"
     r"\binter-?token\b|\bqps\b|\brps\b|\b(?:requests?|reqs?|queries|prompts)\s?(?:/|per |an? )\s?(?:s|m|h|d)\w*|"
-    r"\bconcurren\w+|\bdeploy\w*|\blatency\b|\blatencies\b|\bchat-?bot\w*|\busers?\b|\b[io]sl\b|"
-    r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? (?:in|out)\b|"
+    r"\bconcurren\w+|\bdeploy\w*|\blatency\b|\blatencies\b|\bchat-?bot\w*|\busers?\b|\bhow many (?:people|customers|"
+    r"employees|developers|students)\b|\b[io]sl\b|"
+    r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? out\b|\btokens? in\b(?! (?:\d|an?\b|the\b|under|"
+    r"less|total|about|all|my|our|two|one))|"
     r"\d[km]? in\b(?=[^.?!]{0,24}\bout\b)|\d[km]? out\b|"
     r"\btokens? (?:of )?prompts?\b|\bprompts? of\b|\btoken (?:prompts?|answers?|responses?|outputs?|inputs?)\b|"
     r"\bgguf\b|\bi?q[2-8]\b|\bi?q\d_(?:k|\d|x|n|m|s)\w*|\bawq\b|\bexl2\b|\bmlperf\b|\bdecod(?:e|ing)\b|\bprefill\b|"
@@ -28,12 +30,16 @@ SERVES = (
 MAY_SERVE = (
     r"\bkv[- ]?cache\b|\bprefix[- ]cach\w+|\bspeculative\b|\bmtp\b|\beagle\b|\breplicas?\b|"
     r"\bgpu[-_ ]memory[-_ ]utili[sz]ation\b|\brequests?\b|\btok(?:en)?s? (?:per|an?|each) (?:day|month|hour)\b|"
-    r"\bper million (?:output )?tokens\b|\bgenerat(?:e|es|ing)\b|\blocally\b|\bon my (?:laptop|mac\w*|pc|desktop)\b|"
+    r"\bper million (?:output )?tokens\b|\bgenerat(?:e|es|ing|ion)\b(?! (?:an?|the|me|files?|configs?|all|my|scripts?|"
+    r"slurm)\b)|\b(?:nv)?fp4\b|\blocally\b|\bon my (?:laptop|mac\w*|pc|desktop)\b|"
+    r"\bengines?\b|\btok(?:en)?s? (?:per|for an?) (?:dollar|buck)\b|\bdeliver\w*|\bat batch(?: size)? 1\b|\bconc\b|"
     r"\b(?:4|8)-?bit quanti\w+|\bquanti[sz]ed\b|\bint[48]\b|\bmxfp4\b"
 )
 # "Can I run Llama-3.1-8B on a 4090?" is about using the model.
 RUNS = r"\brun(?:s|ning)?\b (?:(?:an?|the|my) )?[\ue000]"
 
+# So is the speed of a card at home, where nobody speaks of training.
+SPEED = r"\btok(?:en)?s?\s?(?:/|per|an?|for) ?(?:s|sec|second)\b|\bhow fast\b|\bt/s\b"
 ENGINES: tuple[tuple[str, str], ...] = (
     (r"\bvllm\b", "vllm"),
     (r"\bsg-?lang\b", "sglang"),
@@ -55,8 +61,14 @@ FORMATS: tuple[tuple[str, str], ...] = (
     (r"\bmxfp4\b", "mxfp4"),
     (r"\bnvfp4\b|\bfp4\b", "nvfp4"),
     (r"\bfp8\b|\bfloat8\b|\bw8a8[- ]fp8\b|\be4m3\b", "fp8"),
-    (r"\bawq(?:[- ](?:int-?4|4-?bit))?\b|\b(?:int-?4|4-?bit)[- ]awq\b", "awq"),
-    (r"\bgptq(?:[- ](?:int-?4|4-?bit))?\b|\b(?:int-?4|4-?bit)[- ]gptq\b", "gptq"),
+    *(
+        (
+            rf"\b{name}(?:[- ](?:int-?4|4[- ]?bits?))?\b|\b(?:int-?4|4[- ]?bits?)[- ](?:with |using |via |"
+            rf"in )?{name}\b",
+            name,
+        )
+        for name in ("awq", "gptq")
+    ),
     (r"\bexl2\b", "exl2"),
     (r"\bw4a16\b|\bu?int-?4\b|\b4[- ]?bits?\b(?! per weight)|\bnf4\b", "int4"),
     (r"\bw8a(?:8|16)\b|\bint-?8\b|\b8[- ]?bits?\b(?! per weight)", "int8"),
@@ -64,7 +76,8 @@ FORMATS: tuple[tuple[str, str], ...] = (
     (r"\bfp16\b|\bfloat16\b|\bf16\b|\bhalf[- ]precision\b", "fp16"),
     (r"\bfp32\b|\bfloat32\b|\bf32\b|\bfull[- ]precision\b", "fp32"),
 )
-GGUF = r"\b(?:iq\d_\w+|q\d(?:_\w+)?)\b"
+# 'For Q3' and 'Q3:' are a quarter.
+GGUF = r"(?<!for )(?<!by )\b(?:iq\d_\w+|q\d(?:_\w+)?)\b(?!:| 20\d\d)"
 GGUF_SHORT = {"q2": "q2_k", "q3": "q3_k_m", "q4": "q4_k_m", "q5": "q5_k_m", "q6": "q6_k", "q8": "q8_0"}
 
 # (regular expression, Plan path, value), matched on what is left of the text.
@@ -84,9 +97,11 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
      r"\boffline\b|\ball (?:requests )?at once\b", "workload.scenario", "offline"),
     (r"\binteractive(?: scenario)?\b", "workload.scenario", "interactive"),
     (r"\b(?:online|server) (?:scenario|serving|mode)\b|\bserver\b", "workload.scenario", "server"),
-    (r"\bcheapest\b|\b(?:lowest|least|minimi[sz]e(?: the)?) (?:serving )?cost\b|\bas cheap(?:ly)? as possible\b",
+    (r"\bcheapest\b|\boptimi[sz]e (?:it )?for cost\b|\b(?:lowest|least|minimi[sz]e(?: the)?) (?:serving )?cost\b|"
+    r"\bas cheap(?:ly)? as possible\b",
      "goal.objective", "cost"),
-    (r"\b(?:lowest|least|best|minimi[sz]e(?: the)?|minim(?:al|um)) (?:possible )?latency\b|"
+    (r"\b(?:lowest|least|best|minimi[sz]e(?: the)?|minim(?:al|um))[- ](?:possible )?latency\b|"
+     r"\boptimi[sz]e (?:it )?for latency\b|"
      r"\bfastest (?:response|answer|repl)\w*|\blatency[- ]optimi[sz]ed\b", "goal.objective", "time"),
     (r"\b(?:highest|max(?:imum)?|best|most|maximi[sz]e(?: the)?) (?:possible )?(?:throughput|tok(?:en)?s?)\b|"
      r"\bthroughput[- ]optimi[sz]ed\b", "goal.objective", "throughput"),
@@ -100,7 +115,8 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ("mlperf", r"\bmlperf\b"),
     (
         "size",
-        r"\bsize (?:a|an|the|my|our) |\bsizing\b|\bcapacity[- ]plan\w*|\bhow much hardware\b|"
+        r"\b(?:what|which|how (?:big|large) an?) (?:fleet|cluster|setup|capacity)\b|\bsize (?:it|a|an|the|my|our) |"
+        r"\bsizing\b|\bcapacity[- ]plan\w*|\bhow much hardware\b|"
         r"\bhow many (?:replicas|nodes|servers|machines|instances|boxes)\b|\bwhat (?:do|would|will) (?:i|we) need\b|"
         r"\b(?:which|what) (?:gpus?|hardware|accelerators?|cards?|machines?|instances?)\b",
     ),
@@ -112,9 +128,10 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\bhow to (?:best )?(?:serve|deploy|host)\b|\b(?:suggest|recommend)\b|"
         r"\b(?:highest|best|most|max(?:imum)?|maximi[sz]e(?: the)?) (?:possible )?"
         r"(?:throughput|tok(?:en)?s?\b|qps|rps)|"
-        r"\b(?:lowest|least|best|minimi[sz]e(?: the)?) (?:possible )?(?:latency|cost)\b|\bfastest responses?\b|"
+        r"\boptimi[sz]e (?:it )?for (?:latency|cost|throughput)\b|"
+        r"\b(?:lowest|least|best|minimi[sz]e(?: the)?)[- ](?:possible )?(?:latency|cost)\b|\bfastest responses?\b|"
         r"\bhow many (?:requests?|reqs?|queries)\s*(?:/|per|an?)\s*(?:s|sec|second|minute|hour|day)\b|"
-        r"\bpareto\b|\bcheapest\b",
+        r"\b(?:is|are|works?|performs?) best\b|\bpareto\b|\bcheapest\b|\bmost tok(?:en)?s?\b",
     ),
     (
         "time",
@@ -123,11 +140,14 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ),
 )
 # Kept beside these: write, render, why, faster, fit and cost, whose words are those of training.
-SHARED_INTENTS = ("write", "render", "faster", "why", "fit", "cost")
+SHARED_INTENTS = ("need", "write", "render", "faster", "why", "fit", "cost")
 
 _MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest|most)"
 _NO_VALUE = r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at)?\s*\d)"
-_USERS = r"(?:users?|clients?|sessions?|streams?|conversations?|chats?|people|customers?)\b"
+_USERS = (
+    r"(?:developers?|employees|students|analysts|agents|seats|users?|clients?|sessions?|streams?|conversations?|chats?|"
+    r"people|customers?)\b"
+)
 _REQUESTS = r"(?:requests?|reqs?|prompts?|queries|sequences?)\b(?!\s*(?:/|per|an?)\s*(?:s|m|h|d)\w*)"
 # '32k-token' before what there are many of is how long they are.
 _ADJECTIVES = (

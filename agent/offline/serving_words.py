@@ -17,11 +17,11 @@ _VERSION = r"[- ]?(?:version )?v?(\d+\.\d+(?:\.\d+)*(?:rc\d+|\.?post\d+)?)\b"
 _CACHE = "|".join(serving_vocabulary.CACHE_FORMATS)
 _KV = r"(?:kv|key[-/ ]value)(?:[-_ ]?cache)?(?:[-_ ]?(?:dtype|format|precision))?"
 _CACHE_RULES = (
-    re.compile(rf"\b({_CACHE})[-_ ](?:for (?:the )?)?{_KV}\b", re.IGNORECASE),
+    re.compile(rf"\b({_CACHE})[-_ ](?:for (?:the )?)?(?:{_KV}|cache)\b", re.IGNORECASE),
     re.compile(rf"\b{_KV}\s*(?:in|as|=|:|to|at|is|of)?\s*({_CACHE})\b", re.IGNORECASE),
 )
 _BOTH = re.compile(rf"\b({_CACHE})\b(?: weights?)? (?:and|\+) (?:the )?{_KV}\b(?! (?:in|as))", re.IGNORECASE)
-_OR = re.compile(r"\b(?:or|vs\.?|versus|compared?|against|between|which|best)\b|/", re.IGNORECASE)
+_OR = re.compile(r"\b(?:or|vs\.?|versus|compared?|against|between|which|best|than)\b|/", re.IGNORECASE)
 _WHICH = {
     "workload.engine": r"\b(?:which|what|best)(?: \w+)? (?:engine|runtime|inference server)s?\b",
     "workload.weight_dtype": r"\b(?:which|what|best)(?: \w+)? (?:precision|format|dtype|quanti[sz]ation)s?\b",
@@ -48,7 +48,8 @@ def read_words(page: Page) -> tuple[list[Slot], list[Question], dict[str, list[s
         if len(names) > 1 and asks:
             choices[path.rpartition(".")[2]] = names
         elif names:
-            slots.append(Slot(path, *found[0]))
+            # "Is that with fp8? Try nvfp4.": the last said.
+            slots.append(Slot(path, *found[-1]))
         elif re.search(_WHICH[path], page.text, re.IGNORECASE):
             choices[path.rpartition(".")[2]] = []
     for pattern, path, value in serving_vocabulary.WORDS:
@@ -115,12 +116,13 @@ def intents_of(asked: str) -> list[str]:
 
 
 def read_serving_limit(
-    named: str, page: Page, said: Collection[str], recent: str | None = None
+    named: str, page: Page, said: Collection[str], recent: str | None = None, again: bool = False
 ) -> tuple[LimitQuestion | None, str]:
     """As read_limit, of serving: the longest context or prompt, most clients, largest model, fewest devices."""
     shared = {"seq_len": "context", "model": "model", "devices": "devices"}
     rows = [*serving_vocabulary.LIMITS]
-    rows += [(shared[goal], pattern) for goal, pattern in vocabulary.LIMITS if goal in shared]
+    patterns = (*vocabulary.LIMITS, *(vocabulary.LIMIT_TOO if again else ()))
+    rows += [(shared[goal], pattern) for goal, pattern in patterns if goal in shared]
     for goal, pattern in rows:
         match = re.search(pattern, named)
         if match is None or _SOLVED_BY_VALUE.get(goal) in said or (goal == "devices" and "cluster.count" in said):

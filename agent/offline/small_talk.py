@@ -30,6 +30,11 @@ NO_IMPORT = (
     "sequence "
     "length and the batch that stand in it, and I check those."
 )
+NO_PLAN = (
+    "There is no plan in this conversation yet. Say what you want to run, for example *full fine-tuning of "
+    "Llama-3.1-8B "
+    "on 8 H100s with 1B tokens*, or load a saved one: *load NAME*. Then I can change, compare, save and export it."
+)
 WHICH_FOLDER = (
     "Which folder are the results in? It is the one that the matrix was written to, such as ./runs/NAME-matrix."
 )

@@ -25,6 +25,12 @@ _SCALES_TO = re.compile(
     rf"(?=\s*(x\s*)?({_DEVICES}|nodes?\b|[?.!,]|$))",
     re.I,
 )
+_FROM_NODES = re.compile(rf"\bfrom\s+({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?nodes?\b", re.I)
+_SCALES_TO_EACH = re.compile(
+    r"\bscal(?:e|es|ing)\b[^?!\d]*? (?:to|over|across|on|at|with|for) (\d+(?:\s*(?:,\s*and|,|and|or|/)\s*\d+)+)(?!\w)"
+    r"(\s*nodes?\b)?",
+    re.I,
+)
 _SCALES = re.compile(
     r"\bhow (?:well |far )?(?:does|do|will|would|can) (?:[^\s?.!]+ ){1,4}?scale\b(?! to\b)|"
     r"\bscaling (?:curve|efficiency|behaviou?r|plot|study|table)\b|\b(?:weak|strong)(?:ly)?[- ](?:scal\w+)\b",
@@ -112,7 +118,7 @@ _OF_LAYOUT = [
 # Of serving: what the load is called, and what asks for a curve over it where no values are said.
 _LOAD = (
     r"(?:concurrenc(?:y|ies)|loads?|(?:number of )?(?:concurrent |parallel )?(?:users|clients|requests)|"
-    r"batch(?:[-_ ]?sizes?|es)?)"
+    r"batch(?:[-_ ]?sizes?|es)?|bs|conc)"
 )
 _SERVED: tuple[tuple[str, str, Callable[[str], int | None]], ...] = (
     (r"(?:request[-_ ]?)?rates?|qps|rps|req(?:uest)?s?/s|requests per second", "workload.request_rate", count),
@@ -147,6 +153,15 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
     if serving and (found := _load_sweep(page)):
         return found
     weak = bool(_WEAK.search(page.rest))
+    if not serving and (match := _FROM_NODES.search(page.rest)):
+        page.take(match.start(1), match.end(2))
+        return SweepQuestion("cluster.count", (count(match[1]), count(match[2])), True, weak, True)
+    if match := _SCALES_TO_EACH.search(page.rest):
+        words = page.take(match.start(1), match.end(1))
+        sizes = tuple(int(number) for number in re.findall(r"\d+", words))
+        return SweepQuestion(
+            "cluster.count", (sizes[0], sizes[-1]) if match[2] else sizes, bool(match[2]), weak, bool(match[2])
+        )
     if match := _SCALES_TO.search(page.rest):
         nodes = match[4].lower().startswith("node")
         # The devices behind the number are still to be read: they may be named; so is what stands before it.

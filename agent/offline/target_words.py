@@ -77,6 +77,19 @@ def read_targets(lowered: str) -> list[str]:
     return sorted(found, key=lambda name: found[name])
 
 
+# 'Write them to runs/medical'.
+_FOLDER = re.compile(
+    r"\b(?:to|in|into|under) (?:an? |the )?(?:folder |directory )?(?:called |named )?((?:\.{1,2}/|~/|"
+    r"/)?[\w.-]+(?:/[\w.-]+)+)/?(?=[\s,;.!?]|$)"
+)
+
+
+def folder_of(text: str) -> str | None:
+    """The folder that files are to be written to."""
+    match = _FOLDER.search(text)
+    return match[1].rstrip(".") if match else None
+
+
 def read_fields(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for pattern, name in FIELDS:

@@ -30,6 +30,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     # method
     (r"\b(?:without|no|drop(?: the)?|not) (?:q?-?lora|adapters?)\b", "workload.method", "full"),
+    (r"\b(?:without|no|drop(?: the)?|disable) (?:fp8|float8|mxfp8|nvfp4|fp4)\b", "workload.precision", "bf16"),
     (r"\bq-?lora\b|\b4-?bit lora\b", "workload.method", "qlora"),
     (r"\b4-?bit\b(?![- ]adam)", "workload.method", "qlora"),
     (r"\bdora\b", "workload.method", "dora"),
@@ -61,14 +62,15 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     # stage
     (r"\bcontinued? pre-?train\w*|\bpre-?train\w*|\bfrom scratch\b", "workload.stage", "pretrain"),
-    (r"\breward model\w*", "workload.stage", "rm"),
     (r"\bgrpo\b", "workload.stage", "grpo"),
     (r"\bsimpo\b", "workload.stage", "simpo"),
     (r"\borpo\b", "workload.stage", "orpo"),
     (r"\bdpo\b", "workload.stage", "dpo"),
-    (r"\bppo\b|\brlhf\b", "workload.stage", "ppo"),
+    (r"\bppo\b", "workload.stage", "ppo"),
     (r"\bkto\b", "workload.stage", "kto"),
     (r"\bipo\b", "workload.stage", "ipo"),
+    (r"\breward model\w*", "workload.stage", "rm"),
+    (r"\brlhf\b", "workload.stage", "ppo"),
     (r"\bsft\b|\binstruction[- ]tun\w+|\bfine-?\s?tun\w*|\bsupervised\b", "workload.stage", "sft"),
     # what weights are held in, before the precision that has the same words
     (
@@ -115,8 +117,9 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         r"\bseparate (?:vllm|sglang|inference|rollout|generation)(?: (?:server|engine|gpus?|devices?|nodes?))?"
         r"(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?\b|"
         r"\b(?:vllm|sglang)[- ]server(?: mode)?(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?\b|"
-        r"\b(?:rollouts?|generation|sampling) (?:on|in) (?:an? )?(?:separate|other) "
-        r"(?:server|engine|gpus?|devices?|nodes?)\b",
+        r"\b(?:rollouts?|generation|sampling)(?: \w+)? (?:on|in) (?:an? |the )?(?:separate|other|different|(?:its|"
+        r"their) "
+        r"own) (?:servers?|engines?|gpus?|devices?|nodes?|machines?|boxes|cluster)\b",
         "workload.rollout",
         "separate",
     ),
@@ -141,7 +144,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "workload.optimizer",
         "paged_adamw",
     ),
-    (r"\b(?:adamw?[-_ ]?8-?bit|8-?bit[- ]adamw?)\b", "workload.optimizer", "adamw_8bit"),
+    (r"\b(?:adamw?[-_ ]?8[- ]?bits?|8-?bit[- ]adamw?)\b", "workload.optimizer", "adamw_8bit"),
     (r"\badam[-_ ]mini\b", "workload.optimizer", "adam_mini"),
     (r"\badamw?\b", "workload.optimizer", "adamw"),
     (r"\badafactor\b", "workload.optimizer", "adafactor"),
@@ -223,7 +226,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "optimizer",
     ),
     (
-        r"\bselective (?:recompute|recomputation|(?:activation |gradient )?checkpointing)\b",
+        r"\bselective (?:recompute|recomputation|ac|(?:activation |gradient )?checkpointing)\b",
         "layout.recompute",
         "selective",
     ),
@@ -234,7 +237,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (
         r"\b(?:full )?(?:recompute|recomputation|(?:activation|gradient) (?:check-?pointing|"
-        r"recomputation))\b",
+        r"recomputation))\b|\bfull ac\b",
         "layout.recompute",
         "full",
     ),
@@ -276,6 +279,15 @@ PROVIDERS: tuple[tuple[str, str], ...] = (
 # Providers whose name is a common word: only after one of these do they mean the company.
 PROVIDER_AFTER = r"(?:\b(?:on|at|from|via|with|using|rent(?:ed)?(?: from)?|prices? (?:of|at|from)) )"
 
+# Nothing but filling words stands behind it: 'what's optimal here?'.
+OPEN_END = r"(?: (?:one|instead|then|here|now|for (?:this|that|it|these|us|me)|on (?:this|that|these)|please))*\W*$"
+_MEMORY = r"(?:(?:gpu |device |video |graphics )?(?:memory|vram|ram|hbm)|gi?b|gigs?|gigabytes?)"
+# How much memory something takes, whatever it runs on.
+NEED = (
+    rf"\bhow (?:much|many) {_MEMORY}\b|\b(?:vram|memory|hbm) (?:footprint|requirements?|needs?|needed|required|usage|"
+    rf"consumption|demand|estimate|size)\b|\b(?:needs?|requires?|takes?|uses?)\b[^.?!]{{0,24}}\b(?:vram|memory)\b|"
+    rf"\bwhat (?:gpu |device )?(?:memory|vram)\b"
+)
 # Intents, each by the words that show it.
 INTENTS: tuple[tuple[str, str], ...] = (
     (
@@ -292,7 +304,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "layout",
-        r"\b(?:best|optimal|ideal|right|good|recommended|which|what) (?:[\w/+,]+ ){0,2}(?:layout|"
+        r"\b(?:best|better|another|optimal|ideal|right|good|recommended|which|what) (?:[\w/+,]+ ){0,2}(?:layout|"
         r"parallelism|parallelisation|parallelization|split|sharding|strategy|"
         r"parallel\w* (?:strategy|config\w*)|config\w* of parallelism)\b|\bhow (?:should|do|can|"
         r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|distribute|lay)\b|\b[234]d[- ]parallel\w*|"
@@ -300,8 +312,10 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"(?:split|shard|paralleli[sz]e|distribute|partition|spread|lay out)\b|"
         r"\b(?:split|shard|distribute|partition|spread)\b(?:(?![.?!]).){0,48}?\b(?:over|across|among|between)\b|"
         r"\b(?:tensor|pipeline|expert|context|data)[- ]parallel\w* (?:worth|better|or)\b|"
+        r"\b(?:which|what|best|optimal) (?:tp|pp|cp|ep|dp)(?:\s*(?:/|,|and|x)\s*(?:tp|pp|cp|ep|dp))*\b(?!\s*[=\d])|"
         r"\b(?:tp|pp|cp|ep) or (?:tp|pp|cp|ep|dp|ddp|fsdp|zero)\b|\b(?:fsdp|zero|ddp) or (?:tp|pp|cp|ep)\b|"
-        r"\bsuggest (?:\w+ ){0,2}(?:layout|parallelism|split)|\bparallelism\b",
+        r"\bsuggest (?:\w+ ){0,2}(?:layout|parallelism|split)|\bparallelism\b|"
+        rf"\b(?:what(?:'?s| is| would be)|find|use|give me|pick)(?: the)? (?:optimal|best){OPEN_END}",
     ),
     (
         "faster",
@@ -320,7 +334,13 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\b(?:mfu|throughput|speed|performance|utili[sz]ation)\b|"
         r"\b(?:compute|memory|communication|bandwidth)[- ]bound\b",
     ),
-    ("why", r"\bwhy\b|\bbubbles?\b|\bexplain\b|\bbottleneck\b|\bhow come\b|\bwhat limits\b"),
+    (
+        "why",
+        r"\bwhy\b|\bwhat(?:'?s| is)? (?:stop|prevent|limit|block|keep|dominat)\w*\b|\bbubbles?\b|\bexplain\b|"
+        r"\bbottleneck\b|"
+        r"\bhow come\b|\bwhat limits\b",
+    ),
+    ("need", NEED),
     (
         "fit",
         r"(?<!\bhow )\bcan (?:i|we|it|this|that)\b|\bfits?\b|\boom\b|\bout of (?:gpu )?memory\b|\bmemory\b|"
@@ -332,40 +352,48 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\bhow (?:long|fast|quick(?:ly)?)\b|\bhow many (?:hours|days|weeks)\b|\btime\b|"
         r"\bduration\b|\bthroughput\b|\btok(?:en)?s?(?:/| per )s(?:ec(?:ond)?)?\b|\bmfu\b|\bspeed\b|"
         r"\beta\b|\b(?:done|finish\w*|ready) (?:in|by|within)\b|\bestimate\b|\bstep time\b|"
-        r"\b(?:gpu|[\ue001]+s?)[- ]?(?:hours|days)\b|"
+        r"(?:\bgpu|[\ue001]+s?)[- ]?(?:hours|days)\b|"
         r"\bhow much time\b",
     ),
+    ("device_hours", r"(?:\b(?:gpus?|devices?|cards?|accelerators?|chips?)|[\ue001]+s?)[- ]?(?:hours|hrs|days)\b"),
     # How long all of it takes, for which the size of the data has to be known.
     (
         "run",
         r"\bhow (?:long|quick(?:ly)?)\b|\bhow many (?:hours|days|weeks|months)\b|\bhow much time\b|\bduration\b|"
         r"\b(?:training|total|run|wall|whole) ?time\b|\btime (?:and|&) (?:cost|money)\b|"
-        r"\b(?:cost|money) (?:and|&) time\b|\btime to (?:train|finish|complete)\b|\btime(?=\W*$)|"
-        r"\b(?:gpu|[\ue001]+s?)[- ]?(?:hours|days)\b|\beta\b|\b(?:done|finish\w*|ready) (?:in|by|within)\b",
+        r"\b(?:cost|money) (?:and|&) time\b|\btime to (?:train|finish|complete)\b|(?<!step )\btime(?=\W*$)|"
+        r"(?:\bgpu|[\ue001]+s?)[- ]?(?:hours|days)\b|\beta\b|\b(?:done|finish\w*|ready) (?:in|by|within)\b",
     ),
     (
         "cost",
         r"\bcosts?\b|\bmoney\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
-        r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\bpay(?:ing)?\b|\bmonthly\b|\$",
+        r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\bpay(?:ing)?\b|\b(?:month|"
+        r"hour|year)ly\b|"
+        r"\b(?:per|an?|each) (?:month|year)\b|\$",
     ),
 )
 
 # Questions about a thing in a catalogue, not about a run.
 MODEL_FACTS = (
-    r"\bhow many (?:\w+ )?(?:param\w*|layers?|heads?|experts?)\b|\bparam(?:eter)?s? count\b|"
+    r"\bhow many (?:\w+ )?(?:param\w*|layers?|heads?|experts?)\b|\bparam(?:eter)?s? (?:count|of|does|in)\b|"
     r"\bdescribe\b|\btell me about\b|\bwhat is\b|\bwhat's\b|"
     r"\barchitecture of\b|\bkv[- ](?:heads?|cache)\b|\bhidden size\b|\blicen[cs]e\b|"
-    r"\bvalid tp\b|\bhow (?:big|large) is\b|\bdetails\b|"
+    r"\bvalid (?:tp|(?:tensor|pipeline|expert)[- ]parallel\w*)\b|\bhow (?:big|large) is\b|\bdetails\b|"
     r"\bcontext (?:length|window|size) (?:of|does)\b|\bspecs?\b|\bvocab\w*|\binfo\b"
+)
+# Of a device that is named, and no run: who offers it.
+WHOSE = (
+    r"\b(?:which|what|cheapest|best) (?:\w+ )?(?:clouds?|providers?|vendors?)\b|\bwho (?:has|rents|offers|sells)\b|"
+    r"\bwho(?:'s| is) (?:the )?cheapest\b"
 )
 HARDWARE_FACTS = (
     r"\bspecs?\b|\bspecifications?\b|\bbandwidth\b|\bt?flops\b|\btdp\b|\bnvlink\b|\bdescribe\b|"
     r"\btell me about\b|\bwhat is\b|\bwhat's\b|\bdetails\b|"
     r"\bhow much (?:memory|vram|hbm)\b|\bhow fast is\b|\bprices? (?:of|for)\b|\binfo\b|"
     r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper (?:hour|day|month)\b|"
-    r"\b(?:which|what) (?:providers?|clouds?|vendors?)\b|\bwho (?:has|offers|rents)\b"
+    rf"\b(?:memory|vram|hbm|power|watts?|cores|sparsity|released?)\b|\bprices?\b|\bcosts?\b|\bhourly\b|\ban hour\b|"
+    rf"{WHOSE}"
 )
-COMPARES = r"\b(?:compare[ds]?|versus|vs\.?|differ\w*|better|against)(?!\w)"
 TRAINING = (
     r"\btrain\w*|\btun\w+|\bfine-?\s?tun\w*|\bpre-?train\w*|\bsft\b|\blora\b|\bqlora\b|\bepochs?\b|"
     r"\bdpo\b|\bgrpo\b|\bbatch\b"
@@ -377,10 +405,25 @@ SERVING = (
 )
 # Questions for a limit, as find_limit's goals. A number behind the words is a value, not a question ("max context 8k").
 _MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest)"
-_NO_VALUE = r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at)?\s*\d)"
+_NO_VALUE = (
+    r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at|, (?:say|like|e\.g\.)|like)?\s*\d)"
+)
 _CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)\b(?:[- _]?(?:length|len|size|window)s?\b)?"
 _BATCH = r"(?:(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?|m?bs\b|bsz\b)"
 _HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
+_HOW_FAR = (
+    r"\bhow (?:far|high|much further) (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|increase|crank|"
+    r"go (?:with|in|on))"
+    r"(?: up)?(?: the| my| our)?"
+)
+# "And the context?" after another question for a limit.
+LIMIT_TOO: tuple[tuple[str, str], ...] = tuple(
+    (
+        goal,
+        rf"^\W*(?:and|what about|how about)(?: in)?(?: the| my| our| its)? (?:max(?:imum)? )?{words}{_NO_VALUE}(?!\w)",
+    )
+    for goal, words in (("seq_len", _CONTEXT), ("micro_batch", _BATCH), ("model", "model(?: size)?"))
+)
 LIMITS: tuple[tuple[str, str], ...] = (
     (
         "seq_len",
@@ -388,18 +431,19 @@ LIMITS: tuple[tuple[str, str], ...] = (
         rf"\b(?:longer|more|bigger|larger) {_CONTEXT}{_NO_VALUE}|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}|"
         rf"\b{_CONTEXT} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}|"
-        rf"\bhow far (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|go (?:with|in)) "
-        rf"(?:the |my )?{_CONTEXT}",
+        rf"{_HOW_FAR} {_CONTEXT}",
     ),
     (
         "micro_batch",
         rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|\b(?:bigger|larger) {_BATCH}{_NO_VALUE}|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}|"
         rf"\b(?:what|which) {_BATCH} (?:(?:can|could|should) (?:i|we|you|it)|fits?|is possible|will fit)\b|"
-        rf"\b{_BATCH} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}",
+        rf"\b{_BATCH} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}|{_HOW_FAR} {_BATCH}",
     ),
     (
         "model",
+        r"\bwhat (?:models? |llms? |size )?(?:would |could |can |will )?(?:actually |even )?fits? (?:in|on|into|"
+        r"onto)\b|"
         r"\b(?:largest|biggest) (?:(?:possible|dense|moe|open|text|trainable) )?[\ue000]+(?: (?:models?|llms?)\b)?|"
         r"\b(?:largest|biggest) (?:[\w-]+ ){0,2}?(?:models?|llms?)\b|"
         r"\bhow (?:large|big) (?:an? |of an? )(?:[\w-]+ )?(?:[\ue000]+ ?)?(?:model|llm)\b|"
@@ -410,24 +454,34 @@ LIMITS: tuple[tuple[str, str], ...] = (
     # "How many H100s do I need": the size of the cluster is the question.
     (
         "devices",
+        r"\bnumber of (?:gpus?|accelerators?|cards?|devices?|chips?)(?= (?:needed|required|i need|we need)|\W*\?)|"
         r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
         r"(?>[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)"
         r"(?! (?:memory|ram)\b)(?!(?:[- ]|\s*\*\s*)?(?:hours?|hrs?|h|days?)\b)",
     ),
 )
-THANKS = (
-    r"^\W*(?:ok(?:ay)?|no|nope|yes|yep|thanks?(?: you)?|thx|great|perfect|cool|nice|got it|bye|"
-    r"goodbye)\b(?!.*\b(?:what|how|if|and|but|with|why|which|can|now|then|on|use|try|make)\b)[\s\w,]{0,24}[.!]*$"
+_POLITE = (
+    r"(?:ok(?:ay)?|no|nope|yes|yep|yeah|thanks?|thank you|thx|ty|cheers|great|perfect|cool|nice|awesome|got it|bye|"
+    r"goodbye|all good|sounds good|makes sense|understood|(?:really |very )?helpful|a lot|so much|very much|lol|"
+    r"that(?:'?s| is| was| helps| helped)?|all|it|for (?:now|that|it|today|(?:the|your) \w+(?: reply| answer| help)?)|"
+    r"good|done|later|see you|again|have a \w+ (?:day|one|weekend)|(?:are )?(?:yo)?u there)"
 )
+THANKS = rf"^(?:\W*{_POLITE}(?!\w))+\W*$"
 HELP = (
     r"^\W*(?:hi|hello|hey|help|good (?:morning|evening|afternoon)|what can you do|who are you|"
     r"how does this work|how do i use)\b"
 )
 RESET = r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?"
 BACK = (
-    r"\b(?:go back|undo|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"
-    r"(?:as|like) (?:it was )?before|the way it was|never ?mind that|scrap that|"
+    r"\b(?:go back(?! to (?:the )?\d)|undo|(?:ditch|scrap|drop|discard) (?:that|this|it|those|the (?:last|"
+    r"previous) \w+)|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"
+    r"(?:as|like) (?:it was )?before|the way it was|never ?mind that|"
     r"back to (?:the )?(?:previous|last|first|original|one before)\w*|revert)\b"
     r"(?:(?: to)? (?:the )?(?P<which>first|original)\w*)?"
+)
+OF_A_PLAN = (
+    r"\b(?:the|this|that|my|our|previous|last|current|earlier|old) (?:plan|scenario|setup|run|config\w*|estimate|"
+    r"answer)\b|"
+    r"\b(?:make|get|export|save|compare|undo|revert|double|halve) (?:it|that|this|them)\b"
 )
 ANYWAY = r"\b(?:anyway|anyhow|regardless|nevertheless|even so)\b"

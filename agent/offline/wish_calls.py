@@ -10,7 +10,7 @@ from agent.offline.figure_words import by_value
 from agent.offline.patching import flat, get
 from agent.offline.reading import Reading
 from agent.offline.serving_mode import is_serving
-from agent.offline.target_words import read_targets
+from agent.offline.target_words import folder_of, read_targets
 from agent.offline.wishes import FREE, SEARCHES_HARDWARE, most_devices, vendors_of
 from agent.wire import Content
 from estimator.plan import merge
@@ -70,10 +70,8 @@ def own_arguments(tool: str, own: Mapping[str, Any], reading: Reading, plan: Map
     if tool == "benchmark_matrix":
         if re.search(r"\b(?:overwrite|replace (?:it|them|the old))\b", reading.text, re.IGNORECASE):
             found["overwrite"] = True
-        if into := re.search(
-            r"\b(?:to|in|into|under) (?:the )?(?:folder )?((?:\.{1,2}/|~/|runs/)[\w./-]*[\w-])", reading.text
-        ):
-            found["folder"] = into[1]
+        if folder := folder_of(reading.text):
+            found["folder"] = folder
         schedulers = {"kubernetes": "kubernetes-trainjob", "docker": "compose"}
         known = ("slurm", "ssh", "compose", "skypilot")
         named = [schedulers.get(name, name) for name in read_targets(reading.text.lower())]
@@ -101,8 +99,9 @@ def arguments(
     if tool in SEARCHES_HARDWARE:
         dropped = set(_LAYOUT) | (set(_CLUSTER) if tool == "recommend_cluster" or "accelerators" in own else set())
         given = {name: value for name, value in given.items() if name not in dropped}
-        if "providers" in own:
+        if "providers" in own or "provider" in own:
             given.pop("provider", None)
+            own.pop("provider", None)
     if tool == "explain":
         if own["figure"] == "first":
             own["figure"] = _told_first(plan, _earlier(messages))

@@ -8,31 +8,54 @@ from dataclasses import replace
 from typing import Any
 
 from agent.offline import small_talk
-from agent.offline.patching import flat, get
+from agent.offline.figure_words import figure_of
+from agent.offline.patching import get
 from agent.offline.reading import Reading
 from agent.offline.slots import Slot
 from agent.offline.wish_calls import of_hardware, own_arguments
-from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, vendors_of
+from agent.offline.wish_words import TAKES
+from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, Wish, vendors_of
 from agent.wire import Outcome
 from estimator.plan import merge
 from tools.registry import Tool
-from tools.requests import ALL_PATHS, FLAT_PATHS
+from tools.requests import ALL_PATHS
 
 _Wish = tuple[str, dict[str, Any]]
-_FLAT = {path: name for name, path in FLAT_PATHS.items()}
-_FLAT_ALL = {path: name for name, path in ALL_PATHS.items()}
+_FLAT = {path: name for name, path in ALL_PATHS.items()}
 _MORE = re.compile(r"\b(?:add|also|too|as well|include|including|plus)\b", re.IGNORECASE)
+# Which of what was compared it shall be, or what the plan shall be from now on.
+_SETTLES = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|so|then|good|well|now|let'?s|please)\W+)*(?:use|take|go with|set|make it)\b", re.IGNORECASE
+)
+# Which of the options that were offered it shall be, by its place.
+_PLACES = {"second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3}
+# 'And cheaper?' of what was compared.
+_JUDGES = re.compile(
+    r"^\W*(?:(?:and|so|but|ok)\W+)*(?:(?:which|what)(?: one)?(?: of (?:the |these |those |them ?)?(?:\w+)?)?"
+    r"(?:'s| is| was| would be)? )?(?:the )?(?:(?:cheap|fast|quick|slow|dear)(?:er|est)|better|best)(?: one)?"
+    r"(?: (?:per \w+|overall|in total|then|here|now|for us|for me))*\W*$",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"^\W*(?:and|what about|how about|same for|now)\b", re.IGNORECASE)
 # What a recommended cluster gives the plan when the next question takes it up.
+_MOST_OFFERS = 6
 _TAKEN = {"accelerator": "cluster.accelerator", "count": "cluster.count"}
 
 
-def free_call(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Tool]) -> _Wish | str | None:
+def free_call(
+    reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Tool], topic: Mapping[str, Any]
+) -> _Wish | str | None:
     """The call of a wish that is about no plan, or the answer where there is nothing to call."""
     wish = reading.wish
     if wish is None or (wish.tool not in FREE and wish.tool != "diff_scenarios"):
         return None
     if wish.tool == "own":
         return small_talk.own(str(wish.own["kind"]))
+    saved = topic.get("saved", [])
+    if wish.tool == "diff_scenarios" and not wish.own:
+        if len(saved) < 2:
+            return small_talk.NOTHING_TO_COMPARE
+        return "diff_scenarios", {"a": saved[-2], "b": saved[-1]}
     if wish.tool == "diff_scenarios":
         if not plan.get("model") and "b" not in wish.own:
             return small_talk.NOTHING_TO_COMPARE
@@ -41,8 +64,8 @@ def free_call(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Too
         return small_talk.NO_IMPORT
     if wish.tool == "import_config":
         fields = tools["import_config"].request.model_fields
-        said = {_FLAT_ALL[slot.path]: slot.value for slot in reading.slots
-                if isinstance(slot, Slot) and slot.path in _FLAT_ALL and slot.value is not None}  # fmt: skip
+        said = {_FLAT[slot.path]: slot.value for slot in reading.slots
+                if isinstance(slot, Slot) and slot.path in _FLAT and slot.value is not None}  # fmt: skip
         if "accelerator" not in said and (device := get(plan, "cluster.accelerator")):
             said["accelerator"] = device
         said = {name: value for name, value in said.items() if name in fields}
@@ -64,6 +87,18 @@ def _of_file(path: str, said: dict[str, Any]) -> _Wish | str:
 
 def extended(reading: Reading, topic: Mapping[str, Any]) -> Reading:
     """'Add ZeRO-1 too' after a comparison: one more value to compare, not a change of the plan."""
+    last = ((topic.get("turn") or {}).get("wish") or [None])[0]
+    asks = set(reading.intents) - {"fit", "time", "cost"} or reading.wish or reading.limit or reading.sweep
+    if (
+        last == "explain"
+        and _GOES_ON.match(reading.text)
+        and not (reading.pricing or reading.slots or asks or reading.compare or reading.back)
+    ):
+        # 'And the optimizer part?'
+        figure = figure_of(reading.text.lower(), "")
+        return (
+            replace(reading, wish=Wish("explain", {"figure": figure}), intents=[], in_scope=True) if figure else reading
+        )
     tool, own = topic.get("wish") or (None, {})
     over = own.get("over") if tool == "compare" else None
     if not over or reading.over or not _MORE.search(reading.text):
@@ -76,7 +111,7 @@ def extended(reading: Reading, topic: Mapping[str, Any]) -> Reading:
     if not more:
         return reading
     values = {path: list(dict.fromkeys([*over[_FLAT[path]], *added])) for path, added in more.items()}
-    rest = {FLAT_PATHS[name]: kept for name, kept in over.items() if FLAT_PATHS[name] not in values}
+    rest = {ALL_PATHS[name]: kept for name, kept in over.items() if ALL_PATHS[name] not in values}
     return replace(reading, slots=[slot for slot in reading.slots if slot.path not in more], over=values | rest)
 
 
@@ -88,18 +123,27 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
     if (found := _said(reading, topic, plan, serving)) is not None:
         tool, own = found
         found = tool, own_arguments(tool, own, reading, plan)
-        if tool in REPEATED:
+        if tool in REPEATED and not (reading.wish and reading.wish.once):
             topic["wish"] = list(found)
+        return found
+    if not serving and _wants_hardware(reading, plan, topic):
+        found = "recommend_cluster", own_arguments("recommend_cluster", {}, reading, plan)
+        topic["wish"] = list(found)
         return found
     before = topic.get("wish")
     asks = reading.intents or reading.limit or reading.sweep or reading.choices
     narrows = before and before[0] in SEARCHES_HARDWARE and (
         any(reading.most) or reading.providers or vendors_of(reading.text)
     )  # fmt: skip
-    if before is None or asks or serving or not (reading.slots or reading.pricing or narrows):
+    if before and before[0] == "compare" and not reading.slots and _JUDGES.match(reading.text):
+        return before[0], dict(before[1])
+    if before is None or asks or not (reading.slots or reading.pricing or narrows):
         topic.pop("wish", None)
         return None
     tool, own = before[0], dict(before[1])
+    if tool == "compare" and _SETTLES.search(reading.text):
+        topic.pop("wish", None)
+        return None
     said = {_FLAT.get(slot.path, slot.path) for slot in reading.slots}
     if said & set(own.get("over") or {}) or (of_hardware(own) and "accelerator" in said):
         topic.pop("wish", None)
@@ -111,13 +155,23 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
     return tool, own
 
 
+def _wants_hardware(reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> bool:
+    """Whether money or time is limited and no device was ever named: which to take is the question then."""
+    limited = {"goal.budget_usd", "goal.deadline_h"} & {slot.path for slot in reading.slots}
+    limited = limited or "max_usd_per_hour" in reading.pricing
+    named = reading.accelerators or reading.questions or topic.get("offer") or get(plan, "cluster.accelerator")
+    return bool(limited and plan.get("model") and not (named or reading.limit or reading.sweep or topic.get("wish")))
+
+
 def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], serving: bool) -> _Wish | None:
     over = {_FLAT[path]: values for path, values in reading.over.items() if path in _FLAT}
     if reading.wish and reading.wish.tool not in FREE:
         own = {"over": over} if over and reading.wish.tool == "report" else {}
         return reading.wish.tool, reading.wish.own | own
-    if serving:
+    if serving and {"size", "best"} & set(reading.intents or topic.get("intents", [])):
+        # These choose among what is named.
         return None
+    over = over or {name: values for name, values in reading.choices.items() if len(values) > 1}
     if over:
         return "compare", {"over": over}
     if reading.compare:
@@ -127,7 +181,7 @@ def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], s
             "scenarios": [{"name": "before", "plan": plans[-1]}, {"name": "now", "plan": merge(plan, {})}]
         }
     sweep = reading.sweep
-    if sweep and sweep.scales and sweep.nodes:
+    if not serving and sweep and sweep.scales and sweep.nodes:
         last = sweep.values[1] or 64
         first = sweep.values[0] or 1
         nodes: Any = last if first == 1 else f"{first}..{last}"
@@ -153,10 +207,12 @@ def _compared(reading: Reading) -> dict[str, Any]:
 
 def offered(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any]) -> tuple[dict[str, Any], str] | None:
     """The cluster that was recommended last, for a question about it: (patch, what is said about that)."""
-    offer = topic.get("offer")
+    taken = re.search(TAKES, reading.text.lower())
+    offers = topic.get("offers") or []
+    offer = offers[min(_PLACES.get(taken[1], 0), len(offers) - 1)] if offers and taken else topic.get("offer")
     searches = reading.wish and reading.wish.tool in SEARCHES_HARDWARE
     repeats = topic.get("wish") and not (
-        reading.intents or reading.limit or reading.sweep or reading.wish or reading.both
+        taken or reading.intents or reading.limit or reading.sweep or reading.wish or reading.both
     )
     if not offer or searches or repeats or get(plan, "cluster.accelerator") or reading.accelerators or reading.over:
         return None
@@ -181,21 +237,27 @@ def settle(
         of_serving = (found["plan"].get("workload") or {}).get("kind") == "inference"
         intents = ["time"] if of_serving else ["fit", "time"]
         return dict(found["plan"]), {**topic, "plans": plans[-20:], "wish": None, "intents": intents}
+    if outcome.call.name == "save_scenario":
+        return plan, {**topic, "saved": [*topic.get("saved", []), found["name"]][-20:]}
     if outcome.call.name == "load_scenario":
         plans = [*topic.get("plans", []), plan] if plan else topic.get("plans", [])
         return dict(found["plan"]), {**topic, "plans": plans[-20:], "wish": None, "intents": []}
-    option = found.get("option") if outcome.call.name == "auto_configure" else None
-    if outcome.call.name == "recommend_cluster" and found["options"]:
-        option = found["options"][0]
-    if option:
-        offer = {path: option[name] for name, path in _TAKEN.items() if option.get(name)}
-        workload = (found.get("plan") or {}).get("workload") or {}
-        if option.get("framework"):
-            offer["workload.framework"] = option["framework"]
-        if outcome.call.name == "auto_configure" and workload.get("method"):
-            offer["workload.method"] = workload["method"]
-        return plan, {**topic, "offer": offer}
-    return plan, topic
+    options = found.get("options", []) if outcome.call.name == "recommend_cluster" else []
+    if outcome.call.name == "auto_configure" and found.get("option"):
+        options = [found["option"]]
+    if not options:
+        return plan, topic
+    offers = [_offer(option) for option in options[:_MOST_OFFERS]]
+    workload = (found.get("plan") or {}).get("workload") or {}
+    if outcome.call.name == "auto_configure" and workload.get("method"):
+        offers[0]["workload.method"] = workload["method"]
+    return plan, {**topic, "offer": offers[0], "offers": offers}
 
 
-__all__ = ["extended", "flat", "free_call", "offered", "settle", "wish_of"]
+def _offer(option: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recommended cluster gives the plan."""
+    offer = {path: option[name] for name, path in _TAKEN.items() if option.get(name)}
+    return offer | ({"workload.framework": option["framework"]} if option.get("framework") else {})
+
+
+__all__ = ["extended", "free_call", "offered", "settle", "wish_of"]

@@ -16,17 +16,27 @@ RECOMMEND = (
     rf"\b(?:least|minimum|minimal|smallest|cheapest) (?:amount of )?(?:hardware|hw|cluster|setup|compute)\b|"
     rf"\bwhat (?:should|do|would|must|can) (?:i|we|you) (?:rent|buy|get|order|lease)\b|\bwhat to (?:rent|buy|order)\b|"
     rf"\bcheapest (?:way|option|cluster|setup|place|gpus?|hardware|cloud|provider|config\w*)\b|"
-    rf"\bcheapest to {_RUN}|\bcheapest [\w -]{{0,20}}?(?:gpus?|cluster|cloud|hardware)\b|"
+    rf"\bcheapest to {_RUN}|\bcheapest [\w -]{{0,20}}?{_HARDWARE}\b|"
     rf"\b(?:recommend|suggest)\b[^.?!]{{0,30}}\b{_HARDWARE}\b|\brecommended {_HARDWARE}\b|"
     rf"\bbest {_HARDWARE} (?:for|to)\b|\bwhere (?:should|can|do|to) (?:i |we )?(?:rent|train|run|buy|fine-?tune|"
     rf"host)\b|"
     rf"\bwhat (?:would|do) (?:i|we) need to (?:rent|buy)\b|\b(?:rent|buy) (?:for|to) {_RUN}|\bwho (?:rents|has) the "
     rf"cheapest\b|"
     rf"\bhow (?:can|do|could|should) (?:i|we) {_RUN}\b[^.?!]*\b(?:cheap\w*|least money)\b|"
+    rf"\b(?:cost[- ](?:effective|efficient)|economical|affordable) [\w -]{{0,20}}?{_HARDWARE}\b|"
+    rf"\b{_HARDWARE} (?:(?:is|are|the|would be) )*cheapest\b|\b(?:fastest|quickest|best) way to {_RUN}|"
+    rf"\bcheapest(?=\W*$)|"
+    rf"\bwhat (?:config\w*|setup|cluster|hardware|machine)[^.?!]{{0,12}}\b(?:recommend|suggest|advise)\w*|"
     rf"\bfind (?:me )?(?:a |the )?(?:cheapest |best |fastest )?{_HARDWARE}\b"
 )
-# Of a device that is named, and no run: who offers it.
-WHOSE = r"\b(?:which|what) (?:\w+ )?(?:clouds?|providers?|vendors?)\b|\bwho (?:has|rents|offers|sells)\b|\bwhere\b"
+# After an answer: what would do where this does not.
+ELSE = (
+    r"\bif not\b[^.?!]{0,24}\bwhat\b|\bwhat else\b[^.?!]*\b(?:fit|work|run|do)\b|"
+    r"\bwhat (?:hardware |gpus? |cluster |setup )?(?:would|will|could|does|can|is|do)(?: (?:i|we|it|"
+    r"that))?(?: actually| then)? "
+    r"(?:fit|work|do it|do the job|need|enough|suffice|take)\w*(?: (?:then|instead|it|this|that|for (?:it|this|"
+    r"that)))*\W*$"
+)
 # These ask what one has or what is known, not what to get.
 NOT_RECOMMEND = r"\b(?:do you (?:know|have|support)|are supported|in your (?:list|catalogu?e|db)|for slurm|spot or)\b"
 CONFIGURE = (
@@ -41,7 +51,8 @@ CONFIGURE = (
     r"(?:[$\ue003\d]|less than|under)|\bi don'?t care (?:which|what|about)\b|\bno idea what (?:settings|config|"
     r"hardware)\b|"
     r"\bcomplete (?:plan|setup|config\w*)\b|\bfull (?:plan|setup) for\b|"
-    r"(?<!did )(?<!do )\byou (?:decide|choose|pick)\b|\bend[- ]to[- ]end (?:plan|setup)\b|"
+    r"(?<!did )(?<!do )(?<!would )(?<!should )(?<!could )\byou (?:decide|choose|pick)\b|\bend[- ]to[- ]end (?:plan|"
+    r"setup)\b|"
     r"\bpick (?:hardware|the hardware|an? engine|engine|gpus?)\b[^.?!]*,|\bwhat settings should i use\b|\bmake "
     r"(?:me )?a plan\b"
 )
@@ -70,9 +81,11 @@ PEAK = (
     r"best\b|\bhow many tokens (?:can|could|does)\b"
 )
 NODES_PAY = (
-    r"\bhow many nodes (?:are |is |would be )?(?:worth|pay|make sense|still)\b|\bwhen do(?:es)? (?:more|adding) "
-    r"nodes stop\b|"
-    r"\bdo more nodes (?:pay|help)\b|\bwhere (?:does|do) (?:it|scaling) (?:stop|break)\w*|\bmore nodes\b[^.?!]*\bpay\b"
+    r"\b(?:ideal|best|optimal|right) number of (?:nodes|machines|servers)\b|"
+    r"\bhow many nodes (?:are |is |would be )?(?:worth|pay|make sense|still)\b|"
+    r"\b(?:more|adding|additional|extra|further) nodes (?:\w+ ){0,2}(?:stop|cease|pay|worth|help|useful|make sense)\w*|"
+    r"\b(?:efficiency|scaling) (?:drops?|falls?|goes|dips?|decays?)\b|\bdo more nodes (?:pay|help)\b|\bwhere (?:does|"
+    r"do) (?:it|scaling) (?:stop|break)\w*|\bmore nodes\b[^.?!]*\bpay\b"
 )
 ADVISE = (
     r"\b(?:any |some |give me |more )?(?:tips|advice|recommendations|pointers|suggestions)\b|\bbest practices?\b|"
@@ -98,7 +111,8 @@ PLAYBOOK = (
 )
 # What goes wrong on clusters, whatever is run there.
 TROUBLE = (
-    r"\b(?:hangs?|hanging|hung|nans?|loss spikes?|diverg\w+|stragglers?|watchdog|deadlocks?|segfaults?|xid|"
+    r"\b(?:hangs?|hanging|hung|nans?|explod\w+|blow(?:s|ing)? up|loss spikes?|diverg\w+|stragglers?|watchdog|"
+    r"deadlocks?|segfaults?|xid|"
     r"timeouts?|node failures?|flaky nodes?)\b"
 )
 # Which of two ways is better, where no run is spoken of.
@@ -116,11 +130,29 @@ CONCEPT = (
     r"(?:q|do)?lora|quanti[sz]ation|mfu|hfu|gradient accumulation|micro-?batch\w*|grpo|dpo|ppo|paged ?attention|"
     r"activation (?:checkpoint|recomput)\w*|ring attention|roofline|virtual pipeline|zero bubble)\b"
 )
+# How to choose what a plan holds, and what a message means, where there is no plan.
+SETTING = (
+    r"\b(?:batch(?: size)?|micro-?batch\w*|parameters?|settings?|ttft|tpot|latency|throughput|utili[sz]ation|errors?|"
+    r"exceptions?|loss scale|rank|precision|optimi[sz]er|checkpointing|recompute|(?:tensor|pipeline|expert|context|"
+    r"data)"
+    r"[- ]parallel\w*|tp|pp|zero(?:[- ]\w+)?|offload\w*|packing|warm-?up|nodes?|lora|quanti[sz]ation)\b"
+)
+CHOOSING = (
+    r"^\W*(?:how|when|why|what|which|should|is|are|does|do|can|explain|tell|describe|where)\b|\bcause\b|\bmeans?\b|"
+    r"\bshould (?:i|we|one)\b|\b(?:how|when|why|what|which)\b[^.?!]*\b(?:choose|set|pick|tune|use|prefer|enable|"
+    r"avoid)\b"
+)
+# These are of a run that one has in mind, and wait for its model and its devices.
+OF_A_RUN = (
+    r"\bhow (?:long|much|many|fast|big)\b|\bcosts?\b|\bfits?\b|\boom\b|\bout of memory\b|\b(?:it|this|that)\b|"
+    r"\bcan i\b|"
+    r"\bbest (?:layout|parallel\w*|config\w*|setup)\b|\b(?:my|our|the) (?:run|model|training|job)\b"
+)
 # What the playbook knows and a plan does not say.
 TECHNICAL = (
     r"\b(?:nccl|rccl|efa|roce|infiniband|ib|rdma|ethernet|sharp|nvlink|nvls|gdr|gpudirect|socket|ifname|cuda_|"
     r"pytorch_|nccl_|"
-    r"allocator|pinned|dataloader|data ?loaders?|checkpoints?|checkpointing|offload\w*|zero-?\d?|fsdp|deepspeed|"
+    r"allocator|pinned|data ?load(?:er|ing)s?|checkpoints?|checkpointing|offload\w*|zero-?\d?|fsdp|deepspeed|"
     r"megatron|fp8|fp4|mxfp8|"
     r"slurm|srun|torchrun|cgroups?|numa|affinity|warm-?up|learning rate|lr|loss|gradient clipping|clip\w*|packing|"
     r"chat template|"
@@ -131,7 +163,8 @@ TECHNICAL = (
 )
 EXPLAIN = (
     r"\b(?:explain (?:me |to me )?)?where (?P<f10>(?:the|that|this|my|our|all) [^?.!,;]+?) comes? from\b|"
-    r"\bwhere (?:do|does|did|is|are|comes?)(?: (?P<f1>(?:[^?.!,;]|\.(?=\d))+?))? (?:come|coming|came|taken|calculated|"
+    r"\b(?:explain (?:me |to me )?)?where (?:do|does|did|is|are|comes?)(?: (?P<f1>(?:[^?.!,;]|\.(?=\d))+?))? (?:come|"
+    r"coming|came|taken|calculated|"
     r"derived)(?: from)?\b|"
     r"\bwhere's (?P<f2>(?:[^?.!,;]|\.(?=\d))+?) (?:coming )?from\b|"
     r"\bhow (?:sure|certain|confident|accurate|reliable|precise|trustworthy|good)\b(?: are| is| do| can)?(?: you| "
@@ -140,10 +173,14 @@ EXPLAIN = (
     r"\bhow (?:did|do|is|are|was|were|have)(?: you| we)? (?P<f4a>[^?.!;]*?) ?(?:get|got|calculated?|computed?|"
     r"comput|deriv\w+|arriv\w+ at|come up with|estimat\w+|work\w* out)"
     r"\b(?: (?P<f4>[^?.!;]+))?|"
+    r"\bwhy (?:does|do|is|are) [^?.!;]+? (?:need|take|use|cost|require)s? (?:so|that|this) (?:much|"
+    r"many)(?: more)? (?P<f12>[^?.!;]+)|"
     r"\bwhy (?:is|are|does|do) (?P<f5>[^?.!;]+?) (?:so |that |this |as |only |such |take so |need so |use so |cost so )"
     r"(?:big|high|low|large|small|much|many|huge|long|expensive|little|bad|tiny|heavy|slow)\w*|"
     r"\bwhy (?:so much|that much|so many) (?P<f8>[^?.!;]+)|"
-    r"\bexplain (?:me |to me )?(?:how you got |where .*? comes? from )?(?P<f6>[^?.!;]+)|\bbreak ?down (?:of "
+    r"\bexplain (?:me |to me )?(?:how you got |where .*? comes? from )?(?P<f6>[^?.!;]+)|"
+    r"\b(?:derive|derivation of|walk me through|show (?:me )?the (?:math|formula|derivation)(?: (?:for|of|behind))?)\b"
+    r"(?: (?P<f11>[^?.!;]+))?|\bbreak ?down (?:of "
     r")?(?P<f7>[^?.!;]+)|\bwhat(?:'s| is) in (?P<f9>the [^?.!;]+)"
 )
 SAVE = (
@@ -175,27 +212,51 @@ DIFF = (
     r"\bwhat(?:'s| is| has| have| did)?(?: (?:all|i|we|has|was))? (?:changed?|different|new)(?: here| now| in it)? "
     r"(?:against|since|from|compared (?:to|with)|to|versus|vs)"
     r"(?: the)?(?: (?:plan|scenario))? [\"'`]?(?P<a1>[\w.-]*[\w])[\"'`]?|"
-    r"\bdiff(?:erences?)?\b(?: (?:it|this|that|the plan|the current plan))? (?:to|from|with|against|vs|versus|"
+    r"\bdiff(?:erences?|erent)?\b(?: (?:it|this|that|the plan|the current plan))? (?:to|from|with|against|vs|versus|"
     r"between)(?: the)?(?: (?:plans?|scenarios?))?"
     r" [\"'`]?(?P<a2>[\w.-]*[\w])[\"'`]?(?: (?:and|to|vs|versus|with) [\"'`]?(?P<b2>[\w.-]*[\w])[\"'`]?)?|"
     r"\b(?:compare|against)\b (?:this |it |that )?(?:with |to |against )?(?:the )?(?:plan |scenario "
-    r")?[\"'`]?(?P<a3>[\w.-]*[\w])[\"'`]?"
+    r")?[\"'`]?(?P<a3>[\w.-]*[\w])[\"'`]?(?: (?:and|to|vs\.?|versus|with|against) [\"'`]?(?P<b3>[\w.-]*[\w])[\"'`]?)?"
 )
+DROP = r"\b(?:delete|remove|trash|erase) (?:the |my )?[\"'`]?([\w.-]*\w)[\"'`]?"
+DIFF_TWO = r"\bdiff(?:erences?)?(?: between)? (?:the two|both|them|these|those)\b"
 CATALOGUE = (
     r"\b(?:which|what|list|show)(?: me)?(?: all| of)*(?: the| your| known| supported| available)* "
     r"(?P<q1>[^?.!]*?)\b(?P<k1>gpus?|accelerators?|hardware|cards?|devices|chips|tpus?|models?|llms?|prices?)\b"
-    r"(?P<r1>[^?.!]*?)\b(?:do you (?:know|have|support|cover|list)|are (?:known|supported|available|there|in)|you "
+    r"(?P<r1>[^?.!]*?)\b(?:do you (?:know|have|support|cover|list)|can you (?:estimate|plan|handle|simulate)|"
+    r"are (?:known|supported|available|there|in)|you "
     r"(?:know|have|support)|in (?:your|the) (?:catalogu?e|list|database|db))\b(?P<t1>[^?.!]*)|"
     r"\b(?:list|show me|show) (?:me )?(?:all |the |your |every |known |available |supported "
-    r")*(?P<q2>[^?.!]*?)\b(?P<k2>gpus?|accelerators?|models?|llms?|prices?|tpus?)\b(?! (?:for|on|that "
+    r")*(?P<q2>[^?.!]*?)\b(?P<k2>gpus?|accelerators?|cards?|models?|llms?|prices?|tpus?)\b(?! (?:for|on|that "
     r"fit))(?P<t2>[^?.!]*)"
+)
+KNOWN_DEVICE = r"\bdo you (?:know|have|support|cover)\b[^.?!]{0,24}\ue001+\W*$"
+PRICES = (
+    r"\bprice (?:list|book|table)\b|\b(?:all|every)(?: the| your)?(?: cloud)? prices?\b|\blist(?: \w+){0,2} prices?\b"
+)
+# Which of the options that were offered it shall be: 'let's take the second one'.
+TAKES = (
+    r"\b(?:go(?:ing)? with|take|use|pick|choose|i'?ll have|let'?s (?:go|use|take|do)|settle on|for)\b(?: with)? "
+    r"(?:the |that )?(first|second|third|fourth|top|cheapest|best|recommended|1st|2nd|3rd|one|offer|option)\b"
+)
+# All of one family, not one of it: 'show me all Gemma models', 'any of the Nemotron models?'.
+FAMILY = (
+    r"\b(?:(?:list|show)(?: me)?(?: all| every)?|(?:which|what)|do you (?:know|have|support|cover)(?: any|"
+    r" all)?(?: of)?)"
+    r"(?: the| your)? \ue000+(?: models?| llms?| family| variants?| sizes)\b"
+    r"(?! (?:fits?|can|should|would|is|for|on|to)\b)"
 )
 EXPORT = (
     r"\b(?:export|show|print|give|dump|render)\b[^.?!]{0,24}\b(?:plan|scenario)\b"
     r"[^.?!]{0,12}\b(?:as|in) (?:ya?ml|json)\b|"
+    r"\b(?:export|dump|show|print|give me) (?:it|this|that|everything) (?:as|in) (?:ya?ml|json)\b|"
     r"\b(?:export|dump) (?:the |my |this |current )*(?:plan|scenario)\b"
 )
-REPORT = r"\breports?\b(?!ed)|\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:document|pdf|file)\b|\bpdf\b"
+REPORT = (
+    r"\breport\b(?! (?:that|to|(?:an? )?(?:error|oom)))|\breports\b(?=\W*$| (?:for|of|on|as|in|to|please)\b)|"
+    r"\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:document|pdf|file)\b|"
+    r"(?<!'s )\bpdf\b(?! (?:says?|said|states?|claims?|from|that|with|of|we|i|they)\b)"
+)
 MATRIX = (
     r"\bbench(?:mark(?:ing)?)?[- ](?:matrix|suite|plan|grid|sweep)\b|\bmatrix of (?:benchmark\w*|runs|"
     r"configs)\b|\bbenchmark (?:runs|configs|scripts|jobs)\b"
@@ -217,12 +278,6 @@ OWN = (
     r"rate)s?\b|"
     r"\b(?P<k2>accelerator|gpu|card|hardware|device|chip|model|price)s?\b[^.?!]{0,24}\b(?:isn'?t|is not|not|"
     r"missing)\b[^.?!]{0,16}\b(?:in|from|on) (?:your|the) (?:list|catalogu?e|db|database)\b"
-)
-BOTH = (
-    r"\b(?:show (?:me )?both|both (?:of them|side by side|please)|compare (?:the two|both|them|with (?:the "
-    r")?(?:previous|last|before))|side by side|next to each other|"
-    r"what(?:'s| is) the difference(?=\W*$)|how (?:much|big) (?:of a|is the) difference|"
-    r"what difference does (?:it|that|this) make)(?!\w)"
 )
 VENDORS: tuple[tuple[str, str], ...] = (
     (r"\bnvidia\b", "NVIDIA"), (r"\bamd\b", "AMD"), (r"\bintel\b", "Intel"), (r"\b(?:google )?tpus?\b", "Google"),

@@ -11,6 +11,7 @@ from agent.offline import wish_words as words
 from agent.offline.figure_words import figure_of
 from agent.offline.numbers import WHOLE, count
 from agent.offline.page import ACCELERATOR, Page
+from agent.offline.vocabulary import WHOSE
 
 # Tools whose question is about no plan, or about a saved one.
 FREE = frozenset(
@@ -21,6 +22,7 @@ FREE = frozenset(
         "search_playbook",
         "list_catalogue",
         "own",
+        "add_price",
         "import_config",
         "matrix_results",
     }
@@ -36,7 +38,6 @@ REPEATED = frozenset(
         "apply_strategies",
         "project_scaling",
         "peak_throughput",
-        "advise",
     }
 )
 _FILLER = re.compile(
@@ -122,10 +123,12 @@ _NAMES_TAKEN = frozenset(
 
 @dataclass(frozen=True)
 class Wish:
-    """`tool` is the tool that answers, with `own` arguments beside those of the plan. `own` has no plan in it."""
+    """`tool` is the tool that answers, with `own` arguments beside those of the plan. `own` has no plan in it.
+    `once`: no follow-up asks it again."""
 
     tool: str
     own: dict[str, Any] = field(default_factory=dict)
+    once: bool = False
 
 
 def read_wish(
@@ -140,9 +143,7 @@ def read_wish(
         return found
     if found := _matrix(text, named):
         return found
-    if re.search(words.REPORT, named) and not re.search(
-        r"\breports? (?:that|to)\b|\breport(?:s|ed)? (?:an? )?(?:error|oom)\b", named
-    ):
+    if re.search(words.REPORT, named):
         form = next(
             (
                 name
@@ -156,6 +157,13 @@ def read_wish(
         return Wish("render_scenario", {"format": "json" if match[0].endswith("json") else "yaml"})
     if match := re.search(words.OWN, named):
         return Wish("own", {"kind": match["k1"] or match["k2"]})
+    if re.search(words.PRICES, named) and not models and not plan.get("model"):
+        names = page.of("accelerator", "instance")
+        return Wish("list_catalogue", {"kind": "prices"} | ({"query": names[0].text} if names else {}))
+    if re.search(words.KNOWN_DEVICE, named) and not models:
+        return Wish("list_catalogue", {"kind": "hardware", "query": page.of("accelerator")[0].text})
+    if (match := re.search(words.FAMILY, named)) and models == 1:
+        return Wish("list_catalogue", {"kind": "models", "query": page.of("model", "path", "size")[0].text})
     if (found := _catalogue(named, lowered)) and (not (models or devices) or re.search(_KNOWN, named)):
         return found
     if (not serving and re.search(words.STRATEGY, named)) or re.search(
@@ -169,12 +177,18 @@ def read_wish(
     known = bool(plan.get("model")) or models > 0
     if not serving and re.search(words.PEAK, named) and not re.search(r"\bmillion tokens\b", named):
         return Wish("peak_throughput")
-    priced = devices and not known and re.search(words.WHOSE, named)
-    if not serving and re.search(words.RECOMMEND, named) and not re.search(words.NOT_RECOMMEND, named) and not priced:
+    priced = devices and not known and re.search(rf"{WHOSE}|\bwhere\b", named)
+    # The fastest way on devices that are named is a layout.
+    laid_out = devices and re.search(r"\bway to\b|\bcheapest\W*$", named)
+    recommends = re.search(words.RECOMMEND, named) and not re.search(words.NOT_RECOMMEND, named)
+    if recommends and not (serving or priced or laid_out):
+        # Whom to rent from is open where it is the question.
+        return Wish("recommend_cluster", {"provider": None} if re.search(WHOSE, named) else {})
+    if plan.get("model") and not (models or devices) and re.search(words.ELSE, named):
         return Wish("recommend_cluster")
     if not serving and (match := re.search(words.NODES_PAY, named)):
         return Wish("project_scaling", {"nodes": _nodes(named) or 64})
-    if known and (found := _explained(named, page, plan)):
+    if (known or not (models or devices)) and (found := _explained(named, page, plan)):
         return found
     if _for_playbook(named, models, devices, bool(plan)):
         return Wish("search_playbook", {"query": _query(lowered)})
@@ -215,6 +229,8 @@ def _scenario(named: str, lowered: str, plan: Mapping[str, Any], names_things: i
             r"\b(?:with|about|for|named|called|containing|on)\s+(?:the |an? )?([\w.-]*\w)\s*[?.!]*$", lowered
         )
         return Wish("list_scenarios", {"query": query[1]} if query and query[1] not in _NAMES_TAKEN else {})
+    if (match := re.search(words.DROP, lowered)) and match[1] in known:
+        return Wish("delete_scenario", {"name": known[match[1]]})
     if match := re.search(words.DELETE, lowered):
         return Wish("delete_scenario", {"name": _as_saved(match["n1"] or match["n2"], known)})
     if (match := re.search(words.SAVE, lowered)) and not re.search(
@@ -226,10 +242,13 @@ def _scenario(named: str, lowered: str, plan: Mapping[str, Any], names_things: i
             return Wish("save_scenario", {"name": name})
         if re.search(r"\bsave (?:this|that|the|my|current) (?:plan|scenario)\b", lowered) and not name:
             return Wish("save_scenario")
+    if re.search(words.DIFF_TWO, lowered):
+        return Wish("diff_scenarios")
     for match in re.finditer(words.DIFF, lowered):
-        first, second = match["a1"] or match["a2"] or match["a3"], match["b2"]
+        first, second = match["a1"] or match["a2"] or match["a3"], match["b2"] or match["b3"]
         saved = first in known
-        asked = match["a3"] is None and first and first not in _NAMES_TAKEN and not names_things
+        told = not second or first in known or second in known
+        asked = told and match["a3"] is None and first and first not in _NAMES_TAKEN and not names_things
         if saved or (asked and not re.search(r"\d+b\b", first)):
             other = {"b": known.get(second, second)} if second and second not in _NAMES_TAKEN else {}
             return Wish("diff_scenarios", {"a": known.get(first, first)} | other)
@@ -253,7 +272,7 @@ def _as_saved(name: str | None, known: Mapping[str, str]) -> str:
 def _catalogue(named: str, lowered: str) -> Wish | None:
     match = re.search(words.CATALOGUE, lowered)
     if match is None or re.search(
-        r"\b(?:plans|scenarios|files|best|cheapest|fit|fits|should|need|train|serve)\b", named
+        r"\b(?:plans|scenarios|files|best|cheapest|fit|fits|should|need|train|serve|list prices?)\b", named
     ):
         return None
     kind = match["k1"] or match["k2"]
@@ -271,6 +290,9 @@ def _explained(named: str, page: Page, plan: Mapping[str, Any]) -> Wish | None:
     said = next((value for name, value in match.groupdict().items() if value and name.startswith("f")), "")
     start = match.start() if not said else named.index(said, match.start())
     figure = figure_of(said, page.text[start : start + len(said)], sure=match[0][:3] in ("how", "whe"))
+    if figure is None and match[0].startswith(("deriv", "walk", "show")):
+        # "Activation memory looks off. Derive it."
+        figure = figure_of(named, "")
     return Wish("explain", {"figure": figure}) if figure else None
 
 
@@ -291,12 +313,15 @@ def _for_playbook(named: str, models: int, devices: int, planned: bool) -> bool:
         return True
     if re.search(words.TROUBLE, named) and re.search(r"\b(?:how|why|what|avoid|fix|stop|prevent|keeps?|any)\b", named):
         return True
+    known = technical or re.search(words.SETTING, named) or re.search(words.CONCEPT, named)
+    if not (planned or devices) and known and re.search(words.CHOOSING, named) and not re.search(words.OF_A_RUN, named):
+        return True
     general = re.search(words.ADVISE, named) or (not planned and re.search(words.GENERAL, named))
     return bool(technical and (re.search(words.PLAYBOOK, named) or (general and not devices)))
 
 
 def _query(lowered: str) -> str:
-    return " ".join(_STOP.sub(" ", lowered).split())[:200] or lowered[:200]
+    return " ".join(_STOP.sub(" ", lowered.replace("'s ", " ")).split())[:200] or lowered[:200]
 
 
 def _nodes(named: str) -> int | None:

@@ -16,7 +16,8 @@ _CARD_MEMORY = re.compile(
     + "|".join(rf"{card}(?:[- ](?:sxm|pcie))?(?=s?[\s-]+(?:with |a |@ |of )?(?:{sizes})(?!\d))"
                for card, sizes in _MEMORIES.items())
     + r")(?P<plural>s?)[\s-]+(?:with |a |@ |of )?(?P<size>\d{2,3})(?:\s?g(?:i?b|igs?)?)?s?(?: each| cards?(?= ))?"
-    r"(?![\w.,]*\d)(?!\s*(?:gpus?|nodes?|devices?|x\b|k\b|m\b|b\b|tokens?|steps?|users?|concurrent|requests?|%|/))(?!\w)",
+    r"(?![\w.,]*\d)(?!\s*(?:gpus?|nodes?|devices?|x\b|k\b|m\b|b\b|tokens?|steps?|users?|concurrent|requests?|%|"
+    r"/))(?!\w)",
     re.IGNORECASE,
 )  # fmt: skip
 _SIZE_FIRST = re.compile(r"\b(?P<size>40|80)\s?g(?:ig)?s?\s+(?P<card>a100|h100)(?P<plural>s?)\b", re.IGNORECASE)
@@ -39,10 +40,12 @@ _SHORTHAND: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"\bw/o\s?", "without "),
         (r"\bw/\s?", "with "),
         (r"\b(?:ft|finetune|fintune)(?:ing)? of\b", "fine-tuning of"),
-        (r"\bfull[- ]?ft\b", "full fine-tuning"),
+        (r"\bfull[- ]?ft\b|\bfft\b", "full fine-tuning"),
+        (r"\b(min(?:imum)?|max(?:imum)?) (?:#|no\.?|num\.?) of\b", r"\1 number of"),
         (r"\btoks\b(?!/)", "tokens"),
         (r"(?<=\d)\s?(k|m|b|t|mio|bn)?[ ]?tok\b(?!\s*(?:/|per))", r"\1 tokens"),
         (r"\bseq[- _]?lens?\b", "seq_len"),
+        (r"(?<![\d,.])(\d+),(\d{1,2})(?=\s?[kmbt]\b)", r"\1.\2"),
         (r"(?<=\d)\s?bucks\b", " dollars"),
         (r"(?<![\d.\w])(\d+(?:\.\d+)?)\s?([km]?)\s?\$(?!\s?\d|\s*/)", r"$\1\2"),
         (r"\b(?:cuda|gpu) (?:out of memory|oom)\b", "out of memory"),
@@ -70,7 +73,8 @@ _TERMS = (
     "gradient", "checkpointing", "recompute", "optimizer", "inference", "serving", "concurrent", "requests", "latency",
     "dataset", "epochs", "samples", "cheapest", "fastest", "longest", "largest", "explain", "recommend", "configure",
     "scenario", "precision", "spot", "reserved", "report", "layout", "efficiency", "bottleneck", "axolotl", "torchtune",
-    "llamafactory", "quantization", "activation", "activations", "weights", "batch", "global", "micro", "tensor",
+    "torchrun", "torchtitan", "llamafactory", "quantization",
+    "activation", "activations", "weights", "batch", "global", "micro", "tensor",
     "expert", "offload", "adamw", "budget", "deadline", "minimum", "maximum", "estimate", "faster", "instead",
 )  # fmt: skip
 # English words that are one letter away from a term.

@@ -20,7 +20,17 @@ from tools.registry import registry
 
 SETS = tuple(
     f"questions{name}.yaml"
-    for name in ("", "_held_out", "_fresh", "_fresh_later", "_personas", "_passers_by", "_last_look", "_second_hand")
+    for name in (
+        "",
+        "_held_out",
+        "_fresh",
+        "_fresh_later",
+        "_personas",
+        "_passers_by",
+        "_last_look",
+        "_second_hand",
+        "_voices",
+    )
 )
 
 
@@ -52,19 +62,17 @@ def test_the_set_is_large_and_a_third_of_it_goes_on() -> None:
     assert sum(len(talk) for talk in talks if len(talk) > 1) * 3 >= sum(map(len, talks))
 
 
-@pytest.mark.parametrize(
-    ("name", "tool", "values"), [(SETS[0], 0.95, 0.95), *((name, 0.90, 0.88) for name in SETS[1:])]
-)
+@pytest.mark.parametrize("name", SETS)
 def test_tools_and_values_are_those_that_were_meant(
-    scored: dict[str, tuple[dict[str, float], list[Said]]], name: str, tool: float, values: float
+    scored: dict[str, tuple[dict[str, float], list[Said]]], name: str
 ) -> None:
     shares, _ = scored[name]
-    assert shares["tool"] >= tool
-    assert shares["values"] >= values
+    assert shares["tool"] >= 0.97
+    assert shares["values"] >= 0.97
 
 
 def test_nothing_is_made_up(scored: dict[str, tuple[dict[str, float], list[Said]]]) -> None:
-    assert scored[SETS[0]][0]["invented"] == 0
+    assert {name: shares["invented"] for name, (shares, _) in scored.items() if shares["invented"]} == {}
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +164,7 @@ def test_planted_errors_are_found(answers: list[Answer]) -> None:
     planted = caught = 0
     missed: list[str] = []
     told = [answer for answer in answers if len(list(figures_in(answer.text))) > 3]
-    for answer in told:
+    for answer in told[::3]:
 
         def plant(text: str, what: str, known: dict[str, list[float]] = answer.known) -> None:
             nonlocal planted, caught
@@ -190,7 +198,7 @@ def test_figures_that_are_a_little_off_are_found(answers: list[Answer]) -> None:
     """17 to 60 % off: two digits may be those of another figure of the same result, so a few are let through."""
     chance = random.Random(3)
     planted = caught = 0
-    for answer in answers:
+    for answer in answers[::3]:
         figures, known = list(figures_in(answer.text)), answer.known
         for figure in chance.sample(figures, min(6, len(figures))):
             if text := _wrong(figure, chance):

@@ -274,7 +274,7 @@ FOLLOW_UPS: list[tuple[str, dict[str, Any]]] = [
     ("tensor parallel size of 4 and 2-way pipeline parallelism", {"layout.tp": 4, "layout.pp": 2}),
     ("DP=16, expert-tensor-parallel 2, vpp 3", {"layout.dp": 16, "layout.etp": 2, "layout.vpp": 3}),
     ("on eight GPUs for two epochs", {COUNT: 8, "workload.epochs": 2}),
-    ("which one is better, a dozen GPUs?", {COUNT: 12}),
+    ("which one do you mean, a dozen GPUs?", {COUNT: 12}),
     ("use zero stage 2 with cpu offload", {"layout.zero_stage": 2, "layout.offload": "optimizer"}),
     ("100Gb ethernet", {"cluster.interconnect": "ethernet-100"}),
     ("use 8x400Gb/s infiniband", {"cluster.interconnect": "ib-400x8"}),
