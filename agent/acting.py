@@ -18,7 +18,7 @@ from estimator.errors import PlanError
 from tools.clock import on
 from tools.registry import Tool
 
-_DECLINED = "declined by the user; nothing was written"
+_DECLINED = "the user declined, so nothing was written"
 
 
 @dataclass(frozen=True)

@@ -299,8 +299,8 @@ def files(
         return [*withheld, *rendered(made)]
     for name in FILE_TOOLS:
         if name in errors:
-            head = "No files were written." if name == "write_configs" else "No files."
-            return [f"**{head}** {errors[name]}"]
+            head = "No files were written" if name == "write_configs" else "No files"
+            return [f"**{head}**: {errors[name]}"]
     return withheld
 
 

@@ -175,7 +175,7 @@ def test_two_models_side_by_side_and_their_files() -> None:
     assert "gives the most" in both["answer"]
     assert names(files)[-1] == "render_configs"
     # An engine that no target starts yet is said to be one.
-    assert "Start it with" in files["answer"] or "**No files.**" in files["answer"]
+    assert "Start it with" in files["answer"] or "**No files**" in files["answer"]
     assert not [path for path in Path.cwd().rglob("*") if path.is_file()]
     assert "valid" in wrong["answer"]
     assert wrong["asked"]
