@@ -7,6 +7,7 @@ from functools import cache
 
 from agent.offline.catalogue import Catalogue, folded, name_words
 from agent.offline.page import ACCELERATOR, INSTANCE, MODEL, Page
+from agent.offline.target_words import ASKS, folder_of
 
 # Family names that are also plain English (or a hyperparameter): they count as a model only if the look-up agrees.
 _ORDINARY = re.compile(
@@ -96,8 +97,10 @@ def spot(page: Page, catalogue: Catalogue) -> None:
     """Marks every name on the page: paths and hub ids, machines, models, accelerators, in that order."""
     for match in page.find(_PATH):
         page.spot("path", match.start(), match.end(), MODEL)
+    folder = folder_of(page.text)
     for match in page.find(_HUB_ID):
-        if _looks_like_an_id(match[0], catalogue):
+        is_folder = match[0] == folder and re.search(ASKS, page.text.lower())
+        if _looks_like_an_id(match[0], catalogue) and (match[0].lower() in _ids(catalogue) or not is_folder):
             page.spot("model", match.start(), match.end(), MODEL)
     _spot_instances(page, catalogue)
     _spot_families(page, catalogue)

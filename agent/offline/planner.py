@@ -140,7 +140,7 @@ def _begin(
         name = "describe_model" if reading.facts == "model" else "describe_hardware"
         argument = "model" if reading.facts == "model" else "accelerator"
         topic["turn"] = {"start": start, "facts": [[name, {argument: id}] for id in ids], "unread": reading.unread}
-        return turn.plan, topic
+        return base, topic
     if reading.reset and not reading.slots and not reading.questions:
         return Thought(thought(NAME, small_talk.FRESH), {}, topic)
     if reading.thanks and not (reading.slots or reading.questions or reading.back):

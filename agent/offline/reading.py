@@ -76,6 +76,7 @@ _RELEASED = re.compile(
     r"(?:layout|parallelism|parallel|sharding)(?: (?:constraints?|settings?|sizes?|choices?|limits?|degrees?))?\b",
     re.I,
 )
+_THAT_ONE = re.compile(r"\b(?:that|this|the (?:latter|last|same)) (?:one|model)\b|\bit\b")
 _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
 
@@ -159,9 +160,10 @@ def read(
     spot(page, catalogue)
     named = page.rest.lower()
     page.rest = spelled_out(page.rest)
-    reset = bool(re.search(vocabulary.RESET, lowered))
+    if reset := bool(re.search(vocabulary.RESET, lowered)):
+        plan, recent, topic = {}, None, {}
     at_home = any(_AT_HOME.search(name.text) for name in page.of("accelerator"))
-    serving, assumed = serves(named, {} if reset else plan, at_home)
+    serving, assumed = serves(named, plan, at_home)
     if serving and not is_serving(plan) and not names_serving(named) and re.search(_PEAK, named):
         # Tokens a day at best are those of training, unless something is generated or served.
         serving, assumed = False, []
@@ -192,6 +194,8 @@ def read(
     questions: list[Question] = []
     choices: dict[str, list[str]] = {}
     models = read_models(page, catalogue, plan, slots, questions, serving, _earlier_models(topic, plan))
+    if not models and page.of("accelerator") and (told := _described(plan, topic)) and _THAT_ONE.search(lowered):
+        slots.append(Slot("model", told, "that one", f"that one read as {told}"))
     if recent and (scaled := _SCALED.search(page.rest)) and recent not in ("model", "cluster.count"):
         # "And if I halve that?" is about what changed last.
         factor = 0.5 if scaled[1].lower().startswith("hal") else 2.0 if scaled[1].lower() != "triple" else 3.0
@@ -440,6 +444,13 @@ def _facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) 
     if before[0][0] == "describe_hardware" and hardware and not models:
         return "hardware"
     return "model" if before[0][0] == "describe_model" and models and not hardware else None
+
+
+def _described(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
+    """The model that the question before was about, where there is no plan."""
+    before = (topic.get("turn") or {}).get("facts") or []
+    known = before and before[-1][0] == "describe_model" and not plan.get("model")
+    return str(before[-1][1]["model"]) if known else None
 
 
 def _facts(

@@ -21,6 +21,9 @@ _CACHE_RULES = (
     re.compile(rf"\b{_KV}\s*(?:in|as|=|:|to|at|is|of)?\s*({_CACHE})\b", re.IGNORECASE),
 )
 _BOTH = re.compile(rf"\b({_CACHE})\b(?: weights?)? (?:and|\+) (?:the )?{_KV}\b(?! (?:in|as))", re.IGNORECASE)
+_EITHER = re.compile(
+    rf"\b({_CACHE})(?: {_KV})? (?:or|vs\.?|versus) ({_CACHE})[- ](?:for (?:the )?)?(?:{_KV}|cache)\b", re.I
+)
 _OR = re.compile(r"\b(?:or|vs\.?|versus|compared?|against|between|which|best|than)\b|/", re.IGNORECASE)
 _WHICH = {
     "workload.engine": r"\b(?:which|what|best)(?: \w+)? (?:engine|runtime|inference server)s?\b",
@@ -40,6 +43,9 @@ def read_words(page: Page) -> tuple[list[Slot], list[Question], dict[str, list[s
     questions: list[Question] = []
     choices: dict[str, list[str]] = {}
     asks = bool(_OR.search(page.rest))
+    for match in page.find(_EITHER):
+        choices["kv_dtype"] = [serving_vocabulary.CACHE_FORMATS[name.lower()] for name in match.groups()]
+        page.take(match.start(), match.end())
     _cache(page, slots)
     engines = _engines(page, slots, questions)
     formats = _formats(page, questions)

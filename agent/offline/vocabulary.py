@@ -471,7 +471,12 @@ HELP = (
     r"^\W*(?:hi|hello|hey|help|good (?:morning|evening|afternoon)|what can you do|who are you|"
     r"how does this work|how do i use)\b"
 )
-RESET = r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?"
+RESET = (
+    r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?|"
+    r"^\W*(?:(?:ok(?:ay)?|now|and|so|right|well|on to|for|next)\W+)*(?:something (?:else|new|(?:completely |totally |"
+    r"entirely )?different)|(?:an? )?(?:(?:new|different|other|another|unrelated|next)\W+)+(?:question|topic|task|job|"
+    r"thing|plan|project|case|one))(?: now)?\s*[:,.;—–-]"
+)
 BACK = (
     r"\b(?:go back(?! to (?:the )?\d)|undo|(?:ditch|scrap|drop|discard) (?:that|this|it|those|the (?:last|"
     r"previous) \w+)|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"

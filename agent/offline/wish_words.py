@@ -122,13 +122,14 @@ GENERAL = (
 )
 # Asks what something is.
 WHAT_IS = (
-    r"\b(?:tell me (?:more )?about|what(?:'s| is| are| does)|explain|how (?:does|do)|describe|teach me)\b"
+    r"\b(?:tell me (?:more )?about|what(?: exactly| really)?(?:'s| is| are| does)(?: exactly| really)?|explain|"
+    r"how (?:does|do)|describe|teach me)\b"
     r"(?! (?:the )?(?:best|fastest|cheapest|max\w*|most))"
 )
 CONCEPT = (
     r"\b(?:(?:tensor|pipeline|context|expert|data|sequence|model|3d|4d)[- ]parallel\w*|mixture[- ]of[- ]experts|moe|"
     r"(?:q|do)?lora|quanti[sz]ation|mfu|hfu|gradient accumulation|micro-?batch\w*|grpo|dpo|ppo|paged ?attention|"
-    r"activation (?:checkpoint|recomput)\w*|ring attention|roofline|virtual pipeline|zero bubble)\b"
+    r"activation (?:checkpoint|recomput)\w*|ring attention|roofline|virtual pipeline|(?:zero|pipeline) bubbles?)\b"
 )
 # How to choose what a plan holds, and what a message means, where there is no plan.
 SETTING = (
