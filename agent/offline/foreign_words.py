@@ -76,7 +76,8 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\b(?:schreib|erstell|erzeug|generier)\w*(?: mir)?\b", "write"), (r"\bdateien\b", "files"),
         (r"\bdatei\b", "file"), (r"[- ]?konfig\w*\b", " config"), (r"\bgib mir\b", "give me"), (r"\bals\b", "as"),
         (r"\bspeicher\w*\b", "save"),
-        (r"\br[üu]ckg[äa]ngig(?: machen)?\b", "undo"), (r"\bjetzt\b", "now"), (r"\bstatt(?:dessen)?\b", "instead"),
+        (r"\br[üu]ckg[äa]ngig(?: machen)?\b", "undo"), (r"\bjetzt\b", "now"), (r"\b(?:an)?statt(?= \w)", "instead of"),
+        (r"\bstatt(?:dessen)?\b", "instead"),
         (r"\bohne\b", "without"), (r"\bmit\b", "with"), (r"\bauf\b", "on"), (r"\bund\b", "and"), (r"\boder\b", "or"),
         (r"\bf[üu]r\b", "for"), (r"\bbei\b", "with"), (r"\bvon\b", "of"), (r"\bnur\b", "only"),
         (r"\bkarten\b", "gpus"), (r"\bkarte\b", "gpu"), (r"\bknoten\b", "nodes"), (r"\bstunden?\b", "hours"),
@@ -289,6 +290,7 @@ def _chinese(text: str) -> str:
     text = _IN_AND_OUT.sub(lambda m: f" {m[2]} tokens {'in' if m[1] == '输入' else 'out'}, ", text)
     text = re.sub(r"并发(?:数|量|度)?(?=\s*[:是为=]?\s*\d)", " concurrency ", text)
     text = re.sub(r"([A-Za-z]+\d+\w*)\s*(\d+)\s*[枚台基块张]", r" \2x \1 ", text)
+    text = re.sub(r"(\d+)\s*[张块枚]\s*(?=[呢吗吧,，。?？!！]|$)", r"\1 gpus ", text)
     text = re.sub(r"(\d+)\s*[张块枚]\s*", r"\1x ", text)
     for words, plain in _CHINESE_PHRASES:
         text = text.replace(words, f" {plain} ")

@@ -161,6 +161,9 @@ def _begin(
     plan = _pruned(change.plan)
     if turn.plan and plan != turn.plan and not reading.back:
         topic["plans"] = [*plans, turn.plan][-_MOST_PLANS:]
+    elif reading.back and reading.slots and base and plan != base:
+        # "Undo that, and now on MI300X": what was gone back to is an earlier plan now.
+        topic["plans"] = [*plans, merge(base, {})][-_MOST_PLANS:]
     if serving and reading.limit and reading.limit.goal == "devices" and serving_calls.has_load(plan):
         # How many serve a load is another question than how many hold the model.
         reading = replace(reading, limit=None, intents=["size", *reading.intents])

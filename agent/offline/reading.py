@@ -66,6 +66,15 @@ _ONLY_SHOW = re.compile(
     r"\b(?:only|just) (?:show|print|display|preview)\b|\b(?:don'?t|do not|without|not) (?:writ\w+|sav\w+)\b|"
     r"\b(?:show|print|display|preview) (?:it|them|me (?:the|those|these) files?|the files?)\b|\bdry[- ]run\b"
 )
+_NOTHING_WRITTEN = (
+    r"\b(?:don'?t|do not|without|never|not)\b (?:yet )?(?:writ\w+|sav\w+|touch\w*)(?! (?:the )?(?:rollout|log)s?)|"
+    r"\bnothing (?:written|saved|(?:to|on) disk)\b"
+)
+# What nobody here does, whatever the session is about.
+_DESTROYS = (
+    r"\b(?:delete|erase|wipe|remove|destroy|rm -\w+|format|shred)\b[^.?!]*(?:\b(?:my|our|the|all|every|these|those)\b"
+    r"[^.?!]*\b(?:files?|folders?|director(?:y|ies)|disks?|drives?|database|repo(?:sitory)?)\b|~/|(?<!\S)/)"
+)
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
 # Before what is to be left: 'full fine-tuning instead of LoRA'.
 _INSTEAD_OF = re.compile(r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*$", re.I)
@@ -77,6 +86,7 @@ _RELEASED = re.compile(
     re.I,
 )
 _THAT_ONE = re.compile(r"\b(?:that|this|the (?:latter|last|same)) (?:one|model)\b|\bit\b")
+_OF_THOSE = re.compile(r"\b(?:of|on|with|from) (?:those|them|these|that|this)\b", re.IGNORECASE)
 _THREE_D = re.compile(r"\b3d[- ]parallel\w*", re.I)
 
 
@@ -151,6 +161,8 @@ def read(
         second = read(parts[1], catalogue, {**plan, **named}, last[0] if last else recent, now, topic)
         if second.slots:
             return _laid_over(first, second)
+    if re.search(_DESTROYS, text.lower()) and not re.search(r"\b(?:scenario|plan)s?\b", text.lower()):
+        return Reading(text=text, in_scope=False)
     page = Page(plainly(text, catalogue.model_heads))
     lowered = page.text.lower()
     for match in page.find(wish_words.SAVE):
@@ -194,7 +206,12 @@ def read(
     questions: list[Question] = []
     choices: dict[str, list[str]] = {}
     models = read_models(page, catalogue, plan, slots, questions, serving, _earlier_models(topic, plan))
-    if not models and page.of("accelerator") and (told := _described(plan, topic)) and _THAT_ONE.search(lowered):
+    if (
+        not models
+        and page.of("accelerator")
+        and (told := _described(plan, topic, "model"))
+        and _THAT_ONE.search(lowered)
+    ):
         slots.append(Slot("model", told, "that one", f"that one read as {told}"))
     if recent and (scaled := _SCALED.search(page.rest)) and recent not in ("model", "cluster.count"):
         # "And if I halve that?" is about what changed last.
@@ -208,6 +225,8 @@ def read(
     hardware, unclear, accelerators = read_hardware(page, catalogue, node)
     slots += hardware
     questions += unclear
+    if not (accelerators or unclear) and (told := _described(plan, topic, "hardware")) and _OF_THOSE.search(text):
+        slots.append(Slot("cluster.accelerator", told, "of those", f"those read as {told}"))
     if serving:
         of_requests, unclear = read_serving(page)
         slots += of_requests
@@ -302,6 +321,9 @@ def read(
         intents, targets = ["render"], list(topic["turn"]["targets"])
     if files and targets and not {"write", "render"} & set(intents) and wish is None:
         intents.append("render")
+    if "write" in intents and wish is None and re.search(_NOTHING_WRITTEN, lowered):
+        intents[intents.index("write")] = "render"
+        intents = list(dict.fromkeys(intents))
     if "write" in intents and "render" in intents:
         intents.remove("render")
     if re.search(ASKS, named) and (pricing or not serving) and "cost" not in intents and not wish:
@@ -446,11 +468,13 @@ def _facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) 
     return "model" if before[0][0] == "describe_model" and models and not hardware else None
 
 
-def _described(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
-    """The model that the question before was about, where there is no plan."""
+def _described(plan: Mapping[str, Any], topic: Mapping[str, Any], kind: str) -> str | None:
+    """The one model or device that the question before was about, where the plan has none."""
     before = (topic.get("turn") or {}).get("facts") or []
-    known = before and before[-1][0] == "describe_model" and not plan.get("model")
-    return str(before[-1][1]["model"]) if known else None
+    if not before or before[-1][0] != f"describe_{kind}":
+        return None
+    known = plan.get("model") if kind == "model" else (plan.get("cluster") or {}).get("accelerator")
+    return None if known else str(next(iter(before[-1][1].values())))
 
 
 def _facts(

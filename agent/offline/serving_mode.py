@@ -16,7 +16,7 @@ from tools.requests import SERVING_PATHS
 # Training's own words for an engine that only generates its samples.
 _ROLLOUT = (
     r"\bcolocat\w+|\bco-located\b|\b(?:separate|other) (?:vllm|sglang|inference|rollout|generation)\b|"
-    r"\b(?:vllm|sglang) on the same\b"
+    r"\b(?:vllm|sglang) (?:on the same|shar\w+)\b"
 )
 _KEPT = ("model", "name", "cluster")
 _KEPT_OVERRIDES = ("usable_gib", "reserve_gib", "scaleup_gb_per_s", "network_gb_per_s", "network_latency_us")

@@ -125,7 +125,9 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (
         r"\b(?:vllm |sglang )?(?:co-?locat(?:ed|e|ion))(?: mode)?(?: (?:vllm|sglang|engine|rollouts?|generation))?\b|"
-        r"\b(?:vllm|sglang) on the same (?:gpus?|devices?|nodes?)\b",
+        r"\b(?:vllm|sglang) on the same (?:gpus?|devices?|nodes?)\b|"
+        r"\b(?:vllm|sglang|rollouts?|generation) (?:that )?(?:shar\w+|us(?:es|ing)) (?:the |our )?(?:same |training )?"
+        r"(?:gpus?|devices?|cards?)\b",
         "workload.rollout",
         "colocated",
     ),

@@ -30,7 +30,7 @@ SETS = tuple(
         "_last_look",
         "_second_hand",
         "_voices",
-        "_three_voices",
+        "_five_voices",
     )
 )
 
