@@ -72,8 +72,9 @@ _NOTHING_WRITTEN = (
 )
 # What nobody here does, whatever the session is about.
 _DESTROYS = (
-    r"\b(?:delete|erase|wipe|remove|destroy|rm -\w+|format|shred)\b[^.?!]*(?:\b(?:my|our|the|all|every|these|those)\b"
-    r"[^.?!]*\b(?:files?|folders?|director(?:y|ies)|disks?|drives?|database|repo(?:sitory)?)\b|~/|(?<!\S)/)"
+    r"\b(?:delete|erase|wipe|destroy|shred|rm -\w+|(?:remove|format)(?= (?:all|every|my|everything)\b))\b[^.?!]*"
+    r"(?:\b(?:my|our|the|all|every|these|those)\b[^.?!]*"
+    r"\b(?:files?|folders?|director(?:y|ies)|disks?|drives?|database|repo(?:sitory)?)\b|~/|(?<!\S)/)"
 )
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
 # Before what is to be left: 'full fine-tuning instead of LoRA'.
