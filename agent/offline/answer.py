@@ -14,7 +14,8 @@ from agent.offline import (
     speed_answer,
     sweep_answer,
 )
-from agent.offline.patching import get, knows_length
+from agent.offline.patching import knows_length
+from agent.offline.slots import get
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
 from tools import figures

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.offline.page import compiled
-from agent.offline.slots import Relative, Slot
+from agent.offline.slots import Relative, Slot, get
 from estimator.plan import Inference, Training
 from tools.requests import ALL_PATHS
 
@@ -86,10 +86,10 @@ def beside_the_plan(
     """
     effect = compiled(_EFFECT).search(named)
     against = compiled(_AGAINST).search(named) if plan else None
-    if not (effect or against) or not (_at(plan, "cluster.accelerator") or (effect and not plan and model)):
+    if not (effect or against) or not (get(plan, "cluster.accelerator") or (effect and not plan and model)):
         return None
     start, end = (against.start(), len(named)) if against else effect.span() if effect else (0, 0)
-    changed = [slot for slot in slots if _value(slot, plan) not in (None, _at(plan, slot.path))]
+    changed = [slot for slot in slots if _value(slot, plan) not in (None, get(plan, slot.path))]
     changed = [slot for slot in changed if slot.path in _FLAT and not slot.path.startswith(_NOT_COMPARED)]
     within = [slot for slot in changed if start <= text.find(slot.words.strip()) < end]
     if against and not within:
@@ -109,19 +109,19 @@ def _own(
 ) -> dict[str, Any]:
     if len(values) == 1:
         ((path, value),) = values.items()
-        before = _at(plan, path)
+        before = get(plan, path)
         before = _usual(path, plan) if before is None else before
         if before not in (None, value, "auto"):
             return {"over": {_FLAT[path]: [before, value]}}
     if {"cluster.accelerator", "cluster.count"} & set(values):
-        here = {path: _at(plan, path) for path in _DEVICES[:2]}
+        here = {path: get(plan, path) for path in _DEVICES[:2]}
         there = here | {path: value for path, value in values.items() if path in _DEVICES[:2]}
         rest = {_FLAT[path]: value for path, value in values.items() if path not in _DEVICES}
         return {"scenarios": [_on(here, {}), _on(there, rest)]}
     changes: dict[str, Any] = {_FLAT[path]: value for path, value in values.items()}
     if "workload.framework" in values:
         # How the other program shards is its own business.
-        sized = {path for path in _OPEN if _at(plan, path)} | {slot.path for slot in slots if slot.path in _OPEN}
+        sized = {path for path in _OPEN if get(plan, path)} | {slot.path for slot in slots if slot.path in _OPEN}
         changes |= {_FLAT[path]: None for path in _OPEN if path in sized and path not in values}
     return {"scenarios": [{"name": words, **changes}]}
 
@@ -145,12 +145,5 @@ def _usual(path: str, plan: Mapping[str, Any]) -> Any:
 def _value(slot: Slot | Relative, plan: Mapping[str, Any]) -> Any:
     if isinstance(slot, Slot):
         return slot.value
-    before = _at(plan, slot.path)
+    before = get(plan, slot.path)
     return None if not isinstance(before, int | float) else max(int(before * slot.factor), 1)
-
-
-def _at(plan: Mapping[str, Any], path: str) -> Any:
-    value: Any = plan
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline import memory_answer, sections
-from agent.offline.patching import get
+from agent.offline.slots import get
 from agent.wire import Outcome
 from tools import figures
 

@@ -12,7 +12,7 @@ from agent.offline.numbers import context_length
 from agent.offline.reading import Reading
 from agent.offline.serving_mode import flat_serving, is_serving
 from agent.offline.serving_patching import ASKED, COMBINED, combine, loads_agree
-from agent.offline.slots import Question, Relative, Slot
+from agent.offline.slots import Question, Relative, Slot, get
 from estimator.plan import merge
 from tools.requests import FLAT_PATHS, SERVING_PATHS
 
@@ -37,14 +37,6 @@ class Patched:
     nodes: int | None = None
     usd_per_device_hour: float | None = None
     asked: dict[str, Any] = field(default_factory=dict)
-
-
-def get(plan: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path of a partial plan, or None."""
-    value: Any = plan
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value
 
 
 def knows_length(plan: Mapping[str, Any]) -> bool:

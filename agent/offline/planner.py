@@ -20,10 +20,11 @@ from agent.models import Thought, Turn
 from agent.offline import answer, need, serving_answer, serving_calls, small_talk, target_words, wish_answer, wish_calls
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.limit_words import SOLVED
-from agent.offline.patching import flat, get, knows_length, patched
+from agent.offline.patching import flat, knows_length, patched
 from agent.offline.payment import payment
 from agent.offline.reading import Reading, read
 from agent.offline.serving_mode import is_serving, switched
+from agent.offline.slots import get
 from agent.offline.wish_turn import extended, free_call, offered, settle, wish_of
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan import merge

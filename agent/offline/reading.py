@@ -19,13 +19,14 @@ from agent.offline.comparing import BOTH, COMPARES, beside_the_plan
 from agent.offline.corrections import corrected
 from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
+from agent.offline.facts_words import asks_run, described, facts_again, facts_asked
 from agent.offline.hardware_words import read_hardware
 from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.model_words import read_models
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
 from agent.offline.own_price import own_price
-from agent.offline.page import ACCELERATOR, MODEL, Page
+from agent.offline.page import Page
 from agent.offline.pasted import pasted, without_logs
 from agent.offline.quantities import read_bare, read_goal, read_numbers
 from agent.offline.serving_mode import is_serving, names_serving, serves
@@ -49,7 +50,6 @@ _DOMAIN = re.compile(
     r"\b(?:what|how (?:much|long|fast)) (?:does|would|will|is) (?:it|this|that)(?: all)?(?: cost| take| run)?\W*$",
     re.I,
 )
-_ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
 _COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
 # Wishes in which nothing else is read: names and words in them are not of a plan.
 _ALONE = ("list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "list_catalogue", "import_config",
@@ -210,7 +210,7 @@ def read(
     if (
         not models
         and page.of("accelerator")
-        and (told := _described(plan, topic, "model"))
+        and (told := described(plan, topic, "model"))
         and _THAT_ONE.search(lowered)
     ):
         slots.append(Slot("model", told, "that one", f"that one read as {told}"))
@@ -226,7 +226,7 @@ def read(
     hardware, unclear, accelerators = read_hardware(page, catalogue, node)
     slots += hardware
     questions += unclear
-    if not (accelerators or unclear) and (told := _described(plan, topic, "hardware")) and _OF_THOSE.search(text):
+    if not (accelerators or unclear) and (told := described(plan, topic, "hardware")) and _OF_THOSE.search(text):
         slots.append(Slot("cluster.accelerator", told, "of those", f"those read as {told}"))
     if serving:
         of_requests, unclear = read_serving(page)
@@ -286,15 +286,15 @@ def read(
         and not of_serving
     ):
         # "What is the longest context of Llama-3.1-8B?" is about the model.
-        facts = _facts(named, page, plan, models, accelerators, slots)
+        facts = facts_asked(named, page, plan, models, accelerators, slots)
     else:
         facts = (
             None
             if limit or sweep or of_serving or wish or over
-            else _facts(named, page, plan, models, accelerators, slots)
+            else facts_asked(named, page, plan, models, accelerators, slots)
         )
-    if facts is None and not (limit or sweep or wish or over or (slots and _asks_run(slots))):
-        facts = _facts_again(page, plan, topic)
+    if facts is None and not (limit or sweep or wish or over or (slots and asks_run(slots))):
+        facts = facts_again(page, plan, topic)
     if facts:
         limit, asked = None, named
     if limit and limit.goal == "model":
@@ -452,66 +452,3 @@ def _words(page: Page) -> list[Slot]:
             if not left:
                 slots.setdefault(path, Slot(path, value, words))
     return list(slots.values())
-
-
-def _asks_run(slots: list[Slot | Relative]) -> bool:
-    return any(slot.path not in ("model", "cluster.accelerator", "goal.provider") for slot in slots)
-
-
-def _facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
-    """'And the MI325X?' after a question about another device, or another model, of a catalogue."""
-    before = (topic.get("turn") or {}).get("facts")
-    if not before or plan.get("model"):
-        return None
-    hardware, models = page.of("accelerator", "instance"), page.of("model", "path")
-    if before[0][0] == "describe_hardware" and hardware and not models:
-        return "hardware"
-    return "model" if before[0][0] == "describe_model" and models and not hardware else None
-
-
-def _described(plan: Mapping[str, Any], topic: Mapping[str, Any], kind: str) -> str | None:
-    """The one model or device that the question before was about, where the plan has none."""
-    before = (topic.get("turn") or {}).get("facts") or []
-    if not before or before[-1][0] != f"describe_{kind}":
-        return None
-    known = plan.get("model") if kind == "model" else (plan.get("cluster") or {}).get("accelerator")
-    return None if known else str(next(iter(before[-1][1].values())))
-
-
-def _facts(
-    named: str,
-    page: Page,
-    plan: Mapping[str, Any],
-    models: list[str],
-    accelerators: list[Device],
-    slots: list[Slot | Relative],
-) -> str | None:
-    """Whether this asks about a model or a device rather than about a run."""
-    run = {
-        name
-        for name, pattern in vocabulary.INTENTS
-        if name in ("write", "render", "layout") and re.search(pattern, named)
-    }
-    if run or re.search(vocabulary.TRAINING, named):
-        return None
-    wanted = {slot.path for slot in slots} - {
-        "model",
-        "cluster.accelerator",
-        "cluster.count",
-        "goal.provider",
-        "goal.objective",
-        "workload.precision",
-        *(["cluster.per_node"] if page.of("instance") else []),
-    }
-    if wanted:
-        return None
-    if page.of("model", "path") and not page.of("accelerator", "instance"):
-        return "model" if re.search(vocabulary.MODEL_FACTS, named.replace(MODEL, " ")) else None
-    ran = plan.get("model") and (
-        _ON_HARDWARE.search(named)
-        or any(slot.path == "cluster.count" and slot.value != 1 for slot in slots if isinstance(slot, Slot))
-    )
-    if page.of("accelerator", "instance") and not page.of("model", "path") and not ran:
-        beside = len(accelerators) > 1 and not plan.get("model") and re.search(COMPARES, named)
-        return "hardware" if beside or re.search(vocabulary.HARDWARE_FACTS, named) else None
-    return None

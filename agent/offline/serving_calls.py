@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.limit_words import SOLVED
-from agent.offline.patching import flat, get
+from agent.offline.patching import flat
 from agent.offline.payment import payment
 from agent.offline.serving_words import mlperf_arguments
+from agent.offline.slots import get
 from agent.wire import Outcome
 from estimator.plan import Inference, merge
 from tools.registry import Tool

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.offline import serving_vocabulary
 from agent.offline.page import ACCELERATOR
-from agent.offline.slots import Slot
+from agent.offline.slots import Slot, get
 from agent.offline.vocabulary import NEED
 from estimator.plan import merge
 from tools.requests import SERVING_PATHS
@@ -84,9 +84,7 @@ def flat_serving(plan: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     rest = merge(plan, {})
     for name, path in SERVING_PATHS.items():
-        value: Any = plan
-        for step in path.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
+        value = get(plan, path)
         if value is None or name == "overrides":
             continue
         found[name] = value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.numbers import short
-from agent.offline.patching import get
+from agent.offline.slots import get
 
 HELP = (
     "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "

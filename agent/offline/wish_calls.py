@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.figure_words import by_value
-from agent.offline.patching import flat, get
+from agent.offline.patching import flat
 from agent.offline.reading import Reading
 from agent.offline.serving_mode import is_serving
+from agent.offline.slots import get
 from agent.offline.target_words import folder_of, read_targets
 from agent.offline.wishes import FREE, SEARCHES_HARDWARE, most_devices, vendors_of
 from agent.wire import Content

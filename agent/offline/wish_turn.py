@@ -9,9 +9,8 @@ from typing import Any
 
 from agent.offline import small_talk
 from agent.offline.figure_words import figure_of
-from agent.offline.patching import get
 from agent.offline.reading import Reading
-from agent.offline.slots import Slot
+from agent.offline.slots import Slot, get
 from agent.offline.wish_calls import of_hardware, own_arguments
 from agent.offline.wish_words import TAKES
 from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, Wish, vendors_of

@@ -17,8 +17,8 @@ from typing import Any
 
 from agent.models import Turn
 from agent.offline.catalogue import known
-from agent.offline.patching import get
 from agent.offline.planner import step
+from agent.offline.slots import get
 from agent.wire import Call, Outcome, answered, calls_of, said, text_of
 from estimator.errors import PlanError
 from tools.registry import registry

@@ -1,0 +1,78 @@
+"""Questions about a model or a device of the catalogue, and what they leave for the question after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline import vocabulary
+from agent.offline.comparing import COMPARES
+from agent.offline.page import ACCELERATOR, MODEL, Page
+from agent.offline.slots import Device, Relative, Slot, get
+
+_ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
+
+
+def asks_run(slots: list[Slot | Relative]) -> bool:
+    """Whether more was said than what is asked about."""
+    return any(slot.path not in ("model", "cluster.accelerator", "goal.provider") for slot in slots)
+
+
+def facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
+    """'And the MI325X?' after a question about another device, or another model, of a catalogue."""
+    before = (topic.get("turn") or {}).get("facts")
+    if not before or plan.get("model"):
+        return None
+    hardware, models = page.of("accelerator", "instance"), page.of("model", "path")
+    if before[0][0] == "describe_hardware" and hardware and not models:
+        return "hardware"
+    return "model" if before[0][0] == "describe_model" and models and not hardware else None
+
+
+def described(plan: Mapping[str, Any], topic: Mapping[str, Any], kind: str) -> str | None:
+    """The one model or device that the question before was about, where the plan has none."""
+    before = (topic.get("turn") or {}).get("facts") or []
+    if not before or before[-1][0] != f"describe_{kind}":
+        return None
+    known = get(plan, "model" if kind == "model" else "cluster.accelerator")
+    return None if known else str(next(iter(before[-1][1].values())))
+
+
+def facts_asked(
+    named: str,
+    page: Page,
+    plan: Mapping[str, Any],
+    models: list[str],
+    accelerators: list[Device],
+    slots: list[Slot | Relative],
+) -> str | None:
+    """Whether this asks about a model or a device rather than about a run."""
+    run = {
+        name
+        for name, pattern in vocabulary.INTENTS
+        if name in ("write", "render", "layout") and re.search(pattern, named)
+    }
+    if run or re.search(vocabulary.TRAINING, named):
+        return None
+    wanted = {slot.path for slot in slots} - {
+        "model",
+        "cluster.accelerator",
+        "cluster.count",
+        "goal.provider",
+        "goal.objective",
+        "workload.precision",
+        *(["cluster.per_node"] if page.of("instance") else []),
+    }
+    if wanted:
+        return None
+    if page.of("model", "path") and not page.of("accelerator", "instance"):
+        return "model" if re.search(vocabulary.MODEL_FACTS, named.replace(MODEL, " ")) else None
+    ran = plan.get("model") and (
+        _ON_HARDWARE.search(named)
+        or any(slot.path == "cluster.count" and slot.value != 1 for slot in slots if isinstance(slot, Slot))
+    )
+    if page.of("accelerator", "instance") and not page.of("model", "path") and not ran:
+        beside = len(accelerators) > 1 and not plan.get("model") and re.search(COMPARES, named)
+        return "hardware" if beside or re.search(vocabulary.HARDWARE_FACTS, named) else None
+    return None
