@@ -103,11 +103,13 @@ def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
     first = stage_shape(job.architecture, bases, np.zeros_like(bases.pp))
     last = stage_shape(job.architecture, bases, bases.pp - 1)
 
+    each = [head[place], embedding[place], *(seconds[place] for seconds in layers)]
+
     def on(shape: StageShape) -> Floats:
-        ends = shape.has_head * shape.visited, shape.has_embedding
-        found = ends[0][base] * head[place] + ends[1][base] * embedding[place]
-        for count, each in zip(shape.layers, layers, strict=True):
-            found = found + (count * shape.visited)[base] * each[place]
+        blocks = [count * shape.visited for count in shape.layers]
+        found = (shape.has_head * shape.visited)[base] * each[0]
+        for often, seconds in zip([shape.has_embedding, *blocks], each[1:], strict=True):
+            found += often[base] * seconds
         return found
 
     slowest = np.maximum(on(first), on(last))
@@ -131,4 +133,8 @@ def _alike(job: Job, every: Enumerated, layouts: Layouts, base: np.ndarray) -> t
 
 def _numbered(columns: list[np.ndarray]) -> np.ndarray:
     """One number for each combination of values; shape (n,)."""
-    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
+    label = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        label = np.unique(label * len(values) + place, return_inverse=True)[1]
+    return label

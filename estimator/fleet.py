@@ -9,11 +9,11 @@ import numpy as np
 
 from estimator.bounds import least_bytes, least_seconds, least_standing
 from estimator.job import Job
-from estimator.layouts import Floats
+from estimator.layouts import RECOMPUTE, Floats
 from estimator.memory import fits, fitting
 from estimator.ranking import TIE_S, fitting_order
 from estimator.schedule import step_time
-from estimator.space import USUAL, enumerated
+from estimator.space import USUAL, Enumerated, enumerated
 
 # Layouts that are estimated first, and how many times as many each time after.
 _MANY, _MORE = 200, 4
@@ -41,8 +41,13 @@ def sizes(per_node: int, least: int, most: int) -> list[int]:
     return sorted(size for size in found if least <= size <= most)
 
 
-def quickest(job: Job) -> Quick | None:
-    """The best of the usual layouts that fit, None where none does.
+@dataclass(frozen=True)
+class Slower:
+    """Some layout fits, and none of them takes less than what was asked."""
+
+
+def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
+    """The best of the usual layouts that fit, None where none does, Slower where the best surely takes `slowest_s`.
 
     Layouts are estimated in the order of a bound of their time, until that is beyond the best. Raises PlanError where
     no layout is valid.
@@ -58,6 +63,8 @@ def quickest(job: Job) -> Quick | None:
         bound = least_seconds(job, every, index)
         order = np.argsort(bound, kind="stable")
         index, bound = index[order], bound[order]
+        if bound[0] >= slowest_s and len(fitting(job, every.layouts(_leanest(every, index)))[0]):
+            return Slower()
     found: list[tuple[np.ndarray, Floats, Floats]] = []
     best, done, step = np.inf, 0, _MANY if bound.any() else len(index)
     while done < (most := int(np.searchsorted(bound, best, side="right"))):
@@ -82,6 +89,13 @@ def quickest(job: Job) -> Quick | None:
         step_s=float(seconds[first]),
         tried=len(every),
     )
+
+
+def _leanest(every: Enumerated, index: np.ndarray) -> np.ndarray:
+    """Some of the layouts that `index` selects that take the least memory: whether anything fits is seen from them."""
+    rows = every.rows
+    key = rows["micro_batch"][index] - len(RECOMPUTE) * (rows["recompute"][index] == RECOMPUTE.index("full"))
+    return index[np.argsort(key, kind="stable")[:_MANY]]
 
 
 def front(money: Floats, time: Floats) -> np.ndarray:

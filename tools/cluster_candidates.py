@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.cost import bill
 from estimator.hardware import Accelerator, Price
-from tools.cluster_request import Asked
+from tools.cluster_request import Asked, Sort
 from tools.cluster_results import OtherOffer, Why
 from tools.offers import by_device
 from tools.serving_prices import offered
@@ -29,6 +29,8 @@ class Refusal:
 Refused = list[Refusal]
 
 MISFIT = "does not fit on as many as were tried"
+# How far a screened candidate may be beyond a limit and still be estimated exactly.
+_SLACK = 1.1
 OVER_HOURLY = "costs more an hour wherever it fits"
 NO_HOURLY = "no price is known, so that it cannot be held to an hourly limit"
 
@@ -75,13 +77,38 @@ class Candidate:
     time: float
     tried: int = 1
 
-    def late(self, ask: Asked, slack: float = 1.0) -> bool:
-        limit = ask.deadline_h
-        return limit is not None and self.hours is not None and self.hours > limit * slack
+    def late(self, ask: Asked) -> bool:
+        return ask.deadline_h is not None and self.hours is not None and self.hours > ask.deadline_h
 
-    def dear(self, ask: Asked, slack: float = 1.0) -> bool:
-        usd = None if self.best is None or self.hours is None else self.best.usd * self.hours
-        return ask.max_usd is not None and usd is not None and usd > ask.max_usd * slack
+    def dear(self, ask: Asked) -> bool:
+        usd = self._usd
+        return ask.max_usd is not None and usd is not None and usd > ask.max_usd
+
+    def likely(self, ask: Asked) -> bool:
+        """Whether it may keep to the limits once it is estimated exactly, with any layout."""
+        return missed(ask, self._usd or 0.0, self.hours) <= _SLACK
+
+    def missed(self, ask: Asked) -> float:
+        return missed(ask, self._usd, self.hours)
+
+    @property
+    def _usd(self) -> float | None:
+        return None if self.best is None or self.hours is None else self.best.usd * self.hours
+
+
+def missed(ask: Asked, usd: float | None, hours: float | None) -> float:
+    """By what factor the limits are missed; 0 without limits, inf where there is a budget and no price is known."""
+    late = hours / ask.deadline_h if ask.deadline_h and hours is not None else 0.0
+    dear = 0.0 if not ask.max_usd else math.inf if usd is None else usd / ask.max_usd
+    return max(late, dear)
+
+
+def rank(sort: Sort, money: float, time: float) -> tuple[bool, float, float, float]:
+    """What has a price first, then by the order that is asked. The geometric mean that balances cost and time puts them
+    in the order of their product."""
+    if not math.isfinite(money):
+        return True, time, money, time
+    return False, {"cost": money, "time": time, "balanced": money * time}[sort], money, time
 
 
 def unpriced(accelerator: str) -> Refusal:

@@ -70,7 +70,11 @@ class Asked:
 
     def estimates(self, accelerator: str) -> bool:
         """Whether it is estimated: those without a price only where they, or their vendor, were named."""
-        return self.named or any(price.usd_per_hour is not None for price in self.offered(accelerator))
+        return self.named or self.rents(accelerator)
+
+    def rents(self, accelerator: str) -> bool:
+        """Whether somebody (of the providers) rents it out at a known price."""
+        return any(price.usd_per_hour is not None for price in self.offered(accelerator))
 
     def offered(self, accelerator: str) -> list[Price]:
         """Rentable rows of the price book (of the providers), with a price or without."""

@@ -88,7 +88,7 @@ class ClusterRejected(Result):
         default=None, description="Of each: hours on the most devices tried, about."
     )
     least_usd: dict[str, float] | None = Field(
-        default=None, description="Of each: the least that the run would cost (without data a million tokens), about."
+        default=None, description="Of each: least that the run would cost (or a million tokens) of what was estimated."
     )
     least_usd_per_hour: dict[str, float] | None = Field(
         default=None, description="Of each: the least price of an hour."

@@ -1,15 +1,21 @@
-"""Clusters for a training plan: every size screened with the usual layouts, the best estimated exactly."""
+"""Clusters for a training plan: every size screened with the usual layouts, the most promising first."""
 
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, Literal
+
+import numpy as np
 
 from estimator.bounds import least_step_s
 from estimator.defaults import framework_choices
 from estimator.errors import PlanError
-from estimator.fleet import Quick, quickest, sizes
+from estimator.fleet import Quick, Slower, quickest, sizes
 from estimator.hardware import Accelerator
 from estimator.job import Job
 from estimator.plan import Plan
@@ -25,16 +31,12 @@ from tools.cluster_candidates import (
     Refused,
     Shape,
     hourly_rows,
-    network_of,
+    missed,
     node_sizes,
-    notes_of,
-    others,
+    rank,
     unpriced,
 )
-from tools.cluster_request import Asked, finite
-from tools.cluster_results import ClusterOption
-from tools.offers import offers
-from tools.planning import Planned, memory_of, planned, run_of
+from tools.cluster_request import Asked, Sort, finite
 
 # Devices up to which sizes are tried at the least, and the most; fewer than a 64th of the most are not tried.
 _USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
@@ -44,66 +46,144 @@ _HORIZON_H, _USUAL_SHARE = 720.0, 0.5
 _BEYOND = 16
 # A run of less than an hour is not split further where nobody says how far: starting it takes as long.
 _LEAST_H = 1.0
-# Layouts from which on the whole space is left to a single estimate.
-_FEW = 200
+# How many others beat in money and time what is surely not on the front: their exact estimates may come out otherwise.
+_BEATEN = 3
 
 
-def screened(ask: Asked, enough: int) -> tuple[list[Candidate], Refused, int]:
-    """(What fits, what is left out and why, how many sizes were estimated). What `enough` others beat in money and in
-    time even at the most that it reaches is left out. Raises PlanError where the plan itself cannot be."""
-    found: list[Candidate] = []
+def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refused, int]:
+    """(What fits, what is left out and why, how many sizes were estimated). Left out is what even at the most that it
+    reaches comes behind `enough` others by `sort` and is not on the front. Raises PlanError where the plan itself
+    cannot be."""
     refused: Refused = []
-    errors: list[PlanError] = []
-    tried = 0
-    for device in sorted(ask.devices, key=lambda one: _usd_per_flop(ask, one)):
+    tries: list[_Tries] = []
+    for device in ask.devices:
         if why := no_training(device):
             refused.append(Refusal(device.id, "no_framework", why))
-            continue
-        if not ask.estimates(device.id):
+        elif not ask.estimates(device.id):
             refused.append(unpriced(device.id))
-            continue
-        walk = _Walk(ask, device, found, enough)
-        here = list(walk.candidates())
-        tried += walk.tried
-        if not here:
-            errors += [walk.error] if walk.error and not walk.misfits else []
-            refused.append(walk.refusal())
-    if errors and not found and len({str(error) for error in errors}) == 1:
+        else:
+            tries.append(_Tries(ask, device))
+    ahead = _Ahead(ask, sort, enough)
+    # Where the best are estimated first, the fewest have to be.
+    order = count()
+    waiting = [(ahead.promise(one), next(order), one) for device in tries for one in device.first()]
+    heapify(waiting)
+    while waiting:
+        one = heappop(waiting)[-1]
+        one.tries.estimate(one, ahead)
+        for larger in one.tries.larger(one):
+            heappush(waiting, (ahead.promise(larger), next(order), larger))
+    failed = [device for device in tries if not device.fitted]
+    errors = [device.error for device in failed if device.error and not device.misfits]
+    if errors and not ahead.found and len({str(error) for error in errors}) == 1:
         raise errors[0]
-    return found, refused, tried
+    refused += [device.refusal() for device in failed]
+    return ahead.found, refused, sum(device.tried for device in tries)
 
 
-def _usd_per_flop(ask: Asked, device: Accelerator) -> float:
-    """USD an hour for its peak rate, of the cheapest offer: the best are estimated first."""
-    usd = [price.usd_per_hour / price.count for price in ask.offered(device.id) if price.usd_per_hour is not None]
-    peak = device.peak_flops.get("bf16") or device.peak_flops.get("fp16") or 1.0
-    return min(usd, default=math.inf) / peak
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """A cluster that is not estimated yet: the usual job on it, and the least money and time by which it is ranked."""
+
+    tries: _Tries
+    shape: Shape
+    plan: Plan
+    job: Job
+    best: Hourly | None
+    least_s: float
+    money: float
+    time: float
+
+    @property
+    def hours(self) -> float | None:
+        return None if self.job.steps is None else self.time
+
+    @property
+    def missed(self) -> float:
+        """By what factor it misses the limits at the least."""
+        return missed(self.tries.ask, self.money if self.best else 0.0, self.hours) if self.hours is not None else 0.0
 
 
-class _Walk:
-    """One accelerator through its sizes, and what was met on the way; what fits goes to `found`."""
+class _Ahead:
+    """What fits, and whether what is not estimated yet can come before it."""
 
-    def __init__(self, ask: Asked, device: Accelerator, found: list[Candidate], enough: int) -> None:
-        self.ask, self.device, self.found, self.enough = ask, device, found, enough
-        self.outdone = False
+    def __init__(self, ask: Asked, sort: Sort, enough: int) -> None:
+        self.ask, self.enough = ask, enough
+        self.sort: Sort = sort
+        self.found: list[Candidate] = []
+        self._missed: list[float] = []
+        self._inside: list[tuple[float, float]] = []
+
+    def promise(self, one: _Open) -> tuple[float, tuple[bool, float, float, float]]:
+        return max(1.0, one.missed), rank(self.sort, one.money, one.time)
+
+    def add(self, one: Candidate) -> None:
+        self.found.append(one)
+        beyond = one.missed(self.ask)
+        insort(self._missed, beyond)
+        if beyond <= 1.0:
+            self._inside.append((one.money, one.time))
+
+    def nearest_s(self, one: _Open) -> float:
+        """Seconds of a step from which on it breaks the limits, and enough others are nearer to them."""
+        if not one.missed or len(self._missed) < self.enough:
+            return math.inf
+        return max(1.0, self._missed[self.enough - 1]) / one.missed * one.least_s
+
+    def outdone_s(self, one: _Open) -> float:
+        """Seconds of a step from which on enough others come before it, and some beat it in money and time both."""
+        if len(self._inside) < max(self.enough, _BEATEN):
+            return math.inf
+        inside = np.array(self._inside)
+        with np.errstate(all="ignore"):
+            # By what factor it would have to be above its least to come behind each.
+            money, time = np.nan_to_num(inside / (one.money, one.time), nan=np.inf, posinf=np.inf).T
+            factors = {"cost": money, "time": time, "balanced": np.sqrt(money * time)}[self.sort]
+        if not math.isfinite(one.money):
+            # Whatever has a price comes before it, the others by time.
+            money, factors = np.zeros(len(inside)), np.where(np.isfinite(inside[:, 0]), 0.0, time)
+        behind, beaten = np.sort(factors)[self.enough - 1], np.sort(np.maximum(money, time))[_BEATEN - 1]
+        return float(max(behind, beaten)) * one.least_s
+
+
+class _Tries:
+    """One accelerator in all sizes that are tried, by the size of its nodes, and what came of them."""
+
+    def __init__(self, ask: Asked, device: Accelerator) -> None:
+        self.ask, self.device = ask, device
+        self.sizes: dict[int | None, list[_Open]] = {}
+        self.fitted = self.outdone = False
+        self.beyond: Literal["past_deadline", "over_budget"] | None = None
         self.error: PlanError | None = None
+        self.least_hours: dict[int | None, float] = {}
         self.misfits: list[int] = []
         self.dear: list[float] = []
         self.tried = 0
         self.most_is_open = ask.count is None and ask.max_devices is None and ask.max_nodes is None
+        for per_node, sellers in node_sizes(ask, device):
+            shapes = (Shape(device, size, per_node, sellers) for size in self._counts(per_node))
+            # In one node of fewer devices it is as in the usual node.
+            joined = (shape for shape in shapes if sellers is None or shape.count > (per_node or 1))
+            self.sizes[per_node] = [one for one in map(self._sized, joined) if one]
 
-    def candidates(self) -> Iterator[Candidate]:
-        for per_node, sellers in node_sizes(self.ask, self.device):
-            for count in self._counts(per_node):
-                if sellers is not None and count <= (per_node or 1):
-                    continue  # as in the usual node
-                shape = Shape(self.device, count, per_node, sellers)
-                candidate = self._candidate(shape)
-                if candidate:
-                    self.found.append(candidate)
-                    yield candidate
-                    if self.most_is_open and candidate.hours is not None and candidate.hours < _LEAST_H:
-                        break
+    def first(self) -> Iterator[_Open]:
+        """Those up to the first of each size of nodes on which the run may take less than an hour."""
+        for ascending in self.sizes.values():
+            for one in ascending:
+                yield one
+                if self._may_be_short(one):
+                    break
+
+    def larger(self, one: _Open) -> Iterator[_Open]:
+        """The next size, if it is not among the first, and unless the run takes less than an hour on fewer."""
+        per_node = one.shape.per_node
+        ascending = self.sizes[per_node]
+        after = ascending.index(one) + 1
+        if after < len(ascending) and self._may_be_short(one) and self.least_hours.get(per_node, math.inf) >= _LEAST_H:
+            yield ascending[after]
+
+    def _may_be_short(self, one: _Open) -> bool:
+        return self.most_is_open and one.hours is not None and one.hours < _LEAST_H
 
     def _counts(self, per_node: int | None) -> list[int]:
         if self.ask.count is not None:
@@ -123,59 +203,80 @@ class _Walk:
         needed = hours / (self.ask.deadline_h or _HORIZON_H)
         return int(min(_MOST, max(_USUAL_MOST, 2 ** math.ceil(math.log2(max(1.0, needed))))))
 
-    def _candidate(self, shape: Shape) -> Candidate | None:
+    def _sized(self, shape: Shape) -> _Open | None:
         rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
         best = rows[0] if rows else None
         if best is None and (shape.sellers is not None or self._waits_for_price(shape)):
             return None
+        plan = _with(self.ask.plan, shape)
         try:
-            first = look_up(_with(self.ask.plan, shape))
-            if self._is_outdone(first, best):
-                self.outdone = True
-                return None
-            quick, job = _quick(self.ask.plan, first)
+            job = look_up(plan)
         except PlanError as error:
             self.error = error
             return None
-        self.tried += 1
-        if quick is None:
-            self.misfits.append(shape.count)
-            return None
-        limit = self.ask.max_usd_per_hour
-        if limit is not None and (best is None or best.usd > limit):
-            self.dear.append(best.usd if best else math.inf)
-            return None
-        money, took = _ranked(job, quick.step_s, best)
-        return Candidate(
-            shape=shape,
-            changes=shape.changes | _chosen(job, quick.layout, quick.micro_batch),
-            best=best,
-            hours=None if job.steps is None else took,
-            money=money,
-            time=took,
-            tried=quick.tried,
-        )
+        least_s = least_step_s(job)
+        return _Open(self, shape, plan, job, best, least_s, *_ranked(job, least_s, best))
 
     def _waits_for_price(self, shape: Shape) -> bool:
         """Devices that can be rented are only tried in numbers in which they can, unless a number was asked for."""
-        rented = any(price.usd_per_hour is not None for price in self.ask.offered(self.device.id))
-        return rented and self.ask.count is None and shape.count > 1
+        return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
 
-    def _is_outdone(self, job: Job, best: Hourly | None) -> bool:
-        """Whether enough others beat it in money and time even at the most that it reaches: then it is among the first
-        by no order, nor on the front."""
-        money, took = _ranked(job, least_step_s(job), best)
-        return sum(other.money <= money and other.time <= took for other in self.found) >= self.enough
+    def estimate(self, one: _Open, ahead: _Ahead) -> None:
+        """What it costs and takes in the best usual layout, added to what is `ahead` unless it is left out."""
+        nearest_s, outdone_s = ahead.nearest_s(one), ahead.outdone_s(one)
+        slowest_s = min(nearest_s, outdone_s)
+        quick, job = Slower(), one.job
+        if one.least_s < slowest_s:
+            try:
+                quick, job = _quick(one.plan, one.job, slowest_s)
+            except PlanError as error:
+                self.error = error
+                return
+            self.tried += 1
+        if quick is None:
+            self.misfits.append(one.shape.count)
+            return
+        if isinstance(quick, Slower) and outdone_s <= nearest_s:
+            self.outdone = True
+            return
+        if isinstance(quick, Slower):
+            late = missed(self.ask, 0.0, one.hours) >= one.missed
+            self.beyond = "past_deadline" if late else "over_budget"
+            return
+        limit, best = self.ask.max_usd_per_hour, one.best
+        if limit is not None and (best is None or best.usd > limit):
+            self.dear.append(best.usd if best else math.inf)
+            return
+        money, took = _ranked(job, quick.step_s, best)
+        if job.steps is not None:
+            self.least_hours[one.shape.per_node] = min(took, self.least_hours.get(one.shape.per_node, math.inf))
+        self.fitted = True
+        ahead.add(
+            Candidate(
+                shape=one.shape,
+                changes=one.shape.changes | chosen(job, quick.layout, quick.micro_batch),
+                best=best,
+                hours=None if job.steps is None else took,
+                money=money,
+                time=took,
+                tried=quick.tried,
+            )
+        )
 
     def refusal(self) -> Refusal:
         name = self.device.id
         if self.dear:
             least = finite(min(self.dear))
             return Refusal(name, "over_hourly", OVER_HOURLY, least) if least else Refusal(name, "no_price", NO_HOURLY)
-        if self.misfits:
-            return Refusal(name, "does_not_fit", MISFIT, self._least_devices(max(self.misfits)))
+        if self.outdone and not self.ask.rents(name):
+            return Refusal(name, "no_price", "no price is known, and enough others have one")
         if self.outdone:
             return Refusal(name, "outdone", "others cost and take less, even at the highest rate that it can reach")
+        if self.misfits:
+            return Refusal(name, "does_not_fit", MISFIT, self._least_devices(max(self.misfits)))
+        if self.beyond:
+            limit = {"past_deadline": "deadline", "over_budget": "budget"}[self.beyond]
+            return Refusal(name, self.beyond, f"cannot keep to the {limit} even at the highest rate that it can reach")
         if self.error:
             return Refusal(name, "no_layout", " ".join(str(self.error).split()))
         return Refusal(name, "not_offered", "it is not rented in any number within the limits")
@@ -183,10 +284,11 @@ class _Walk:
     def _least_devices(self, most: int) -> int | None:
         """The next doubling beyond the most on which it would fit."""
         node = self.ask.plan.cluster.per_node or self.device.per_node
-        for count in sizes(node, most + 1, most * _BEYOND):
+        for size in sizes(node, most + 1, most * _BEYOND):
             try:
-                if _quick(self.ask.plan, look_up(_with(self.ask.plan, Shape(self.device, count))))[0]:
-                    return count
+                plan = _with(self.ask.plan, Shape(self.device, size))
+                if _quick(plan, look_up(plan))[0]:
+                    return size
             except PlanError:
                 continue
         return None
@@ -206,25 +308,23 @@ def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]
     return usd / 3600.0 * per_token * 1e6, per_token
 
 
-def _quick(plan: Plan, first: Job) -> tuple[Quick | None, Job]:
+def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:
     """The best usual layout, on the usual framework or, where that does not fit, on another: as in an estimate.
-    `first` is the job on the usual one."""
-    found, job = quickest(first), first
+    `first` is the job on the usual one. What fits and takes `slowest_s` at the least is Slower."""
+    found, job = quickest(first, slowest_s), first
     if found or plan.training.framework != "auto":
         return found, job
-    machine = first.machine
-    plan = plan.patch({"cluster.accelerator": machine.accelerator.id, "cluster.count": machine.count})
     for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
         try:
             job = look_up(plan, choice)
-            if found := quickest(job):
+            if found := quickest(job, slowest_s):
                 return found, job
         except PlanError:
             continue
     return None, first
 
 
-def _chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
+def chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
     """What a plan has to say for these very figures to come out again."""
     return {
         "layout": dict(layout),
@@ -232,79 +332,3 @@ def _chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, 
         "workload.global_batch": job.global_batch,
         "workload.framework": job.framework.name,
     }
-
-
-def few_layouts(candidates: list[Candidate]) -> bool:
-    """Whether the whole space of layouts can be searched for each of them in little time."""
-    return all(candidate.tried <= _FEW for candidate in candidates)
-
-
-def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption, Planned] | None:
-    """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
-    shape = candidate.shape
-    joined = shape.count > shape.node
-    rows = hourly_rows(ask, shape, shape.node, joined)
-    price = candidate.best.price if candidate.best else None
-    changes = dict(candidate.changes)
-    usual = look_up(_with(ask.plan, shape)).machine.network.bandwidth_per_node
-    network = network_of(ask, price, shape, usual)
-    if whole or network:
-        searched = planned(ask.plan.patch(shape.changes | network), whole=whole)
-        layouts, index = searched.estimates.layouts, searched.index
-        chosen = _chosen(searched.job, layouts.row(index), int(layouts.micro_batch[index]))
-        changes = shape.changes | network | chosen
-    if price is not None:
-        changes["goal.provider"] = price.provider
-    found = planned(ask.plan.patch(changes))
-    if not found.fits:
-        return None
-    job, memory, run = found.job, memory_of(found), run_of(found)
-    step_s = float(found.estimates.step.seconds[found.index])
-    listed = offers(found, run.hours if run else 1.0)
-    offer = next((row for row in listed if row.usd is not None), None) if price else None
-    hourly = offer.usd_per_hour if offer else None
-    tokens_per_s = job.tokens_per_step / step_s
-    usd = offer.usd if offer and run else None
-    limits = ask.plan.goal
-    option = ClusterOption(
-        accelerator=shape.accelerator.id,
-        count=shape.count,
-        per_node=job.machine.per_node,
-        nodes=job.machine.nodes,
-        provider=offer.provider if offer else None,
-        instance=offer.instance if offer else None,
-        instances=offer.instances if offer else None,
-        price_date=offer.price_date if offer else None,
-        usd_per_hour=hourly,
-        hours=run.hours if run else None,
-        low_hours=run.low_hours if run else None,
-        high_hours=run.high_hours if run else None,
-        usd=usd,
-        low_usd=hourly * run.low_hours if run and hourly is not None else None,
-        high_usd=hourly * run.high_hours if run and hourly is not None else None,
-        usd_per_million_tokens=_per_million(usd, hourly, tokens_per_s, run.tokens if run else None),
-        tokens_per_s=tokens_per_s,
-        framework=job.framework.name,
-        layout=found.estimates.layouts.row(found.index),
-        summary=found.estimates.layouts.summary(found.index),
-        micro_batch=int(found.estimates.layouts.micro_batch[found.index]),
-        global_batch=job.global_batch,
-        step_s=step_s,
-        mfu=float(found.estimates.mfu[found.index]),
-        per_device_bytes=memory.per_device_bytes,
-        headroom_bytes=memory.capacity_bytes - memory.high_bytes,
-        fits_deadline=None if limits.deadline_h is None or run is None else run.hours <= limits.deadline_h,
-        fits_budget=None if limits.budget_usd is None or usd is None else usd <= limits.budget_usd,
-        measured=job.calibration.device_measured,
-        other_offers=others(rows),
-        notes=notes_of(price, shape.node, shape.count, joined),
-        patch=changes,
-    )
-    return option, found
-
-
-def _per_million(usd: float | None, hourly: float | None, tokens_per_s: float, tokens: float | None) -> float | None:
-    """USD per million tokens: of the run's, as its last step may be partly empty, or at the rate."""
-    if tokens and usd is not None:
-        return usd / (tokens / 1e6)
-    return None if hourly is None else hourly / (tokens_per_s * 3600.0 / 1e6)

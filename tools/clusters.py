@@ -13,7 +13,7 @@ from pydantic import Field
 from estimator.fleet import balance, front
 from estimator.plan import Inference
 from knowledge.jobs import job as look_up
-from tools.cluster_candidates import Candidate, Refusal
+from tools.cluster_candidates import Candidate, Refusal, missed, rank
 from tools.cluster_request import Asked, Sort, Where, asked
 from tools.cluster_results import ClusterOption, ClusterRejected, RecommendedCluster, Why
 from tools.evidence import evidence_of, serving_evidence_of
@@ -22,8 +22,6 @@ from tools.registry import tool
 from tools.result import Assumption
 from tools.serving_planning import Served
 
-# How far an estimate with the usual layouts may be beyond a limit and still be estimated exactly.
-_SLACK = 1.1
 _SORTS: dict[str, Sort] = {"cost": "cost", "time": "time", "throughput": "time", "memory": "cost"}
 
 
@@ -99,8 +97,8 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     else:
         from tools.cluster_training import screened as training_clusters
 
-        candidates, refused, tried = training_clusters(ask, 2 * limit)
-    likely = [one for one in candidates if not one.late(ask, _SLACK) and not one.dear(ask, _SLACK)]
+        candidates, refused, tried = training_clusters(ask, sort, 2 * limit)
+    likely = [one for one in candidates if one.likely(ask)]
     choices = _exact(ask, _winners(likely, sort, limit), serving)
     within = [choice for choice in choices if choice.within]
     satisfied = bool(within)
@@ -133,12 +131,7 @@ def duration_of(option: ClusterOption) -> float:
 
 
 def _key(option: ClusterOption, sort: Sort) -> tuple[Any, ...]:
-    """What has a price first."""
-    money, took = cost_of(option), duration_of(option)
-    score = np.inf if option.balanced_score is None else option.balanced_score
-    first = {"cost": money, "time": took, "balanced": score}[sort]
-    tie = took if sort == "cost" else money
-    return (not np.isfinite(money), first if np.isfinite(money) else took, tie, option.count, option.accelerator)
+    return (*rank(sort, cost_of(option), duration_of(option)), option.count, option.accelerator)
 
 
 def _score(choices: Sequence[Choice]) -> None:
@@ -154,36 +147,20 @@ def _winners(candidates: list[Candidate], sort: Sort, limit: int) -> list[Candid
     """The first `limit` by each order that counts: the asked one, and the front of cost against time."""
     if not candidates:
         return []
-    money = np.array([one.money for one in candidates])
-    took = np.array([one.time for one in candidates])
-    score = np.nan_to_num(balance(money, took), nan=np.inf)
-    first = {"cost": money, "time": took, "balanced": score}[sort]
-    order = np.lexsort((took, money, first, ~np.isfinite(money)))
-    best = [int(place) for place in order[:limit]]
-    flags = np.flatnonzero(front(money, took))
-    best += [int(place) for place in flags[np.argsort(score[flags], kind="stable")][:limit]]
-    return [candidates[place] for place in dict.fromkeys(best)]
+    order = sorted(candidates, key=lambda one: rank(sort, one.money, one.time))
+    flags = front(np.array([one.money for one in candidates]), np.array([one.time for one in candidates]))
+    ahead = [one for one, flag in zip(candidates, flags, strict=True) if flag]
+    ahead.sort(key=lambda one: rank("balanced", one.money, one.time))
+    return list({id(one): one for one in order[:limit] + ahead[:limit]}.values())
 
 
 def _nearest(ask: Asked, candidates: list[Candidate], limit: int) -> list[Candidate]:
     """Those that miss the limits by the least factor."""
-
-    def missed(one: Candidate) -> float:
-        usd = one.best.usd * one.hours if one.best and one.hours is not None else None
-        return _factor(ask, usd, one.hours)
-
-    return sorted(candidates, key=lambda one: (missed(one), one.money))[:limit]
+    return sorted(candidates, key=lambda one: (one.missed(ask), one.money))[:limit]
 
 
 def _missed(ask: Asked, option: ClusterOption) -> float:
-    return _factor(ask, option.usd, option.hours)
-
-
-def _factor(ask: Asked, usd: float | None, hours: float | None) -> float:
-    """By what factor the limits are missed; 0 without limits, inf where there is a budget and no price is known."""
-    late = hours / ask.deadline_h if ask.deadline_h and hours is not None else 0.0
-    dear = 0.0 if not ask.max_usd else np.inf if usd is None else usd / ask.max_usd
-    return max(late, dear)
+    return missed(ask, option.usd, option.hours)
 
 
 def _exact(ask: Asked, winners: list[Candidate], serving: bool) -> list[Choice]:
@@ -193,7 +170,7 @@ def _exact(ask: Asked, winners: list[Candidate], serving: bool) -> list[Choice]:
 
         found = [Choice(*pair) if (pair := exact_serving(ask, one)) else None for one in winners]
     else:
-        from tools.cluster_training import exact, few_layouts
+        from tools.cluster_exact import exact, few_layouts
 
         whole = few_layouts(winners)
         found = [Choice(*pair) if (pair := exact(ask, one, whole)) else None for one in winners]

@@ -10,8 +10,12 @@ from typing import Any
 from pydantic import Field
 
 from estimator.bottleneck import Diagnosis
+from estimator.errors import PlanError
+from estimator.memory import fitting
 from estimator.plan import Inference, Plan
 from estimator.ranking import alternatives, neighbours, pareto
+from estimator.space import candidates
+from knowledge.jobs import job as look_up
 from tools.evidence import evidence_of
 from tools.improvements import improvements
 from tools.planning import (
@@ -23,7 +27,6 @@ from tools.planning import (
     run_of,
     throughput_of,
     time_of,
-    varied,
     warnings_of,
     why_chosen,
 )
@@ -139,9 +142,12 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
 
 
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
-    """Whether the changed plan has a valid layout that fits."""
-    found = varied(plan, changes)
-    return found is not None and found.fits
+    """Whether the changed plan, whose framework is given, has a valid layout that fits."""
+    try:
+        job = look_up(plan.patch(changes))
+        return bool(len(fitting(job, candidates(job))[0]))
+    except PlanError:
+        return False
 
 
 def _largest_micro_batch(found: Planned) -> int | None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.bounds import least_bytes, least_seconds, least_standing, least_step_s
-from estimator.fleet import balance, front, quickest, sizes
+from estimator.fleet import Quick, Slower, balance, front, quickest, sizes
 from estimator.memory import fitting
 from estimator.plan import Plan
 from estimator.search import search
@@ -42,12 +42,16 @@ def _holds_its_bounds(one) -> None:
     quick = quickest(one)
     if estimates.fits.any():
         best = int(order[0])
-        assert quick is not None
+        assert isinstance(quick, Quick)
+        assert quickest(one, quick.step_s * 1.001) == quick
+        surely_slower = len(every) > 200 and one.plan.goal.objective != "memory"
+        assert quickest(one, 1e-9) == (Slower() if surely_slower else quick)
         assert quick.step_s == float(estimates.step.seconds[best])
         assert quick.layout == estimates.layouts.row(best)
         assert quick.tried == len(every)
     else:
         assert quick is None
+        assert quickest(one, 1e-9) is None
 
 
 def _job(model, workload, accelerator, count, **sections):

@@ -2,6 +2,8 @@
 
 import time
 from functools import cache
+from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,9 @@ from estimator.errors import PlanError
 from estimator.plan import Plan, merge
 from knowledge.hardware import GIB, accelerators
 from knowledge.prices import prices
+from tools import cluster_training
+from tools.cluster_request import asked as asked_of
+from tools.clusters import ClusterRequest
 from tools.registry import find
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
@@ -194,6 +199,53 @@ def test_bad_arguments_are_named(bad, field, valid):
 def test_serving_needs_a_load():
     with pytest.raises(PlanError, match="request_rate"):
         find("recommend_cluster")({"model": LLAMA, "input_len": 100})
+
+
+UNPRICED = [
+    one.id for one in accelerators()
+    if one.vendor == "NVIDIA" and not any(price.usd_per_hour for price in prices(one.id))
+]  # fmt: skip
+LIMITS: dict[str, dict[str, Any]] = {
+    "balanced": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B"},
+    "cost": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "sort": "cost", "vendors": ["NVIDIA"]},
+    "kept": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "deadline_h": 30, "budget_usd": 2000},
+    "unpriced": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "accelerators": UNPRICED[:12], "limit": 8},
+    "hopeless": {"model": LLAMA, "dataset_tokens": "200B", "deadline_h": 10, "budget_usd": 50, "limit": 5},
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_is_left_out_unestimated_could_not_have_been_an_option(name, monkeypatch):
+    found = find("recommend_cluster")(LIMITS[name])
+    monkeypatch.setattr(cluster_training._Ahead, "outdone_s", lambda self, one: inf)
+    monkeypatch.setattr(cluster_training._Ahead, "nearest_s", lambda self, one: inf)
+    every = find("recommend_cluster")(LIMITS[name])
+    assert every["sizes_tried"] > found["sizes_tried"]
+    assert every["options"] == found["options"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "money", "expected"), [("cost", inf, 5.0), ("time", 3.0, 5.0), ("cost", 3.0, 5.0), ("balanced", 5.0, 3.0)]
+)
+def test_a_cluster_is_outdone_once_enough_others_come_before_it(sort, money, expected):
+    ask = asked_of(ClusterRequest.model_validate({"model": LLAMA}))
+    ahead = cluster_training._Ahead(ask, sort, 5)
+    for place in range(1, 6):
+        price = inf if money == inf else 3.0 * place if sort == "cost" else 3.0
+        other: Any = SimpleNamespace(money=price, time=float(place), missed=lambda _: 0.0)
+        ahead.add(other)
+    one: Any = SimpleNamespace(money=money, time=1.0, least_s=1.0)
+    assert ahead.outdone_s(one) == pytest.approx(expected)
+
+
+def test_smaller_nodes_are_screened_as_such():
+    ask = asked_of(ClusterRequest.model_validate({"model": LLAMA, "dataset_tokens": "20B", "accelerators": ["l40s"]}))
+    candidates, _, _ = cluster_training.screened(ask, "cost", 1000)
+    small = [one for one in candidates if one.shape.per_node == 4]
+    assert small
+    for one in small:
+        result = find("estimate_training")({"plan": ask.plan.patch(dict(one.changes)).given()})
+        assert one.time == pytest.approx(result["run"]["hours"])
 
 
 def test_the_whole_catalogue_is_quick():
