@@ -35,9 +35,11 @@ _UNITS: dict[str, tuple[str, float]] = {
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "billion": 1e9, "t": 1e12, "trillion": 1e12}
 _UNIT = "|".join(sorted((re.escape(unit) for unit in _UNITS), key=len, reverse=True))
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+# A letter that would go on with a unit; Chinese and Japanese write none between words.
+_LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff]"
 _TAIL = (
-    rf"(?:\s?(?:(?P<unit>{_UNIT})(?![\w/])|(?P<scale>thousand|million|billion|trillion|"
-    rf"[kmbt])(?!\w)(?:\s?(?P<unit2>{_UNIT})(?![\w/]))?))?"
+    rf"(?:\s?(?:(?P<unit>{_UNIT})(?!{_LETTER}|/)|(?P<scale>thousand|million|billion|trillion|"
+    rf"[kmbt])(?!{_LETTER})(?:\s?(?P<unit2>{_UNIT})(?!{_LETTER}|/))?))?"
 )
 _FIGURE = re.compile(rf"(?P<money>\$\s?)?(?P<number>{_NUMBER}){_TAIL}", re.IGNORECASE)
 # '58.0–66.3 GiB': the first end has the unit of the second.

@@ -27,7 +27,7 @@ _NUMBERED: tuple[tuple[str, str], ...] = (
 )
 _SHORT = {name: name for name in ("tp", "pp", "cp", "ep", "dp", "vpp")} | {
     "mbs": "micro_batch", "gbs": "global_batch", "zero": "zero_stage"}  # fmt: skip
-_SETTING = rf"(?<![\w])({'|'.join(_SHORT)})[-_ ]*[=:]?\s*(\d+)(?![\w.])"
+_SETTING = rf"(?:(?<![\w])|(?<=\dx))({'|'.join(_SHORT)})[-_ ]*[=:]?\s*(\d+)(?:(?![\w.])|(?=x[a-z]))"
 _SETTINGS = rf"{_SETTING}(?:[\s,/+x&-]*{_SETTING})*"
 _OR = r"\s*,?\s*\b(?:or|vs\.?|versus|against|compared (?:to|with))(?=\W)\s*"
 _VARIANTS = re.compile(rf"{_SETTINGS}(?:{_OR}{_SETTINGS})+", re.I)

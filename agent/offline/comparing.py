@@ -25,7 +25,8 @@ BOTH = (
     r"\b(?:show (?:me )?both|both (?:of them|side by side|please)|compare (?:the two|both|them|"
     r"with (?:the )?(?:previous|"
     r"last|before))|side by side|next to each other|what(?:'s| is) the difference(?=\W*$)|"
-    r"how (?:much|big) (?:of a|is the) difference|what difference does (?:it|that|this) make|"
+    rf"how (?:much|big) (?:of a|is the) difference|how much {_THAN} is (?:that|it|this)(?: now| then)?(?=\W*$)|"
+    r"what difference does (?:it|that|this) make|"
     r"which (?:(?:one )?of (?:the |these |those |them)(?:\w+ )?|one |setup |option )?(?:is|was|would be|comes out) "
     r"(?:the )?(?:cheap|fast|quick|slow|better|best)\w*(?=\W*$))(?!\w)"
 )
@@ -38,7 +39,9 @@ _AGAINST = (
 _ANY = r"[^?.!]{1,60}?"
 # What a change does to it; each covers the words of the change.
 _EFFECT = (
-    rf"\bwhat (?:do|does|would|will|did|could|can) {_ANY} (?:buy|gain|give|save|bring|win|earn|cost us|change)\b|"
+    rf"\bwhat (?:do|does|would|will|did|could|can) {_ANY} (?:buy|gain|give (?:me|us)|save|bring|win|earn|change)\b|"
+    r"\bwhat (?:do|does|would|will|did) (?:(?!\b(?:run|job|training|project|epoch|that|this|it)\b)[^?.!]){1,60}? "
+    r"cost us\b|"
     rf"\bhow much (?:\w+ ){{0,3}}?(?:{_THAN}|less|more|gain|speed-?up|savings?)\b[^?!]*|"
     rf"\bhow much (?:\w+ ){{0,2}}?(?:does|would|do|will|can|could|did) {_ANY} (?:gain|save|speed|help|buy|bring|slow|"
     rf"add|"

@@ -10,11 +10,12 @@ from agent.offline.numbers import amount
 from agent.offline.page import Page
 
 _OWNED = (
-    r"\b(?:we|i) (?:already )?own\b|\bown(?:ed|ing)\b|\bon-?prem\w*\b|"
+    r"\b(?:we|i) (?:already |have )?(?:own|bought)\b|\b(?:bought|owned) by us\b|\bown(?:ed|ing)\b|\bon-?prem\w*\b|"
     r"\b(?:our |my |an? |their )?own (?:cluster|hardware|gpus?|machines?|servers?|"
     r"data ?cent\w+)\b|\b(?:tco|total cost of ownership|capex)\b|\bbuy(?:ing)?\b(?=[^.?!]*\b(?:or|vs|versus|instead "
     r"of|than)\b"
     r"[^.?!]*\brent)|\brent(?:ing)?\b(?=[^.?!]*\b(?:or|vs|versus|than)\b[^.?!]*\bbuy)|\bif (?:we|i) (?:buy|bought)\b|"
+    r"\b(?:we|i)(?:'d|'ll| would| could| might| will) buy\b|"
     r"\bpurchas\w+ (?:the )?(?:hardware|gpus?)\b"
 )
 _SPOT = r"\b(?:spot|preemptible|pre-emptible|interruptible)\b(?:[- ](?:instances?|prices?|pricing|market|vms?|gpus?))?"
@@ -25,8 +26,8 @@ _RESERVED = (
 _ON_DEMAND = r"\bon[- ]demand\b|\b(?:list|full|regular) prices?\b"
 # What shows that the words are a question about money, not only about whose machines they are.
 ASKS = (
-    r"\b(?:tco|total cost of ownership|capex|co2|carbon|emissions?|footprint|kwh|energy|electricity|power bill|spot|"
-    r"owning|reserv(?:ed|ation)|on[- ]demand|per epoch|per step|preemptible|interruptible)\b|\b(?:buy|"
+    r"\b(?:tco|total cost of ownership|capex|co2|carbon|emissions?|footprint|[kmg]wh|energy|electricity|power bill|"
+    r"spot|owning|reserv(?:ed|ation)|on[- ]demand|per epoch|per step|preemptible|interruptible)\b|\b(?:buy|"
     r"rent)\w*\b[^.?!]*\b(?:or|vs|than)\b"
 )
 
@@ -59,6 +60,8 @@ _NUMBERS: tuple[tuple[str, str, float], ...] = (
     (_rule(r"F_\s?%\s*(?:off|discount|rebate|cheaper|reduction)\b"), "reserved_discount", 0.01),
     (_rule(r"\bdiscount (?:of |is )?F_\s?%"), "reserved_discount", 0.01),
     (_rule(r"F_\s*(?:interruptions?|preemptions?)\s*(?:/|per|a)\s*day"), "interruptions_per_day", 1.0),
+    (_rule(r"\b(?:interruptions?|preemptions?|interrupted|preempted)(?: [a-z]+){0,3} F_\s*(?:times |x )?(?:/|per|a)"
+           r"\s*day\b"), "interruptions_per_day", 1.0),
     (_rule(r"\brestarts? (?:take|takes|in|of)\s*(?:about )?F_\s*min\w*"), "restart_minutes", 1.0),
     (_rule(r"\bcheckpoint(?:s|ing)? every\s*F_\s*min\w*"), "checkpoint_interval_minutes", 1.0),
     (_rule(rf"(?:\b(?:i|we) pay |\b(?:at|for) )?(?<!\$)(?<!\$ )F_{_UNIT}(?:/|per |an? )\s?h(?:ou)?rs?\b\s*{_OF_ONE}"),
@@ -68,11 +71,15 @@ _NUMBERS: tuple[tuple[str, str, float], ...] = (
 _CAPEX = (
     _rule(r"\b(?:each (?:one )?(?:costs?|was|is)|costs? (?:us|me)|bought (?:them )?(?:for|at)|paid|pay(?:ing)?|"
     r"capex (?:is |of )?)"
-          rf"\s*(?:us |me )?(?:about )?{_CURRENCY}A_{_UNIT}(?:each|apiece|per (?:gpu|card|device)|a piece)?"),
+          rf"\s*(?:us |me )?(?:(?:about|roughly|around|some) )?{_CURRENCY}A_{_UNIT}"
+          r"(?:each|apiece|per (?:gpu|card|device)|a piece)?"),
     _rule(rf"{_CURRENCY}A_{_UNIT}(?:each|apiece|a piece|per (?:gpu|card|device)|a (?:gpu|card))(?!\s*(?:/|per|"
     rf"an?)?\s*-?h)"),
 )  # fmt: skip
-_USED = _rule(r"F_\s?%\s*(?:utili[sz]ation|utili[sz]ed|busy|used)\b|\butili[sz]ation (?:of )?F_\s?%")
+_USED = _rule(
+    r"F_\s?%\s*(?:utili[sz]ation|utili[sz]ed|busy|used)\b|\butili[sz]ation (?:of )?F_\s?%|"
+    r"\bbusy (?:only |just |about )*F_\s?%(?: of the time)?"
+)
 _MOST = re.compile(
     rf"(?:\b(?:max(?:imum)?|at most|under|below|less than|up to|no more than|budget(?: of| is)?|limit(?: "
     rf"of)?)\s*)?\$\s?({_PLAIN})\s*"
@@ -101,9 +108,9 @@ def read_pricing(page: Page, recommends: bool) -> dict[str, Any]:
                 if value and value >= 500 and "capex_usd_per_device" not in found:
                     found["capex_usd_per_device"] = value
                     page.take(match.start(), match.end())
-        for match in page.find(_USED):
-            found["utilisation"] = (amount(next(g for g in match.groups() if g)) or 0) / 100
-            page.take(match.start(), match.end())
+    for match in page.find(_USED) if owned or re.search(r"\bbusy\b", text, re.IGNORECASE) else ():
+        found["utilisation"] = (amount(next(g for g in match.groups() if g)) or 0) / 100
+        page.take(match.start(), match.end())
     for rule, name, factor in _NUMBERS:
         if name == "years" and not owned:
             continue

@@ -30,6 +30,27 @@ def facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) -
     return "model" if before[0][0] == "describe_model" and models and not hardware else None
 
 
+_EACH = re.compile(r"\b(?:each|both|either|the two|them|they|these|those)\b", re.I)
+
+
+_ITS = re.compile(r"\b(?:its?|that one|this one|that (?:card|model|gpu)|this (?:card|model|gpu))\b", re.I)
+_A_FACT = re.compile(
+    r"\b(?:context|window|layers?|heads?|experts?|param(?:eter)?s?|size|licen[cs]e|vocab\w*|hidden|architecture|released?|"
+    r"old|t?flops|bandwidth|memory|vram|power|watts?|tdp|nvlink|prices?|costs?|rent|longest|max(?:imum)?)\b"
+)
+
+
+def again_about(named: str, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> tuple[list[str], list[Device]]:
+    """(Models, devices) that a question about the catalogue was about, for one that goes on without a name: 'and its
+    context?', 'what does each cost?'."""
+    before = (topic.get("turn") or {}).get("facts") or []
+    asks = _EACH.search(named) if len(before) > 1 else _ITS.search(named)
+    if plan.get("model") or not (asks and _A_FACT.search(named)):
+        return [], []
+    models = [row[1]["model"] for row in before if row[0] == "describe_model"]
+    return models, [Device(row[1]["accelerator"], None) for row in before if row[0] == "describe_hardware"]
+
+
 def described(plan: Mapping[str, Any], topic: Mapping[str, Any], kind: str) -> str | None:
     """The one model or device that the question before was about, where the plan has none."""
     before = (topic.get("turn") or {}).get("facts") or []
@@ -59,6 +80,7 @@ def facts_asked(
         "model",
         "cluster.accelerator",
         "cluster.count",
+        "note",
         "goal.provider",
         "goal.objective",
         "workload.precision",

@@ -25,6 +25,7 @@ _FIGURES: tuple[tuple[str, str], ...] = (
     (r"\bhours?\b|\bdays\b|\bruntime\b|\bduration\b|\brun time\b|\beta\b|\bhow long\b", "hours"),
     (r"\bthroughput\b|\btok(?:en)?s?(?:/| per |/ )s\w*|\bspeed\b|\btokens\b", "throughput.tokens_per_s"),
     (r"\bcomm(?:unication|s)?\b|\ball-?reduce\b|\bnccl\b", "communication"),
+    (r"\btimes?\b(?! (?:does|do|is|are))", "time.step_s"),
     (r"\bmemory\b|\bvram\b|\bhbm\b|\bpeak\b|\bgi?b\b", "memory.per_device_bytes"),
 )
 _OTHER = re.compile(r"\b(?:layout|parallelism|split|sharding|difference|zero|tp|pp|dp|ep|cp|why|choice|recompute)\b")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agent.offline.catalogue import Catalogue, folded
 from agent.offline.names import accelerator_text
-from agent.offline.numbers import WHOLE, count
+from agent.offline.numbers import FACTORS, WHOLE, count
 from agent.offline.page import ACCELERATOR, INSTANCE, MODEL, Page, Spotted
 from agent.offline.slots import Device, Question, Relative, Slot
 from estimator.errors import PlanError
@@ -30,14 +30,18 @@ _TWO_NUMBERS = r"(?<![\w.$-])(\d+)\s*[x*]\s*(\d+)\s*(?:[x*]\s*)?"
 # Nodes times devices first, then devices, then bare nodes.
 _NODES_OF = (
     _rule(
-        rf"N_{_TIMES}{_NODE}\s*(?:of|x|\*|with|having|,?\s*each(?: with| has| having| of)?|,)\s*"
+        rf"N_{_TIMES}{_NODE}\s*(?:of|x|\*|with|having|,?\s*each(?: with| has| having| of)?)\s*"
         rf"N_{_TIMES}(?:{_A}|{_GPU})?(?:\s*each)?"
     ),
+    _rule(rf"N_{_TIMES}{_NODE}\s*,\s*N_{_TIMES}(?:(?:{_A}|{_GPU})(?:\s*each)?|each\b)"),
     re.compile(rf"{_TWO_NUMBERS}(?:{_A}|{_GPU})", re.IGNORECASE),
     # "two 8xH100 nodes"
     _rule(rf"N_\s+(\d+)\s*[x*]\s*{_A}\s*{_NODE}"),
 )
-_OVER_NODES = _rule(rf"N_{_TIMES}(?:{_A}|{_GPU})\s*(?:\w+ )?(?:over|across|on|in)\s*N_\s*{_NODE}")
+_OVER_NODES = _rule(
+    rf"N_{_TIMES}(?:{_A}|{_GPU})\s*(?:\w+ )?(?:over|across|on|in)\s*N_\s*{_NODE}"
+    rf"(?:\s*\(\s*(?:with |of )?(?:\d+|[a-z]+)\s*(?:{_A}|{_GPU})?\s*(?:each|per {_NODE}|/ ?node|in each)\s*\))?"
+)
 _PER_NODE = _rule(
     rf"N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|N_\s*(?:{_A}|{_GPU})\s*each\b"
 )
@@ -66,9 +70,10 @@ _DOUBLE = re.compile(
     rf" of)?(?: the| my| our)?(?: {_GPU}| {_NODE}| {_A}| them\b| that many\b| as many\b| those\b|(?= it\b))",
     re.IGNORECASE,
 )
+_OF_EACH_KIND = _rule(r"N_ of (?:each|both)\b")
 _OF_EACH = _rule(rf"N_(?: {_GPU})?(?: of)? (?:each|both)\b")
 # A device's memory and form where they do not stand in its name.
-_SIZE = re.compile(r"(?<![\w.$-])(?:\d+\s?x\s?)?(\d{2,3})\s?g(?:i?b|igs?)?s?\b", re.IGNORECASE)
+_SIZE = re.compile(r"(?<![\w.$-])(?:\d+\s?x\s?)?(\d{1,3})\s?g(?:i?b|igs?)?s?\b", re.IGNORECASE)
 _FORM = re.compile(r"\b(?:sxm\d?|pcie)\b", re.IGNORECASE)
 # Before a device that is to be replaced.
 _LEFT = re.compile(
@@ -78,7 +83,6 @@ _LEFT = re.compile(
 )
 # "What to expect from 8 H100s" leaves nothing; "from H100 to H200" does.
 _ONWARD = re.compile(rf"{_A}s?\s*(?:\w+\s+)?(?:on)?to\b", re.IGNORECASE)
-_FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5, "half": 0.5}
 
 # Cloud TPU slice names: the number counts TensorCores up to v4 and for v5p (two a chip), chips for v5e and v6e.
 # Source: Google Cloud TPU documentation, "TPU v5p", "TPU v4", "TPU v5e" and "TPU v6e" configuration pages.
@@ -223,7 +227,7 @@ def _count(known: _Counting) -> None:
     page, slots, questions = known.page, known.slots, known.questions
     if any(isinstance(slot, Slot) and slot.path == "cluster.count" for slot in slots):
         return
-    for match in page.find(_OF_EACH) if len(known.ids) > 1 else ():
+    for match in page.find({0: _OF_EACH_KIND}.get(len(known.ids), _OF_EACH)) if len(known.ids) != 1 else ():
         # 'B200 vs MI355X, 64 each'
         slots.append(Slot("cluster.count", count(match[1]), _take(page, match)))
         return
@@ -270,7 +274,7 @@ def _count(known: _Counting) -> None:
             slots.append(Slot("cluster.count", number, _take(page, match)))
             return
     for match in page.find(_DOUBLE):
-        slots.append(Relative("cluster.count", _FACTORS[match["word"].lower()], _take(page, match)))
+        slots.append(Relative("cluster.count", FACTORS[match["word"].lower()], _take(page, match)))
         return
     for match in page.find(_ONE):
         if box:

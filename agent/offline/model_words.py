@@ -23,6 +23,7 @@ _MORE_SIZES = re.compile(
     r"(?<=[\ue000\ue003])\s*(?:,|/|and|or|vs\.?|versus|&|against)\s*(?:the )?(\d+(?:\.\d+)?[bB])\b(?!\s*-?\s*(?:\w+ "
     r")?tok)"
 )
+_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?\s?[bBmM]\b")
 _WHOLE = r"\d{1,3}(?:,\d{3})+|\d+"
 # Fields of a configuration, as they are called; the more particular first.
 _CONFIG = (
@@ -65,7 +66,8 @@ def read_models(
         except PlanError as error:
             if _DISMISSED.match(page.rest, name.end):
                 continue
-            if (near := _narrowed(wanted, page, catalogue, earlier)) is None:
+            near = _narrowed(wanted, page, catalogue, earlier) or _sibling(family, wanted, catalogue)
+            if near is None:
                 questions.append(Question("model", str(error).removeprefix("model: ")))
                 continue
             id, note = near, f"{name.text} read as {near}"
@@ -81,11 +83,17 @@ def read_models(
             words = page.take(match.start(), match.end())
             slots.append(Slot("model", sibling, words, f"{words} read as {sibling}"))
             return [sibling]
+    for model in earlier:
+        # 'No wait, falcon was right': a family that is also a word means a model that was spoken of.
+        head = re.match(r"(?:.*/)?([A-Za-z]{4,})", model)
+        if model != plan.get("model") and head and re.search(rf"\b{head[1]}\b", page.text, re.IGNORECASE):
+            slots.append(Slot("model", model, head[1], f"{head[1]} read as {model}"))
+            return [model]
     for name in page.of("size"):
         size = re.search(r"\d+(?:\.\d+)?\s?[bm]", name.text, re.IGNORECASE)
         words = size[0] if size else name.text
         near = catalogue.models_of_size(name.value)
-        if sibling := _sibling(family, words, catalogue) or _relative(family, near):
+        if sibling := _sibling(family, words, catalogue) or _relative(family, near, words):
             slots.append(Slot("model", sibling, name.text, f"{words} read as {sibling}"))
             return [sibling]
         such = f", such as {', '.join(near[:5])}" if near else ""
@@ -157,10 +165,12 @@ def _look_up(name: str, catalogue: Catalogue, slots: list[Slot | Relative]) -> t
     return found, note or f"{name} read as {found} with {match[1]} weights"
 
 
-def _relative(model: Any, near: list[str]) -> str | None:
+def _relative(model: Any, near: list[str], size: str) -> str | None:
     """The one model of the session's family among those of a size: Llama-3.2-3B for 'the 3B' after Llama-3.1-8B."""
     family = re.match(r"(?:.*/)?([A-Za-z]+)", model) if isinstance(model, str) else None
     same = [id for id in near if family and id.rpartition("/")[2].lower().startswith(family[1].lower())]
+    named = [id for id in same if re.search(rf"(?<![\w.]){re.escape(size)}(?!\w)", id, re.IGNORECASE)]
+    same = named if len(same) > 1 else same
     return same[0] if len(same) == 1 else None
 
 
@@ -168,7 +178,9 @@ def _sibling(model: Any, size: str, catalogue: Catalogue) -> str | None:
     """The session's model in another size ('what about the 70B?' after Llama-3.1-8B), where the catalogue has it."""
     if not isinstance(model, str):
         return None
-    name = re.sub(r"\d+(?:\.\d+)?[bB]\b", re.sub(r"\s", "", size).upper(), model, count=1)
+    if not _SIZE.fullmatch(size):
+        return None
+    name = _SIZE.sub(re.sub(r"\s", "", size).upper().replace("X", "x"), model, count=1)
     try:
         return catalogue.find_model(name)[0]
     except PlanError:

@@ -11,7 +11,7 @@ from agent.offline.target_words import ASKS, folder_of
 
 # Family names that are also plain English (or a hyperparameter): they count as a model only if the look-up agrees.
 _ORDINARY = re.compile(
-    "command|seed|step|opt|solar|bloom|falcon|yi|phi|palm|grok|mt|paper|meta|hf|zephyr|granite|mpt|stable|ernie|"
+    "code|distill|command|seed|step|opt|solar|bloom|falcon|yi|phi|palm|grok|mt|paper|meta|hf|zephyr|granite|mpt|stable|ernie|"
     "nvidia|megatron"
 )
 # Words that stand before a size without being a family: "a sub-7B model", "my 13B".
@@ -57,7 +57,8 @@ _MEMORY = r"\d{2,3}\s?gi?b?(?![\w/])"
 _TAIL = (
     rf"(?:[- ]?(?:\(?(?:sxm\d?|pcie|nvl(?:72)?|hbm\d?e?|oam)\b\)?|{_MEMORY}|ultra\b|super\b|"
     r"ti\b|ada\b|d\b(?=s?\b)|max\b|pro\b|"
-    r"blackwell\b|workstation\b|server(?! )\b|grace hopper\b|spark\b|gpus?(?=[- ]\d+gb)))*"
+    r"blackwell\b|workstation\b|"
+    r"server(?= (?:edition|cards?|gpus?|cores?)\b|(?! )\b)|grace hopper\b|spark\b|gpus?(?=[- ]\d+gb)))*"
 )
 _PREFIX = (
     r"(?:(?:nvidia|amd|intel|google|aws|apple|instinct|tesla|geforce|radeon|quadro|"
@@ -69,7 +70,8 @@ _CARD = (
     r"titan[ -](?:rtx|v|xp?)|k80|p40|p100|t4|l4|trn\d?n?|trainium[- ]?\d?|inferentia[- ]?\d?|"
     r"inf\d|gaudi[- ]?\d?|trillium|ironwood|"
     r"tpu[- ]?v?\d[a-z]?(?:-\d+)?|tpus?[- ]v\d[a-z]?(?:-\d+)?|v[2-7][epx](?:-\d+)?|v[2-4](?=-\d)-\d{1,4}|cloud tpus?|"
-    r"m[1-9](?= (?:pro|max|ultra)\b)|apple m\d|wse-?\d|cs-[23]|groq(?: lpu)?|"
+    r"m[1-9](?= (?:pro|max|ultra|mac\w*|mini|air)\b)|"
+    r"epyc[- ]?\d{4}[a-z]?|xeon(?: \w+)? \d{4}\w*|apple m\d|wse-?\d|cs-[23]|groq(?: lpu)?|"
     r"sn40l|(?:wormhole[ -])?n[13]\d0|blackhole(?:[ -]p1\d0)?|arc[ -][ab]\d{3}|"
     r"(?:data center )?gpu max \d{4}|ponte vecchio|"
     r"jetson(?: agx)?(?: orin| thor)?|dgx spark|gb10|rubin|w7900|\d{4} (?:ti|xtx|super|ada)\b)"
@@ -89,15 +91,17 @@ _BARE_CARD = re.compile(
 # Behind other product numbers these make them a length.
 _LENGTH_AFTER = re.compile(r"\s*(?:context|ctx|seq|in\b|out\b|input|output)", re.IGNORECASE)
 
+_WRITES = re.compile(r"\b(?:writ\w+|sav\w+|put|export\w*|stor\w+|dump\w*)\b", re.IGNORECASE)
 # Numbers that are nothing else in this field: '3090 or 4090?'.
 _GAMING = re.compile(r"[2-5]0[6-9]0")
 
 
 def spot(page: Page, catalogue: Catalogue) -> None:
     """Marks every name on the page: paths and hub ids, machines, models, accelerators, in that order."""
-    for match in page.find(_PATH):
-        page.spot("path", match.start(), match.end(), MODEL)
     folder = folder_of(page.text)
+    for match in page.find(_PATH):
+        if match[0] != folder or match[0].endswith(".json") or not _WRITES.search(page.text):
+            page.spot("path", match.start(), match.end(), MODEL)
     for match in page.find(_HUB_ID):
         is_folder = match[0] == folder and re.search(ASKS, page.text.lower())
         if _looks_like_an_id(match[0], catalogue) and (match[0].lower() in _ids(catalogue) or not is_folder):

@@ -25,6 +25,8 @@ _SCALE = r"(?:\s*(?:thousand|million|billion|trillion|mio|bn|mn|tn|ki|mi|gi)\b|\
 START = r"(?<![\w.$-])"
 NUMBER = rf"{START}{_DIGITS}"
 AMOUNT = rf"(?:(?:half|a quarter of) an? (?:million|billion|trillion)|{NUMBER}{_SCALE}?)"
+# By what a change is told in a word.
+FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5, "half": 0.5}
 WHOLE = rf"{START}(?:\d{{1,3}}(?:,\d{{3}})+|\d+)"
 _WORD = re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, _WORDS), key=len, reverse=True))})\b", re.IGNORECASE)
 

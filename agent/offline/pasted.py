@@ -17,7 +17,7 @@ _COMMAND = re.compile(
 )
 # Where the command ends and the sentence goes on.
 _SENTENCE = re.compile(
-    r"\s+(?:--|—|–)\s+|[,;?]\s+(?=[a-z]+'?[a-z]*\s+[a-z])|\s*`+\s*|\s+(?=on (?:an? |one |\d|my |our ))|"
+    r"\s+(?:--|—|–|<-+|←)\s+|[,;?]\s+(?=[a-z]+'?[a-z]*\s+[a-z])|\s*`+\s*|\s+(?=on (?:an? |one |\d|my |our ))|"
     r"\s+(?=\((?=[a-z\d]))",
     re.IGNORECASE,
 )
@@ -30,12 +30,12 @@ _MOST_BYTES = 2**20
 _LOG_LINE = re.compile(
     r"^\s*(?:\[rank ?\d+\][: ]*)?(?:Traceback \(most recent call last\).*|File \"[^\n]*|[+|][-=+|\s].*|\|.*\|\s*|"
     r"(?:\[?\d{4}-\d\d-\d\d[ T]\S*\]?|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG)\b\]?)[^\n]*|\^+\s*|"
-    r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning)\b:[^\n]*)$",
+    r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning)\b:(?:(?! (?:--|—|–) )[^\n])*)$",
     re.MULTILINE,
 )
 _FAILURE = re.compile(
-    r"(?:[\w.]+\.)?(?:OutOfMemoryError|RuntimeError): ?[^\n]*|"
-    r"\bTried to allocate [^\n]*?(?:allocated\)?|fragmentation\.?|\)|(?<=free)\.)(?=\s|$)[^\n]*",
+    r"(?:[\w.]+\.)?(?:OutOfMemoryError|RuntimeError): ?(?:(?! (?:--|—|–) )[^\n])*|"
+    r"\bTried to allocate [^\n]*?(?:allocated\)?|fragmentation\.?|\)|(?<=free)\.)(?=\s|$)(?:(?! (?:--|—|–) )[^\n])*",
 )
 _NO_MEMORY = re.compile(r"out of memory|OutOfMemory|\boom\b", re.IGNORECASE)
 # 'Model: Llama 3.1 8B' and 'GPUs: 8x H100' are a person's list, not a configuration.

@@ -115,9 +115,12 @@ def _begin(
 ) -> tuple[dict[str, Any], dict[str, Any]] | Thought:
     """The plan and topic that this turn works on, or an answer that needs no tool."""
     topic: dict[str, Any] = {key: value for key, value in turn.topic.items() if key != "turn"}
-    base = {} if reading.reset else turn.plan
     plans = list(topic.get("plans", []))
-    if reading.reset:
+    # A fact that is asked between is about no plan.
+    begins = reading.reset and not reading.facts
+    base = {} if begins else turn.plan
+    if begins:
+        plans = [*plans, turn.plan][-_MOST_PLANS:] if turn.plan else plans
         topic = {"plans": plans}
     if reading.back and plans:
         base = plans[0] if reading.back in ("first", "original") else plans[-1]
@@ -190,6 +193,10 @@ def _begin(
     if offer := offered(reading, topic, plan):
         plan = merge(plan, offer[0])
         change.notes.append(offer[1])
+    if reading.compare or any(len(values) > 1 for values in reading.over.values()):
+        devices = list(dict.fromkeys(device.id for device in reading.accelerators))
+        sides = {"model": reading.models, "cluster.accelerator": devices, **reading.over}
+        topic["alternatives"] = {path: values for path, values in sides.items() if len(values) > 1}
     topic["pricing"] = {**topic.get("pricing", {}), **reading.pricing}
     if len(reading.providers) == 1:
         topic["pricing"].pop("providers", None)

@@ -1,15 +1,15 @@
-"""Numbers with a noun beside them: tokens, context, batches, parallel sizes, money, deadlines; then bare numbers."""
+"""Numbers with a noun beside them: tokens, context, batches, parallel sizes, money, deadlines."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from agent.offline.bare_numbers import LENGTHS
 from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_length, count
 from agent.offline.page import Page
-from agent.offline.slots import Question, Relative, Slot
+from agent.offline.slots import Question, Slot
 
 _LENGTH = rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?(?:[km]i?)?)\b"
 _OF = r"\s*(?:\(?s?\)?)?\s*(?:(?:fixed|kept|set|held) )?(?:of|=|:|is|to|at|, (?:say|e\.g\.)|like)?\s*(?:about |up to )?"
@@ -25,7 +25,7 @@ _FREE = r"(?:free|unused|empty|spare|aside)"
 _EACH = r"(?:\s*(?:per|on each|on every|/)\s*(?:device|gpu|card)\b)?"
 _SAMPLE = (
     r"(?:sample|example|row|conversation|dialog(?:ue)?|document|doc|pair|prompt|instruction|chat|record|completion|"
-    r"ticket|article|demonstration|preference pair|item)"
+    r"ticket|article|demonstration|preference pair|item|text|e-?mail|review|transcript|abstract|letter)"
 )
 _SAMPLES = rf"{_SAMPLE}s?"
 _ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?)"
@@ -65,14 +65,18 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(rf"\bonly F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?available\b{_EACH}"), "overrides.usable_gib", amount),
     (_rule(rf"\busable(?: memory)?{_OF}F_{_GIB}\b{_EACH}"), "overrides.usable_gib", amount),
     (
-        _rule(r"N_ (?:generations?|completions?|rollouts?|samples?|responses?) (?:per|for each|for every|a) prompt\b"),
+        _rule(rf"N_ (?:samples?|{_ANSWERS}) (?:per|for each|for every|a) (?:prompt|question)\b"),
         "workload.group_size",
         count,
     ),
     (_rule(r"(?:global[- _]?)?batch(?:[- _]size)?\s*(?:of|=|:|is)?\s*A_[- ]?tokens?\b"), "batch_tokens", amount),
     (_rule(r"A_[- ]?tokens?\s*(?:per|/|a|global)\s*(?:batch|step|optimizer step)\b(?: size)?"), "batch_tokens", amount),
     (_rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
-    (_rule(rf"N_ {_SAMPLES} (?:per|/|a|each) (?:batch|step|update)\b"), "workload.global_batch", count),
+    (
+        _rule(rf"N_ (?:{_SAMPLES}|sequences?) (?:per|/|a|each) (?:batch|step|update|optimi[sz]er step)\b"),
+        "workload.global_batch",
+        count,
+    ),
     (
         _rule(rf"{_ANSWERS}(?: (?:of|up to|to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
         "workload.response_len",
@@ -108,6 +112,11 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(rf"Q_{_OF}L_(?:[- ]?tokens?)?"), "workload.seq_len", context_length),
     (_rule(r"L_(?:[- ]?tokens?)?[- ]*(?:long |max )?Q_"), "workload.seq_len", context_length),
     (_rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|seq)\b"), "workload.seq_len", context_length),
+    (
+        _rule(r"(?<=[,;?.] )(?:max(?:imum)? )?length(?: (?:of|is))? L_(?:[- ]?tokens?)?"),
+        "workload.seq_len",
+        context_length,
+    ),
     (
         _rule(
             r"(?:(?<=sequences)|(?<=samples)|(?<=examples)|(?<=documents)|(?<=pairs)|(?<=prompts)|(?<=rows))"
@@ -164,6 +173,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(rf"\bbatch(?:[- _]size)?{_OF}N_"), "batch", count),
     (_rule(r"N_\s+(?:sequences?|samples?) (?:per|a|/) (?:batch|step)\b"), "workload.global_batch", count),
     (_rule(rf"\b(?:v-?pp|vpp|virtual (?:pipeline )?stages?){_OF}N_"), "layout.vpp", count),
+    (_rule(r"N_\s+(?:virtual (?:pipeline )?(?:stages?|chunks?)|model chunks?)\b"), "layout.vpp", count),
     (_rule(r"N_\s+pipeline stages?"), "layout.pp", count),
     (_rule(r"\b(?:shard[_ ]group|hsdp)(?: (?:of|size))?\s*[=:]?\s*N_"), "layout.shard_group", count),
     (
@@ -179,20 +189,32 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_"), "workload.lora.dropout", amount),
     (_rule(r"F_ (?:lora[- ])?dropout\b"), "workload.lora.dropout", amount),
     (_rule(rf"\b(?:grpo[- ])?(?:group[- _]size|num[- _]generations){_OF}N_"), "workload.group_size", count),
+    (
+        _rule(r"\b(?:takes?|gets?|uses?|taking|using) F_\s?% of (?:each|every|the)\b(?: (?:gpu|card|device)s?)?"),
+        "workload.engine_share",
+        _percent,
+    ),
     (_rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{_OF}F_"), "workload.engine_share", amount),
 )
 
 # Where answers are sampled, they and their number are no data.
 _SAMPLES_ANSWERS = re.compile(r"\b(?:grpo|ppo|rlhf|rollouts?)\b", re.IGNORECASE)
 _OF_ANSWERS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
-    (_rule(r"\bgroup[- _]size[- =:of]*N_|\bnum[- _]generations[- =:of]*N_"), "workload.group_size", count),
+    (_rule(r"\bgroups?(?:[- _]size)?[- =:of]+N_|\bnum[- _]generations[- =:of]*N_"), "workload.group_size", count),
     (_rule(rf"{_ANSWERS}(?: (?:of|up to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
+     "workload.response_len", context_length),
+    (_rule(rf"{_ANSWERS} (?:of |up to |max(?:imum)? |are |with )+L_(?!\s*(?:per|for each|%|s\b|ms\b))"),
      "workload.response_len", context_length),
     (_rule(rf"{START}(\d+(?:\.\d+)?k)(?:[- ]tok(?:en)?s?)?[- ]{_ANSWERS}\b"), "workload.response_len", context_length),
     (_rule(r"N_ (?:generations?|completions?|rollouts?|samples?(?= (?:per|for each|a) prompt))"
            r"(?: (?:per|for each|a) (?:prompt|question))?\b"),
      "workload.group_size", count),
 )  # fmt: skip
+# '8 answers per prompt, each up to 1024 tokens'
+_GROUP_OF = _rule(
+    rf"N_ (?:samples?|{_ANSWERS}) (?:per|for each|for every|a) (?:prompt|question),?"
+    r"(?: (?:of|up to|are|with|each|max(?:imum)?|about|~))+ L_[- ]?tok(?:en)?s?\b"
+)
 
 # "40k dialogues of about 600 tokens", "60k pairs a 1k tokens", "30k samples, 900 tok each".
 _COUNTED = _rule(
@@ -213,6 +235,9 @@ _LONG = _rule(
 )
 _WAY = _rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
 _LONG_NAMES = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
+_UNSPLIT = re.compile(
+    r"\b(?:without|no)(?: any)? ((?:tp|pp|cp|ep)(?:(?:,? (?:or|and) |/|, )(?:tp|pp|cp|ep))*)\b", re.IGNORECASE
+)
 _SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch", "mb": "workload.micro_batch"}
 _CLIENT_PATHS = dict.fromkeys(_SHORT_PATHS, "workload.concurrency")
 _OF_SERVING = ("overrides.", "layout.pp", "layout.vpp")
@@ -249,21 +274,29 @@ _HOURS = {
 _WITHIN = _rule(
     r"\b(?:in|within|under|less than|at most|deadline(?: of| is|:)?|by|before|"
     r"max(?:imum)?|had|have|got|say|overnight,?(?: say)?|"
-    r"give (?:it|me|us)|allow(?:ed)?|takes?(?: up to)?)\s+(?:only |just |about )?"
+    r"give (?:it|me|us)|allow(?:ed)?|takes?(?: up to)?|(?<=dollars) and|(?<=usd) and|(?<=\d) and|(?<=\dk) and)"
+    r"\s+(?:only |just |about )?"
     r"(?:under |less than |at most |up to )?(?:F_\s*|(?:an?|the)\s+)"
-    r"(minute|min|hour|hr|h|day|"
-    r"d|week|month)s?\b"
+    r"(minute|min|hour|hr|h|day|d|week|month)s?\b(?! of (?:each|it|that)\b)"
 )
 
+_FROM_NOW = _rule(r"F_\s*(minute|min|hour|hr|h|day|d|week|month)s? (?:from now|left)\b")
 _NETWORK = re.compile(
     r"(?<![\w.])(?:(\d+)\s*x\s*)?(\d+)\s?(?!gib\b)(gb?it/?s?|gbps|gb/s|gbe|gb|g|tb?it/?s?|"
     r"tbps)[- ]?(ethernet|infiniband|ib|roce(?:v2)?|efa|network\w*)?\b",
     re.IGNORECASE,
 )
 _KINDS = {"ethernet": "ethernet", "infiniband": "ib", "ib": "ib", "roce": "roce", "rocev2": "roce", "efa": "efa"}
+_NETWORK_KIND = re.compile(
+    r"\b(?:over|on|via|with|is|it'?s|have|use|using|only|just|plain|through)\s+(?:an? |plain |only |just )?"
+    r"(roce(?: ?v2)?|infiniband|ethernet|efa)\b(?![- ]\w*\d)",
+    re.IGNORECASE,
+)
 _NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(efa)[- ]?v([2-4])\b", re.IGNORECASE)
 
 
+# What is too little to be data for training.
+_LEAST_DATA = 2**15
 # "Cost per 1M tokens" names a unit, not data.
 _OF_A_RATE = re.compile(r"(?:\bper|\beach|/)\s*$", re.IGNORECASE)
 _SOME_NUMBER = re.compile(r"\d|\b(?:half|quarter)\b", re.IGNORECASE)
@@ -276,9 +309,13 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
     """
     slots: list[Slot] = []
     questions: list[Question] = []
+    _network(page, slots)
     if not _SOME_NUMBER.search(page.rest):
         return slots, questions
-    _network(page, slots)
+    for match in () if serving else page.find(_GROUP_OF):
+        words = page.take(match.start(), match.end()).strip()
+        slots.append(Slot("workload.group_size", count(match[1]), words))
+        slots.append(Slot("workload.response_len", context_length(match[2]), words))
     if not serving and _SAMPLES_ANSWERS.search(page.text):
         for rule, path, read in _OF_ANSWERS:
             for match in page.find(rule):
@@ -290,6 +327,11 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
             words = page.take(match.start(), match.end()).strip()
             slots.append(Slot("workload.dataset_samples", samples, words))
             slots.append(Slot("workload.sample_tokens", tokens, words))
+    for match in page.find(_UNSPLIT):
+        words = page.take(*match.span())
+        slots += [
+            Slot(f"layout.{name.lower()}", 1, words) for name in re.findall(r"tp|pp|cp|ep", match[1], re.IGNORECASE)
+        ]
     for match in page.find(_SHORT):
         path = (_CLIENT_PATHS if serving else _SHORT_PATHS).get(match[1].lower(), f"layout.{match[1].lower()}")
         slots.append(Slot(path, int(match[2]), page.take(match.start(), match.end())))
@@ -326,7 +368,7 @@ def _is_length(tokens: Any, before: str) -> bool:
     if not tokens or tokens != int(tokens):
         return False
     at = re.search(r"(?:\b(?:at|with|max(?:imum)?|up to)|@)\s*$", before, re.IGNORECASE)
-    return tokens <= _LEAST_DATA or (at is not None and tokens <= max(_LENGTHS))
+    return tokens <= _LEAST_DATA or (at is not None and tokens <= max(LENGTHS))
 
 
 def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -> list[Slot]:
@@ -335,16 +377,21 @@ def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -
     for match in page.find(_RATE):
         words = page.take(match.start(), match.end())
         slots.append(Slot("usd_per_device_hour", amount(match[1]), words, f"{words} taken as the price of one device"))
-    for rule in _MONEY:
-        for match in page.find(rule):
-            value = amount(match[1])
-            if value:
-                slots.append(Slot("goal.budget_usd", value, page.take(match.start(), match.end()).strip()))
+    for match in page.find(_FROM_NOW):
+        hours = (amount(match[1]) or 0.0) * _HOURS[match[2].lower()]
+        slots += [Slot("goal.deadline_h", hours, page.take(*match.span()))] if hours else []
     for match in page.find(_WITHIN):
         number = amount(match[1]) if match[1] else 1.0
         if number:
             hours = number * _HOURS[match[2].lower()]
             slots.append(Slot("goal.deadline_h", hours, page.take(match.start(), match.end())))
+    for rule in _MONEY:
+        for match in page.find(rule):
+            value = amount(match[1])
+            if value:
+                slots.append(Slot("goal.budget_usd", value, page.take(match.start(), match.end()).strip()))
+    if any(slot.path == "goal.deadline_h" for slot in slots):
+        return slots
     if found := deadline(page.rest):
         hours, words = found
         start = page.rest.find(words)
@@ -366,102 +413,8 @@ def _network(page: Page, slots: list[Slot]) -> None:
             speed *= 8
         name = f"{kind}-{speed}" + (f"x{match[1]}" if match[1] else "")
         slots.append(Slot("cluster.interconnect", name, page.take(match.start(), match.end())))
-
-
-_BARE = re.compile(
-    rf"(?:(?<!\S)-|{START})(\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?:\s?(k|m|b|t)(?![\w]))?(?![\w%/]|\.\d|-[a-z]|"
-    rf"\s*[\ue000-\ue002])",
-    re.IGNORECASE,
-)
-# Nothing but the end of a clause stands behind a number that is all the follow-up says.
-_CLAUSE_END = re.compile(
-    r"\s*(?:[?.!,;]|$|\b(?:then|now|instead|please|with|at|and|but|for|using|of them)\b)", re.IGNORECASE
-)
-# What is told of a number that could not be placed: the words around it.
-_BEFORE = re.compile(r"(?:[A-Za-z][\w'-]*\s+){0,3}$")
-_AFTER = re.compile(r"(?:\s?[A-Za-z%][\w/%]*)?")
-
-
-# Before the number that is left: '24 instead of 16'.
-_REPLACED = re.compile(r"\b(?:instead of|rather than|not)\s*$", re.IGNORECASE)
-# What a number may be put back to.
-_WHOLE = ("workload.epochs", "workload.micro_batch", "workload.lora.rank", "workload.group_size", "layout.tp",
-          "layout.pp", "layout.cp", "layout.ep", "layout.zero_stage")  # fmt: skip
-# What a number behind 'at' can only be, and what is too little to be data for training.
-_LEAST_DATA = 2**15
-_LENGTHS = frozenset(2**power for power in range(10, 21))
-_Meaning = Callable[[re.Match[str], str, Mapping[str, Any], bool, str | None], Slot | None]
-
-
-def read_bare(
-    page: Page, plan: Mapping[str, Any], recent: str | None, meaning: _Meaning | None = None
-) -> tuple[list[Slot | Relative], list[str]]:
-    """Numbers without a noun in a follow-up ('what about 16k', 'and on 8'): by form, else by what changed last.
-
-    `meaning` decides what one of them means; by default as in a plan for training. Second: numbers that could not be
-    placed, to be told to the user.
-    """
-    slots: list[Slot | Relative] = []
-    unread: list[str] = []
-    matches = [match for match in page.find(_BARE) if not _REPLACED.search(page.rest, 0, match.start())]
-    for match in matches:
-        if page.text[match.start()] not in "-0123456789":
-            continue  # a spelled-out number ("which one") counts only with a noun
-        alone = len(matches) == 1 and bool(_CLAUSE_END.match(page.rest, match.end()))
-        before = page.rest[: match.start()].lower().rstrip()
-        named = bool(page.of("model", "path"))
-        slot = (
-            meaning(match, before, plan, alone, recent)
-            if meaning
-            else _bare_slot(match, before, plan, alone, recent, named)
-        )
-        if slot:
-            slots.append(slot)
-        else:
-            before, after = _BEFORE.search(page.rest, 0, match.start()), _AFTER.match(page.rest, match.end())
-            unread.append((before[0] if before else "") + match[0].strip() + (after[0] if after else ""))
-        page.take(match.start(), match.end())
-    return slots, unread
-
-
-def _stands_alone(match: re.Match[str], before: str) -> bool:
-    """Whether a number is all of its clause, as in 'llama 8b, dpo, 2048'."""
-    return before.endswith((",", ";")) and bool(_CLAUSE_END.match(match.string, match.end()))
-
-
-def _nearer_length(number: int, plan: Mapping[str, Any]) -> bool:
-    """Whether a number is nearer to the sequence length that was said than to the number of devices."""
-    length, devices = (plan.get(part, {}).get(name) for part, name in (("workload", "seq_len"), ("cluster", "count")))
-    return bool(length) and abs(math.log(number / length)) < abs(math.log(number / (devices or 1)))
-
-
-def _bare_slot(
-    match: re.Match[str], before: str, plan: Mapping[str, Any], alone: bool, recent: str | None, named: bool
-) -> Slot | None:
-    """What a number without a noun means, or None. `alone`: it is the only one and ends its clause; `named`: a model
-    is."""
-    words, suffix = match[0].strip(), (match[2] or "").lower()
-    length, whole = context_length(words), count(match[1])
-    if words.startswith("-"):
-        return None
-    if (suffix in ("b", "t") and (plan or named)) or (
-        suffix == "m" and (plan or named) and _CLAUSE_END.match(match.string, match.end())
-    ):
-        return Slot("workload.dataset_tokens", amount(words), words, f"{words} read as tokens of training data")
-    if suffix == "k" and length:
-        return Slot("workload.seq_len", length, words, f"{words} read as the sequence length, {length:,} tokens")
-    if whole in _LENGTHS and not suffix and (re.search(r"(?:\bat|@)$", before) or _stands_alone(match, before)):
-        return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
-    if not (plan and alone and whole):
-        return None
-    if whole in _LENGTHS and not suffix and _nearer_length(whole, plan):
-        return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
-    same = (recent == "workload.seq_len" and _nearer_length(whole, plan)) or re.search(r"\bback to$", before)
-    if not suffix and re.search(r"\b(?:on|with|to|use|using|had|have|rent|take)$", before) and not same:
-        return Slot("cluster.count", whole, words, f"{words} read as the number of accelerators")
-    if recent in ("cluster.count", "workload.seq_len", "workload.global_batch") or (
-        re.search(r"\bback to$", before) and recent in _WHOLE
-    ):
-        value = length if recent == "workload.seq_len" else whole
-        return Slot(recent, value, words, f"{words} read as the {recent.rpartition('.')[2].replace('_', ' ')}")
-    return None
+    if any(slot.path == "cluster.interconnect" for slot in slots):
+        return
+    for match in page.find(_NETWORK_KIND):
+        kind = _KINDS[match[1].lower().replace(" ", "")]
+        slots.append(Slot("cluster.interconnect", kind, page.take(match.start(), match.end())))

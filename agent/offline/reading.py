@@ -7,28 +7,30 @@ then the field's words, then what numbers are left.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from agent.offline import target_words, vocabulary, wish_words
+from agent.offline import target_words, turn_words, vocabulary, wish_words
 from agent.offline.alternatives import read_alternatives, read_variants
+from agent.offline.bare_numbers import read_bare
 from agent.offline.catalogue import Catalogue
 from agent.offline.comparing import BOTH, COMPARES, beside_the_plan
 from agent.offline.corrections import corrected
 from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
-from agent.offline.facts_words import asks_run, described, facts_again, facts_asked
+from agent.offline.facts_words import again_about, asks_run, described, facts_again, facts_asked
+from agent.offline.follow_ups import OTHER, read_follow_up
 from agent.offline.hardware_words import read_hardware
 from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.model_words import read_models
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
-from agent.offline.own_price import own_price
+from agent.offline.own_rows import own_device, own_price
 from agent.offline.page import Page
 from agent.offline.pasted import pasted, without_logs
-from agent.offline.quantities import read_bare, read_goal, read_numbers
+from agent.offline.quantities import read_goal, read_numbers
 from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
 from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read_serving_limit, read_words
@@ -53,12 +55,18 @@ _DOMAIN = re.compile(
 _COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
 # Wishes in which nothing else is read: names and words in them are not of a plan.
 _ALONE = ("list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "list_catalogue", "import_config",
-          "own", "add_price", "search_playbook")  # fmt: skip
+          "own", "add_price", "add_hardware", "search_playbook")  # fmt: skip
+_DEVICES = ("accelerator", "gpu", "card", "hardware", "device", "chip")
 _FASTER = dict(vocabulary.INTENTS)["faster"]
 # "It has to be done in 5 days" states a deadline; "can it be done in 5 days?" asks for the time.
 _DEADLINE = re.compile(
     r"\b(?:has|have|had|needs?|must|should|want\w*|ought)\b(?: (?:it|this|that|them|to|be|get|all))* "
     r"(?:done|finish\w*|ready|trained|complete\w*)\b"
+)
+# 'One epoch is enough' asks nothing.
+_ENOUGH = re.compile(
+    r"\b(?:epochs?|steps|tokens|samples|users|gpus?|cards?|devices?) (?:is|are|will be|should be) "
+    r"(?:plenty|(?:more than )?enough)\b(?!\W*\?)"
 )
 _ASKING = re.compile(r"\b(?:can|could|will|would|is|how|when)\b[^.]*\?")
 _PEAK = rf"^(?!.*\bgenerat)(?:.*?)(?:{wish_words.PEAK})"
@@ -76,11 +84,18 @@ _DESTROYS = (
     r"(?:\b(?:my|our|the|all|every|these|those)\b[^.?!]*"
     r"\b(?:files?|folders?|director(?:y|ies)|disks?|drives?|database|repo(?:sitory)?)\b|~/|(?<!\S)/)"
 )
+_ELSEWHERE = (
+    r"\b(?:sing|songs?|jokes?|poems?|haikus?|weather|recipes?|movies?|football|horoscope|lottery|bedtime story|"
+    r"capital of|translate)\b"
+)
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
 # Before what is to be left: 'full fine-tuning instead of LoRA'.
 _INSTEAD_OF = re.compile(r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*$", re.I)
-_AT_HOME = re.compile(r"\brtx\b|\bgtx\b|\brx\b|\b[2-5]0[6-9]0|apple|\bm\d\b", re.I)
-_SCALED = re.compile(r"\b(double|twice|halve|half|triple) (?:of )?(?:that|it|this)\b(?! (?:many|gpus?|cards?))", re.I)
+# 'Forget Azure'
+_FORGOTTEN = re.compile(
+    r"\b(?:forget|drop|skip|ditch|exclude|excluding|without|except|no|not|leave out)\s+(?:about )?$", re.I
+)
+_AT_HOME = re.compile(r"\brtx\b|\bgtx\b|\brx\b|\b[2-5]0[6-9]0|apple|mac ?book|\bm\d\b|spark|jetson", re.I)
 _RELEASED = re.compile(
     r"\b(?:release|drop|remove|free|lift|forget|clear|relax|unset|reset)(?: all)?(?: of)?(?: the| my| our)? "
     r"(?:layout|parallelism|parallel|sharding)(?: (?:constraints?|settings?|sizes?|choices?|limits?|degrees?))?\b",
@@ -109,6 +124,7 @@ class Reading:
     both: bool = False
     pricing: dict[str, Any] = field(default_factory=dict)
     providers: list[str] = field(default_factory=list)
+    providers_left: list[str] = field(default_factory=list)
     most: tuple[int | None, int | None] = (None, None)
     fields: dict[str, str] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
@@ -173,7 +189,7 @@ def read(
     spot(page, catalogue)
     named = page.rest.lower()
     page.rest = spelled_out(page.rest)
-    if reset := bool(re.search(vocabulary.RESET, lowered)):
+    if reset := bool(re.search(turn_words.RESET, lowered)):
         plan, recent, topic = {}, None, {}
     at_home = any(_AT_HOME.search(name.text) for name in page.of("accelerator"))
     serving, assumed = serves(named, plan, at_home)
@@ -190,6 +206,8 @@ def read(
         wish = None if re.search(r"\b(?:providers?|clouds?)\b", named) else wish
     if wish and wish.tool == "own" and wish.own["kind"] in ("price", "rate") and (row := own_price(page, catalogue)):
         wish = Wish("add_price", row)
+    if wish and wish.tool == "own" and wish.own["kind"] in _DEVICES and (row := own_device(page, catalogue)):
+        wish = Wish("add_hardware", row)
     if wish and wish.tool in _ALONE:
         return Reading(text=page.text, wish=wish, in_scope=True)
     searches = wish is not None and wish.tool in SEARCHES_HARDWARE
@@ -214,10 +232,7 @@ def read(
         and _THAT_ONE.search(lowered)
     ):
         slots.append(Slot("model", told, "that one", f"that one read as {told}"))
-    if recent and (scaled := _SCALED.search(page.rest)) and recent not in ("model", "cluster.count"):
-        # "And if I halve that?" is about what changed last.
-        factor = 0.5 if scaled[1].lower().startswith("hal") else 2.0 if scaled[1].lower() != "triple" else 3.0
-        slots.append(Relative(recent, factor, page.take(*scaled.span())))
+    slots += read_follow_up(page, plan, recent, topic.get("alternatives") or {})
     if match := _RELEASED.search(page.rest):
         words = page.take(*match.span())
         slots += [Slot(f"layout.{name}", None, words) for name in plan.get("layout") or {}]
@@ -243,6 +258,9 @@ def read(
         slots = [slot for slot in slots if sweep is None or slot.path != sweep.path]
     slots += read_goal(page, lambda rest: hours_until(rest, now))
     providers = _providers(page, catalogue, searching)
+    forgotten = [slot for slot in providers if slot.value is None]
+    slots += forgotten[:1]
+    providers = [slot for slot in providers if slot not in forgotten]
     slots += providers if len(providers) == 1 else []
     if len(providers) > 1 and not searching:
         pricing["providers"] = list(dict.fromkeys(str(slot.value) for slot in providers))
@@ -261,9 +279,14 @@ def read(
             replace(s, path="cluster.per_node") if isinstance(s, Slot) and s.path == "cluster.count" else s
             for s in slots
         ]
-    back = re.search(vocabulary.BACK, lowered)
+    back = re.search(turn_words.BACK, lowered)
+    # Of what was not set side by side the other is the one before.
+    other = bool(plan and OTHER.search(page.text))
     bare, left = read_bare(page, plan, recent, bare_slot if serving else None)
-    slots += bare
+    # Tokens that were said with their noun are not said again without.
+    again = [slot for slot in bare if slot.path == "workload.dataset_tokens" and _said(numbers, slot.path)]
+    left += [slot.words for slot in again]
+    slots += [slot for slot in bare if slot not in again]
     several = len(accelerators) > 1 or len(models) > 1
     if (
         wish is None
@@ -293,8 +316,15 @@ def read(
             if limit or sweep or of_serving or wish or over
             else facts_asked(named, page, plan, models, accelerators, slots)
         )
+    if over or (wish and wish.tool == "compare"):
+        # "Which is fastest?" of what is set side by side is no goal for a layout.
+        slots = [slot for slot in slots if slot != Slot("goal.objective", "throughput", slot.words)]
     if facts is None and not (limit or sweep or wish or over or (slots and asks_run(slots))):
         facts = facts_again(page, plan, topic)
+    named_more = {slot.path for slot in slots} - {"workload.precision", "workload.weight_dtype", "note"}
+    if not (facts or accelerators or models or wish or named_more or questions):
+        models, accelerators = again_about(named, plan, topic)
+        facts = "model" if models else "hardware" if accelerators else None
     if facts:
         limit, asked = None, named
     if limit and limit.goal == "model":
@@ -307,14 +337,16 @@ def read(
             asked = asked.replace(words, " ")
         intents = intents_of(asked)
     else:
+        asked = _ENOUGH.sub(" ", asked) if slots else asked
         asked = _DEADLINE.sub(" ", asked) if _said(slots, "goal.deadline_h") and not _ASKING.search(asked) else asked
         if searching and wish is None:
             # "Keep it below 300 dollars" restricts the search that goes on.
             for slot in slots:
-                asked = asked.replace(slot.words.lower(), " ") if slot.path == "goal.budget_usd" else asked
+                if slot.path == "goal.budget_usd":
+                    asked = asked.replace(slot.words.lower(), " ").replace("budget", " ")
         intents = [name for name, pattern in vocabulary.INTENTS if re.search(pattern, asked)]
-    targets = target_words.read_targets(lowered)
-    files = bool(re.search(target_words.ASKS, lowered)) and not re.search(_NO_FILES, lowered)
+    targets = target_words.read_targets(named)
+    files = bool(re.search(target_words.ASKS, named)) and not re.search(_NO_FILES, lowered)
     if targets and not intents and wish is None and {"write", "render"} & set(topic.get("intents") or ()):
         # "And the accelerate version" goes on asking for files.
         intents.append("render")
@@ -327,7 +359,8 @@ def read(
         intents = list(dict.fromkeys(intents))
     if "write" in intents and "render" in intents:
         intents.remove("render")
-    if re.search(ASKS, named) and (pricing or not serving) and "cost" not in intents and not wish:
+    asks_price = re.search(ASKS, named) and (pricing or not serving)
+    if (asks_price or (pricing and plan)) and "cost" not in intents and not wish:
         intents.append("cost")
     if wish and wish.tool not in ("save_scenario", "search_playbook"):
         intents, limit = [], None
@@ -336,6 +369,7 @@ def read(
         or questions
         or page.names
         or back
+        or other
         or sweep
         or of_serving
         or choices
@@ -347,7 +381,7 @@ def read(
         or (searching and vendors_of(page.text))
         or re.search(BOTH, lowered)
         or (topic.get("offers") and re.search(wish_words.TAKES, lowered))
-        or (plan and (intents or limit or _CUE.search(lowered)))
+        or (plan and (intents or limit or (_CUE.search(lowered) and not re.search(_ELSEWHERE, lowered))))
     )
     return Reading(
         slots=slots,
@@ -359,6 +393,7 @@ def read(
         over=over,
         both=bool(re.search(BOTH, lowered)),
         pricing=pricing,
+        providers_left=[slot.words for slot in forgotten],
         providers=list(dict.fromkeys(str(slot.value) for slot in providers)),
         most=most,
         fields=_fields(page.text, intents),
@@ -371,12 +406,12 @@ def read(
         sweep=sweep,
         serving=serving,
         choices=choices,
-        thanks=bool(re.search(vocabulary.THANKS, lowered.strip())),
-        help=bool(re.search(vocabulary.HELP, lowered)),
+        thanks=bool(re.search(turn_words.THANKS, lowered.strip())),
+        help=bool(re.search(turn_words.HELP, lowered)),
         reset=reset,
-        back=(back["which"] or "previous") if back else None,
-        of_a_plan=bool(re.search(vocabulary.OF_A_PLAN, lowered)),
-        anyway=bool(re.search(vocabulary.ANYWAY, lowered)),
+        back=(back["which"] or "previous") if back else "previous" if other else None,
+        of_a_plan=bool(re.search(turn_words.OF_A_PLAN, lowered)),
+        anyway=bool(re.search(turn_words.ANYWAY, lowered)),
         in_scope=scope or bool(_DOMAIN.search(lowered)),
     )
 
@@ -415,7 +450,7 @@ def _earlier_models(topic: Mapping[str, Any], plan: Mapping[str, Any]) -> list[s
     return list(dict.fromkeys(one["model"] for one in plans if isinstance(one.get("model"), str)))
 
 
-def _said(slots: list[Slot | Relative], path: str) -> bool:
+def _said(slots: Sequence[Slot | Relative], path: str) -> bool:
     return any(slot.path == path for slot in slots)
 
 
@@ -431,7 +466,10 @@ def _providers(page: Page, catalogue: Catalogue, searching: bool) -> list[Slot]:
         for match in page.find(pattern):
             if provider == "owned" or provider not in catalogue.providers:
                 continue
-            slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
+            left = _FORGOTTEN.search(page.rest, 0, match.start())
+            words = page.take(match.start(), match.end())
+            # One that is left is told by its name.
+            slots.append(Slot("goal.provider", None if left else provider, provider if left else words))
     if slots and _COMPARE_PRICES.search(page.rest):
         # Beside another provider a common word is the company, too.
         for provider in ("Lambda", "Together", "Vast"):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_length, count
+from agent.offline.numbers import AMOUNT, FACTORS, NUMBER, START, WHOLE, amount, context_length, count
 from agent.offline.page import Page
 from agent.offline.slots import Question, Relative, Slot
 
@@ -21,11 +21,14 @@ _SPAN = r"(s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hrs?|hours?|d|days?|months?)\b"
 _SPANS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "mo": 2_592_000.0}
 _ONE = r"(?:users?|clients?|sessions?|streams?|requests?|person|customers?)"
 _USERS = (
-    r"(?:users?|clients?|sessions?|streams?|conversations?|connections?|chats?|people|customers?|developers?|employees)"
+    r"(?:users?|clients?|sessions?|streams?|conversations?|connections?|chats?|people|persons?|customers?|"
+    r"dev(?:eloper)?s?|agents|callers|visitors|players|members|subscribers|employees|colleagues|coworkers|lawyers|analysts|students)"
 )
 _REQUESTS = r"(?:requests?|reqs?|queries|query|prompts?|calls?|messages?|questions?|generations?)"
 _WITH = r"(?:(?:concurrent|simultaneous|parallel|active|in-flight|end)\s+)"
-_TOGETHER = r"(?:at (?:once|a time|the same time)|in[- ]flight|in parallel|concurrently|simultaneously)"
+_TOGETHER = (
+    r"(?:at (?:once|a time|the same time)|in the same time|in[- ]flight|in parallel|concurrently|simultaneously)"
+)
 _ASKED = r"(?:prompts?|inputs?|questions?|isl)"
 _ANSWERED = r"(?:answers?|outputs?|responses?|completions?|repl(?:y|ies)|generations?|osl)"
 _LONG = (
@@ -35,10 +38,16 @@ _LONG = (
 _UNIT = r"(ms|msec|milliseconds?|s|secs?|seconds?)\b"
 _BELOW = (
     r"(?:\s*(?:slo|sla|limit|target|goal|budget|latency|time|of|is|at|in|to|be|must|should|has|have|stays?|kept|keep|"
+    r"come|comes|arrives?|appears?|there|out|needs?|"
     r"under|below|less than|lower than|within|at most|max(?:imum)?|no more than|up to|above|over|exceeds?|past|not|ok|"
     r"fine|"
     r"<=?|>|≤|=|:|p\d\d|mean|average))*"
     r"\s*"
+)
+# 'The answer should start within a second.'
+_STARTS = (
+    r"\b(?:answers?|responses?|repl(?:y|ies)|output|text) (?:(?:should|must|ha(?:s|ve) to|needs? to|may|to) )?"
+    r"(?:(?:start|begin|appear)s? |(?=within\b[^.?!]{0,16}\bstart))(?:coming )?(?:with)?in (?:under |less than )?"
 )
 _FIRST = r"\b(?:ttft|time[- ]to[- ](?:the )?first[- ]token|first[- ]token(?: latency| time)?)\b"
 _NEXT = (
@@ -76,6 +85,9 @@ _PLAIN: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(r"F_\s?%\s*(?:of (?:the )?(?:prompts?|prompt tokens|tokens) )?(?:are |is )?(?:prefix[- ]?)?"
            r"(?:(?:cache[- ]?)?hits?(?:[- ]rate)?|cached|shared)\b(?: prefix(?:es)?)?(?: in the prefix cache)?"),
      "workload.prefix_hit", _part),
+    (_rule(r"F_\s?% (?:of (?:the )?(?:prompts?|prompt tokens|tokens|requests) )?"
+           r"(?:hit(?:s|ting)?|(?:com(?:ing|es?) )?(?:from|out of))(?: in)? (?:the )?(?:prefix[- ]?)?cache\b"),
+     "workload.prefix_hit", _part),
     (_rule(rf"\b(?:prefix[- ]?)?cache[- ]hits?(?:[- ]rate)?{_OF}F_\s?%?"), "workload.prefix_hit", _part),
     (_rule(rf"\bprefix[- ]hits?(?:[- ]rate)?{_OF}F_\s?%?"), "workload.prefix_hit", _part),
     (_rule(rf"\bacceptance(?:[- ](?:rate|length))?{_OF}F_\s?%?|F_\s?% acceptance(?: rate)?"), "workload.acceptance",
@@ -98,6 +110,7 @@ _PLAIN: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(rf"\b{_ANSWERED}{_LONG}L_(?:[- ]?tokens?\b)?"), "workload.output_len", context_length),
     (_rule(rf"L_[- ]?(?:tokens?|tok)[- ]*(?:long |of )?(?:system )?{_ASKED}\b"), "workload.input_len", context_length),
     (_rule(rf"L_[- ]?(?:tokens?|tok)[- ]*(?:long |of )?{_ANSWERED}\b"), "workload.output_len", context_length),
+    (_rule(r"L_[- ]?(?:tok(?:en)?s? )?of (?:context|prompt|history) in\b"), "workload.input_len", context_length),
     (_rule(r"L_[- ]tok(?:en)?s?[- ]+(?:long )?"
            r"(?=(?:chats?|conversations?|requests?|sessions?|contexts?|documents?)\b)"),
      "workload.input_len", context_length),
@@ -155,6 +168,8 @@ _CLIENTS = (
     _rule(rf"A_\s+(?:{_REQUESTS}|sequences?|seqs?)\s+{_TOGETHER}"),
     _rule(r"A_ (?:concurrent|simultaneous|parallel)\b"),
     _rule(rf"\b(?:max[-_ ])?concurrency{_OF}A_|A_(?:[- ]way)? concurrency\b|A_ {_TOGETHER}"),
+    _rule(rf"N_ of us\b(?:\s+{_TOGETHER})?"),
+    _rule(rf"\b(?:just|only|single) N_ {_REQUESTS}(?!{_PER})\b"),
     _rule(rf"\b(?:batch(?:[-_ ]size)?|bs){_OF}N_|\bbatch(?:es)? of N_|\bbs(\d+)\b"),
 )
 # The scenario of that name, which is read among the words.
@@ -171,7 +186,7 @@ _EXPERTS = re.compile(
 _SPECULATES = re.compile(r"\b(mtp|eagle(?:[- ]?[23])?|speculative(?: decoding)?)\b", re.IGNORECASE)
 _DOUBLE = re.compile(
     rf"\b(double|twice|triple|quadruple|half|halve)(?: as many| the number of| of)?(?: the| our| my)? "
-    rf"(?:{_USERS}|concurrency|load|request rate|rate|{_REQUESTS})\b",
+    rf"(?:{_USERS}|concurrency|load|traffic|demand|volume|request rate|rate|{_REQUESTS})\b",
     re.IGNORECASE,
 )
 _STEM = re.compile(r"(?<=[le])[sd]+$")
@@ -187,7 +202,6 @@ _GROWS_BY = (
     rf"\b(?:traffic|load|peak|demand|volume|{_USERS}|concurrency|(?:request )?rate|{_REQUESTS})\b(?: \w+){{0,2}}? "
     r"(grow|increas|ris|go(?:es)? up|climb|shrink|drop|fall|decreas)\w*(?: by)? (\d+(?:\.\d+)?)\s?(?:%|percent)"
 )
-_FACTORS = {"double": 2.0, "twice": 2.0, "triple": 3.0, "quadruple": 4.0, "half": 0.5, "halve": 0.5}
 _MILLION_TOKENS = r"(?:/|per|an?)\s*(?:1\s?)?(?:m|million)\s*(?:output |generated )?tok(?:en)?s?\b"
 _MILLION = re.compile(
     rf"\$\s?(\d+(?:\.\d+)?)\s*{_MILLION_TOKENS}|{_MILLION_TOKENS}{_BELOW}\$\s?(\d+(?:\.\d+)?)", re.IGNORECASE
@@ -246,6 +260,7 @@ def _limits(page: Page, slots: list[Slot | Relative]) -> None:
         shape += (
             token if path.endswith("tpot_slo_ms") else r"|F_\s?" + _UNIT + r" (?:to|for|until) (?:the )?first token"
         )
+        shape += rf"|{_STARTS}F_\s?{_UNIT}(?: (?:start|begin|appear)\b)?" if path.endswith("ttft_slo_ms") else ""
         for match in page.find(_rule(shape)):
             groups = [group for group in match.groups() if group]
             scale = 1.0 if groups[1].lower().startswith("m") else 1000.0
@@ -327,7 +342,7 @@ def _span(word: str) -> float:
 
 def _clients(page: Page, slots: list[Slot | Relative]) -> None:
     for match in page.find(_GROWS):
-        by = float(match[2]) if match[2] else _FACTORS[_STEM.sub("", match[1].lower()) or "double"]
+        by = float(match[2]) if match[2] else FACTORS[_STEM.sub("", match[1].lower()) or "double"]
         counted = re.search(r"user|client|concurren", match[0], re.IGNORECASE)
         path = "workload.concurrency" if counted else "load"
         slots.append(Relative(path, by, page.take(match.start(), match.end())))
@@ -338,7 +353,8 @@ def _clients(page: Page, slots: list[Slot | Relative]) -> None:
     for match in page.find(_DOUBLE):
         word = match[0].lower()
         path = "workload.request_rate" if "rate" in word else "workload.concurrency"
-        slots.append(Relative(path, _FACTORS[match[1].lower()], page.take(match.start(), match.end())))
+        path = "load" if re.search(r"load|traffic|demand|volume", word) else path
+        slots.append(Relative(path, FACTORS[match[1].lower()], page.take(match.start(), match.end())))
     for rule in _CLIENTS:
         for match in page.find(rule):
             value = amount(next(group for group in match.groups() if group))

@@ -19,11 +19,15 @@ SERVES = (
     r"\binter-?token\b|\bqps\b|\brps\b|\b(?:requests?|reqs?|queries|prompts)\s?(?:/|per |an? )\s?(?:s|m|h|d)\w*|"
     r"\bconcurren\w+|\bdeploy\w*|\blatency\b|\blatencies\b|\bchat-?bot\w*|\busers?\b|\bhow many (?:people|customers|"
     r"employees|developers|students)\b|\b[io]sl\b|"
-    r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? out\b|\btokens? in\b(?! (?:\d|an?\b|the\b|under|"
+    r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? out\b|"
+    r"(?<!per )\btokens? in\b(?! (?:\d|an?\b|the\b|under|"
     r"less|total|about|all|my|our|two|one))|"
     r"\d[km]? in\b(?=[^.?!]{0,24}\bout\b)|\d[km]? out\b|"
     r"\btokens? (?:of )?prompts?\b|\bprompts? of\b|\btoken (?:prompts?|answers?|responses?|outputs?|inputs?)\b|"
     r"\bgguf\b|\bi?q[2-8]\b|\bi?q\d_(?:k|\d|x|n|m|s)\w*|\bawq\b|\bexl2\b|\bmlperf\b|\bdecod(?:e|ing)\b|\bprefill\b|"
+    r"\b(?:people|persons?|colleagues|coworkers|lawyers|employees|students|customers)\b[^.?!]{0,24}\b(?:at once|"
+    r"(?:at|in) the same time|simultaneously|in parallel|concurrently)\b|\bask (?:it )?questions (?:to|of)\b|"
+    r"\bchat with (?:it|a|the|our)\b|"
     r"\bsingle[- ]stream\b|\bhost(?:ing)? (?:it|this|that|the model|[\ue000])|\bapi endpoint\b"
 )
 # These do where no training run is being talked about.
@@ -32,6 +36,9 @@ MAY_SERVE = (
     r"\bgpu[-_ ]memory[-_ ]utili[sz]ation\b|\brequests?\b|\btok(?:en)?s? (?:per|an?|each) (?:day|month|hour)\b|"
     r"\bper million (?:output )?tokens\b|\bgenerat(?:e|es|ing|ion)\b(?! (?:an?|the|me|files?|configs?|all|my|scripts?|"
     r"slurm)\b)|\b(?:nv)?fp4\b|\blocally\b|\bon my (?:laptop|mac\w*|pc|desktop)\b|"
+    r"\bday and night\b|\baround the clock\b|\b24/7\b|\b(?:per|an?|each|every) month\b|\bmonthly\b|"
+    r"\b(?:in|the) operation\b|"
+    r"\b(?:slack|discord|telegram|support|chat|our|my|the) ?bots?\b|"
     r"\bengines?\b|\btok(?:en)?s? (?:per|for an?) (?:dollar|buck)\b|\bdeliver\w*|\bat batch(?: size)? 1\b|\bconc\b|"
     r"\b(?:4|8)-?bit quanti\w+|\bquanti[sz]ed\b|\bint[48]\b|\bmxfp4\b"
 )
@@ -77,7 +84,7 @@ FORMATS: tuple[tuple[str, str], ...] = (
     (r"\bfp32\b|\bfloat32\b|\bf32\b|\bfull[- ]precision\b", "fp32"),
 )
 # 'For Q3' and 'Q3:' are a quarter.
-GGUF = r"(?<!for )(?<!by )\b(?:iq\d_\w+|q\d(?:_\w+)?)\b(?!:| 20\d\d)"
+GGUF = r"\bi?q\d_\w+\b|(?<!for )(?<!by )\bq\d\b(?!:| 20\d\d)"
 GGUF_SHORT = {"q2": "q2_k", "q3": "q3_k_m", "q4": "q4_k_m", "q5": "q5_k_m", "q6": "q6_k", "q8": "q8_0"}
 
 # (regular expression, Plan path, value), matched on what is left of the text.
@@ -117,8 +124,10 @@ INTENTS: tuple[tuple[str, str], ...] = (
         "size",
         r"\b(?:what|which|how (?:big|large) an?) (?:fleet|cluster|setup|capacity)\b|\bsize (?:it|a|an|the|my|our) |"
         r"\bsizing\b|\bcapacity[- ]plan\w*|\bhow much hardware\b|"
+        r"\bwhat (?:would|does|will) it take to (?:serve|host|run|deploy)\b|"
         r"\bhow many (?:replicas|nodes|servers|machines|instances|boxes)\b|\bwhat (?:do|would|will) (?:i|we) need\b|"
-        r"\b(?:which|what) (?:gpus?|hardware|accelerators?|cards?|machines?|instances?)\b",
+        r"\b(?:which|what) (?:gpus?|hardware|accelerators?|cards?|machines?|instances?)\b|"
+        r"\bcheapest (?:gpus?|hardware|accelerators?|cards?|machines?|instances?|box|cluster) (?:to|that|for|which)\b",
     ),
     (
         "best",
@@ -145,7 +154,7 @@ SHARED_INTENTS = ("need", "write", "render", "faster", "why", "fit", "cost")
 _MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest|most)"
 _NO_VALUE = r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at)?\s*\d)"
 _USERS = (
-    r"(?:developers?|employees|students|analysts|agents|seats|users?|clients?|sessions?|streams?|conversations?|chats?|"
+    r"(?:dev(?:eloper)?s?|employees|students|analysts|agents|seats|users?|clients?|sessions?|streams?|conversations?|chats?|"
     r"people|customers?)\b"
 )
 _REQUESTS = r"(?:requests?|reqs?|prompts?|queries|sequences?)\b(?!\s*(?:/|per|an?)\s*(?:s|m|h|d)\w*)"
@@ -155,6 +164,7 @@ _ADJECTIVES = (
 )
 _HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
 LIMITS: tuple[tuple[str, str], ...] = (
+    ("context", r"\b(?:longest|largest|biggest) (?:single )?(?:requests?|queries|query|conversations?|chats?)\b"),
     (
         "concurrency",
         rf"\bhow many (?:of )?{_ADJECTIVES}*(?:{_USERS}|{_REQUESTS})|"
@@ -165,6 +175,7 @@ LIMITS: tuple[tuple[str, str], ...] = (
     (
         "input_len",
         rf"{_MOST} (?:[\w-]+ )?(?:prompts?|inputs?)\b(?: len\w*)?{_NO_VALUE}|"
+        r"\b(?:longest|largest|biggest) (?:single )?(?:documents?|articles?|texts?)\b|"
         rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?(?:prompts?|inputs?)\b(?! \w*tokens?){_NO_VALUE}",
     ),
 )

@@ -13,6 +13,11 @@ from agent.offline.page import Page
 from agent.offline.slots import Question, Slot
 from estimator.plan import Engine, WeightDtype
 
+# 'Traffic doubles in Q4' is about the fourth quarter.
+_QUARTER = re.compile(
+    r"\b(?:doubl|tripl|grow|launch|ris|go live|start|begin|expect)\w*(?: \w+){0,3} (?:in|by|for|until)\s+$",
+    re.IGNORECASE,
+)
 _VERSION = r"[- ]?(?:version )?v?(\d+\.\d+(?:\.\d+)*(?:rc\d+|\.?post\d+)?)\b"
 _CACHE = "|".join(serving_vocabulary.CACHE_FORMATS)
 _KV = r"(?:kv|key[-/ ]value)(?:[-_ ]?cache)?(?:[-_ ]?(?:dtype|format|precision))?"
@@ -97,6 +102,8 @@ def _formats(page: Page, questions: list[Question]) -> list[tuple[str, str]]:
     found: list[tuple[int, str, str]] = []
     known = get_args(WeightDtype)
     for match in page.find(re.compile(serving_vocabulary.GGUF, re.IGNORECASE)):
+        if _QUARTER.search(page.text, 0, match.start()):
+            continue
         words = page.take(match.start(), match.end())
         name = words.lower()
         name = serving_vocabulary.GGUF_SHORT.get(name, name if name in known else f"{name}_m")

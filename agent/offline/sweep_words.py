@@ -37,7 +37,8 @@ _SCALES = re.compile(
     re.I,
 )
 _WEAK = re.compile(
-    r"\bweak(?:ly)?[- ]scal\w+|\bscal\w+ the (?:global )?batch\b|\bbatch (?:grows|scales|growing|scaling)\b", re.I
+    r"\bweak(?:ly)?[- ]scal\w+|\bscal\w+ the (?:global )?batch\b|\bbatch (?:grows?|scales|growing|scaling)\b",
+    re.I,
 )
 _TRIGGER = re.compile(r"\b(?:sweep(?:ing)?|scan(?:ning)?|vary(?:ing)?|plot|compare|table of)\b", re.I)
 # Scaling goes on to so many times the plan's devices where no end is said.
@@ -143,6 +144,7 @@ _SERVED_TRIGGER = re.compile(
     r"\b(?:sweep(?:ing)?|scan(?:ning)?|vary(?:ing)?|plot|compare|table of|against|versus|vs|over|from|for|at|with)\b",
     re.I,
 )
+_JOINED = re.compile(r"\W{0,2}(?:(?:for|of|as|in) (?:the |my |our )?)?")
 _START, _SWEEPS = re.compile(""), re.compile(r"\b(?:sweep|scan|curve|table)\b", re.I)
 _CURVE_CLIENTS = (1, 256)
 _FEW = 3
@@ -246,8 +248,8 @@ def _numbers(
     for rule in (_RANGE, _LIST):
         behind, before = rule.search(page.rest, end), rule.search(page.rest, begin)
         near = behind if behind and behind.start() - end <= 12 else None
-        if near is None and before and 0 <= start - before.end() <= 2:
-            near = before
+        if near is None and before and _JOINED.fullmatch(page.rest, before.end(), max(start, before.end())):
+            near = before if before.end() <= start else None
         if near is None:
             continue
         texts = [text for text in near.groups() if text] if rule is _RANGE else re.findall(_N, near[0], re.I)

@@ -46,7 +46,7 @@ TARGETS: tuple[tuple[str, str], ...] = (
 _THING = (
     r"(?:configs?|configurations?|ya?mls?|jsons?|tomls?|recipes?|scripts?|manifests?|files?|commands?|cmds?|command "
     r"?lines?|"
-    r"dockerfile|launch(?:er)?|job file|job|arg(?:ument)?s|flags|cli|invocation|version|variant|one)"
+    r"dockerfile|launch(?:er)?|job file|job|task|deployment|arg(?:ument)?s|flags|cli|invocation|version|variant|one)"
 )
 _NAMES = "|".join(pattern for pattern, _ in TARGETS)
 ASKS = (

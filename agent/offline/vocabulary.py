@@ -43,14 +43,16 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "freeze",
     ),
     (
-        r"\bfull(?:y)?[- ]?(?:parameter|weights?|param)?[- ]?(?=fine-?\s?tun|finetun|sft\b|"
+        r"\bfull(?:y)?[- ]?(?:parameter|weights?|param)?[- ]?(?=fine-?\s?tun|finetun|sft\b|tun(?:e|ing)\b|"
         r"training\b)",
         "workload.method",
         "full",
     ),
+    (r"(?<=tune) in full\b|(?<=tuning) in full\b|(?<=train) in full\b", "workload.method", "full"),
     (r"\bfully\b(?=\s+(?:on|with|in|for)\b|[,.?!]|$)", "workload.method", "full"),
     (
-        r"\bfull[- ](?:ft|param(?:eter)?s?|weights?|finetune|fine-?tune)\b|\ball (?:the )?(?:weights|parameters)\b",
+        r"\bfull[- ](?:ft|param(?:eter)?s?|weights?|finetune|fine-?tune)\b|"
+        r"\ball (?:the )?(?:weights|param(?:eter)?s)\b",
         "workload.method",
         "full",
     ),
@@ -125,7 +127,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (
         r"\b(?:vllm |sglang )?(?:co-?locat(?:ed|e|ion))(?: mode)?(?: (?:vllm|sglang|engine|rollouts?|generation))?\b|"
-        r"\b(?:vllm|sglang) on the same (?:gpus?|devices?|nodes?)\b|"
+        r"\b(?:vllm|sglang|engine|rollouts?)(?: \w+){0,2} on the same (?:gpus?|devices?|nodes?|cards?)\b|"
         r"\b(?:vllm|sglang|rollouts?|generation) (?:that )?(?:shar\w+|us(?:es|ing)) (?:the |our )?(?:same |training )?"
         r"(?:gpus?|devices?|cards?)\b",
         "workload.rollout",
@@ -239,7 +241,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (
         r"\b(?:full )?(?:recompute|recomputation|(?:activation|gradient) (?:check-?pointing|"
-        r"recomputation))\b|\bfull ac\b",
+        r"recomputation))\b|\bfull (?:ac|check-?pointing)\b",
         "layout.recompute",
         "full",
     ),
@@ -247,7 +249,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\bsequence parallel\w*", "layout.sequence_parallel", True),
     (r"\bfull[- ]shard(?:ing|ed)?\b", "layout.zero_stage", 3),
     (r"\b(?:no|without) zero\b", "layout.zero_stage", 0),
-    (r"\binterleaved(?: 1f1b| schedule)?\b", "layout.schedule", "interleaved"),
+    (r"\binterleaved(?: 1f1b| schedule)?\b|\binterleaving (?=with \d)", "layout.schedule", "interleaved"),
     (r"\bzero[- ]bubble\b", "layout.schedule", "zero-bubble"),
     (r"\bv[- ]half\b", "layout.schedule", "v-half"),
     (r"\bdualpipe\b", "layout.schedule", "dualpipe"),
@@ -300,13 +302,15 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "render",
-        r"\b(?:give|show|generate|make|print|render|produce|need|want|get|"
+        r"\b(?:give|gimme|show|generate|make|print|render|produce|need|want|get|"
         r"prepare)\b(?:(?!\?).)*?\b(?:files?|configs?|configurations?|scripts?|yamls?|jsons?|"
         r"launch (?:command|script)s?|sbatch)\b",
     ),
     (
         "layout",
-        r"\b(?:best|better|another|optimal|ideal|right|good|recommended|which|what) (?:[\w/+,]+ ){0,2}(?:layout|"
+        r"\b(?:which|what) (?:tensor|pipeline|context|expert|data)[- ]parallel\w* (?:degree|size)s?\b(?!\s*[=\d])|"
+        r"\b(?:best|better|another|optimal|ideal|right|good|recommended|which|what|fastest|quickest|leanest) "
+        r"(?:[\w/+,]+ ){0,2}(?:layout|"
         r"parallelism|parallelisation|parallelization|split|sharding|strategy|"
         r"parallel\w* (?:strategy|config\w*)|config\w* of parallelism)\b|\bhow (?:should|do|can|"
         r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|distribute|lay)\b|\b[234]d[- ]parallel\w*|"
@@ -371,7 +375,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\bcosts?\b|\bmoney\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
         r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\bpay(?:ing)?\b|\b(?:month|"
         r"hour|year)ly\b|"
-        r"\b(?:per|an?|each) (?:month|year)\b|\$",
+        r"\b(?:per|an?|each) (?:month|year)\b|\b(?:what's|what is|for) an? hour of\b|\$",
     ),
 )
 
@@ -379,7 +383,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
 MODEL_FACTS = (
     r"\bhow many (?:\w+ )?(?:param\w*|layers?|heads?|experts?)\b|\bparam(?:eter)?s? (?:count|of|does|in)\b|"
     r"\bdescribe\b|\btell me about\b|\bwhat is\b|\bwhat's\b|"
-    r"\barchitecture of\b|\bkv[- ](?:heads?|cache)\b|\bhidden size\b|\blicen[cs]e\b|"
+    r"\barchitecture of\b|\bkv[- ](?:heads?|cache|memory|bytes|size)\b|\bmemory kv\b|\bhidden size\b|\blicen[cs]e\b|"
     r"\bvalid (?:tp|(?:tensor|pipeline|expert)[- ]parallel\w*)\b|\bhow (?:big|large) is\b|\bdetails\b|"
     r"\bcontext (?:length|window|size) (?:of|does)\b|\bspecs?\b|\bvocab\w*|\binfo\b"
 )
@@ -456,39 +460,12 @@ LIMITS: tuple[tuple[str, str], ...] = (
     # "How many H100s do I need": the size of the cluster is the question.
     (
         "devices",
+        r"\b(?:smallest|least|minimum|minimal|lowest) number of (?:these|those|such|the|[\ue001])|"
+        r"\bnumber of [\ue001]+s?(?= (?:for|to|that|needed|required|i need|we need)\b|\W*\?)|"
+        r"\bhow many of (?:them|those|these|it)\b(?=\W*$|,| (?:do|would|are|is|will) )|"
         r"\bnumber of (?:gpus?|accelerators?|cards?|devices?|chips?)(?= (?:needed|required|i need|we need)|\W*\?)|"
         r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
         r"(?>[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)"
         r"(?! (?:memory|ram)\b)(?!(?:[- ]|\s*\*\s*)?(?:hours?|hrs?|h|days?)\b)",
     ),
 )
-_POLITE = (
-    r"(?:ok(?:ay)?|no|nope|yes|yep|yeah|thanks?|thank you|thx|ty|cheers|great|perfect|cool|nice|awesome|got it|bye|"
-    r"goodbye|all good|sounds good|makes sense|understood|(?:really |very )?helpful|a lot|so much|very much|lol|"
-    r"that(?:'?s| is| was| helps| helped)?|all|it|for (?:now|that|it|today|(?:the|your) \w+(?: reply| answer| help)?)|"
-    r"good|done|later|see you|again|have a \w+ (?:day|one|weekend)|(?:are )?(?:yo)?u there)"
-)
-THANKS = rf"^(?:\W*{_POLITE}(?!\w))+\W*$"
-HELP = (
-    r"^\W*(?:hi|hello|hey|help|good (?:morning|evening|afternoon)|what can you do|who are you|"
-    r"how does this work|how do i use)\b"
-)
-RESET = (
-    r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?|"
-    r"^\W*(?:(?:ok(?:ay)?|now|and|so|right|well|on to|for|next)\W+)*(?:something (?:else|new|(?:completely |totally |"
-    r"entirely )?different)|(?:an? )?(?:(?:new|different|other|another|unrelated|next)\W+)+(?:question|topic|task|job|"
-    r"thing|plan|project|case|one))(?: now)?\s*[:,.;—–-]"
-)
-BACK = (
-    r"\b(?:go back(?! to (?:the )?\d)|undo|(?:ditch|scrap|drop|discard) (?:that|this|it|those|the (?:last|"
-    r"previous) \w+)|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"
-    r"(?:as|like) (?:it was )?before|the way it was|never ?mind that|"
-    r"back to (?:the )?(?:previous|last|first|original|one before)\w*|revert)\b"
-    r"(?:(?: to)? (?:the )?(?P<which>first|original)\w*)?"
-)
-OF_A_PLAN = (
-    r"\b(?:the|this|that|my|our|previous|last|current|earlier|old) (?:plan|scenario|setup|run|config\w*|estimate|"
-    r"answer)\b|"
-    r"\b(?:make|get|export|save|compare|undo|revert|double|halve) (?:it|that|this|them)\b"
-)
-ANYWAY = r"\b(?:anyway|anyhow|regardless|nevertheless|even so)\b"

@@ -63,6 +63,9 @@ def own_arguments(tool: str, own: Mapping[str, Any], reading: Reading, plan: Map
         found |= {"max_nodes": nodes} if nodes else {}
         found |= {"max_usd_per_hour": pricing["max_usd_per_hour"]} if "max_usd_per_hour" in pricing else {}
         found |= {"providers": reading.providers} if reading.providers else {}
+        if reading.providers_left:
+            kept = [name for name in found.pop("providers", []) if name not in reading.providers_left]
+            found |= {"providers": kept} if kept else {}
         found |= {"region": pricing["region"]} if "region" in pricing else {}
         if (tool == "recommend_cluster" and ids) or (tool == "auto_configure" and len(ids) > 1):
             found["accelerators"] = ids

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent.offline import small_talk
 from agent.offline.figure_words import figure_of
+from agent.offline.patching import knows_length
 from agent.offline.reading import Reading
 from agent.offline.slots import Slot, get
 from agent.offline.wish_calls import of_hardware, own_arguments
@@ -35,6 +36,9 @@ _JUDGES = re.compile(
     r"(?: (?:per \w+|overall|in total|then|here|now|for us|for me))*\W*$",
     re.IGNORECASE,
 )
+# 'And for the 70B?' after what one change does: the same question elsewhere.
+_SAME_FOR = re.compile(r"^\W*(?:and|what about|how about|same)\b[^.?!]*\b(?:for|on|with|at)\b", re.IGNORECASE)
+_ELSEWHERE = {"model", "cluster.accelerator", "cluster.count", "cluster.per_node", "workload.seq_len"}
 _GOES_ON = re.compile(r"^\W*(?:and|what about|how about|same for|now)\b", re.IGNORECASE)
 # What a recommended cluster gives the plan when the next question takes it up.
 _MOST_OFFERS = 6
@@ -119,18 +123,34 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
 
     `topic` keeps it for the turn after.
     """
+    once = topic.pop("once", None)
     if (found := _said(reading, topic, plan, serving)) is not None:
         tool, own = found
         found = tool, own_arguments(tool, own, reading, plan)
-        if tool in REPEATED and not (reading.wish and reading.wish.once):
+        if reading.wish and reading.wish.once:
+            topic["once"] = list(found)
+        elif tool in REPEATED:
             topic["wish"] = list(found)
+        elif (topic.get("wish") or [None])[0] not in SEARCHES_HARDWARE:
+            topic.pop("wish", None)
         return found
     if not serving and _wants_hardware(reading, plan, topic):
         found = "recommend_cluster", own_arguments("recommend_cluster", {}, reading, plan)
         topic["wish"] = list(found)
         return found
-    before = topic.get("wish")
+    if not serving and _how_many_in_time(reading, plan):
+        # How many finish by then is another question than how many hold the model.
+        own = own_arguments("recommend_cluster", {"sort": "cost"}, reading, plan)
+        device = get(plan, "cluster.accelerator")
+        found = "recommend_cluster", ({"accelerators": [device]} if device else {}) | own
+        topic["wish"] = list(found)
+        return found
     asks = reading.intents or reading.limit or reading.sweep or reading.choices
+    paths = {slot.path for slot in reading.slots}
+    if once and paths and not asks and paths <= _ELSEWHERE and _SAME_FOR.search(reading.text):
+        topic["once"] = once
+        return once[0], dict(once[1])
+    before = topic.get("wish")
     narrows = before and before[0] in SEARCHES_HARDWARE and (
         any(reading.most) or reading.providers or vendors_of(reading.text)
     )  # fmt: skip
@@ -147,11 +167,21 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
     if said & set(own.get("over") or {}) or (of_hardware(own) and "accelerator" in said):
         topic.pop("wish", None)
         return None
+    if tool in SEARCHES_HARDWARE and len(reading.accelerators) == 1 and "count" in said:
+        # "We have two 4090s" is no search any more.
+        topic.pop("wish", None)
+        return None
     if tool == "recommend_cluster" and reading.accelerators:
         own.pop("vendors", None)
     own = own_arguments(tool, own, reading, plan)
     topic["wish"] = [tool, own]
     return tool, own
+
+
+def _how_many_in_time(reading: Reading, plan: Mapping[str, Any]) -> bool:
+    """Whether the fewest devices are asked for that finish a run, whose length is known, by a deadline."""
+    fewest = reading.limit is not None and reading.limit.goal == "devices"
+    return bool(fewest and get(plan, "goal.deadline_h") and knows_length(plan))
 
 
 def _wants_hardware(reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> bool:
@@ -173,13 +203,18 @@ def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], s
     over = over or {name: values for name, values in reading.choices.items() if len(values) > 1}
     if over:
         return "compare", {"over": over}
-    if reading.compare:
+    restricts = (topic.get("wish") or [None])[0] in SEARCHES_HARDWARE and not (reading.models or reading.wish)
+    if reading.compare and not (restricts and not any(device.count for device in reading.accelerators)):
         return "compare", _compared(reading)
     if reading.both and (plans := topic.get("plans")) and not reading.slots:
         return "compare", {
             "scenarios": [{"name": "before", "plan": plans[-1]}, {"name": "now", "plan": merge(plan, {})}]
         }
     sweep = reading.sweep
+    before, kept = topic.get("wish") or (None, {})
+    if before == "project_scaling" and sweep and sweep.open:
+        # "And with weak scaling?" is about the nodes that were asked about.
+        return before, {**kept, "scaling": "weak" if sweep.weak else "strong"}
     if not serving and sweep and sweep.scales and sweep.nodes:
         last = sweep.values[1] or 64
         first = sweep.values[0] or 1

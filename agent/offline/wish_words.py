@@ -115,6 +115,8 @@ TROUBLE = (
     r"deadlocks?|segfaults?|xid|"
     r"timeouts?|node failures?|flaky nodes?)\b"
 )
+HELPS = r"\b(?:why|what|how|cause[sd]?|reasons?|fix|avoid|prevent|help|against)\b"
+NO_MEMORY = r"\bout of memory\b|\booms?\b|\boom(?:ing|ed)\b"
 # Which of two ways is better, where no run is spoken of.
 GENERAL = (
     r"\brecommended\b|\b(?:is|are|works?) better\b|\bworth (?:it|using)\b|\bdifference between\b|\bpros and cons\b|"
@@ -195,7 +197,8 @@ SAVE = (
 LIST = (
     r"\b(?:list|show|what are|see|display|which are)\b(?: me| all| of| my| the| our| saved| existing)* (?:plans|"
     r"scenarios|examples)\b|"
-    r"\bwhat (?:have|did|do) (?:i|we) (?:have )?(?:saved?|stored?|kept|keep)\b|\bmy (?:saved )?(?:plans|scenarios)\b|"
+    r"\bwhat (?:have|did|do) (?:i|we) (?:have |got )?(?:saved?|stored?|kept|keep)\b|"
+    r"\bmy (?:saved )?(?:plans|scenarios)\b|"
     r"\b(?:which|what) (?:plans|scenarios) (?:do i|are|have)\b|\bexample (?:plans|scenarios)\b|\bgive me an example "
     r"plan\b"
 )
@@ -256,7 +259,10 @@ EXPORT = (
 REPORT = (
     r"\breport\b(?! (?:that|to|(?:an? )?(?:error|oom)))|\breports\b(?=\W*$| (?:for|of|on|as|in|to|please)\b)|"
     r"\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:document|pdf|file)\b|"
-    r"(?<!'s )\bpdf\b(?! (?:says?|said|states?|claims?|from|that|with|of|we|i|they)\b)"
+    r"(?<!'s )\bpdf\b(?! (?:says?|said|states?|claims?|from|that|with|of|we|i|they)\b)|"
+    r"\b(?:make|create|give|get|build|write|export|generate)\b[^.?!]{0,16}\bpdf\b|"
+    r"\b(?:make|create|write|prepare)\b[^.?!]{0,16}\b(?:page|document|slide)s?\b[^.?!]*\b(?:show|send|share|present|"
+    r"hand)\b"
 )
 MATRIX = (
     r"\bbench(?:mark(?:ing)?)?[- ](?:matrix|suite|plan|grid|sweep)\b|\bmatrix of (?:benchmark\w*|runs|"
@@ -275,6 +281,7 @@ IMPORT = (
     r"(?:fit|run|work)\b|\bimport\b"
 )
 OWN = (
+    r"\b(?:remember|note|keep) (?:an?|my|our|this|the|these)\b[^.?!]{0,16}\b(?P<k3>price|rate)s?\b|"
     r"\badd (?:an?|my|our|new|this|the)?[^.?!]{0,24}\b(?P<k1>accelerator|gpu|card|hardware|device|chip|model|price|"
     r"rate)s?\b|"
     r"\b(?P<k2>accelerator|gpu|card|hardware|device|chip|model|price)s?\b[^.?!]{0,24}\b(?:isn'?t|is not|not|"

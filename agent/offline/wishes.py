@@ -23,6 +23,7 @@ FREE = frozenset(
         "list_catalogue",
         "own",
         "add_price",
+        "add_hardware",
         "import_config",
         "matrix_results",
     }
@@ -139,6 +140,9 @@ def read_wish(
     lowered = text.lower()
     if found := _file(text, named):
         return found
+    own = re.search(words.OWN, named)
+    if own and re.match(r"\W*(?:please )?(?:add|remember)\b", named):
+        return _own(own)
     if found := _scenario(named, lowered, plan, models or devices):
         return found
     if found := _matrix(text, named):
@@ -155,8 +159,8 @@ def read_wish(
         return Wish("report", {"format": form} if form else {})
     if (match := re.search(words.EXPORT, named)) and (plan or models):
         return Wish("render_scenario", {"format": "json" if match[0].endswith("json") else "yaml"})
-    if match := re.search(words.OWN, named):
-        return Wish("own", {"kind": match["k1"] or match["k2"]})
+    if own:
+        return _own(own)
     if re.search(words.PRICES, named) and not models and not plan.get("model"):
         names = page.of("accelerator", "instance")
         return Wish("list_catalogue", {"kind": "prices"} | ({"query": names[0].text} if names else {}))
@@ -181,7 +185,9 @@ def read_wish(
     # The fastest way on devices that are named is a layout.
     laid_out = devices and re.search(r"\bway to\b|\bcheapest\W*$", named)
     recommends = re.search(words.RECOMMEND, named) and not re.search(words.NOT_RECOMMEND, named)
-    if recommends and not (serving or priced or laid_out):
+    # How many serve a load is sized; whom to rent what from is looked up.
+    sized = serving and (devices or not re.search(r"\brent\w*\b|\bleas(?:e|ing)\b", named))
+    if recommends and not (sized or priced or laid_out):
         # Whom to rent from is open where it is the question.
         return Wish("recommend_cluster", {"provider": None} if re.search(WHOSE, named) else {})
     if plan.get("model") and not (models or devices) and re.search(words.ELSE, named):
@@ -195,6 +201,10 @@ def read_wish(
     if known and re.search(words.ADVISE, named):
         return Wish("advise")
     return None
+
+
+def _own(match: re.Match[str]) -> Wish:
+    return Wish("own", {"kind": next(filter(None, match.groups()))})
 
 
 def _file(text: str, named: str) -> Wish | None:
@@ -289,7 +299,11 @@ def _explained(named: str, page: Page, plan: Mapping[str, Any]) -> Wish | None:
         return None
     said = next((value for name, value in match.groupdict().items() if value and name.startswith("f")), "")
     start = match.start() if not said else named.index(said, match.start())
-    figure = figure_of(said, page.text[start : start + len(said)], sure=match[0][:3] in ("how", "whe"))
+    asks = match[0][:3] in ("how", "whe")
+    figure = figure_of(said, page.text[start : start + len(said)], sure=asks)
+    if figure is None and "," in said:
+        # "How sure are you about that number, is any measured run close to it?"
+        figure = figure_of(said.partition(",")[0], page.text[start : start + said.index(",")], sure=asks)
     if figure is None and match[0].startswith(("deriv", "walk", "show")):
         # "Activation memory looks off. Derive it."
         figure = figure_of(named, "")
@@ -310,6 +324,8 @@ def _for_playbook(named: str, models: int, devices: int, planned: bool) -> bool:
         and re.search(words.WHAT_IS, named)
         and (technical or re.search(words.CONCEPT, named))
     ):
+        return True
+    if not (planned or devices) and re.search(words.NO_MEMORY, named) and re.search(words.HELPS, named):
         return True
     if re.search(words.TROUBLE, named) and re.search(r"\b(?:how|why|what|avoid|fix|stop|prevent|keeps?|any)\b", named):
         return True
