@@ -7,12 +7,15 @@ tests/data/questions.yaml.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent.models import Turn
@@ -262,14 +265,29 @@ def _canonical(name: str, value: Any) -> Any:
         return value.lower()
 
 
+@contextmanager
+def _home() -> Iterator[None]:
+    """A home and a working folder that nothing has been kept in: no conversation finds what another one saved."""
+    before = {name: os.environ.get(name) for name in ("SHARDWISE_HOME", "SHARDWISE_CONFIG")}
+    with TemporaryDirectory() as folder, chdir(folder):
+        os.environ |= dict.fromkeys(before, folder)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
 def run(file: Path, show: bool = False) -> tuple[dict[str, float], list[Said]]:
     """({turns, tool, values, invented, asked} as shares and counts, every turn as it went)."""
     turns = hits = values = right = invented = 0
     went: list[Said] = []
     for conversation in conversations(file):
+        with _home():
+            took = list(talk([turn["say"] for turn in conversation]))
         expected: dict[str, Any] = {}
         allowed: dict[str, Any] = {}
-        for turn, done in zip(conversation, talk([turn["say"] for turn in conversation]), strict=True):
+        for turn, done in zip(conversation, took, strict=True):
             if turn.get("new"):
                 expected, allowed = {}, {}
             result = score(turn, expected, allowed, done)
@@ -287,5 +305,6 @@ def run(file: Path, show: bool = False) -> tuple[dict[str, float], list[Said]]:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [str(DATA / "questions.yaml")]:
-        print(run(Path(name), show=True)[0])
+    files = [Path(name).resolve() for name in sys.argv[1:] or [str(DATA / "questions.yaml")]]
+    for file in files:
+        print(run(file, show=True)[0])
