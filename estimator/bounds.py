@@ -9,6 +9,7 @@ import numpy as np
 
 from estimator.architecture import Block
 from estimator.attention import core_flop, flash_share, keys_seen
+from estimator.generation import least_generation_s
 from estimator.job import Job
 from estimator.layouts import Floats, Layouts
 from estimator.memory import context_bytes, fullest_stages
@@ -48,8 +49,13 @@ def least_bytes(job: Job) -> float:
 
 
 def least_step_s(job: Job) -> float:
+    """Seconds of a step in any layout: what it takes to train and to generate at the least."""
+    return least_training_s(job) + least_generation_s(job) * _ROUNDED
+
+
+def least_training_s(job: Job) -> float:
     """Seconds of a step if every device multiplied the model's matrices at the rate of large products, and computed
-    attention at the rate of many rows, all the time."""
+    attention at the rate of many rows, all the time, with nothing generated."""
     method = job.training.method
     forward = method == "freeze" or job.one_block
     each = _WITH_INPUTS if job.uses_adapters else _FORWARD if forward else _WITH_WEIGHTS
@@ -91,7 +97,7 @@ def least_standing(job: Job, every: Enumerated) -> Floats:
 
 def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
     """For each of the layouts that `index` selects the seconds of its layers, head and embedding, and of the bubble,
-    without what data parallelism, the pipeline, the optimizer and generation add; shape (len(index),).
+    and the least of generation, without what data parallelism, the pipeline and the optimizer add; shape (len(index),).
 
     Layers take the same in all layouts that split and shard them alike, so each kind of them is timed once. Casts that
     a step makes once are taken as if it had as many micro-batches as there can be.
@@ -114,7 +120,7 @@ def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
 
     slowest = np.maximum(on(first), on(last))
     others = np.maximum(0.0, layouts.pp * on(mean_stage(job.architecture, bases)) - slowest)
-    seconds = layouts.grad_accum * slowest + bubble_left(layouts) * others
+    seconds = layouts.grad_accum * slowest + bubble_left(layouts) * others + least_generation_s(job)
     return seconds * ((1.0 + straggler_share(job)) * _ROUNDED)
 
 

@@ -33,7 +33,7 @@ from estimator.elementwise import (
 )
 from estimator.engine import most_tokens
 from estimator.job import Job
-from estimator.layouts import Layouts
+from estimator.layouts import Layouts, unsplit
 from estimator.network import Group, all_gather, group, one_shot_all_reduce
 from estimator.serving import estimate
 from estimator.serving_job import ServingJob
@@ -46,6 +46,8 @@ STAGES = ("ppo", "grpo")
 _MOST_WEIGHTS = 0.9
 # Passes over the cache in one step: attention reads it, and it is grown by concatenation, so read and written too.
 _CACHE_PASSES = 3.0
+# Kernels of a layer that do so: keys and values are joined with those so far, and attention reads them.
+_CACHE_KERNELS = 3.0
 # A forward pass is launched from Python modules, of which the backward pass, half of the kernels that the mean host
 # time of a kernel is fitted on, has none.
 _FORWARD_LAUNCH = 2.0
@@ -72,7 +74,7 @@ def lengths(job: Job) -> tuple[float, float]:
 
 def generation_seconds(job: Job, layouts: Layouts) -> Floats:
     """Seconds per optimizer step for the step's samples; 0 where nothing is generated, or elsewhere."""
-    if job.training.stage not in STAGES or job.training.rollout == "separate" or not len(layouts):
+    if not _generates(job) or not len(layouts):
         return np.zeros(len(layouts))
     gathering = gather_seconds(job, layouts)
     if job.rollout is not None:
@@ -81,6 +83,26 @@ def generation_seconds(job: Job, layouts: Layouts) -> Floats:
     prompt, response = lengths(job)
     reading, decoding = pass_seconds(job, generator, prompt, prompt + response / 2.0)
     return gathering + reading + response * decoding
+
+
+def least_generation_s(job: Job) -> float:
+    """Seconds per optimizer step that generation takes in whatever layout: an engine's own, or what the host takes to
+    launch the passes of the trained model, whose experts may all be on devices of their own."""
+    if not _generates(job):
+        return 0.0
+    if job.rollout is not None:
+        return engine_seconds(job, job.rollout)
+    experts = max(1, *(block.experts for block in job.architecture.blocks))
+    spread = replace(unsplit(), ep=np.array([experts]))
+    kernels = _pass(job, Generator(spread, group(job, spread.tp, spread.tp), np.ones(1)), np.ones((1, 1)))[1][0]
+    layers, nothing = float(job.architecture.layers), np.zeros(1)
+    reading = _launched(job, nothing, kernels + layers)
+    decoding = _launched(job, nothing, kernels + _CACHE_KERNELS * layers)
+    return float((reading + lengths(job)[1] * decoding)[0])
+
+
+def _generates(job: Job) -> bool:
+    return job.training.stage in STAGES and job.training.rollout != "separate"
 
 
 def engine_seconds(job: Job, rollout: ServingJob) -> float:
@@ -163,8 +185,9 @@ def pass_seconds(job: Job, generator: Generator, prompt: float, context: float) 
     reading, decoding = device[0] + _reading(job, generator, tokens, prompt), device[1]
     moved = generator.samples * job.activation_bytes * (_CACHE_PASSES * _cached(job, generator, context))
     layers = float(job.architecture.layers)
-    decoding = decoding + memory_time(job, moved, 3.0 * layers)
-    return _launched(job, reading, kernels[0] + layers), _launched(job, decoding, kernels[1] + 3.0 * layers)
+    decoding = decoding + memory_time(job, moved, _CACHE_KERNELS * layers)
+    decoding = _launched(job, decoding, kernels[1] + _CACHE_KERNELS * layers)
+    return _launched(job, reading, kernels[0] + layers), decoding
 
 
 def _cached(job: Job, generator: Generator, context: float) -> Floats:

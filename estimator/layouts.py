@@ -163,6 +163,13 @@ def either(mask: np.ndarray, taken: Callable[[], Floats], otherwise: Callable[[]
 
 
 _NAMES = tuple(field.name for field in fields(Layouts))
+# Fields that are 0 where nothing is done, not 1.
+_OFF = ("schedule", "zero_stage", "recompute", "recompute_layers", "offload", "sequence_parallel")
+
+
+def unsplit() -> Layouts:
+    """One candidate with nothing split, recomputed or offloaded."""
+    return Layouts(*[np.full(1, 0 if name in _OFF else 1, dtype=np.int64) for name in _NAMES])
 
 
 def _constant(value: float, count: int) -> Floats:

@@ -6,13 +6,13 @@ Arrays have shape (n,), one entry a candidate; sizes are bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from estimator.job import Job
-from estimator.layouts import Ints, Layouts
+from estimator.layouts import Ints, Layouts, unsplit
 from estimator.shards import Held, held_parameters
 from estimator.stages import Floats, StageShape, shard, stage_shape
 from estimator.states import States, model_states
@@ -129,9 +129,7 @@ def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints, whole: Wh
 
 def whole_model(job: Job) -> Whole:
     """The states and parameters of the model on one device with nothing split or offloaded; shape (1,)."""
-    off = ("schedule", "zero_stage", "recompute", "recompute_layers", "offload", "sequence_parallel")
-    names = [field.name for field in fields(Layouts)]
-    one = Layouts(**{name: np.full(1, 0 if name in off else 1, dtype=np.int64) for name in names})
+    one = unsplit()
     shape = stage_shape(job.architecture, one, np.zeros(1, dtype=np.int64))
     return model_states(job, one, shape), held_parameters(job, one, shape)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -12,10 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from estimator.bounds import least_step_s
+from estimator.bounds import least_training_s
 from estimator.defaults import framework_choices
 from estimator.errors import PlanError
 from estimator.fleet import Quick, Slower, quickest, sizes
+from estimator.generation import STAGES, least_generation_s
 from estimator.hardware import Accelerator
 from estimator.job import Job
 from estimator.plan import Plan
@@ -44,6 +46,8 @@ _USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
 _HORIZON_H, _USUAL_SHARE = 720.0, 0.5
 # How far beyond the most devices the least number that would fit is looked for.
 _BEYOND = 16
+# What a doubling has to leave of the hours for the next one to be tried too.
+_WORTH_IT = 0.8
 # A run of less than an hour is not split further where nobody says how far: starting it takes as long.
 _LEAST_H = 1.0
 # How many others beat in money and time what is surely not on the front: their exact estimates may come out otherwise.
@@ -70,8 +74,8 @@ def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refu
     heapify(waiting)
     while waiting:
         one = heappop(waiting)[-1]
-        one.tries.estimate(one, ahead)
-        for larger in one.tries.larger(one):
+        took = one.tries.estimate(one, ahead)
+        if larger := one.tries.larger(one, took):
             heappush(waiting, (ahead.promise(larger), next(order), larger))
     failed = [device for device in tries if not device.fitted]
     errors = [device.error for device in failed if device.error and not device.misfits]
@@ -83,10 +87,12 @@ def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refu
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """A cluster that is not estimated yet: the usual job on it, and the least money and time by which it is ranked."""
+    """A cluster that is not estimated yet, at its place among the sizes: the usual job on it, and the least money and
+    time by which it is ranked."""
 
     tries: _Tries
     shape: Shape
+    place: int
     plan: Plan
     job: Job
     best: Hourly | None
@@ -151,47 +157,77 @@ class _Tries:
 
     def __init__(self, ask: Asked, device: Accelerator) -> None:
         self.ask, self.device = ask, device
-        self.sizes: dict[int | None, list[_Open]] = {}
+        self.shapes: dict[int | None, list[Shape]] = {}
+        self.usual: dict[int | None, int] = {}
+        # By the size of nodes: the place of the largest that was opened, and the hours of the run on each.
+        self.opened: dict[int | None, int] = {}
+        self.hours: dict[tuple[int | None, int], float] = {}
+        # By the name of the framework.
+        self.generation_s: dict[str, float] = {}
         self.fitted = self.outdone = False
         self.beyond: Literal["past_deadline", "over_budget"] | None = None
         self.error: PlanError | None = None
-        self.least_hours: dict[int | None, float] = {}
         self.misfits: list[int] = []
         self.dear: list[float] = []
         self.tried = 0
         self.most_is_open = ask.count is None and ask.max_devices is None and ask.max_nodes is None
         for per_node, sellers in node_sizes(ask, device):
-            shapes = (Shape(device, size, per_node, sellers) for size in self._counts(per_node))
+            counts = self._counts(per_node)
             # In one node of fewer devices it is as in the usual node.
-            joined = (shape for shape in shapes if sellers is None or shape.count > (per_node or 1))
-            self.sizes[per_node] = [one for one in map(self._sized, joined) if one]
+            shapes = [Shape(device, size, per_node, sellers) for size in counts]
+            self.shapes[per_node] = [one for one in shapes if sellers is None or one.count > (per_node or 1)]
 
     def first(self) -> Iterator[_Open]:
-        """Those up to the first of each size of nodes on which the run may take less than an hour."""
-        for ascending in self.sizes.values():
-            for one in ascending:
+        """Those of each size of nodes up to the usual most, or to the first on which the run may take less than an
+        hour."""
+        for per_node in self.shapes:
+            while one := self._opened(per_node, self.usual[per_node]):
                 yield one
                 if self._may_be_short(one):
                     break
 
-    def larger(self, one: _Open) -> Iterator[_Open]:
-        """The next size, if it is not among the first, and unless the run takes less than an hour on fewer."""
+    def larger(self, one: _Open, took: float | None) -> _Open | None:
+        """The next size, if none beyond this one is open: up to as many as usual while the run takes an hour, and more
+        while it takes too long and more have helped. `took` is what `estimate` said."""
         per_node = one.shape.per_node
-        ascending = self.sizes[per_node]
-        after = ascending.index(one) + 1
-        if after < len(ascending) and self._may_be_short(one) and self.least_hours.get(per_node, math.inf) >= _LEAST_H:
-            yield ascending[after]
+        if one.place < self.opened[per_node]:
+            return None
+        if self._takes_too_long(one, took):
+            return self._opened(per_node, _MOST)
+        least = min((hours for (node, _), hours in self.hours.items() if node == per_node), default=math.inf)
+        return self._opened(per_node, self.usual[per_node]) if self._may_be_short(one) and least >= _LEAST_H else None
+
+    def _opened(self, per_node: int | None, most: int) -> _Open | None:
+        """The next size of up to `most` devices that can be tried."""
+        shapes = self.shapes[per_node]
+        for place in range(self.opened.get(per_node, -1) + 1, len(shapes)):
+            if shapes[place].count > most:
+                break
+            self.opened[per_node] = place
+            if one := self._sized(shapes[place], place):
+                return one
+        return None
 
     def _may_be_short(self, one: _Open) -> bool:
         return self.most_is_open and one.hours is not None and one.hours < _LEAST_H
 
+    def _takes_too_long(self, one: _Open, took: float | None) -> bool:
+        """Whether the run takes longer than the deadline, or a month, and the last doubling was worth it."""
+        per_node = one.shape.per_node
+        if not self.most_is_open or took is None or one.shape.count < self.usual[per_node]:
+            return False
+        before = self.hours.get((per_node, one.place - 1), math.inf)
+        return (self.ask.deadline_h or _HORIZON_H) < took < _WORTH_IT * before
+
     def _counts(self, per_node: int | None) -> list[int]:
-        if self.ask.count is not None:
-            return [self.ask.count]
         node = per_node or self.device.per_node
         most = self.ask.most(node)
         usual = self._usual_most(node)
-        return sizes(node, max(1, min(usual, most or usual) // _RANGE), most or usual)
+        self.usual[per_node] = self.ask.count or most or usual
+        if self.ask.count is not None:
+            return [self.ask.count]
+        least = max(1, min(usual, most or usual) // _RANGE)
+        return sorted({size for limit in (most or usual, most or _MOST) for size in sizes(node, least, limit)})
 
     def _usual_most(self, node: int) -> int:
         """Devices with which the run takes no longer than the deadline, or a month."""
@@ -199,11 +235,11 @@ class _Tries:
             job = look_up(_with(self.ask.plan, Shape(self.device, node)))
         except PlanError:
             return _USUAL_MOST
-        hours = (job.steps or 0) * least_step_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
+        hours = (job.steps or 0) * least_training_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
         needed = hours / (self.ask.deadline_h or _HORIZON_H)
         return int(min(_MOST, max(_USUAL_MOST, 2 ** math.ceil(math.log2(max(1.0, needed))))))
 
-    def _sized(self, shape: Shape) -> _Open | None:
+    def _sized(self, shape: Shape, place: int) -> _Open | None:
         rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
         best = rows[0] if rows else None
         if best is None and (shape.sellers is not None or self._waits_for_price(shape)):
@@ -214,15 +250,30 @@ class _Tries:
         except PlanError as error:
             self.error = error
             return None
-        least_s = least_step_s(job)
-        return _Open(self, shape, plan, job, best, least_s, *_ranked(job, least_s, best))
+        least_s = least_training_s(job) + self._least_generation_s(plan, job)
+        return _Open(self, shape, place, plan, job, best, least_s, *_ranked(job, least_s, best))
+
+    def _least_generation_s(self, plan: Plan, first: Job) -> float:
+        """Seconds of a step that generation takes on each of the frameworks; `first` is the job on the usual one. What
+        the host launches for it does not depend on the number of devices."""
+        if first.rollout is not None or first.training.stage not in STAGES:
+            return least_generation_s(first)
+        least_s = math.inf
+        for choice in (None, *_other_frameworks(plan, first)):
+            name = choice[0] if choice else first.framework.name
+            with suppress(PlanError):
+                if name not in self.generation_s:
+                    self.generation_s[name] = least_generation_s(look_up(plan, choice) if choice else first)
+                least_s = min(least_s, self.generation_s[name])
+        return least_s
 
     def _waits_for_price(self, shape: Shape) -> bool:
         """Devices that can be rented are only tried in numbers in which they can, unless a number was asked for."""
         return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
 
-    def estimate(self, one: _Open, ahead: _Ahead) -> None:
-        """What it costs and takes in the best usual layout, added to what is `ahead` unless it is left out."""
+    def estimate(self, one: _Open, ahead: _Ahead) -> float | None:
+        """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out; the hours of
+        the run, or what it surely takes, where more devices could help it."""
         nearest_s, outdone_s = ahead.nearest_s(one), ahead.outdone_s(one)
         slowest_s = min(nearest_s, outdone_s)
         quick, job = Slower(), one.job
@@ -231,25 +282,23 @@ class _Tries:
                 quick, job = _quick(one.plan, one.job, slowest_s)
             except PlanError as error:
                 self.error = error
-                return
+                return None
             self.tried += 1
         if quick is None:
             self.misfits.append(one.shape.count)
-            return
+            return None
         if isinstance(quick, Slower) and outdone_s <= nearest_s:
             self.outdone = True
-            return
+            return None
         if isinstance(quick, Slower):
             late = missed(self.ask, 0.0, one.hours) >= one.missed
             self.beyond = "past_deadline" if late else "over_budget"
-            return
+            return max(1.0, nearest_s / one.least_s) * one.time if late else None
         limit, best = self.ask.max_usd_per_hour, one.best
         if limit is not None and (best is None or best.usd > limit):
             self.dear.append(best.usd if best else math.inf)
-            return
+            return None
         money, took = _ranked(job, quick.step_s, best)
-        if job.steps is not None:
-            self.least_hours[one.shape.per_node] = min(took, self.least_hours.get(one.shape.per_node, math.inf))
         self.fitted = True
         ahead.add(
             Candidate(
@@ -262,6 +311,10 @@ class _Tries:
                 tried=quick.tried,
             )
         )
+        if job.steps is None:
+            return None
+        self.hours[one.shape.per_node, one.place] = took
+        return took if self.ask.max_usd is None or money <= self.ask.max_usd else None
 
     def refusal(self) -> Refusal:
         name = self.device.id
@@ -287,7 +340,7 @@ class _Tries:
         for size in sizes(node, most + 1, most * _BEYOND):
             try:
                 plan = _with(self.ask.plan, Shape(self.device, size))
-                if _quick(plan, look_up(plan))[0]:
+                if _quick(plan, look_up(plan), 0.0)[0]:
                     return size
             except PlanError:
                 continue
@@ -296,6 +349,12 @@ class _Tries:
 
 def _with(plan: Plan, shape: Shape) -> Plan:
     return plan.patch(shape.changes)
+
+
+def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
+    if plan.training.framework != "auto":
+        return []
+    return framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]
 
 
 def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]:
@@ -312,15 +371,13 @@ def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick |
     """The best usual layout, on the usual framework or, where that does not fit, on another: as in an estimate.
     `first` is the job on the usual one. What fits and takes `slowest_s` at the least is Slower."""
     found, job = quickest(first, slowest_s), first
-    if found or plan.training.framework != "auto":
+    if found:
         return found, job
-    for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
-        try:
+    for choice in _other_frameworks(plan, first):
+        with suppress(PlanError):
             job = look_up(plan, choice)
             if found := quickest(job, slowest_s):
                 return found, job
-        except PlanError:
-            continue
     return None, first
 
 
