@@ -11,8 +11,8 @@ from estimator.architecture import Block
 from estimator.attention import core_flop, flash_share, keys_seen
 from estimator.generation import least_generation_s
 from estimator.job import Job
-from estimator.layouts import Floats, Layouts
-from estimator.memory import context_bytes, fullest_stages
+from estimator.layouts import RECOMPUTE, Floats, Layouts
+from estimator.memory import context_bytes, fullest_stages, stage_memory
 from estimator.schedule import bubble_left, layer_seconds, straggler_share
 from estimator.space import Enumerated
 from estimator.stages import StageShape, mean_stage, stage_shape
@@ -81,18 +81,31 @@ def _least_attention_s(job: Job, block: Block) -> float:
     return float((flop / forward + backward_flop / backward * job.trained_layer_share)[0] / peak)
 
 
-def least_standing(job: Job, every: Enumerated) -> Floats:
-    """For each base the bytes of weights, optimizer states, gradients and device context on the stage that has most of
-    them; they do not depend on micro-batches, virtual stages and recompute, but that gradients take more where several
-    micro-batches accumulate them. 0 where the user gives components of the memory."""
+def least_memory(job: Job, every: Enumerated) -> Floats:
+    """For each base the bytes that a device takes with one micro-batch of one sequence a step, in the recompute mode
+    with which it is least. Of recompute of some layers only, without activations. 0 where the user gives components of
+    the memory."""
     bases = every.leanest()
     if job.overridden_bytes:
         return bases.zeros()
+    modes = np.unique(every.rows["recompute"])
+    if RECOMPUTE.index("block") in modes:
+        return _least_standing(job, bases) * _ROUNDED
+    count, last = len(bases), bases.pp - 1
+    stages = [np.zeros_like(last), last] if bases.most("pp") > 1 else [np.zeros_like(last)]
+    each = bases.take(np.tile(np.arange(count), len(stages) * len(modes)))
+    each = replace(each, recompute=np.repeat(modes, count * len(stages)))
+    total = stage_memory(job, each, np.tile(np.concatenate(stages), len(modes))).total
+    return total.reshape(len(modes), len(stages), count).max(axis=1).min(axis=0) * _ROUNDED
+
+
+def _least_standing(job: Job, bases: Layouts) -> Floats:
+    """Bytes of weights, optimizer states, gradients and device context on the stage that has most of them."""
     found = bases.zeros()
     for stage in fullest_stages(job, bases):
         states = model_states(job, bases, stage_shape(job.architecture, bases, stage))
         found = np.maximum(found, states.weights + states.optimizer + states.gradients)
-    return (found + context_bytes(job, bases)) * _ROUNDED
+    return found + context_bytes(job, bases)
 
 
 def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from estimator.bounds import least_bytes, least_seconds, least_standing
+from estimator.bounds import least_bytes, least_memory, least_seconds
 from estimator.job import Job
 from estimator.layouts import RECOMPUTE, Floats
 from estimator.memory import fits, fitting
@@ -57,7 +57,7 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
     every = enumerated(job, USUAL)
     index = np.arange(len(every))
     if len(every) > _MANY:
-        index = np.flatnonzero(fits(job, least_standing(job, every))[every.rows["base"]])
+        index = np.flatnonzero(fits(job, least_memory(job, every))[every.rows["base"]])
     bound = np.zeros(len(index))
     if len(index) > _MANY and job.plan.goal.objective != "memory":
         bound = least_seconds(job, every, index)

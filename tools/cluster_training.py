@@ -46,8 +46,10 @@ _USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
 _HORIZON_H, _USUAL_SHARE = 720.0, 0.5
 # How far beyond the most devices the least number that would fit is looked for.
 _BEYOND = 16
-# What a doubling has to leave of the hours for the next one to be tried too.
+# What more devices have to leave of the least hours to be tried.
 _WORTH_IT = 0.8
+# How many times the bound of it a run may take.
+_SELDOM_ABOVE = 8.0
 # A run of less than an hour is not split further where nobody says how far: starting it takes as long.
 _LEAST_H = 1.0
 # How many others beat in money and time what is surely not on the front: their exact estimates may come out otherwise.
@@ -159,9 +161,9 @@ class _Tries:
         self.ask, self.device = ask, device
         self.shapes: dict[int | None, list[Shape]] = {}
         self.usual: dict[int | None, int] = {}
-        # By the size of nodes: the place of the largest that was opened, and the hours of the run on each.
+        # By the size of nodes: the place of the largest that was opened, and the least hours that a run took.
         self.opened: dict[int | None, int] = {}
-        self.hours: dict[tuple[int | None, int], float] = {}
+        self.least_hours: dict[int | None, float] = {}
         # By the name of the framework.
         self.generation_s: dict[str, float] = {}
         self.fitted = self.outdone = False
@@ -188,14 +190,21 @@ class _Tries:
 
     def larger(self, one: _Open, took: float | None) -> _Open | None:
         """The next size, if none beyond this one is open: up to as many as usual while the run takes an hour, and more
-        while it takes too long and more have helped. `took` is what `estimate` said."""
+        while it takes longer than the deadline, or a month, and more can help. `took` is what `estimate` said."""
         per_node = one.shape.per_node
+        usual = self.usual[per_node]
         if one.place < self.opened[per_node]:
             return None
-        if self._takes_too_long(one, took):
-            return self._opened(per_node, _MOST)
-        least = min((hours for (node, _), hours in self.hours.items() if node == per_node), default=math.inf)
-        return self._opened(per_node, self.usual[per_node]) if self._may_be_short(one) and least >= _LEAST_H else None
+        if one.shape.count < usual:
+            least = self.least_hours.get(per_node, math.inf)
+            return self._opened(per_node, usual) if self._may_be_short(one) and least >= _LEAST_H else None
+        budget = self.ask.max_usd
+        if not self.most_is_open or took is None or (budget is not None and one.best and one.money > budget):
+            return None
+        if one.hours is None or took <= (self.ask.deadline_h or _HORIZON_H):
+            return None
+        found = self._opened(per_node, _MOST)
+        return found if found and found.time < _WORTH_IT * one.time else None
 
     def _opened(self, per_node: int | None, most: int) -> _Open | None:
         """The next size of up to `most` devices that can be tried."""
@@ -210,14 +219,6 @@ class _Tries:
 
     def _may_be_short(self, one: _Open) -> bool:
         return self.most_is_open and one.hours is not None and one.hours < _LEAST_H
-
-    def _takes_too_long(self, one: _Open, took: float | None) -> bool:
-        """Whether the run takes longer than the deadline, or a month, and the last doubling was worth it."""
-        per_node = one.shape.per_node
-        if not self.most_is_open or took is None or one.shape.count < self.usual[per_node]:
-            return False
-        before = self.hours.get((per_node, one.place - 1), math.inf)
-        return (self.ask.deadline_h or _HORIZON_H) < took < _WORTH_IT * before
 
     def _counts(self, per_node: int | None) -> list[int]:
         node = per_node or self.device.per_node
@@ -272,8 +273,9 @@ class _Tries:
         return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
 
     def estimate(self, one: _Open, ahead: _Ahead) -> float | None:
-        """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out; the hours of
-        the run, or what it surely takes, where more devices could help it."""
+        """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out. Returns the
+        hours of the run (without data: seconds per token), at the least where it misses limits, at the most where it
+        is outdone; None where it cannot be."""
         nearest_s, outdone_s = ahead.nearest_s(one), ahead.outdone_s(one)
         slowest_s = min(nearest_s, outdone_s)
         quick, job = Slower(), one.job
@@ -287,13 +289,13 @@ class _Tries:
         if quick is None:
             self.misfits.append(one.shape.count)
             return None
-        if isinstance(quick, Slower) and outdone_s <= nearest_s:
-            self.outdone = True
-            return None
         if isinstance(quick, Slower):
+            if outdone_s <= nearest_s:
+                self.outdone = True
+                return _SELDOM_ABOVE * one.time
             late = missed(self.ask, 0.0, one.hours) >= one.missed
             self.beyond = "past_deadline" if late else "over_budget"
-            return max(1.0, nearest_s / one.least_s) * one.time if late else None
+            return max(1.0, nearest_s / one.least_s) * one.time
         limit, best = self.ask.max_usd_per_hour, one.best
         if limit is not None and (best is None or best.usd > limit):
             self.dear.append(best.usd if best else math.inf)
@@ -311,10 +313,9 @@ class _Tries:
                 tried=quick.tried,
             )
         )
-        if job.steps is None:
-            return None
-        self.hours[one.shape.per_node, one.place] = took
-        return took if self.ask.max_usd is None or money <= self.ask.max_usd else None
+        if job.steps is not None:
+            self.least_hours[one.shape.per_node] = min(took, self.least_hours.get(one.shape.per_node, math.inf))
+        return took
 
     def refusal(self) -> Refusal:
         name = self.device.id

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.bounds import least_bytes, least_seconds, least_standing, least_step_s
+from estimator.bounds import least_bytes, least_memory, least_seconds, least_step_s
 from estimator.fleet import Quick, Slower, balance, front, quickest, sizes
 from estimator.memory import fitting
 from estimator.plan import Plan
@@ -34,7 +34,7 @@ def _holds_its_bounds(one) -> None:
     count = one.machine.count
     assert (estimates.memory.total * count >= least_bytes(one)).all()
     assert (estimates.step.seconds >= least_step_s(one)).all()
-    assert (estimates.memory.total >= least_standing(one, every)[every.rows["base"]]).all()
+    assert (estimates.memory.total >= least_memory(one, every)[every.rows["base"]]).all()
     assert (estimates.step.seconds >= least_seconds(one, every, np.arange(len(every)))).all()
     index, total = fitting(one, estimates.layouts)
     assert np.array_equal(index, np.flatnonzero(estimates.fits))
@@ -75,6 +75,9 @@ def test_nothing_is_below_its_bounds(model, method, accelerator, count):
         ("llama-3.1-70b", {"stage": "dpo", "seq_len": 32768}, "h100-sxm", 64, {}),
         ("llama-3.1-8b", {"stage": "ppo"}, "mi300x", 16, {}),
         ("llama-3.1-8b", {"stage": "grpo", "method": "lora"}, "a100-sxm-80gb", 8, {}),
+        ("mixtral-8x7b", {"stage": "grpo", "method": "qlora"}, "h100-sxm", 16, {}),
+        ("deepseek-v3", {"stage": "grpo", "method": "lora"}, "mi300x", 64, {}),
+        ("qwen3-30b-a3b", {"stage": "ppo", "rollout": "colocated"}, "h200-sxm", 32, {}),
         ("jamba-v0.1", {"seq_len": 16384}, "h100-sxm", 32, {}),
         ("llama-3.1-70b", {}, "h100-sxm", 32, {"goal": {"objective": "memory"}}),
         ("llama-3.1-70b", {}, "h100-sxm", 32, {"layout": {"offload": "optimizer"}}),

@@ -210,6 +210,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "cost": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "sort": "cost", "vendors": ["NVIDIA"]},
     "kept": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "deadline_h": 30, "budget_usd": 2000},
     "unpriced": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "accelerators": UNPRICED[:12], "limit": 8},
+    "generated": {"model": MIXTRAL, "method": "lora", "stage": "grpo", "dataset_tokens": "1B", "deadline_h": 100},
     "hopeless": {"model": LLAMA, "dataset_tokens": "200B", "deadline_h": 10, "budget_usd": 50, "limit": 5},
 }
 
@@ -236,6 +237,25 @@ def test_a_cluster_is_outdone_once_enough_others_come_before_it(sort, money, exp
         ahead.add(other)
     one: Any = SimpleNamespace(money=money, time=1.0, least_s=1.0)
     assert ahead.outdone_s(one) == pytest.approx(expected)
+
+
+def test_more_devices_are_tried_until_the_deadline_is_kept():
+    """What a bound takes to be enough devices is far from it where a run mostly generates."""
+    wanted = {"model": LLAMA, "stage": "grpo", "rollout": "colocated", "dataset_tokens": "30B"}
+    found = find("recommend_cluster")(wanted | {"accelerators": ["a100-sxm-80gb"], "deadline_h": 24, "sort": "cost"})
+    assert found["satisfied"]
+    kept = found["options"][0]
+    assert kept["count"] > 64
+    half = find("estimate_training")(wanted | {"accelerator": "a100-sxm-80gb", "count": kept["count"] // 2})
+    assert half["run"]["hours"] > 24 > kept["hours"]
+
+
+def test_nor_are_they_where_more_of_them_do_not_help():
+    """Hours that the trained model generates token by token are the same on any number of devices."""
+    wanted = {"model": LLAMA, "stage": "grpo", "dataset_tokens": "1B", "accelerators": ["h100-sxm"], "deadline_h": 1}
+    found = find("recommend_cluster")(wanted)
+    assert not found["satisfied"]
+    assert found["sizes_tried"] < 12
 
 
 def test_smaller_nodes_are_screened_as_such():
