@@ -173,9 +173,11 @@ class PlanForm(Vertical):
     @on(Input.Changed, "FieldInput")
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        if isinstance(event.input, FieldInput) and event.value != event.input.known:
-            event.input.known = event.value
-            self.post_message(self.Changed(event.input.field, event.value))
+        row = event.input
+        # As it is now: the event may be of what stood there before the row was filled anew.
+        if isinstance(row, FieldInput) and row.value != row.known:
+            row.known = row.value
+            self.post_message(self.Changed(row.field, row.value))
 
     def on_descendant_focus(self) -> None:
         self._name_fields()

@@ -106,8 +106,9 @@ class PlanPane(Vertical):
             self._estimate(plan, edited=False)
 
     def work_out(self) -> None:
-        """What results have not said yet of the plan that they are about, while the session waits."""
-        if self.overview.plan is not None:
+        """What results have not said yet of the plan that they are about, while the session waits; not in place of what
+        is being edited."""
+        if self.overview.plan is not None and not self.pending:
             self._estimate(self.overview.plan, edited=False)
 
     def show(self, plan: Data) -> None:
