@@ -192,10 +192,10 @@ class _Tries:
         """The next size, if none beyond this one is open: up to as many as usual while the run takes an hour, and more
         while it takes longer than the deadline, or a month, and more can help. `took` is what `estimate` said."""
         per_node = one.shape.per_node
-        usual = self.usual[per_node]
-        if one.place < self.opened[per_node]:
+        usual, beyond = self.usual[per_node], self.shapes[per_node][one.place + 1 :]
+        if not beyond or one.place < self.opened[per_node]:
             return None
-        if one.shape.count < usual:
+        if beyond[0].count <= usual:
             least = self.least_hours.get(per_node, math.inf)
             return self._opened(per_node, usual) if self._may_be_short(one) and least >= _LEAST_H else None
         budget = self.ask.max_usd
