@@ -25,7 +25,8 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     """The answer and what it asks. `work` is the planner's reading of the turn."""
     unread = [not_placed(work["unread"])] if work.get("unread") else []
     if "facts" in work:
-        return "\n\n".join([*(facts_answer.describe(outcome) for outcome in outcomes), *unread]), []
+        told = [facts_answer.describe(outcome, work.get("providers", [])) for outcome in outcomes]
+        return "\n\n".join([*told, *unread]), []
     if work.get("limit"):
         blocks, asked = limit_answer.compose(plan, work, outcomes)
         return "\n\n".join([*blocks, *unread]), asked

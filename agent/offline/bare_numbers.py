@@ -98,7 +98,8 @@ def _bare_slot(
         return Slot("workload.seq_len", length, words, f"{words} read as the sequence length, {length:,} tokens")
     if whole in LENGTHS and not suffix and (re.search(r"(?:\bat|@)$", before) or _stands_alone(match, before)):
         return Slot("workload.seq_len", whole, words, f"{words} read as the sequence length")
-    if not (plan and alone and whole):
+    back = before.endswith("back to") and recent in ("cluster.count", "workload.global_batch")
+    if not (plan and whole and (alone or (back and not suffix))):
         return None
     of_devices = _OF_DEVICES.search(before) and not before.endswith("back to")
     had = get(plan, recent) if recent == "workload.seq_len" else None

@@ -34,6 +34,7 @@ class Catalogue:
     find_model: Callable[[str], tuple[str, str | None]]
     find_accelerator: Callable[[str], tuple[str, str | None]]
     per_node: Callable[[str], int]
+    per_rack: Callable[[str], int | None]
     models_of_size: Callable[[float], list[str]]
 
     @cached_property
@@ -93,6 +94,11 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         found = find_accelerator(name)
         return found.value.id, found.said
 
+    def per_rack(id: str) -> int | None:
+        """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""
+        row = find_accelerator(id).value
+        return row.scaleup_domain if row.topology == "switch" and row.scaleup_domain > row.per_node else None
+
     def of_size(parameters: float) -> list[str]:
         near = [row for row in models() if row.parameters and abs(row.parameters / parameters - 1) < 0.1]
         return [row.id for row in sorted(near, key=lambda row: (row.released or "", row.id), reverse=True)]
@@ -115,6 +121,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         find_model=model,
         find_accelerator=accelerator,
         per_node=lambda id: find_accelerator(id).value.per_node,
+        per_rack=per_rack,
         models_of_size=of_size,
     )
 

@@ -43,7 +43,9 @@ def _rule(pattern: str) -> str:
 
 _CURRENCY = r"(?:\$|usd ?)?\s*"
 _UNIT = r"\s*(?:\$|usd|dollars?)?\s*"
-_HOURLY = r"(?:an? |per |/ ?)(?:gpu|card|chip|device|accelerator|[\ue001]+)[- /]?(?:an? |per |/ ?)?h(?:ou)?rs?\b"
+_HOURLY = (
+    r"(?:an? |per |/ ?)(?:gpu|card|chip|device|accelerator|[\ue001]+)[- /]?(?:and )?(?:an? |per |/ ?)?h(?:ou)?rs?\b"
+)
 _OF_ONE = (
     r"(?:(?:/|per |for (?:an? |each |one )|an? |each )\s?(?:gpu|card|chip|device|accelerator|(?=[\ue001]))|"
     r"(?:each|apiece|a piece)\b)"
@@ -81,8 +83,8 @@ _USED = _rule(
     r"\bbusy (?:only |just |about )*F_\s?%(?: of the time)?"
 )
 _MOST = re.compile(
-    rf"(?:\b(?:max(?:imum)?|at most|under|below|less than|up to|no more than|budget(?: of| is)?|limit(?: "
-    rf"of)?)\s*)?\$\s?({_PLAIN})\s*"
+    r"(?:\b(?:max(?:imum)?|at most|under|below|less than|up to|(?:no|nothing|not) (?:more than|over|above)|"
+    rf"budget(?: of| is)?|limit(?: of)?)\s*)?\$\s?({_PLAIN})\s*"
     r"(?:/|per|an?)\s*h(?:(?:ou)?r)?\b(?!\s*(?:/|per|a)\s*(?:gpu|card|device))(?:\s*(?:max(?:imum)?|at most|in "
     r"total|total))?",
     re.IGNORECASE,
@@ -90,7 +92,7 @@ _MOST = re.compile(
 _HOURLY_MOST = re.compile(
     rf"\bhourly (?:spend\w*|budget|costs?|rate|bill|limit)(?: \w+){{0,5}}? \$?\s?({_PLAIN})", re.IGNORECASE
 )
-_CAPPED = re.compile(r"max|most|under|below|less|up to|no more|budget|limit|total", re.IGNORECASE)
+_CAPPED = re.compile(r"max|most|under|below|less|up to|more|over|above|budget|limit|total", re.IGNORECASE)
 _IN = re.compile(r"\b(?:in|from|region|located in)\s+(?:the )?([A-Za-z][A-Za-z0-9. -]{1,28}[A-Za-z0-9])")
 
 

@@ -7,23 +7,26 @@ from datetime import datetime, timedelta
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_TIME = r"(?:[ ,]+(?:at )?(?P<clock>noon|midnight|morning|evening|\d{1,2}(?::\d{2})? ?(?:am|pm)|\d{1,2}:\d{2}))?"
-_DEADLINE = re.compile(
-    r"\b(?:by|before|until|till|due|due on|deadline(?: is|:)?)\s+(?:the )?(?:"
-    r"(?P<next>next )?(?P<day>"
+_TIME = r"(?:[ ,]+(?:at )?(?P<clock>noon|midnight|night|morning|evening|\d{1,2}(?::\d{2})? ?(?:am|pm)|\d{1,2}:\d{2}))?"
+_DATE = (
+    r"(?:the )?(?:(?P<next>next )?(?P<day>"
     + "|".join(_DAYS)
     + r")|(?P<word>today|tonight|tomorrow)|(?P<end>end of (?:the )?(?P<span>week|month|year))|"
-    r"(?P<span2>next week|next month)|(?P<iso>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?)|"
+    r"(?P<span2>next week|next month)|(?P<feast>christmas|xmas|new year(?:'?s)?)(?: (?:eve|day))?\b|"
+    r"(?P<iso>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?)|"
     r"(?P<month>(?:" + "|".join(_MONTHS) + r")[a-z]*)\.? (?P<date>\d{1,2})(?:st|nd|rd|th)?|"
     r"(?P<date2>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<month2>(?:" + "|".join(_MONTHS) + r")[a-z]*)"
-    r")" + _TIME,
-    re.IGNORECASE,
+    r")" + _TIME
 )
+_DEADLINE = re.compile(rf"\b(?:by|before|until|till|due|due on|deadline(?: is|:)?)\s+{_DATE}", re.IGNORECASE)
+# 'The meeting is Monday 9am, and I need it before that'.
+_THEN = re.compile(r"\b(?:by|before|until|till) (?:that|then)\b", re.IGNORECASE)
+_NAMED = re.compile(rf"\b{_DATE}", re.IGNORECASE)
 
 
 def hours_until(text: str, now: datetime) -> tuple[float, str] | None:
     """(hours from `now`, the words), or None. A date without a time ends at the end of that day."""
-    match = _DEADLINE.search(text)
+    match = _DEADLINE.search(text) or (_THEN.search(text) and _NAMED.search(text))
     if not match:
         return None
     day = _day(match, now)
@@ -55,6 +58,10 @@ def _day(match: re.Match[str], now: datetime) -> datetime | None:
             else first.replace(month=first.month + 1)
         )
         return after - timedelta(days=1)
+    if feast := match["feast"]:
+        # Christmas Eve, and the last day of the year.
+        day = today.replace(month=12, day=31 if feast.lower().startswith("new") else 24)
+        return day if day >= today else day.replace(year=day.year + 1)
     try:
         if match["iso"]:
             return datetime.fromisoformat(match["iso"][:10]).replace(tzinfo=now.tzinfo)
@@ -69,7 +76,7 @@ def _at(day: datetime, clock: str | None) -> datetime:
     if clock is None:
         return day + timedelta(days=1)
     clock = clock.lower().strip()
-    named = {"noon": 12, "midnight": 24, "morning": 9, "evening": 18}
+    named = {"noon": 12, "midnight": 24, "night": 24, "morning": 9, "evening": 18}
     if clock in named:
         return day + timedelta(hours=named[clock])
     match = re.match(r"(\d{1,2})(?::(\d{2}))?\s?(am|pm)?", clock)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.wire import Outcome
 from tools import figures
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: Outcome, providers: Sequence[str]) -> str:
+    """`providers` are those whose prices were asked for; the cheapest of all where none was named."""
     if outcome.error:
         return f"I cannot answer that. {outcome.error}"
-    return _model(outcome.response) if outcome.call.name == "describe_model" else _device(outcome.response)
+    return _model(outcome.response) if outcome.call.name == "describe_model" else _device(outcome.response, providers)
 
 
 def _model(facts: Mapping[str, Any]) -> str:
@@ -40,7 +41,7 @@ def _model(facts: Mapping[str, Any]) -> str:
     return "\n\n".join([f"{text}.", "\n".join(["| | |", "| --- | --- |", *rows]), *_notes(facts)])
 
 
-def _device(facts: Mapping[str, Any]) -> str:
+def _device(facts: Mapping[str, Any], providers: Sequence[str]) -> str:
     rates = ", ".join(f"{name} {figures.number(rate)}" for name, rate in facts["peak_tflops"].items())
     rows = [
         f"| memory | {figures.gib(facts['memory_bytes'])}, of which "
@@ -60,6 +61,9 @@ def _device(facts: Mapping[str, Any]) -> str:
         (offer for offer in facts["prices"] if offer["usd_per_hour"] is not None),
         key=lambda offer: offer["usd_per_hour"],
     )
+    if providers:
+        offers = [offer for offer in offers if offer["provider"] in providers]
+        blocks += [] if offers else [f"No price of {' or '.join(providers)} is known for it."]
     if offers:
         table = ["| Provider | Instance | per instance-hour | price of |", "| --- | --- | ---: | --- |"]
         table += [

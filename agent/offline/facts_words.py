@@ -40,12 +40,14 @@ _A_FACT = re.compile(
 )
 
 
-def again_about(named: str, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> tuple[list[str], list[Device]]:
+def again_about(
+    named: str, plan: Mapping[str, Any], topic: Mapping[str, Any], elsewhere: bool
+) -> tuple[list[str], list[Device]]:
     """(Models, devices) that a question about the catalogue was about, for one that goes on without a name: 'and its
-    context?', 'what does each cost?'."""
+    context?', 'what does each cost?'; `elsewhere`: it names another provider, 'and on RunPod?'."""
     before = (topic.get("turn") or {}).get("facts") or []
     asks = _EACH.search(named) if len(before) > 1 else _ITS.search(named)
-    if plan.get("model") or not (asks and _A_FACT.search(named)):
+    if plan.get("model") or not ((asks and _A_FACT.search(named)) or elsewhere):
         return [], []
     models = [row[1]["model"] for row in before if row[0] == "describe_model"]
     return models, [Device(row[1]["accelerator"], None) for row in before if row[0] == "describe_hardware"]

@@ -4,13 +4,14 @@ are gone'. They are read by what the plan holds, what changed last and what was 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.comparing import BOTH
 from agent.offline.numbers import FACTORS, WHOLE, count
 from agent.offline.page import ACCELERATOR, Page
-from agent.offline.slots import Relative, Slot, get
+from agent.offline.slots import Device, Relative, Slot, get
+from agent.offline.vocabulary import TAKEN_BACK
 
 _FACTORS = FACTORS | {"a third": 1 / 3, "a quarter": 0.25, "a fifth": 0.2, "a tenth": 0.1}
 _FACTOR = r"\b(?P<factor>double|twice|triple|quadruple|halve|half|a (?:third|quarter|fifth|tenth))\b(?: of)?"
@@ -24,10 +25,27 @@ _SCALABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"(?:lora )?rank", ("workload.lora.rank",)),
     (r"prompts?(?: length)?|inputs?(?: length)?", ("workload.input_len",)),
     (r"(?:answers?|outputs?|responses?)(?: length)?", ("workload.output_len", "workload.response_len")),
+    *(
+        (rf"{short}|{long}[- ]parallel\w*(?: (?:size|degree))?", (f"layout.{short}",))
+        for short, long in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert"), ("dp", "data"))
+    ),
 )
 _NAMED = tuple(
     (re.compile(rf"{_FACTOR}(?: the| that| my| our| its)? (?:{words})(?!\w| to \d)", re.IGNORECASE), paths)
     for words, paths in _SCALABLE
+)
+# 'Take zero1 out again': the value that is named with it is the one that goes.
+_OUT = tuple(
+    (
+        re.compile(
+            rf"\b(?:take|leave|throw)(?: the| my)? (?:{words})(?:[- ]?\d+)? (?:back )?(?:out|away)\b(?: again)?|"
+            rf"\b(?:drop|remove|unset|take out|leave out|get rid of)(?: the| my)? (?:{words})-?\d+\b"
+            r"(?! ?(?:to|with) \d)",
+            re.IGNORECASE,
+        ),
+        path,
+    )
+    for words, path in TAKEN_BACK
 )
 _NODES = r"(?:nodes?|machines?|servers?|boxes|hosts?|gpus?|cards?|devices?)"
 _GONE = (
@@ -39,9 +57,10 @@ _LOST = (
     re.compile(rf"{_OF_THE}\b[^.?!]{{0,24}}?\b{_GONE}\b(?:[^.?!]{{0,12}}?\bfrom us\b)?", re.IGNORECASE),
     re.compile(rf"\b(?:lose|lost|losing|without|minus)\s+{_OF_THE}\b", re.IGNORECASE),
 )
-# 'What if I add a second 3090?', 'one more node'
+# 'What if I add a second 3090?', 'one more node', 'with 2 more nodes'
 _ADDED = re.compile(
-    rf"\b(?:(?P<ordinal>(?:a|the) (?:second|third|fourth))|another|(?:one|1)\s+(?:more|extra|additional))\s+"
+    rf"\b(?:(?P<ordinal>(?:a|the) (?:second|third|fourth))|another|(?P<more>one|{WHOLE})\s+"
+    rf"(?:more|extra|additional))\s+"
     rf"(?:of (?:them|those|these)\b|{ACCELERATOR}+s?|(?P<noun>{_NODES})\b)",
     re.IGNORECASE,
 )
@@ -61,6 +80,18 @@ _VALUES: Mapping[str, tuple[tuple[str, Any], ...]] = {
     ),
 }
 # 'Put the two cards next to each other' counts nothing.
+_BACK_TO = re.compile(r"\bback (?:to|on|onto)\b", re.IGNORECASE)
+_RESTORED = tuple(
+    (
+        re.compile(
+            rf"\b(?:put|bring|add|set|take|want|have|need)(?: the| my| our)? (?:{words})(?: back| again)\b|"
+            rf"\brestore(?: the| my| our)? (?:{words})\b",
+            re.IGNORECASE,
+        ),
+        path,
+    )
+    for words, path in TAKEN_BACK
+)
 _PAIR = re.compile(r"\b(?:the|these|those|both)\s+(?:2\s+)?(?:cards?|gpus?|devices?|machines?|nodes?)\b", re.IGNORECASE)
 _FILLER = (
     r"(?:and|or|but|no|nope|hm+|then|ok(?:ay)?|so|what about|how about|maybe|try|make it|rather|instead|just|now|"
@@ -72,22 +103,45 @@ OTHER = re.compile(
 
 
 def read_follow_up(
-    page: Page, plan: Mapping[str, Any], recent: str | None, alternatives: Mapping[str, list[Any]]
+    page: Page, plan: Mapping[str, Any], recent: str | None, topic: Mapping[str, Any]
 ) -> list[Slot | Relative]:
-    """Slots of a follow-up to `plan`; the words are blanked. `alternatives` are values that were set side by side, by
-    Plan path."""
+    """Slots of a follow-up to `plan`; the words are blanked."""
     if not plan:
         return []
     if re.search(BOTH, page.text.lower()):
         for match in page.find(_PAIR):
             page.take(*match.span())
     return [
+        *(Slot(path, None, page.take(*match.span())) for rule, path in _OUT for match in page.find(rule)),
         *_lost(page),
         *_added(page, plan),
         *_scaled(page, plan, recent),
         *_valued(page, recent),
-        *_other(page, plan, alternatives),
+        *_other(page, plan, topic.get("alternatives") or {}),
+        *_restored(page, topic.get("plans") or ()),
     ]
+
+
+def _restored(page: Page, plans: Sequence[Mapping[str, Any]]) -> list[Slot]:
+    """'Put the deadline back': the one that there was; `plans` are the earlier ones, the latest last."""
+    found = []
+    for rule, path in _RESTORED:
+        for match in page.find(rule):
+            words = page.take(*match.span())
+            value = next((value for one in reversed(plans) if (value := get(one, path)) is not None), None)
+            found += [Slot(path, value, words, f"{words} read as {value}")] if value is not None else []
+    return found
+
+
+def counted_before(text: str, devices: Sequence[Device], plans: Sequence[Mapping[str, Any]]) -> list[Slot]:
+    """'Back to the 4090s': as many of them as there were."""
+    match = _BACK_TO.search(text)
+    ids = {device.id for device in devices if device.count is None}
+    if match is None or len(ids) != 1:
+        return []
+    earlier = next((one for one in reversed(plans) if get(one, "cluster.accelerator") in ids), {})
+    counted = ((f"cluster.{name}", get(earlier, f"cluster.{name}")) for name in ("count", "per_node"))
+    return [Slot(path, value, match[0]) for path, value in counted if value is not None]
 
 
 def _lost(page: Page) -> list[Slot | Relative]:
@@ -105,8 +159,11 @@ def _added(page: Page, plan: Mapping[str, Any]) -> list[Slot | Relative]:
         return []
     whole = re.match(r"nodes?|machines?|servers?|box|hosts?", match["noun"] or "", re.IGNORECASE)
     each = (get(plan, "cluster.per_node") or had) if whole else 1
-    number = _ORDINALS[match["ordinal"].split()[1].lower()] * each if match["ordinal"] else had + each
+    more = count(match["more"] or "1") or 1
+    number = _ORDINALS[match["ordinal"].split()[1].lower()] * each if match["ordinal"] else had + more * each
     words = page.text[match.start() : match.end()]
+    if match["more"]:
+        page.take(*match.span("more"))
     return [Slot("cluster.count", number, words, f"{words} read as {number} devices")]
 
 

@@ -1,29 +1,46 @@
-"""Common questions in Spanish, German, French, Portuguese, Italian and Chinese, word by word as English.
+"""Common questions in Spanish, German, French, Portuguese and Italian, word by word as English.
 
-Names and numbers stay.
+Names and numbers stay; Chinese and Japanese are read in chinese_words.
 """
 
 from __future__ import annotations
 
 import re
 
+from agent.offline import chinese_words
+from agent.offline.calendar_words import deadlines
 from agent.offline.page import compiled
 
 _STRONG = {
-    "de": r"\b(?:passt|gib mir|zeig\w*|kostet|kosten|wie ?viele?n?|wie lange|wie schnell|welche[rsn]?|trainieren|"
+    "de": r"^(?:und |oder )?(?:ohne|mit)\b|\b(?:passt|gib mir|zeig\w*|kostet|kosten|wie ?viele?n?|wie lange|"
+    r"wie schnell|welche[rsn]?|trainieren|"
     r"feinabstimm\w+|"
     r"schreib\w*|"
     r"vergleich\w*|brauche[n]?|gr[öo](?:ß|ss)te[rsn]?|reicht|warum|statt(?:dessen)?|milliarden?|vollem|gleichzeitig\w*|"
     r"günstigst\w+|billigst\w+|nutzer|k[öo]nnen wir|kann ich|erstell\w*|erzeug\w*|rückgängig|speicher|knoten|"
-    r"erkl[äa]r\w*)\b",
-    "es": r"[¿¡]|\b(?:cu[áa]nt[oa]s?|cu[áa]l(?:es)?|cabe[n]?|cuesta|entrenar|afinar|tarda\w*|millones|mil millones|"
+    r"erkl[äa]r\w*|nimm|lieber|zur[üu]ck|raus|weglassen|unter|sp[äa]testens|fertig|(?:mon|diens|donners|frei|sams|"
+    r"sonn)tag\w*|mittwoch|n[äa]chste\w*|"
+    r"epochen|danke|exportier\w*|"
+    r"beispiele|paare|antworten|doch|karten?|unterschied|wechsle?|ersetze?|tausche?|latenz|rang|pro (?:gpu|karte)|"
+    r"sondern|sequenz\w*|kontext\w*|"
+    r"[üu]ber|ordner|m[öo]chte|noch|anstelle|bitte)\b",
+    "es": r"[¿¡]|^(?:y |o )?(?:sin|con)\b|\b(?:latencia|segundos|tambi[ée]n|sino|rango|por (?:gpu|tarjeta)|"
+    r"cu[áa]nt[oa]s?|cu[áa]l(?:es)?|cabe[n]?|cuesta|entrenar|afinar|tarda\w*|millones|mil millones|"
     r"necesito|"
     r"puedo|genera(?:r|me)?|compara(?:r|me)?|m[áa]s barat[oa]|usuarios|por qu[ée]|ajuste fino|cambia|escribe|deshacer|"
-    r"ahora con|qu[ée] gpus?|explica\w*)\b",
-    "fr": r"\b(?:combien|est-ce(?: que| qu')?|tient|tiennent|co[ûu]te\w*|entra[îi]ner|pr[ée]-?entra[îi]n\w*|milliards?|"
+    r"ahora con|qu[ée] gpus?|explica\w*|perd[óo]n|cuanti[zc]ad[oa]s?|en vez de|en lugar de|ejemplos|muestras|[ée]pocas|"
+    r"respuestas|quita\w*|vuelve|qui(?:ero|siera)|tengo|ponlo|pon|p[áa]same|dame|lunes|martes|mi[ée]rcoles|jueves|"
+    r"viernes|gracias|dime|expl[íi]ca\w*|"
+    r"comp[áa]ra\w*|activa|batch global|el (?:batch|rango|lora|tp|pp)|diferencia|ma[ñn]ana|tarjetas?|"
+    r"hasta|d[óo]lares|ser[íi]a|y si|sin el|carpeta|puedes)\b",
+    "fr": r"^(?:et |ou |mais )?(?:sans|avec)\b|\b(?:remplace[rz]?|latence|secondes|aussi|rang|par (?:gpu|carte)|"
+    r"combien|est-ce(?: que| qu')?|tient|tiennent|co[ûu]te\w*|entra[îi]ner|pr[ée]-?entra[îi]n\w*|milliards?|"
     r"g[ée]n[èe]re\w*|[ée]cris|compare[rz]|quel(?:le)?s?|puis-je|peut-on|utilisateurs|pourquoi|moins ch[eè]re?s?|"
     r"maintenant|"
-    r"annule|explique\w*|plut[ôo]t|faut-il)\b",
+    r"annule|explique\w*|plut[ôo]t|faut(?:-il)?|fini(?:e|es|r|sse|ssent)?|lundi|mardi|mercredi|jeudi|vendredi|merci|"
+    r"n[oœ]e?uds?|batch global|le (?:batch|rang|lora|tp|pp)|demain|[çc]a|cartes?|[ée]chantillons|exemples|"
+    r"[ée]poques|paires|r[ée]ponses|sortie|entr[ée]e|enl[èe]ve\w*|garde[rz]?|reviens|au lieu|dossier|d'ici|"
+    r"[ée]cri[rs]\w*|finalement|je|chez|passe[rz]?|mets|voudrais|peux|dans)\b",
     "pt": r"\b(?:quant[oa]s?|preciso|treinar|cabe[m]?|custa|placas?|usu[áa]rios|milh(?:ões|oes|ão)|bilh\w+|posso|"
     r"voc[êe])\b",
     "it": r"\b(?:quant[ie]|quanto|addestr\w+|schede?|utenti|miliardi|milioni|posso|costa|al secondo|noleggiare|"
@@ -31,18 +48,83 @@ _STRONG = {
 }  # fmt: skip
 # Two of these make it that language: short follow-ups have nothing else.
 _WEAK = {
-    "de": r"\b(?:und|mit|auf|bei|oder|das|die|der|ein(?:e[rmns]?)?|ist|für|jetzt|ohne|nur|was|wenn|dann|halb\w*)\b",
-    "es": r"(?:^|\b)(?:y|con|en|una?|los|las|el|para|de|sin|ahora|si|por|solo|mejor)\b",
-    "fr": r"\b(?:et|avec|sur|en|une?|les?|la|des?|du|pour|sans|si|ou|au|aux|mon|fichier)\b",
+    "de": r"\b(?:ich|wir|mir|ne[nrm]|l[äa]uft|sind|zum|je|nicht|auch|und|mit|auf|bei|oder|das|die|der|"
+    r"ein(?:e[rmns]?)?|ist|für|jetzt|ohne|nur|was|wenn|dann|halb\w*)\b",
+    "es": r"(?:^|\b)(?:que|lo|se|mi|del|es|más|y|con|en|una?|los|las|el|para|de|sin|ahora|si|por|solo|mejor)\b",
+    "fr": r"\b(?:tu|il|qui|que|mes|pas|par|est|et|avec|sur|en|une?|les?|la|des?|du|pour|sans|si|ou|au|aux|mon|"
+    r"fichier)\b",
     "pt": r"\b(?:com|em|um[a]?|para|sem|n[oa]s?|d[oa]s?|e)\b",
     "it": r"\b(?:con|su|una?|di|per|il|lo|gli|dei|della|fa|e)\b",
 }  # fmt: skip
 _ENGLISH = r"\b(?:the|what|how|does|is|with|and|for|can|will|my|we|i|on|of|it|that|this|if|to|which)\b"
 
+# What can be switched off, as it is called in all of them.
+_PART = (
+    r"((?:tp|pp|cp|ep|zero|recompute|(?:gradient |activation )?checkpointing|(?:optimizer[- ]|cpu[- ])?offload(?:ing)?|"
+    r"q?lora|fp8|packing))\b"
+)
+_SIZES = r"(tp|pp|cp|ep|dp|zero|(?:micro[- ]?|global[- ]?)?batch(?:[- ]?size)?|gbs|mbs|rank|seq\w*)"
 # In order; longer phrases first. Applied to the text of that language only.
 _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "de": (
-        (r"\beine[rnms]? einz(?:ige|elne)[rnms]?\b|\bnur eine[rnms]?\b", "a single"),
+        # As it is spoken: 'auf ner einzelnen 4090'
+        (r"(?<![\w'])'?n(e[rnm]?)\b", r"ein\1"), (r"\bvllt\b\.?", "vielleicht"),
+        (r"\bein(?:e[rnm]?)? epoche\b", "1 epoch"),
+        (r"\b(?:ein(?:e[rnm]?)? )?halbe[rn]? sekunde\b", "500 ms"),
+        (r"\b(?:gleichzeitig|parallel|zeitgleich)(?: (?:aktiv|online|nutzen|arbeiten|sind|davon|es|das|immer|nur|etwa|"
+         r"ca\.?|vielleicht|so|maximal|rund|wohl|meist|h[öo]chstens))+ (\d+)(?=\s*(?:[.,?!]|$|leute|nutzer|davon))",
+         r"\1 concurrent users"),
+        (r"\b(?:was|wie ?viel) kostet (?:mich |uns |denn |so )*(?:gerade |aktuell )?(?:die |eine? )?(?:gpu-?)?stunde\b"
+         r"(?: auf| mit| f[üu]r)?", "what is the price per hour of"),
+        (rf"\b(?:lass|nimm|schmei(?:ß|ss)|mach|schalte?) (?:mal |bitte |doch )*(?:das |den |die )?{_PART}"
+         r"(?: \w+)?? (?:weg|raus|aus|ab)\b", r"no \1"),
+        (rf"\b{_PART}(?:,? (?:doch|ganz|komplett|bitte|lieber|mal|wieder|auch|einfach))*"
+         r" (?:raus|weg|weglassen|raus(?:nehmen|lassen)|(?:ab|aus)schalten|deaktivieren|aus)\b", r"no \1"),
+        (rf"\bkeine?[nrms]? {_PART}", r"no \1"),
+        (r"\bbatch(?:gr[öo](?:ß|ss)e|[- ]size)? pro (?:gpu|karte)\b", "per-gpu batch size"),
+        (r"\bbatchgr[öo](?:ß|ss)e\b", "batch size"), (r"\brang\b", "rank"),
+        (r"\beine?[nm]? (?:knoten|node)\b", "1 node"),
+        (r"\bnoch (\d+|zwei|drei|vier) (?=karten|gpus|knoten|nodes)", r"\1 more "), (r"\bexportier\w*\b", "export"),
+        (r"(?<!mit )\bje (?=[\d.,]+ ?tok)", "each "), (r"\baufteilung\b", "split"),
+        (r"\b(?:klappt|geht|funktioniert) das\b", "does it work"),
+        (r"\b(?:vielen dank|danke(?:sch[öo]n)?)\b(?: sch[öo]n| dir)?", "thanks"), (r"\baktivier\w*\b", "enable"),
+        (r"\bglobale?n?[- ](?=batch)", "global "),
+        (r"\b(?:ersetz|tausch)e?n? (?:die |den |das )?([^,?!]{2,30}?) (?:durch|gegen)\b", r"replace \1 with"),
+        (r"\bkomplett\w* (?=(?:fein|fine|ge?fine))", "full "),
+        (r"\bfein ?(?:ab)?ge(?:tunt|stimmt)\b|\bge?fine-?tun(?:ed|t)\b", "fine-tune"),
+        (r"\b(?:latenz|zeit) (?:bis )?(?:zum|des) ersten tokens?\b|\berste[snr]? tokens?\b", "ttft"),
+        (r"\bmillisekunden?\b", "ms"),
+        (rf"\b{_SIZES}(?: (?:doch|lieber|jetzt|mal|bitte|besser|dann|wieder))* auf (?=\d)", r"\1 to "),
+        (r"\b(?:zur[üu]ck|wieder) (?:auf|zu[mr]?|nach)\b", "back to"),
+        (r"\b(?:auf|zu) (?=[^,?!]{0,24}\bzur[üu]ck\b)", "back to "),
+        (r"\b(?:neue|andere) frage\b|\b(?:was|etwas) (?:ganz )?anderes(?=\s*[:,])|\bvergiss (?:das|alles)\b",
+         "new question"),
+        (r"\bnoch (?:eine?n?|1) (?=karte|gpu|knoten|node)", "one more "),
+        (r"(?<=back to )eine[rmns]?(?=\s*(?:[?.!,]|$))", "1 gpu"),
+        (r"\ban(?:stelle| stelle)(?: von| der| des)*\b|\b(?:an)?statt (?:der|den|des|dem|die|das)\b", "instead of"),
+        (r"\b(?:nimm|nehm(?:e[nt]?)?|verwende|benutze|nutze)\b(?: mal)?", "use"), (r"(?<=\d) ?mal ?(?=\d)", "x "),
+        (r"(?<=\d)\s?(?:tausend|tsd\.?)(?=\W)", "k"), (r"\bbeispielen?\b|\bdatens[äa]tzen?\b", "examples"),
+        (r"\bdatenpunkten?\b", "samples"), (r"\bpaaren?\b", "pairs"), (r"\bzeilen\b", "rows"),
+        (r"\b(?:gespr[äa]che|konversationen|dialoge)n?\b", "conversations"), (r"\bepochen?\b", "epochs"),
+        (r"\bschritten?\b", "steps"), (r"\bantworten\b", "answers"), (r"\beingabe\w*", "input"),
+        (r"\bausgabe\w*", "output"), (r"\b(?:rein|herein)\b", "in"),
+        (r"(?<=\d)(?: ?tokens?)? (?:im schnitt|im mittel|durchschnittlich)\b", " tokens on average"),
+        (r"\b(?:im schnitt|im mittel|durchschnittlich)\b", "average"), (r"\bmit (?:je|jeweils)\b", "with"),
+        (r"\bpro st[üu]ck\b|\bje st[üu]ck\b|\bjeweils\b", "each"), (r"\bà(?= \d)", "of"),
+        (r"\bca\b\.?|\b(?:circa|etwa|rund|ungef[äa]hr|vielleicht)\b|\bso(?= \d)", "about"), (r"\bbis zu\b", "up to"),
+        (r"\bunter\b", "under"), (r"\b[üu]ber\b(?= \d)", "over"), (r"\b(?:muss|m[üu]ssen)\b", "must"),
+        (r"\bfertig\b(?: sein| werden)?", "be done"), (r"\bordner\b|\bverzeichnis\b", "folder"),
+        (r"\bins\b", "into the"),
+        (r"\bnach (?=[\w.~-]*/)", "to "),
+        (r"\b(?:rechnern?|maschinen?|servern?)\b(?= (?:of|mit|with|je|à|\d))", "machines"),
+        (r"\bauf abruf\b", "on-demand"), (r"\breserviert\w*\b", "reserved"),
+        (r"\bbehalte?\b|\bbleib\w* (?:bei|auf)\b", "keep"),
+        (r"\bunterschied\b", "difference"), (r"\btag\b", "day"), (r"\bgenug\b", "enough"),
+        (r"\b(?:doch|halt|eben|eigentlich|bitte|mal|lieber)\b ?", ""),
+        (r"\bnicht (?=[^,?!]{2,30},? sondern\b)", "not "), (r"\bsondern\b", "but"),
+        (r"\bf[üu]nf\b", "5"), (r"\bsechs\b", "6"), (r"\bsieben\b", "7"), (r"\bneun\b", "9"), (r"\bzehn\b", "10"),
+        (r"\bzw[öo]lf\b", "12"), (r"\bzweiunddrei(?:ß|ss)ig\b", "32"), (r"\bvierundsechzig\b", "64"),
+        (r"\beine?[rnms]? einz(?:ige|elne)[rnms]?\b|\bnur eine[rnms]?\b", "a single"),
         (r"\bdoppelt so viele?n?(?: gpus| karten)?\b", "double the gpus"),
         (r"\bdie h[äa]lfte(?: der)?(?: gpus| karten)?\b", "half the gpus"),
         (r"\bhalb so viele?n?(?: gpus| karten)?\b", "half the gpus"),
@@ -89,10 +171,75 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bbillion(?:en)?\b", "trillion"),
         (r"\bmilliarden?\b|\bmrd\.?(?=\W)", "billion"), (r"\bmillionen?\b|\bmio\.?(?=\W)", "million"),
         (r"\btokens?\b", "tokens"), (r"\bdamit\b", "with it"), (r"\bdas\b", "that"),
-        (r"\bdes\b|\bder\b|\bdie\b|\bden\b|\bdem\b", "the"), (r"\bist\b", "is"), (r"\bwas\b", "what"),
-        (r"\bwenn\b", "if"),
+        (r"\bdes\b|\bder\b|\bdie\b|\bden\b|\bdem\b", "the"), (r"\bist\b", "is"), (r"\bsind\b", "are"),
+        (r"\bwas\b", "what"), (r"\bwenn\b", "if"),
     ),
     "es": (
+        (r"\b(?:a )?(?:cu[áa]nto|c[óo]mo) (?:est[áa]|anda|va|sale|cuesta|vale|cobran) la hora "
+         r"(?:de(?: una?| la)?|del|en)\b", "what is the price per hour of"),
+        (r"\buna?(?= en (?:vez|lugar) de\b)|(?<=en vez de )una?(?=\s*(?:[?.!,]|$))|"
+         r"(?<=en lugar de )una?(?=\s*(?:[?.!,]|$))", "1"),
+        # What takes devices: 'y si pillo 8', 'si cojo dos'
+        (r"\b(?:us|pill|coj|agarr|pong|tom|utiliz)(?:o|a?mos|[áa]ramos)\b|\bcogemos\b", "use"),
+        (r"\bcomando\b", "command"), (r"\bpa'?(?= \w)", "for"),
+        (r"\b(?:levant|arranc|lanz)(?:ar|o|amos)\b|\bmontar\b", "deploy"),
+        (r"\bconcurrentes\b", "concurrent"), (r"\bhasta d[óo]nde\b", "how far"), (r"\bhasta\b", "up to"),
+        (r"\b(?:subir|estirar|aumentar)\b", "raise"), (r"\bllegar (?=con\b)", "go "),
+        (r"\blongitud (m[áa]xima )?de(?: la)? secuencia\b", r"\1sequence length"),
+        (r"\blongitud (m[áa]xima )?de(?:l)? contexto\b", r"\1context length"),
+        (rf"\b(?:qu[íi]ta(?:le|r|me)?|elimina\w*|saca\w*|desactiva\w*|nada de|fuera|ning[úu]n)(?: el|"
+         rf" la)? {_PART}", r"no \1"),
+        (r"\bcambi(?:a|ar|amos|e) (?:el |la |las |los )?([^,?!]{2,30}?) por (?=\S)", r"replace \1 with "),
+        (r"\bbatch(?: size)? por (?:gpu|tarjeta)\b", "per-gpu batch size"), (r"\brango\b", "rank"),
+        (r"\b(\d+|dos|tres|cuatro) (nodos?|tarjetas?|gpus?) m[áa]s\b", r"\1 more \2"),
+        (r"\bun nodo\b", "1 node"), (r"\bnodo\b", "node"),
+        (r"\bcomp[áa]ra(?:lo|la|los|las)\b", "compare it"), (r"\b(?:batch|lote) global\b", "global batch size"),
+        (r"\bactiv(?:a|ar|amos|emos)\b", "enable"), (r"\b(?:reparto|partici[óo]n|divisi[óo]n)\b", "split"),
+        (r"\b(?:much[ií]simas |muchas |mil )?gracias\b", "thanks"), (r"\bexpl[íi]ca(?:me|r)?\b", "explain"),
+        (r"\bdiferencia\b", "difference"), (r"\bguárda(?:lo|los|la|las|me)\b", "save it"),
+        (r"(?<=back to )una?(?: sola)?(?=\s*(?:[?.!,]|$))", "1 gpu"),
+        (r"\bpor (?=(?:tarjeta|gpu|nodo|usuario|ejemplo|muestra|paso|prompt)\b)", "per "), (r"\bpero\b", "but"),
+        (r"\b(?:latencia|tiempo) (?:del|al|hasta el) primer token\b|\bprimer token\b", "ttft"),
+        (r"(?<=\d) ?segundos?\b", " s"), (r"(?<=\d) ?milisegundos?\b", " ms"), (r"\boptimizador\b", "optimizer"),
+        (r"\b(?:vuelv[ea]\w*|volv(?:er|amos)|regresa\w*) (?:al?|con)\b", "back to"),
+        (r"\b((?:pas|cambi|sub|baj|aument|reduc|pon)\w*\b[^,?!]{0,30}?) a (?=\d)", r"\1 to "),
+        (rf"\b{_SIZES} (?:en|a) (?=\d)", r"\1 to "), (r"\ba (?=\d)", "at "),
+        (r"\b(?:nueva|otra) pregunta\b|\botra cosa(?=\s*[:,])|\bolvida (?:eso|todo)\b|\bempe[cz]\w+ de nuevo\b",
+         "new question"),
+        (r"\botra (?:tarjeta|gpu)\b|\buna (?:tarjeta|gpu) m[áa]s\b", "one more gpu"),
+        (r"\botro nodo\b|\bun nodo m[áa]s\b", "one more node"),
+        (r"\ben (?=(?:la |el )?(?:carpeta|directorio)\b|[\w.~-]*/)", "in "),
+        (r"\b(?:que )?no (?:(?:debe|puede|deber[íi]a)n? )?(?:pas[ea]r?|super[ea]r?|exced[ae]r?)n?(?: de)?(?: los|"
+         r" las)? (?=\d)",
+         "at most "),
+        (r"\b(?:est[éáe]|quede|sea)\b(?= (?:por debajo|menos|bajo|como m[áa]ximo|at most))", "is"),
+        (r"\bno (?=[^,?!]{2,30},? sino\b)", "not "), (r"\bsino\b", "but"),
+        (r"\ben (?:vez|lugar) de(?: las?| los?|l)?\b", "instead of"), (r"\bp[oó]n(?:lo|la|los|las|me|er)?\b", "set"),
+        (r"\b(?:p[áa]sa|env[íi]a|m[áa]nda|mu[ée]stra)me\b", "give me"),
+        (r"\b(?:h[áa]z|prep[áa]ra|gen[ée]ra|escr[íi]be|s[áa]ca|cr[ée]a)me\b", "write"),
+        (r"\bcu[áa]nto (?:me |nos )?(?:sal[ed]\w*|saldr[íi]a\w*|cobran|vale\w*)\b", "how much does it cost"),
+        (r"\bcu[áa]nto (?:tiempo )?tardar\w+", "how long does it take"),
+        (r"(?<=\d) ?mil\b(?! millones)", "k"), (r"\bmil millones de\b", "billion"),
+        (r"(?<!por )\b(?:millones|mill[óo]n) de\b", "million"),
+        (r"\b(?:ejemplos|instancias de datos)\b", "examples"), (r"\bmuestras\b", "samples"), (r"\bpares\b", "pairs"),
+        (r"\bfilas\b|\bl[íi]neas\b", "rows"), (r"\bconversaciones\b|\bdi[áa]logos\b", "conversations"),
+        (r"\binstrucciones\b", "instructions"), (r"\b[ée]pocas?\b", "epochs"), (r"\bpasos\b", "steps"),
+        (r"\brespuestas?\b", "answers"), (r"\b(?:de|en la|como) entrada\b", "in"),
+        (r"\b(?:de|en la|como) salida\b", "out"),
+        (r"\bentradas?\b", "input"), (r"\bsalidas?\b", "output"), (r"\bcada un[oa]\b", "each"),
+        (r"\b(?:de media|(?:de|en) promedio)\b", "on average"), (r"\bunos?(?= \d)|\bunas(?= \d)", "about"),
+        (r"\baprox(?:imadamente|\.)?|\balrededor de\b|\bm[áa]s o menos\b", "about"), (r"\bsobre\b", "on"),
+        (r"\bpor debajo de\b", "under"), (r"\bcomo m[áa]ximo\b", "at most"),
+        (r"\bmantén\w*\b|\bd[ée]ja(?:lo|la|ndo)?\b", "keep"),
+        (r"\b(?:quiero|querr[íi]a|quisiera)\b", "i want to"), (r"\btengo\b|\btenemos\b", "i have"),
+        (r"\bcarpeta\b|\bdirectorio\b", "folder"), (r"\bal\b", "to the"),
+        (r"\b(?:m[áa]quinas?|servidores)\b", "machines"),
+        (r"\bbajo demanda\b", "on-demand"), (r"\breservad[oa]s?\b", "reserved"), (r"\blongitud\b", "length"),
+        (r"\bventana de contexto\b", "context window"), (r"\btama[ñn]o de (?:lote|batch)\b", "batch size"),
+        (r"\b(?:terminado|listo|acabado)\b", "done"), (r"\bal mes\b", "per month"), (r"\bpor hora\b", "per hour"),
+        (r"\bcinco\b", "5"), (r"\bseis\b", "6"), (r"\bsiete\b", "7"), (r"\bnueve\b", "9"), (r"\bdiez\b", "10"),
+        (r"\bdoce\b", "12"), (r"\bdiecis[ée]is\b", "16"), (r"\btreinta y dos\b", "32"), (r"\bsesenta y cuatro\b", "64"),
+        (r"\bcien\b", "100"), (r"\bmil\b(?! millones)(?= \w)", "1000"),
         (r"\buna? (?:sol[ao]|[úu]nic[oa])\b|\bsolo una?\b", "a single"),
         (r"\bel doble(?: de (?:gpus?|tarjetas))?\b", "double the gpus"),
         (r"\bla mitad(?: de (?:las )?(?:gpus?|tarjetas))?\b", "half the gpus"),
@@ -100,7 +247,8 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bcu[áa]nt[oa]s\b", "how many"), (r"\bdesde cero\b", "from scratch"), (r"\by si\b", "what if"),
         (r"\bqu[ée] configuraci[óo]n (?:me )?(?=recomiend|aconsej)", "what setup do you "),
         (r"\baconsej\w+\b", "recommend"), (r"\b(?:de|en la) entrada\b", "in"), (r"\b(?:de|en la) salida\b", "out"),
-        (r"\ba la vez\b|\bal mismo tiempo\b", "at once"), (r"\bpor mill[óo]n de\b", "per million"),
+        (r"\ba la vez\b|\bal mismo tiempo\b", "at once"), (r"\bclientes?\b", "clients"),
+        (r"\bpor mill[óo]n de\b", "per million"),
         (r"\blatencia\b", "latency"), (r"\brendimiento\b", "throughput"), (r"\bvelocidad\b", "speed"),
         (r"\bparalel\w+\b", "parallelism"), (r"\bmejor(?:es)?\b", "best"), (r"\bcuanti[zc]\w+\b", "quantize"),
         (r"\binforme\b", "report"), (r"\bguarda\w*\b", "save"), (r"\bcomo\b", "as"), (r"\bmenos de\b", "less than"),
@@ -138,6 +286,68 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bsi\b", "if"), (r"[¿¡]", " "),
     ),
     "fr": (
+        (r"\bjusqu'o[ùu]\b", "how far"), (r"\bjusqu'(?:à|a|aux?)\b", "up to"),
+        (r"\b(?:monter|aller) (?=en\b)", "go "), (r"\b(?:monter|pousser|augmenter)\b", "raise"),
+        (r"\blongueur (?:de |des |du )?(?:la )?s[ée]quences?\b", "sequence length"),
+        (r"\blongueur (?:de |du )?contexte\b", "context length"),
+        (r"\b(?:à combien est|combien co[ûu]te|c'est combien|combien pour) l'heure (?:de |d'une? |du |d'|sur |en )",
+         "what is the price per hour of "),
+        (r"\bune?(?= au lieu)|(?<=au lieu d')une?(?=\s*(?:[?.!,]|$))", "1"),
+        (r"\b(?:je |j'|on |nous )(?:en )?(?:prend(?:s|rait)?|prenons|utilis(?:e|ons))\b", "use"),
+        (rf"\b(?:enl[èe]ve[rz]?|vire[rz]?|retire[rz]?|supprime[rz]?|d[ée]sactive[rz]?|pas de|coupe[rz]?|laisse tomber)"
+         rf"(?: le| la)? (?:l')?{_PART}", r"no \1"),
+        (r"\b(?:reviens|revenons|revenir|repasse[rz]?|repassons|on revient|retourne[rz]?|retour) (?:à|a|sur|en|au|"
+         r"aux)\b", "back to"),
+        (r"\bremplac(?:e[rz]?|ons) (?:le |la |les |l')?([^,?!]{2,30}?) par\b", r"replace \1 with"),
+        (r"\bbatch(?: size)? par (?:gpu|carte)\b", "per-gpu batch size"), (r"\brang\b", "rank"),
+        (r"\b(\d+|deux|trois|quatre) (n[oœ]e?uds|cartes|gpus?) (?:de plus|suppl[ée]mentaires|"
+         r"en plus)\b", r"\1 more \2"),
+        (r"\bun n[oœ]e?ud\b", "1 node"), (r"\bn[oœ]e?ud\b", "node"),
+        (r"\bcompare[rz]?-(?:le|la|les)\b", "compare it"), (r"\bbatch global\b", "global batch size"),
+        (r"\bactive[rz]?\b", "enable"), (r"\b(?:d[ée]coupage|r[ée]partition)\b", "split"),
+        (r"\bmerci\b(?: beaucoup| bien)?", "thanks"), (r"\b(?:fais|faites|pr[ée]pare[rz]?|sors)-moi\b", "write"),
+        (r"\b(?:envoie|file|montre|passe)-moi\b", "give me"),
+        (r"\b(?:range|mets|enregistre|sauve|[ée]cris)-(?:le|la|les)\b", "save it"),
+        (r"(?<=back to )une?(?: seule)?(?=\s*(?:[?.!,]|$))", "1 gpu"),
+        (r"\b(?:latence du|temps (?:jusqu')?au|d[ée]lai du) premier (?:token|jeton)\b|\bpremier (?:token|"
+         r"jeton)\b", "ttft"),
+        (r"(?<=\d) ?secondes?\b", " s"), (r"(?<=\d) ?millisecondes?\b", " ms"),
+        (r"\bcombien d(?:e |')(?=jours|heures|semaines|mois)", "how many "),
+        (r"\bpass(?:e|ez|er|ons) (?:à|en|sur|au)\b", "change to"),
+        (r"\bne (?:d[ée]passe|doi\w+ pas d[ée]passer)(?: pas)?\b|\binf[ée]rieure? à\b", "at most"),
+        (r"\bpas (?=[^,?!]{2,30},? mais\b)", "not "),
+        (r"\b((?:passe|monte|descend|baisse|augmente|change|mets|met)(?:[rstz]|"
+         r"ons)?\b[^,?!]{0,30}?) à (?=\d)", r"\1 to "),
+        (r"\b(?:nouvelle|autre) question\b|\bautre chose(?=\s*[:,])|\boublie (?:[çc]a|tout)\b|\bon repart de z[ée]ro\b",
+         "new question"),
+        (r"\b(?:à partir )?de z[ée]ro\b", "from scratch"), (r"\bà la fois\b|\ben parall[èe]le\b", "at once"),
+        (r"\bune? (?:carte|gpu) (?:de plus|suppl[ée]mentaire)\b|\bencore une? (?:carte|gpu)\b", "one more gpu"),
+        (r"\bun n[oœ]e?ud (?:de plus|suppl[ée]mentaire)\b|\bencore un n[oœ]e?ud\b", "one more node"),
+        (r"\b(?:est-ce qu(?:e |'))?(?:[çc]a|cela) (?:tient|rentre|passe|marche|tiendrait|rentrerait)\b", "does it fit"),
+        (r"\b(?:au lieu|à la place) (?:de la |de |des |du |d')", "instead of "), (r"\bà la place\b", "instead"),
+        (r"\bplut[ôo]t que (?:de |des |les |la |le )?", "rather than "),
+        (r"\bquoi comme gpus?\b", "which gpus"), (r"\bmet(?:s|tez|tre|tons)\b", "set"),
+        (r"(?<=\d) mille\b", "k"), (r"\bmillions? (?:de |d')", "million "), (r"\bexemples\b", "examples"),
+        (r"\b[ée]chantillons\b", "samples"), (r"\bpaires\b", "pairs"), (r"\blignes\b", "rows"),
+        (r"\bdialogues\b", "dialogues"),
+        (r"\b[ée]poques?\b", "epochs"), (r"\b[ée]tapes\b|(?<=\d) pas\b", "steps"), (r"\br[ée]ponses?\b", "answers"),
+        (r"\b(?:en|d'|à l') ?entr[ée]e\b", "in"), (r"\b(?:en|de|à la) sortie\b", "out"), (r"\bentr[ée]es?\b", "input"),
+        (r"\bsorties?\b", "output"), (r"\bchacune?s?\b", "each"), (r"\b(?:en|de) moyenne\b", "on average"),
+        (r"\benviron\b|\bà peu pr[èe]s\b", "about"), (r"\ben dessous de\b|\bsous (?=\d+ ?m?s\b|\$)", "under "),
+        (r"\b(?:d'ici|sous) (?=\d+ ?(?:h\b|heures?|jours?|semaines?))", "within "), (r"\bsemaines?\b", "weeks"),
+        (r"\b(?:il )?faut (?:que (?:ce soit|ça soit|cela soit)|que [çc]a finisse)\b|\bdoit [êe]tre\b", "it must be"),
+        (r"\b(?:fini|termin[ée]|pr[êe]t)e?s?\b", "done"), (r"\bfini(?:r|sse)\b", "finish"), (r"\bchez\b", "at"),
+        (r"\bsur (?:des|les)\b", "on"),
+        (r"\bà (?=\d)", "at "), (r"\bdans\b", "in"), (r"\b(?:dossier|r[ée]pertoire)\b", "folder"),
+        (r"\b(?:garde[rz]?|gardons|laisse[rz]?)\b", "keep"), (r"\bmais\b", "but"),
+        (r"\b(?:je voudrais|je veux|j'aimerais)\b", "i want to"),
+        (r"\bj'ai\b", "i have"), (r"\b(?:machines|serveurs)\b", "machines"), (r"\bà la demande\b", "on-demand"),
+        (r"\br[ée]serv[ée]e?s?\b", "reserved"), (r"\blongueur\b", "length"), (r"\bmaxi\b", "max"),
+        (r"\ben fait\b|\bfinalement\b", "actually"), (r"\bpar heure\b|\bde l'heure\b", "per hour"),
+        (r"\b(?:d[ée]sol[ée]e?|pardon)\b", "sorry"), (r"\bcinq\b", "5"), (r"\bsix\b", "6"), (r"\bsept\b", "7"),
+        (r"\bneuf\b", "9"),
+        (r"\bdix\b", "10"), (r"\bdouze\b", "12"), (r"\bseize\b", "16"), (r"\btrente-deux\b", "32"),
+        (r"\bsoixante-quatre\b", "64"), (r"\bcent\b", "100"), (r"\bmille\b", "1000"),
         (r"\bune? seule?\b|\bune? unique\b", "a single"),
         (r"\bdoubl\w+ le nombre de (?:gpus?|cartes)\b", "double the gpus"),
         (r"\bd'o[ùu] vien(?:t|nent) (?:la |le |les )?([^?.!]+?)(?= pour| sur| avec|\s*[?.!]|$)",
@@ -147,7 +357,6 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bd[ée]bit\b", "throughput"), (r"\bparall[ée]l\w+\b", "parallelism"), (r"\bmeilleure?s?\b", "best"),
         (r"\bconseill\w+\b", "recommend"), (r"\brapport\b", "report"), (r"\benregistre\w*\b", "save"),
         (r"\bcomme\b", "as"), (r"\boptimiseurs?\b", "optimizer"), (r"\bbits\b", "bit"),
-        (r"\blongueur de s[ée]quence\b", "sequence length"),
         (r"\ble double(?: de (?:gpus?|cartes))?\b|\bdeux fois plus(?: de gpus?)?\b", "double the gpus"),
         (r"\bla moiti[ée](?: des (?:gpus?|cartes))?\b", "half the gpus"), (r"\bcombien de temps\b", "how long"),
         (r"\bcombien (?:[çc]a |cela )?co[ûu]te\w*\b", "how much does it cost"),
@@ -155,6 +364,7 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bcombien de (?=\w*\d)", "how many "),
         (r"\bcombien d['e]\s?(?=utilisateurs|requ[êe]tes|clients)", "how many "), (r"\bcombien\b", "how much"),
         (r"\bco[ûu]te\w*\b|\bprix\b|\bco[ûu]ts?\b", "cost"),
+        (r"\bqu'est-ce que je (?:loue|prends)\b", "what should i rent"), (r"\b(?:au|le) moins cher\b", "cheapest"),
         (r"\best-ce qu(?:e|')\s?", "does "), (r"\b(?:tient|tiennent|rentre|passe)\b", "fits"),
         (r"\bpuis-je\b|\bpeut-on\b|\bje peux\b", "can i"),
         (r"\bme faut-il\b|\bfaut-il\b|\bil (?:me )?faut\b", "do i need"),
@@ -162,10 +372,13 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\b(?:fine-?tuning|affinage|ajustement) complet\b", "full fine-tuning"),
         (r"\baffiner\b|\bfine-?tuner\b", "fine-tune"), (r"\bpr[ée]-?entra[îi]n\w+", "pretrain"),
         (r"\bentra[îi]n\w+", "train"), (r"\b(?:la |le |les )?moins ch[eè]re?s?\b", "cheapest"),
-        (r"\blouer\b", "rent"), (r"\bacheter\b", "buy"), (r"\bplus (?:vite|rapide)\b", "faster"),
+        (r"\bpasser(?= [\d.,]+ ?(?:milliards?|millions?|[mbg])?(?: de)? tok)", "train on"),
+        (r"\ben full\b", "full fine-tuning"),
+        (r"\blouer?\b", "rent"), (r"\bacheter\b", "buy"), (r"\bplus (?:vite|rapide)\b", "faster"),
         (r"\bplus long(?:ue)?\b", "longest"), (r"\bplus grand(?:e)?\b|\bplus gros(?:se)?\b", "largest"),
-        (r"\bmaxim(?:um|ale?)\b", "maximum"), (r"\bcontexte\b", "context"), (r"\bs[ée]quences?\b", "sequences"),
-        (r"\btaille de (?:lot|batch)\b|\blots?\b", "batch size"), (r"\bm[ée]moire\b", "memory"),
+        (r"\bmaxim(?:um|ale?)\b", "maximum"), (r"\bcontexte\b", "context"),
+        (r"\bs[ée]quences?\b(?! length)", "sequences"), (r"\btaille de (?:lot|batch)\b|\blots?\b", "batch size"),
+        (r"\bm[ée]moire\b", "memory"),
         (r"\bpourquoi\b", "why"), (r"\bcompare[rz]?\b", "compare"),
         (r"\bquel(?:le)?s?\b", "which"),
         (r"\bg[ée]n[èe]re(?:[rz]|-moi)?\b|\b[ée]cris(?:-moi)?\b|\bdonne-moi\b", "write"), (r"\bfichiers?\b", "files"),
@@ -210,67 +423,43 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bsu\b", "on"), (r"\be\b", "and"), (r"\bun[oa]?\b", "a"), (r"\bdi\b", "of"),
     ),
 }  # fmt: skip
-_COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
-_CHINESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-# Millions of 百万 and 千万, billions of 十亿, 百亿 and 千亿.
-_HUNDREDS = {"百": 1, "千": 10}
-_BILLIONS = {"十": 1, "百": 10, "千": 100}
-# '输入2000 token，输出500 token'
-_IN_AND_OUT = re.compile(r"(?:平均|每次)?(输入|输出)(?:长度)?(?:约|为|是)?\s*(\d+k?)(?:\s*个?\s*tokens?)?")
-_PUNCTUATION = str.maketrans(
-    {"，": ", ", "？": "? ", "。": ". ", "、": ", ", "：": ": ", "；": "; ", "（": " (", "）": ") "}
+# '50 users concurrent' stands the other way round in English.
+_AT_ONCE = re.compile(r"\b(users|requests|clients|sessions|people) concurrent\b", re.IGNORECASE)
+# Digits in threes; behind a space only before what is counted, since numbers may also stand side by side.
+_DOTS = re.compile(r"(?<![\w.,$-])(?!0)\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![\d\w]|[.,]\d)")
+_COUNTED = (
+    r"(?:tok|jet|ex|pair|[ée]ch|s[ée]q|[ée]tap|requ|util|prompt|ligne|pas\b|conv|dialog|ejem|muestr|par|fila|paso|usu|"
+    r"milliard|million|mille|gpus?\b|cartes?\b|tarjet|karten|beisp|samp|datens|zeil|schritt|nutz|anfr|paar|gespr|"
+    r"dollar|d[óo]lar|euro|[€$])"
 )
-_CHINESE_PHRASES: tuple[tuple[str, str], ...] = (
-    # Japanese; what it shares with Chinese is below.
-    ("フルファインチューニング", "full fine-tuning"), ("ファインチューニング", "fine-tuning"),
-    ("できますか", "can i"), ("入りますか", "does it fit"),
-    ("収まりますか", "does it fit"), ("載りますか", "does it fit"),
-    ("事前学習", "pretrain"), ("学習", "train"), ("何時間", "how many hours"), ("何日", "how many days"),
-    ("いくら", "how much does it cost"), ("コスト", "cost"), ("推論", "inference"), ("メモリ", "memory"),
-    ("コンテキスト", "context"), ("トークン", "tokens"), ("どのくらい", "how long"),
-    ("几天", "how many days"), ("几小时", "how many hours"),
-    ("继续预训练", "continued pretraining"), ("预训练", "pretrain"), ("全参数微调", "full fine-tuning"),
-    ("全量微调", "full fine-tuning"), ("全参微调", "full fine-tuning"), ("微调", "fine-tune"), ("训练", "train"),
-    ("推理", "inference"), ("部署", "deploy"), ("序列长度", "sequence length"), ("上下文长度", "context length"),
-    ("上下文", "context"), ("最长", "longest"), ("最大", "largest"), ("批大小", "batch size"), ("显存", "memory"),
-    ("内存", "memory"), ("够不够", "does it fit"),
-    ("多少并发", "how many concurrent users"), ("多少用户", "how many users"), ("最多", "at most "),
-    ("够吗", "enough"), ("够", "enough"), ("请求", "requests"), ("每秒", "per second "), ("首字", "ttft"),
-    ("单张", "1x "), ("多机", "nodes"), ("单机", "one node"), ("放得下", "fit"), ("放下", "fit"), ("装得下", "fit"),
-    ("能跑", "does it fit"), ("够用", "fit"), ("多少钱", "how much does it cost"), ("费用", "cost"),
-    ("成本", "cost"), ("价格", "price"), ("要多久", "how long"), ("多长时间", "how long"), ("需要多久", "how long"),
-    ("多久", "how long"), ("多快", "how fast"), ("吞吐", "throughput"), ("延迟", "latency"), ("并发", "concurrent"),
-    ("长度", " seq_len "), ("全参数", " full fine-tuning "), ("个人", " people"), ("人同时", " people at once"),
-    ("用户", "users"), ("最便宜", "cheapest"), ("哪种", "which"), ("哪个", "which"), ("什么", "what"),
-    ("租", "rent"), ("需要多少", "how many"), ("多少张", "how many gpus "), ("多少", "how many"),
-    ("几张", "how many gpus "), ("至少", "at least"), ("对比", "compare"), ("比较", "compare"), ("还是", "or"),
-    ("为什么", "why"), ("解释", "explain"), ("配置文件", "config files"), ("配置", "config"), ("生成", "write"),
-    ("写", "write"), ("脚本", "script"), ("文件", "files"), ("换成", "now with"), ("改成", "now with"),
-    ("改为", "now with"), ("如果用", "what if"), ("如果", "if"), ("翻倍", "double the gpus"),
-    ("一半", "half the gpus"), ("撤销", "undo"), ("更快", "faster"), ("加速", "speed up"), ("并行", "parallelism"),
-    ("性价比最高", "cheapest"), ("更划算", "cheaper"), ("划算", "cheaper"), ("什么卡", "which gpus"),
-    ("推荐", "recommend"),
-    ("天气", "weather"), ("今天", "today"), ("预算", "budget "), ("报告", "report"), ("保存为", "save as "),
-    ("瓶颈", "bottleneck"), ("能到多少", "how long"),
-    ("最佳", "best"), ("最优", "best"), ("方案", "layout"), ("节点", "nodes"), ("台", " nodes "), ("两张", "2x "),
-    ("一张", "1x "), ("四张", "4x "), ("八张", "8x "), ("单卡", "one gpu "), ("卡", " gpus "), ("小时", "hours"),
-    ("天", "days"), ("数据", "data"), ("可以", "can i"), ("能不能", "can i"), ("能否", "can i"), ("能", "can i"),
-    ("在", " on "), ("用", " with "), ("和", " and "), ("吗", ""), ("呢", ""), ("的", " "), ("个", " "),
-    ("跟", " and "), ("上", " "),
-)  # fmt: skip
+_SPACES = re.compile(
+    rf"(?<![\w.,-])\d{{1,3}}(?:[\u00a0\u202f\u2009']\d{{3}})+(?!\d)|"
+    rf"(?<![\w.,-])\d{{1,3}}(?: \d{{3}})+(?= (?:de |d')?{_COUNTED})|"
+    rf"(?:(?<=quence de )|(?<=quences de )|(?<=quence à )|(?<=contexte de )|(?<=contexte à )|(?<=batch de )|"
+    rf"(?<=batch à )|"
+    rf"(?<=sortie )|(?<=entrée )|(?<=sortie de )|(?<=entrée de )|(?<=ponses de ))\d{{1,3}}(?: \d{{3}})+(?!\d| [\w]*\d)",
+    re.IGNORECASE,
+)
+_COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
 
 
 def english(text: str) -> str:
     """`text` in English where it is a question of another language that is read here; else as it is."""
-    if _CHINESE.search(text):
-        return _chinese(text)
+    if chinese_words.CHARACTERS.search(text):
+        return chinese_words.english(text)
     language = _language(text)
     if language is None:
         return text
-    text = _COMMA.sub(r"\1.\2", text)
-    for pattern, plain in _PHRASES[language]:
+    text = _COMMA.sub(r"\1.\2", _ungrouped(text))
+    for pattern, plain in (*deadlines(language), *_PHRASES[language]):
         text = compiled(pattern).sub(plain, text)
-    return text
+    return _AT_ONCE.sub(r"concurrent \1", text)
+
+
+def _ungrouped(text: str) -> str:
+    """'50.000', '1.250.000,5', "60'000" and '60 000 paires' without what groups their digits."""
+    text = _DOTS.sub(lambda number: number[0].replace(".", "").replace(",", "."), text)
+    return _SPACES.sub(lambda number: re.sub(r"\D", "", number[0]), text)
 
 
 def _language(text: str) -> str | None:
@@ -282,21 +471,3 @@ def _language(text: str) -> str | None:
     }
     best = max(marks, key=lambda name: marks[name])
     return best if marks[best] >= 2 and marks[best] > 2 * len(re.findall(_ENGLISH, lowered)) / 2 else None
-
-
-def _chinese(text: str) -> str:
-    text = text.translate(_PUNCTUATION)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*万亿", lambda m: f" {m[1]}T ", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*(千|百)万", lambda m: f" {float(m[1]) * _HUNDREDS[m[2]]:g}M ", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*(千|百|十)[亿億]", lambda m: f" {float(m[1]) * _BILLIONS[m[2]]:g}B ", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*[兆]", lambda m: f" {m[1]}T ", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*[亿億]", lambda m: f" {float(m[1]) * 100:g}M ", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)\s*万", lambda m: f" {float(m[1]) * 10:g}k ", text)
-    text = _IN_AND_OUT.sub(lambda m: f" {m[2]} tokens {'in' if m[1] == '输入' else 'out'}, ", text)
-    text = re.sub(r"并发(?:数|量|度)?(?=\s*[:是为=]?\s*\d)", " concurrency ", text)
-    text = re.sub(r"([A-Za-z]+\d+\w*)\s*(\d+)\s*[枚台基块张]", r" \2x \1 ", text)
-    text = re.sub(r"(\d+)\s*[张块枚]\s*(?=[呢吗吧,，。?？!！]|$)", r"\1 gpus ", text)
-    text = re.sub(r"(\d+)\s*[张块枚]\s*", r"\1x ", text)
-    for words, plain in _CHINESE_PHRASES:
-        text = text.replace(words, f" {plain} ")
-    return re.sub(r"\s+", " ", _CHINESE.sub(" ", text)).strip()

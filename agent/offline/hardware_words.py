@@ -46,6 +46,8 @@ _PER_NODE = _rule(
     rf"N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|N_\s*(?:{_A}|{_GPU})\s*each\b"
 )
 _NODES = _rule(rf"N_[\s-]*(?:of (?:the|those|these|our|my)\s+)?(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
+_RACKS = _rule(rf"N_{_TIMES}(?:full )?(?:{_A}\s*)?(?:nvl-?\d+\s*)?racks?\b")
+_RACK = re.compile(r"\s*(?:nvl-?\d+\s*)?racks?\b", re.IGNORECASE)
 _DIGITS = r"\d{1,3}(?:,\d{3})+|\d+"
 _PIECES = r"(?:(?:pieces?|pcs\.?|units?)\s+(?:of\s+)?)?"
 _DEVICES = (
@@ -59,7 +61,8 @@ _GPUS = (
     _rule(r"N_\s+of (?:them|'?em|those|these)\b"),
     _rule(r"\b(?:gpus?|count|accelerators?)\s*[=:]\s*N_"),
     _rule(
-        r"\b(?:gpus?|devices?|cards?|accelerators?|chips?)(?: counts?| numbers?)?(?: (?:is|are|to|of|up|from \d+))+ N_"
+        r"(?<!per )\b(?:gpus?|devices?|cards?|accelerators?|chips?)(?: counts?| numbers?)?"
+        r"(?: (?:is|are|to|of|up|from \d+))+ N_"
         r"(?!\s*(?:gi?b|%|tokens?|k\b|hours?|days?))"
     ),
 )
@@ -74,11 +77,19 @@ _OF_EACH_KIND = _rule(r"N_ of (?:each|both)\b")
 _OF_EACH = _rule(rf"N_(?: {_GPU})?(?: of)? (?:each|both)\b")
 # A device's memory and form where they do not stand in its name.
 _SIZE = re.compile(r"(?<![\w.$-])(?:\d+\s?x\s?)?(\d{1,3})\s?g(?:i?b|igs?)?s?\b", re.IGNORECASE)
+_SIZE_BEHIND = re.compile(rf"[^.?!;\d]{{0,16}}?{_SIZE.pattern}", re.IGNORECASE)
 _FORM = re.compile(r"\b(?:sxm\d?|pcie)\b", re.IGNORECASE)
 # Before a device that is to be replaced.
 _LEFT = re.compile(
     r"\b(?P<word>from|instead of|rather than|not|drop|(?:swap|replace|exchange|trade)(?: out)?)\s+(?:on\s+)?"
     r"(?:(?:the|my|our|\d+\s*x?)\s*)*$",
+    re.IGNORECASE,
+)
+# Behind a device that nobody may use: 'a 4090, but someone games on it'.
+_BUSY = re.compile(
+    rf"s?,?\s*(?:but|though|although|which|that|is|are)\b(?:(?!\bof\b)[^.?!;\d{MODEL}{ACCELERATOR}{INSTANCE}]){{0,32}}?"
+    r"\b(?:games?|gaming|busy|taken|occupied|in use|being used|used by|broken|dead|off[- ]limits|"
+    r"unavailable|(?:not|n't) available|belongs?|someone else's)\b",
     re.IGNORECASE,
 )
 # "What to expect from 8 H100s" leaves nothing; "from H100 to H200" does.
@@ -102,12 +113,15 @@ def read_hardware(
     questions: list[Question] = []
     devices: dict[str, Device] = {}
     counts = _counts(page)
-    for name in page.of("accelerator"):
-        if _is_left(page, name):
+    names = page.of("accelerator")
+    for name in names:
+        if _is_left(page, name) or (len(names) > 1 and _BUSY.match(page.rest, name.end)):
             continue
         found = _accelerator(name, page, catalogue, slots, questions)
         if found:
-            devices.setdefault(found.id, replace(found, count=counts.get(name.start, found.count)))
+            number = counts.get(name.start, found.count)
+            each = catalogue.per_rack(found.id) if number and _RACK.match(page.rest, name.end) else None
+            devices.setdefault(found.id, replace(found, count=number * each if number and each else number))
     machine = _machines(page, slots)
     if machine:
         devices.setdefault(machine, Device(machine, None))
@@ -143,7 +157,7 @@ def _accelerator(
         note = f"{name.text} read as {chips} chips: its number counts TensorCores, two a chip" if cores == 2 else None
         slots.append(Slot("cluster.count", chips, name.text, note))
     try:
-        id, note = _look_up_beside(words, page, catalogue)
+        id, note = _look_up_beside(words, name, page, catalogue)
     except PlanError as error:
         questions.append(Question("cluster.accelerator", str(error).removeprefix("cluster.accelerator: ")))
         return None
@@ -151,11 +165,14 @@ def _accelerator(
     return Device(id, chips)
 
 
-def _look_up_beside(words: str, page: Page, catalogue: Catalogue) -> tuple[str, str | None]:
+def _look_up_beside(words: str, name: Spotted, page: Page, catalogue: Catalogue) -> tuple[str, str | None]:
     """The accelerator of that name; where several have it, the one with the memory or the form that is said elsewhere:
-    'A100 nodes (8x40GB)', '16 A100s, 80 GB, SXM'."""
+    'A100 nodes (8x40GB)', '16 A100s, 80 GB, SXM', 'an M3 Max with 64 GB'."""
     try:
-        return _look_up(words, catalogue)
+        found = _look_up(words, catalogue)
+        # What has one usual meaning has another only by what stands right behind it.
+        size = _SIZE_BEHIND.match(page.rest, name.end) if found[1] else None
+        return (_with_memory(words, size, page, catalogue) if size else None) or found
     except PlanError as error:
         if "ambiguous" not in error.problem:
             near = _holding(words, catalogue)
@@ -172,6 +189,16 @@ def _look_up_beside(words: str, page: Page, catalogue: Catalogue) -> tuple[str, 
         if size:
             page.take(*size.span())
         return found
+
+
+def _with_memory(words: str, size: re.Match[str], page: Page, catalogue: Catalogue) -> tuple[str, str | None] | None:
+    """The accelerator of that name with so much memory, whose words are blanked, or None."""
+    try:
+        found = _look_up(f"{words} {size[1]}GB", catalogue)
+    except PlanError:
+        return None
+    page.take(size.start(1), size.end())
+    return found
 
 
 def _holding(words: str, catalogue: Catalogue) -> set[str]:
@@ -231,6 +258,12 @@ def _count(known: _Counting) -> None:
         # 'B200 vs MI355X, 64 each'
         slots.append(Slot("cluster.count", count(match[1]), _take(page, match)))
         return
+    for match in page.find(_RACKS) if known.ids else ():
+        racks, each = count(match[1]), known.catalogue.per_rack(known.ids[0])
+        if racks and each:
+            words = _take(page, match)
+            slots.append(Slot("cluster.count", racks * each, words, f"{words!r} read with {each} devices per rack"))
+            return
     for rule in _NODES_OF:
         for match in page.find(rule):
             nodes, each = count(match[1]), count(match[2])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.catalogue import Catalogue, folded
-from agent.offline.page import Page
+from agent.offline.page import Page, Spotted
 from agent.offline.slots import Question, Relative, Slot
 from estimator.errors import PlanError
 
@@ -36,6 +36,13 @@ _CONFIG = (
 )
 # 'Same OLMo? No: …', 'Coder isn't needed'.
 _DISMISSED = re.compile(r"\s*(?:\?\s*no\b|(?:isn'?t|is not) (?:needed|required|wanted|meant)\b)", re.I)
+# Before a model that another one takes the place of: 'not phi-4 but Qwen2.5-14B', 'instead of the 8B'.
+_LEFT = re.compile(
+    r"(?:(?<!why )(?<!or )\bnot|\b(?:instead of|rather than|in place of|replac(?:e|ing)|swap(?:ping)?(?: out)?))\s+"
+    r"(?:using )?(?:the |my |our )?$",
+    re.I,
+)
+_WEIGHED = re.compile(r"\b(?:compar\w+|difference|gain\w*|sav\w+|worth|cost\w*|cheaper|faster|slower|better)\b", re.I)
 # What names of quantised copies end in, by the weight format where it is called otherwise.
 _QUANTISED = re.compile(r"[-_.](awq|gptq(?:-int[48])?|fp8|nvfp4|fp4|mxfp4|int4|int8|gguf|w4a16|w8a8)$", re.I)
 _QUANTS = {"gptq-int4": "gptq", "gptq-int8": "int8", "fp4": "nvfp4", "w4a16": "int4", "w8a8": "int8"}
@@ -59,7 +66,7 @@ def read_models(
     for name in page.of("path"):
         slots.append(Slot("model", name.text, name.text))
         ids.append(name.text)
-    for name in page.of("model"):
+    for name in _kept(page):
         wanted = name.value or name.text
         try:
             id, note = _look_up(wanted, catalogue, slots) if serving else catalogue.find_model(wanted)
@@ -104,6 +111,14 @@ def read_models(
             Question("model", f"I plan language models, and {other[0]!r} is none that I know; which model is it?")
         )
     return ids
+
+
+def _kept(page: Page) -> list[Spotted]:
+    """The model names without those that another one takes the place of; all of them where they are set side by
+    side."""
+    names = page.of("model")
+    kept = [name for name in names if not _LEFT.search(page.rest, 0, name.start)]
+    return kept if kept and not _WEIGHED.search(page.text) else names
 
 
 def _inline(page: Page) -> dict[str, int] | None:

@@ -17,7 +17,7 @@ from estimator.plan import merge
 from tools.requests import FLAT_PATHS, SERVING_PATHS
 
 # Readings that become a Plan field only together with others.
-_MOST_AT_ONCE = 16
+_MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4
 _USUAL_LENGTH = 4096
 _COMBINED = ("batch", "batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
 
@@ -160,7 +160,12 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
     seq_len = get(result.plan, "workload.seq_len")
     match slot.path:
         case "batch":
-            whose = "micro_batch" if _of_one_device(result.plan, slot.value) else "global_batch"
+            own = get(result.plan, "workload.micro_batch")
+            # Beside a micro-batch that was said, a batch of about its size is that of a device again.
+            again = (
+                own is not None and slot.value <= _OF_ITS_SIZE * own and not get(result.plan, "workload.global_batch")
+            )
+            whose = "micro_batch" if again or _of_one_device(result.plan, slot.value) else "global_batch"
             if whose == "micro_batch":
                 result.notes.append(f"{slot.words} read as the batch of each device")
             result.plan = merge(result.plan, {f"workload.{whose}": slot.value})

@@ -36,6 +36,8 @@ _MOST_PLANS = 20
 _MORE_DEVICES = (1, 2, 4)
 # Fields of the complete plan that a chosen layout consists of; the calls that follow carry them.
 _LAYOUT = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
+# Prices of the price book, not the user's own.
+_LISTED = ("spot", "reserved", "on_demand")
 _LAYOUT_WORKLOAD = ("framework", "seq_len", "micro_batch", "global_batch")
 _PLANNING = ("estimate_training", "best_parallelism", "check_fit", "estimate_cost", "render_configs", "write_configs")
 
@@ -143,7 +145,8 @@ def _begin(
         ids = reading.models if reading.facts == "model" else [device.id for device in reading.accelerators]
         name = "describe_model" if reading.facts == "model" else "describe_hardware"
         argument = "model" if reading.facts == "model" else "accelerator"
-        topic["turn"] = {"start": start, "facts": [[name, {argument: id}] for id in ids], "unread": reading.unread}
+        facts = [[name, {argument: id}] for id in ids]
+        topic["turn"] = {"start": start, "facts": facts, "providers": reading.providers, "unread": reading.unread}
         return base, topic
     if reading.reset and not reading.slots and not reading.questions:
         return Thought(thought(NAME, small_talk.FRESH), {}, topic)
@@ -171,9 +174,9 @@ def _begin(
     if serving and reading.limit and reading.limit.goal == "devices" and serving_calls.has_load(plan):
         # How many serve a load is another question than how many hold the model.
         reading = replace(reading, limit=None, intents=["size", *reading.intents])
-    unplaced = get(plan, "cluster.accelerator") is None and not (reading.accelerators or reading.questions)
+    unplaced = get(plan, "cluster.count") is None and not reading.questions
     if serving and unplaced and "cost" in reading.intents and serving_calls.has_load(plan):
-        # What serving a load costs, where no device is named, is what the cheapest that serves it costs.
+        # What serving a load costs, where no number of devices is said, is what the cheapest that serves it costs.
         reading = replace(reading, intents=["size", *reading.intents])
     limit = _limit(reading, topic, plan)
     fewest = topic.pop("fewest", None)
@@ -198,6 +201,9 @@ def _begin(
         sides = {"model": reading.models, "cluster.accelerator": devices, **reading.over}
         topic["alternatives"] = {path: values for path, values in sides.items() if len(values) > 1}
     topic["pricing"] = {**topic.get("pricing", {}), **reading.pricing}
+    if reading.pricing.get("price") in _LISTED and "usd_per_device_hour" not in reading.pricing:
+        topic["pricing"].pop("usd_per_device_hour", None)
+        topic.pop("usd_per_device_hour", None)
     if len(reading.providers) == 1:
         topic["pricing"].pop("providers", None)
     wish = wish_of(reading, topic, plan, serving)

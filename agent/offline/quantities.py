@@ -24,11 +24,13 @@ _OF_MEMORY = r"(?:\s+of)?(?:\s+(?:the )?(?:device |gpu )?(?:memory|vram|hbm))?"
 _FREE = r"(?:free|unused|empty|spare|aside)"
 _EACH = r"(?:\s*(?:per|on each|on every|/)\s*(?:device|gpu|card)\b)?"
 _SAMPLE = (
-    r"(?:sample|example|row|conversation|dialog(?:ue)?|document|doc|pair|prompt|instruction|chat|record|completion|"
-    r"ticket|article|demonstration|preference pair|item|text|e-?mail|review|transcript|abstract|letter)"
+    r"(?:sample|example|row|conversation|convo|dialog(?:ue)?|document|doc|pair|prompt|instruction|chat|record|completion|"
+    r"ticket|article|demonstration|preference pair|item|text|e-?mail|review|transcript|abstract|letter|page)"
 )
 _SAMPLES = rf"{_SAMPLE}s?"
-_ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?)"
+# Between a number and what it counts: 'scanned', 'Q&A', and no unit of bytes.
+_KIND_OF = r"(?:(?![kmgt]i?b\b)[a-z][a-z&/'-]* )"
+_ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?|outputs?)"
 _PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[- _]?|local )"
 
 
@@ -109,6 +111,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         "workload.sample_tokens",
         amount,
     ),
+    (_rule(rf"A_[- ]?tok(?:en)?s? an? {_SAMPLE}\b"), "workload.sample_tokens", amount),
     (_rule(rf"Q_{_OF}L_(?:[- ]?tokens?)?"), "workload.seq_len", context_length),
     (_rule(r"L_(?:[- ]?tokens?)?[- ]*(?:long |max )?Q_"), "workload.seq_len", context_length),
     (_rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|seq)\b"), "workload.seq_len", context_length),
@@ -137,7 +140,8 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ),
     (_rule(r"A_[- ](?:training |optimi[sz]er )?steps\b(?! (?:per|of|an?)\b)"), "workload.steps", count),
     (
-        _rule(rf"A_\s+(?:\w+ )?{_SAMPLE}s\b"),
+        # A few pages are those of a report.
+        _rule(rf"(?!\d{{1,2}}\s+pages)A_\s+{_KIND_OF}?{_SAMPLE}s\b"),
         "workload.dataset_samples",
         amount,
     ),
@@ -149,7 +153,10 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         count,
     ),
     (
-        _rule(r"batch(?:[- _]size)?\s*(?:of\s*)?N_\s*(?:per|/|a|each)\s*(?:device|gpu|card|rank)\b"),
+        _rule(
+            r"batch(?:[- _]size)?\s*(?:of\s*)?N_\s*(?:per|/|a|each)\s*(?:device|gpu|card|rank)\b|"
+            rf"\bbatch(?:[- _]size)?\s*(?:per|/)\s*(?:device|gpu|card|rank){_OF}N_"
+        ),
         "workload.micro_batch",
         count,
     ),
@@ -177,12 +184,14 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (_rule(r"N_\s+pipeline stages?"), "layout.pp", count),
     (_rule(r"\b(?:shard[_ ]group|hsdp)(?: (?:of|size))?\s*[=:]?\s*N_"), "layout.shard_group", count),
     (
-        r"\bzero(?:[- _]?stage)?\s*[-_=:]?\s*([0-3])\b|\bstage[- ]?([0-3])\b|\bz([1-3])\b",
+        r"\bzero(?:[- _]?stage)?\s*(?:[-_=:]|(?:(?:back|down|up) )?to |at )?\s*([0-3])\b|"
+        r"\bstage[- ]?([0-3])\b|\bz([1-3])\b",
         "layout.zero_stage",
         count,
     ),
     (r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", "recompute_block", count),
     (_rule(rf"(?<!on )(?<!gpu )\b(?:lora[- _])?rank{_OF}(?!0\b)N_|\br\s*=\s*N_"), "workload.lora.rank", count),
+    (r"\br[- ]?(8|16|24|32|48|64|96|128|192|256|512)\b(?! ?(?:k\b|gb|gpus?|cards?))", "workload.lora.rank", count),
     (_rule(rf"\b(?:lora[- _])?alpha{_OF}N_"), "workload.lora.alpha", count),
     (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_\s?%"), "workload.lora.dropout", _percent),
     (_rule(r"F_\s?% (?:lora[- ])?dropout\b"), "workload.lora.dropout", _percent),
@@ -194,14 +203,26 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         "workload.engine_share",
         _percent,
     ),
+    (
+        _rule(
+            r"\b(?:give|giving|let|leave|with|takes?|gets?|uses?|using|at)(?: (?:it|vllm|sglang|the engine))?"
+            r"(?: (?:have|take|use))? F_\s?% (?:of )?(?:the |its |each )?(?:gpu |device |card )?(?:memory|vram|hbm)\b"
+        ),
+        "workload.engine_share",
+        _percent,
+    ),
     (_rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{_OF}F_"), "workload.engine_share", amount),
 )
 
 # Where answers are sampled, they and their number are no data.
 _SAMPLES_ANSWERS = re.compile(r"\b(?:grpo|ppo|rlhf|rollouts?)\b", re.IGNORECASE)
 _OF_ANSWERS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    (_rule(rf"\bprompts?\s*(?:\+|and|plus|&)\s*(?:the )?{_ANSWERS}(?: (?:of|up to|are|together|in all|combined|max))*"
+           r" (?:about |~)?L_(?:[- ]?tok(?:en)?s?\b)?"), "workload.seq_len", context_length),
     (_rule(r"\bgroups?(?:[- _]size)?[- =:of]+N_|\bnum[- _]generations[- =:of]*N_"), "workload.group_size", count),
     (_rule(rf"{_ANSWERS}(?: (?:of|up to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
+     "workload.response_len", context_length),
+    (_rule(rf"\b(?:max(?:imum)?|longest) {_ANSWERS}(?: (?:is|are|of|at))? L_(?:[- ]?tok(?:en)?s?\b)?"),
      "workload.response_len", context_length),
     (_rule(rf"{_ANSWERS} (?:of |up to |max(?:imum)? |are |with )+L_(?!\s*(?:per|for each|%|s\b|ms\b))"),
      "workload.response_len", context_length),
@@ -218,10 +239,10 @@ _GROUP_OF = _rule(
 
 # "40k dialogues of about 600 tokens", "60k pairs a 1k tokens", "30k samples, 900 tok each".
 _COUNTED = _rule(
-    rf"A_\s+(?:[a-z]+ ){{0,2}}?{_SAMPLES}\b(?:,|\s|\(|~|@|\*|×|\bx\b|\b(?:of|with|at|an?|à|averaging|around|about|"
+    rf"A_\s+{_KIND_OF}{{0,2}}?{_SAMPLES}\b(?:,|\s|\(|~|@|\*|×|\bx\b|\b(?:of|with|at|an?|à|averaging|around|about|"
     rf"roughly|each|length|long|"
     r"avg|average|mean|up to|having|are|is)\b)*?A_[- ]?(?:tok(?:en)?s?\b(?! (?:in )?total)|(?=\s+(?:each|"
-    r"long)\b))(?:\s+(?:each|long|on average|avg))?\)?"
+    rf"long)\b))(?:\s+(?:each|long|on average|avg|(?:an?|per) {_SAMPLE}\b))?\)?"
 )
 
 # Sizes by their short names: glued (TP8, pp4), with a sign (DP=16) or with words (tp size of 8); then by long names.
@@ -231,12 +252,15 @@ _SHORT = re.compile(
     re.IGNORECASE,
 )
 _LONG = _rule(
-    rf"\b(tensor|pipeline|context|expert[- _]tensor|expert|data)[- _]parallel\w*(?:[- _](?:size|degree))?{_OF}[-_]?N_"
+    rf"\b(tensor|pipeline|context|expert[- _]tensor|expert|data)(?:[-_]model)?[- _]parallel\w*(?:[- _](?:size|degree))?"
+    rf"{_OF}[-_]?N_"
 )
 _WAY = _rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
 _LONG_NAMES = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
+_SPLIT = r"(?:tp|pp|cp|ep|pipeline(?:[- ]parallel\w*)?|(?:tensor|context|expert)[- ]parallel\w*)"
 _UNSPLIT = re.compile(
-    r"\b(?:without|no)(?: any)? ((?:tp|pp|cp|ep)(?:(?:,? (?:or|and) |/|, )(?:tp|pp|cp|ep))*)\b", re.IGNORECASE
+    rf"\b(?:without|no)(?: any)? ({_SPLIT}(?:(?:,? (?:or|and) |/|, ){_SPLIT})*)\b(?!\s*(?:of|=|:|to|at)?\s*\d)",
+    re.IGNORECASE,
 )
 _SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch", "mb": "workload.micro_batch"}
 _CLIENT_PATHS = dict.fromkeys(_SHORT_PATHS, "workload.concurrency")
@@ -280,6 +304,11 @@ _WITHIN = _rule(
     r"(minute|min|hour|hr|h|day|d|week|month)s?\b(?! of (?:each|it|that)\b)"
 )
 
+_WEEKEND = re.compile(
+    r"\b(?:(?:in|within|over|during|had|have|got) (?:only |just )?(?:an?|the|this|1)\s+(?:long |whole |single )?|this )"
+    r"weekend\b",
+    re.IGNORECASE,
+)
 _FROM_NOW = _rule(r"F_\s*(minute|min|hour|hr|h|day|d|week|month)s? (?:from now|left)\b")
 _NETWORK = re.compile(
     r"(?<![\w.])(?:(\d+)\s*x\s*)?(\d+)\s?(?!gib\b)(gb?it/?s?|gbps|gb/s|gbe|gb|g|tb?it/?s?|"
@@ -297,6 +326,8 @@ _NETWORK_NAME = re.compile(r"\b((?:ib|roce|efa|ethernet)-[\w]+(?:-[\w]+)?)\b|\b(
 
 # What is too little to be data for training.
 _LEAST_DATA = 2**15
+# '40k dialogues, 40M tokens': no sample has so many, all of them together do.
+_LONGEST_SAMPLE = 2**20
 # "Cost per 1M tokens" names a unit, not data.
 _OF_A_RATE = re.compile(r"(?:\bper|\beach|/)\s*$", re.IGNORECASE)
 _SOME_NUMBER = re.compile(r"\d|\b(?:half|quarter)\b", re.IGNORECASE)
@@ -310,6 +341,12 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
     slots: list[Slot] = []
     questions: list[Question] = []
     _network(page, slots)
+    for match in page.find(_UNSPLIT):
+        words = page.take(*match.span())
+        slots += [
+            Slot(f"layout.{_LONG_NAMES.get(name, name)}", 1, words)
+            for name in re.findall(r"\b(?:tp|pp|cp|ep|pipeline|tensor|context|expert)\b", match[1].lower())
+        ]
     if not _SOME_NUMBER.search(page.rest):
         return slots, questions
     for match in () if serving else page.find(_GROUP_OF):
@@ -326,12 +363,8 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
         if samples and tokens:
             words = page.take(match.start(), match.end()).strip()
             slots.append(Slot("workload.dataset_samples", samples, words))
-            slots.append(Slot("workload.sample_tokens", tokens, words))
-    for match in page.find(_UNSPLIT):
-        words = page.take(*match.span())
-        slots += [
-            Slot(f"layout.{name.lower()}", 1, words) for name in re.findall(r"tp|pp|cp|ep", match[1], re.IGNORECASE)
-        ]
+            path = "workload.sample_tokens" if tokens <= _LONGEST_SAMPLE else "workload.dataset_tokens"
+            slots.append(Slot(path, tokens, words))
     for match in page.find(_SHORT):
         path = (_CLIENT_PATHS if serving else _SHORT_PATHS).get(match[1].lower(), f"layout.{match[1].lower()}")
         slots.append(Slot(path, int(match[2]), page.take(match.start(), match.end())))
@@ -385,6 +418,9 @@ def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -
         if number:
             hours = number * _HOURS[match[2].lower()]
             slots.append(Slot("goal.deadline_h", hours, page.take(match.start(), match.end())))
+    for match in page.find(_WEEKEND):
+        words = page.take(*match.span())
+        slots.append(Slot("goal.deadline_h", 48.0, words, f"{words!r} read as 48 hours"))
     for rule in _MONEY:
         for match in page.find(rule):
             value = amount(match[1])

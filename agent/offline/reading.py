@@ -21,7 +21,7 @@ from agent.offline.corrections import corrected
 from agent.offline.cost_words import ASKS, read_pricing
 from agent.offline.dates import hours_until
 from agent.offline.facts_words import again_about, asks_run, described, facts_again, facts_asked
-from agent.offline.follow_ups import OTHER, read_follow_up
+from agent.offline.follow_ups import OTHER, counted_before, read_follow_up
 from agent.offline.hardware_words import read_hardware
 from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.model_words import read_models
@@ -217,8 +217,10 @@ def read(
     most = most_devices(page) if searching else (None, None)
     if wish is None and not serving and (variants := read_variants(page)):
         wish = Wish("compare", {"scenarios": variants})
-    compares = wish is None or wish.tool == "report"
+    compares = wish is None or wish.tool in ("report", "peak_throughput")
     over = read_alternatives(page) if compares and not (serving or searches) else {}
+    if wish and wish.tool == "peak_throughput" and set(over) - {"workload.precision"}:
+        wish = None
     compared = bool(re.search(COMPARES, named))
     sweep = None if over else read_sweep(page, serving)
     slots: list[Slot | Relative] = [*assumed]
@@ -232,14 +234,14 @@ def read(
         and _THAT_ONE.search(lowered)
     ):
         slots.append(Slot("model", told, "that one", f"that one read as {told}"))
-    slots += read_follow_up(page, plan, recent, topic.get("alternatives") or {})
+    slots += read_follow_up(page, plan, recent, topic)
     if match := _RELEASED.search(page.rest):
         words = page.take(*match.span())
         slots += [Slot(f"layout.{name}", None, words) for name in plan.get("layout") or {}]
     node = (plan.get("cluster") or {}).get("per_node")
     slots += read_node_size(page) if serving else []
     hardware, unclear, accelerators = read_hardware(page, catalogue, node)
-    slots += hardware
+    slots += [*hardware, *counted_before(page.text, accelerators, topic.get("plans") or ())]
     questions += unclear
     if not (accelerators or unclear) and (told := described(plan, topic, "hardware")) and _OF_THOSE.search(text):
         slots.append(Slot("cluster.accelerator", told, "of those", f"those read as {told}"))
@@ -321,9 +323,11 @@ def read(
         slots = [slot for slot in slots if slot != Slot("goal.objective", "throughput", slot.words)]
     if facts is None and not (limit or sweep or wish or over or (slots and asks_run(slots))):
         facts = facts_again(page, plan, topic)
-    named_more = {slot.path for slot in slots} - {"workload.precision", "workload.weight_dtype", "note"}
+    elsewhere = _said(slots, "goal.provider")
+    of_facts = {"workload.precision", "workload.weight_dtype", "goal.provider", "note"}
+    named_more = {slot.path for slot in slots} - of_facts
     if not (facts or accelerators or models or wish or named_more or questions):
-        models, accelerators = again_about(named, plan, topic)
+        models, accelerators = again_about(named, plan, topic, elsewhere)
         facts = "model" if models else "hardware" if accelerators else None
     if facts:
         limit, asked = None, named

@@ -9,15 +9,12 @@ from typing import Any
 from agent.offline import serving_vocabulary
 from agent.offline.page import ACCELERATOR
 from agent.offline.slots import Slot, get
-from agent.offline.vocabulary import NEED
+from agent.offline.vocabulary import NEED, ROLLOUTS
 from estimator.plan import merge
 from tools.requests import SERVING_PATHS
 
 # Training's own words for an engine that only generates its samples.
-_ROLLOUT = (
-    r"\bcolocat\w+|\bco-located\b|\b(?:separate|other) (?:vllm|sglang|inference|rollout|generation)\b|"
-    r"\b(?:vllm|sglang) (?:on the same|shar\w+)\b"
-)
+_ROLLOUT = "|".join(ROLLOUTS.values())
 _KEPT = ("model", "name", "cluster")
 _KEPT_OVERRIDES = ("usable_gib", "reserve_gib", "scaleup_gb_per_s", "network_gb_per_s", "network_latency_us")
 RUN_NOTE = "read as running the model (inference); say fine-tune or train where that is meant"

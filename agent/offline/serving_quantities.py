@@ -35,6 +35,7 @@ _LONG = (
     r"(?:\s*(?:\(s\)|s|[-_ ]?len(?:gth)?s?|[-_ ]?tokens?|[-_ ]?sizes?|of|with|are|is|being|at|around|about|averaging|"
     r"=|:|~|up to|sequence))*\s*"
 )
+_ABOUT = r"(?:(?:in|us|it|maybe|perhaps|about|around|roughly|some|up to|on average) )*"
 _UNIT = r"(ms|msec|milliseconds?|s|secs?|seconds?)\b"
 _BELOW = (
     r"(?:\s*(?:slo|sla|limit|target|goal|budget|latency|time|of|is|at|in|to|be|must|should|has|have|stays?|kept|keep|"
@@ -52,7 +53,7 @@ _STARTS = (
 _FIRST = r"\b(?:ttft|time[- ]to[- ](?:the )?first[- ]token|first[- ]token(?: latency| time)?)\b"
 _NEXT = (
     r"\b(?:tpot|itl|tbt|inter-?token(?: latency)?|time[- ]per[- ](?:output[- ])?token|time between tokens|"
-    r"(?:per-)?token latency|decode latency)\b"
+    r"(?:per-)?token latency|decode latency|(?:each|every) (?:output )?token)\b"
 )
 _WHOLE_REQUEST = (
     r"\b(?:e2e(?: latency)?|end[- ]to[- ]end(?: latency)?|(?:request |response |total |overall )?latency|"
@@ -124,6 +125,11 @@ _PLAIN: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
      "workload.input_len", context_length),
     (_rule(r"L_[- ]?(?:(?:new|generated|output) tokens?|tokens? (?:out(?:put)?|generated)|out(?:put)?\b)"),
      "workload.output_len", context_length),
+    (_rule(rf"\b(?:typ|send|writ|past|enter|upload)(?:es?|s|ing)? {_ABOUT}L_[- ]?tok(?:en)?s?\b"), "workload.input_len",
+     context_length),
+    (_rule(rf"\b(?:get|receiv|read)(?:es?|s|ing)? {_ABOUT}L_(?:[- ]?tok(?:en)?s?)? (?:back|in return)\b"),
+     "workload.output_len", context_length),
+    (_rule(r"L_(?:[- ]?tok(?:en)?s?)? (?:back|in return|returned)\b"), "workload.output_len", context_length),
     (_rule(r"\bgenerat(?:e|es|ing) (?:about |up to )?L_[- ]?(?:tokens?|tok)\b(?!\s*(?:/|per|an?\b))"),
      "workload.output_len", context_length),
     (_rule(r"(?:context(?:[- ](?:length|window|size)s?)?|ctx|seq(?:uence)?s?(?:[_ -]?len(?:gth)?)?|window)"
@@ -208,7 +214,9 @@ _MILLION = re.compile(
 )
 # The unit of a price, no number of tokens.
 _PER_MILLION = re.compile(
-    r"(?:/|\bper)\s*(?:1\s?)?(?:m|million)\s*(?:output |generated )?tok(?:en)?s?\b", re.IGNORECASE
+    r"(?:/|\bper)\s*(?:1\s?)?(?:m|million)\s*(?:output |generated )?tok(?:en)?s?\b|"
+    r"\b(?:1\s?|an? )(?:m|million) (?:output |generated |input )?tok(?:en)?s?(?= (?:would |will )?costs?\b)",
+    re.IGNORECASE,
 )
 _NODE_SIZE = _rule(r"\bhow many (?:nodes|servers|machines|boxes|instances) (?:of|with) N_")
 

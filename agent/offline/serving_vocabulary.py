@@ -22,7 +22,7 @@ SERVES = (
     r"\b(?:input|output|prompt|new|generated)[- ]tokens?\b|\btokens? out\b|"
     r"(?<!per )\btokens? in\b(?! (?:\d|an?\b|the\b|under|"
     r"less|total|about|all|my|our|two|one))|"
-    r"\d[km]? in\b(?=[^.?!]{0,24}\bout\b)|\d[km]? out\b|"
+    r"\d[km]? in\b(?=[^.?!]{0,24}\bout\b)|(?<![\w.-])(?<!zero )(?<!stage )\d[\d,]*(?:\.\d+)?[km]? out\b|"
     r"\btokens? (?:of )?prompts?\b|\bprompts? of\b|\btoken (?:prompts?|answers?|responses?|outputs?|inputs?)\b|"
     r"\bgguf\b|\bi?q[2-8]\b|\bi?q\d_(?:k|\d|x|n|m|s)\w*|\bawq\b|\bexl2\b|\bmlperf\b|\bdecod(?:e|ing)\b|\bprefill\b|"
     r"\b(?:people|persons?|colleagues|coworkers|lawyers|employees|students|customers)\b[^.?!]{0,24}\b(?:at once|"

@@ -23,7 +23,10 @@ _CACHE = "|".join(serving_vocabulary.CACHE_FORMATS)
 _KV = r"(?:kv|key[-/ ]value)(?:[-_ ]?cache)?(?:[-_ ]?(?:dtype|format|precision))?"
 _CACHE_RULES = (
     re.compile(rf"\b({_CACHE})[-_ ](?:for (?:the )?)?(?:{_KV}|cache)\b", re.IGNORECASE),
-    re.compile(rf"\b{_KV}\s*(?:in|as|=|:|to|at|is|of)?\s*({_CACHE})\b", re.IGNORECASE),
+    re.compile(
+        rf"\b{_KV}\s*(?:(?:in|as|to|at|is|was|were|of|goes|also|too|stored|kept|quanti[sz]ed|only)\b\s*|[=:]\s*)*({_CACHE})\b",
+        re.IGNORECASE,
+    ),
 )
 _BOTH = re.compile(rf"\b({_CACHE})\b(?: weights?)? (?:and|\+) (?:the )?{_KV}\b(?! (?:in|as))", re.IGNORECASE)
 _EITHER = re.compile(

@@ -16,23 +16,26 @@ from estimator.plan import Framework, Method, Optimizer, Precision
 _N = r"(?<![\w.$-])\d+[km]?(?!\w|\.\d)"
 # The second of a range stands right behind dots or a dash.
 _LAST = r"\d+[km]?(?!\w|\.\d)"
-_TO = r"\s*(?:\.\.\.?|to|up to|through|-)\s*"
+_TO = r"\s*(?:\.\.\.?|to|up to|through|-+>|=>|→|-)\s*"
 _LIST = re.compile(rf"{_N}(?:(?:\s*[,;/]\s*(?:and\s+|or\s+)?|\s+(?:and\s+|or\s+)?){_N})+", re.I)
 _RANGE = re.compile(rf"({_N}){_TO}({_LAST})(?:\s*,?\s*(?:in steps? of|step(?:s of)?|by)\s*({_N}))?", re.I)
 _DEVICES = rf"(?:gpus?|devices?|accelerators?|cards?|chips?|tpus?|[{ACCELERATOR}{INSTANCE}]+s?)"
 _SCALES_TO = re.compile(
-    rf"\bscal(?:e|es|ing)\b(?:(?![.?!])[^\d\n])*?(?:\b(?:from\s+)?({_N})(?:\s+{_DEVICES})?{_TO}|\bto\s+)({_LAST})"
+    r"\b(?:scal(?:e|es|ing)|worth (?:it )?(?:to )?(?:going?|scaling|growing?|moving|move)(?: up| out)?)\b"
+    rf"(?:(?![.?!])[^\d\n])*?(?:\b(?:from\s+)?({_N})(?:\s+{_DEVICES})?{_TO}|"
+    rf"\bto\s+|\b(?:at|on|over|across)\s+(?=\d+ nodes\b))({_LAST})"
     rf"(?=\s*(x\s*)?({_DEVICES}|nodes?\b|[?.!,]|$))",
     re.I,
 )
-_FROM_NODES = re.compile(rf"\bfrom\s+({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?nodes?\b", re.I)
+_FROM_NODES = re.compile(rf"(\bfrom\s+)?({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?nodes?\b", re.I)
+_SCALING = re.compile(r"\bscal(?:e|es|ing)\b", re.I)
 _SCALES_TO_EACH = re.compile(
     r"\bscal(?:e|es|ing)\b[^?!\d]*? (?:to|over|across|on|at|with|for) (\d+(?:\s*(?:,\s*and|,|and|or|/)\s*\d+)+)(?!\w)"
     r"(\s*nodes?\b)?",
     re.I,
 )
 _SCALES = re.compile(
-    r"\bhow (?:well |far )?(?:does|do|will|would|can) (?:[^\s?.!]+ ){1,4}?scale\b(?! to\b)|"
+    r"\bhow (?:well |far )?(?:does|do|will|would|can) (?:[^\s?.!]+ ){1,4}?(?P<word>scale)\b(?! to\b)|"
     r"\bscaling (?:curve|efficiency|behaviou?r|plot|study|table)\b|\b(?:weak|strong)(?:ly)?[- ](?:scal\w+)\b",
     re.I,
 )
@@ -118,7 +121,7 @@ _OF_LAYOUT = [
 ]
 # Of serving: what the load is called, and what asks for a curve over it where no values are said.
 _LOAD = (
-    r"(?:concurrenc(?:y|ies)|loads?|(?:number of )?(?:concurrent |parallel )?(?:users|clients|requests)|"
+    r"(?:concurrenc(?:y|ies)|loads?|(?:number of )?(?:concurrent |parallel )?(?:users|clients|requests|reqs)|"
     r"batch(?:[-_ ]?sizes?|es)?|bs|conc)"
 )
 _SERVED: tuple[tuple[str, str, Callable[[str], int | None]], ...] = (
@@ -145,6 +148,8 @@ _SERVED_TRIGGER = re.compile(
     re.I,
 )
 _JOINED = re.compile(r"\W{0,2}(?:(?:for|of|as|in) (?:the |my |our )?)?")
+# 'How does the sequence length affect step time? Say 2k up to 32k': the values stand far behind the field.
+_AFFECTS = r"(?:affects?|influences?|impacts?|chang\w+|driv\w+|matters?|hurts?|helps?)"
 _START, _SWEEPS = re.compile(""), re.compile(r"\b(?:sweep|scan|curve|table)\b", re.I)
 _CURVE_CLIENTS = (1, 256)
 _FEW = 3
@@ -155,9 +160,9 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
     if serving and (found := _load_sweep(page)):
         return found
     weak = bool(_WEAK.search(page.rest))
-    if not serving and (match := _FROM_NODES.search(page.rest)):
-        page.take(match.start(1), match.end(2))
-        return SweepQuestion("cluster.count", (count(match[1]), count(match[2])), True, weak, True)
+    if not serving and (match := _FROM_NODES.search(page.rest)) and (match[1] or _SCALING.search(page.rest)):
+        page.take(match.start(2), match.end(3))
+        return SweepQuestion("cluster.count", (count(match[2]), count(match[3])), True, weak, True)
     if match := _SCALES_TO_EACH.search(page.rest):
         words = page.take(match.start(1), match.end(1))
         sizes = tuple(int(number) for number in re.findall(r"\d+", words))
@@ -171,8 +176,11 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
         first = count(match[1]) if match[1] else None
         return SweepQuestion("cluster.count", (first, count(match[2])), True, weak, nodes)
     if match := _SCALES.search(page.rest):
-        page.take(match.start(), match.end())
+        # What stands before 'scale' is of the run.
+        page.take(*match.span("word" if match["word"] else 0))
         return SweepQuestion("cluster.count", (None, None), True, weak)
+    if found := _effect(page, _OF_LAYOUT if serving else _NUMBERED):
+        return found
     if trigger := _TRIGGER.search(page.rest):
         return _field_sweep(page, trigger, weak, _OF_LAYOUT if serving else (*_NUMBERED, *_WORDED))
     # "Tokens/s at 8, 16, 32 GPUs": three values of one thing are a range without a word for it.
@@ -207,6 +215,24 @@ def _load_sweep(page: Page) -> SweepQuestion | None:
     if match := _CURVE.search(page.rest):
         page.take(match.start(), match.end())
         return SweepQuestion("workload.concurrency", tuple(_doubled(*_CURVE_CLIENTS)))
+    return None
+
+
+def _effect(page: Page, fields: Sequence[tuple[str, str, Callable[[str], int | None]]]) -> SweepQuestion | None:
+    for pattern, path, reads in fields:
+        asks = re.search(
+            rf"\bhow (?:much )?(?:does|do|would|will) (?:the )?(?:{pattern}) {_AFFECTS}\b", page.rest, re.I
+        )
+        match = asks and (_RANGE.search(page.rest, asks.end()) or _LIST.search(page.rest, asks.end()))
+        if not (asks and match):
+            continue
+        between = match.re is _RANGE
+        numbers = [reads(text) for text in (match.groups()[:2] if between else re.findall(_N, match[0], re.I))]
+        if None in numbers or (between and numbers[0] >= numbers[1]):  # type: ignore[operator]
+            continue
+        page.take(asks.start(), asks.end())
+        page.take(match.start(), match.end())
+        return SweepQuestion(path, tuple(_doubled(*numbers) if between else numbers))  # type: ignore[arg-type]
     return None
 
 

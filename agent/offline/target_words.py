@@ -44,8 +44,8 @@ TARGETS: tuple[tuple[str, str], ...] = (
 )
 # 'The axolotl config', 'vllm command', 'sbatch for …', 'k8s yaml': the file is the question, with or without a verb.
 _THING = (
-    r"(?:configs?|configurations?|ya?mls?|jsons?|tomls?|recipes?|scripts?|manifests?|files?|commands?|cmds?|command "
-    r"?lines?|"
+    r"(?:configs?|configurations?|cfgs?|conf|ya?mls?|jsons?|tomls?|recipes?|scripts?|manifests?|files?|commands?|cmds?|"
+    r"command ?lines?|"
     r"dockerfile|launch(?:er)?|job file|job|task|deployment|arg(?:ument)?s|flags|cli|invocation|version|variant|one)"
 )
 _NAMES = "|".join(pattern for pattern, _ in TARGETS)
@@ -58,9 +58,10 @@ ASKS = (
 )
 # Fields of the cluster's own that a file is to have.
 FIELDS: tuple[tuple[str, str], ...] = (
-    (r"\bpartition\s*[=:]?\s*([\w-]+)", "partition"),
-    (r"\baccount\s*[=:]?\s*([\w-]+)", "account"),
-    (r"\bnamespace\s*[=:]?\s*([\w-]+)", "namespace"),
+    *(
+        (rf"\b{name}\s*(?:(?:is|called|named)\b|[=:])?\s*([\w-]+)", name)
+        for name in ("partition", "account", "namespace")
+    ),
     (r"\bqueue\s*[=:]\s*([\w-]+)|\bkueue queue\s+([\w-]+)", "queue"),
     (r"\bimage\s*[=:]?\s*([\w.-]+(?:/[\w.-]+)+(?::[\w.-]+)?)", "image"),
 )
@@ -80,7 +81,8 @@ def read_targets(lowered: str) -> list[str]:
 # 'Write them to runs/medical'.
 _FOLDER = re.compile(
     r"\b(?:to|in|into|under) (?:an? |the )?(?:folder |directory )?(?:called |named )?((?:\.{1,2}/|~/|"
-    r"/)?[\w.-]+(?:/[\w.-]+)+)/?(?=[\s,;.!?]|$)"
+    r"/)?[\w.-]+(?:/[\w.-]+)+|(?:(?<=folder )|(?<=directory )|(?<=called )|(?<=named ))[\w.-]+|[\w.-]{3,}(?=/))"
+    r"/?(?=[\s,;.!?]|$)"
 )
 
 

@@ -17,11 +17,12 @@ RESET = (
     r"\b(?:new question|start over|from the beginning|forget (?:that|it|everything|all)|reset|new plan)\b[:,.]?|"
     r"^\W*(?:(?:ok(?:ay)?|now|and|so|right|well|on to|for|next)\W+)*(?:something (?:else|new|(?:completely |totally |"
     r"entirely )?different)|(?:an? )?(?:(?:new|different|other|another|unrelated|next)\W+)+(?:question|topic|task|job|"
-    r"thing|plan|project|case|one))(?: now)?\s*[:,.;—–-]"
+    r"thing|plan|project|case|one))(?: now)?\s*[:,.;!—–-]"
 )
 BACK = (
+    r"^\W*(?:(?:ok(?:ay)?|hm+|nah)\W+)*actually,? no\b(?=.*\binstead\b)|"
     r"\b(?:go back(?! to (?:the )?\d)|undo|(?:ditch|scrap|drop|discard) (?:that|this|it|those|the (?:last|"
-    r"previous) \w+)|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"
+    r"previous) \w+)(?! (?:back |down )?to\b)|(?:put|change|turn|switch|set|take|roll) (?:it|that|this|them) back|"
     r"(?:as|like) (?:it was )?before|the way it was|never ?mind that|"
     r"back to (?:the )?(?:previous|last|first|original|one before)\w*|back to (?:the|my|our) plan|"
     r"back to (?:what|how|where) (?:it|that|we) (?:was|were|had)|revert)\b"

@@ -4,29 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
+_ENGINES = r"(?:vllm|sglang|engine|rollouts?|generation|sampling)"
+_SAMPLES = r"(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?"
+# Who generates the samples of reinforcement training.
+ROLLOUTS = {
+    "separate": (
+        r"\b(?:separate|other) (?:vllm|sglang|inference|rollout|generation)"
+        rf"(?: (?:server|engine|gpus?|devices?|nodes?))?{_SAMPLES}\b|\b(?:vllm|sglang)[- ]server(?: mode)?{_SAMPLES}\b|"
+        rf"\b{_ENGINES}(?: \w+)? (?:on|in) (?:an? |the )?(?:separate|other|different|(?:its|their) own) "
+        r"(?:servers?|engines?|gpus?|devices?|cards?|nodes?|machines?|boxes|cluster)\b"
+    ),
+    "colocated": (
+        r"\b(?:vllm |sglang )?(?:co-?locat(?:ed|e|ion))(?: mode)?(?: (?:vllm|sglang|engine|rollouts?|generation))?\b|"
+        rf"\b(?:{_ENGINES}(?: \w+){{0,2}} on|back (?:on|to)) (?:the )?(?:same|training) "
+        r"(?:gpus?|devices?|nodes?|cards?)\b|"
+        rf"\b{_ENGINES} (?:that )?(?:shar\w+|us(?:es|ing)) (?:the |our )?(?:same |training )?"
+        r"(?:gpus?|devices?|cards?)\b"
+    ),
+    "trainer": (
+        r"\b(?:generat\w+|rollouts?|sampl(?:ing|es))(?: \w+){0,2} (?:in|by|with|inside) the trainer(?: itself)?\b"
+        r"(?:,? (?:no|without|not) (?:vllm|sglang)\b)?|"
+        r"\b(?:no|without) (?:vllm|sglang) for (?:the )?(?:rollouts?|generation|sampling|samples)\b"
+    ),
+}
+
+# Where offloaded states are: 'the optimizer kept in CPU memory'.
+_ON_HOST = (
+    r" (?:(?:is |are |to be )?(?:kept |held |put |moved |living |pushed )?(?:on|in|to) )(?:the )?"
+    r"(?:cpu|host|system)(?: memory| ram)?\b"
+)
+# What can be taken back, to be chosen again, and its Plan path.
+TAKEN_BACK: tuple[tuple[str, str], ...] = (
+    (r"tp|tensor[- ]parallel\w*", "layout.tp"),
+    (r"pp|pipeline[- ]parallel\w*", "layout.pp"),
+    (r"cp|context[- ]parallel\w*", "layout.cp"),
+    (r"ep|expert[- ]parallel\w*", "layout.ep"),
+    (r"zero(?:[- ]stage)?", "layout.zero_stage"),
+    (r"recompute|recomputation|(?:activation |gradient )?checkpointing", "layout.recompute"),
+    (r"(?:global )?batch(?: size)?", "workload.global_batch"),
+    (r"micro[- ]?batch(?: size)?", "workload.micro_batch"),
+    (r"(?:sequence|context)(?: length)?|seq_len", "workload.seq_len"),
+    (r"framework", "workload.framework"),
+    (r"deadline", "goal.deadline_h"),
+    (r"budget(?: limit)?", "goal.budget_usd"),
+)
 # (regular expression, Plan path, value); matched on what is left of the text, ignoring case.
 WORDS: tuple[tuple[str, str, Any], ...] = (
-    # what is taken back, to be chosen again
     *(
         (
-            rf"\b(?:drop|remove|unset|forget|leave out|get rid of|no more)(?: the| my)? (?:{words})\b(?!\s*[=\d])",
+            rf"\b(?:drop|remove|unset|forget|leave out|get rid of|no more)(?: the| my)? (?:{words})\b"
+            r"(?!\s*(?:[=\d]|(?:down |back |up )?to \d))",
             path,
             None,
         )
-        for words, path in (
-            (r"tp|tensor[- ]parallel\w*", "layout.tp"),
-            (r"pp|pipeline[- ]parallel\w*", "layout.pp"),
-            (r"cp|context[- ]parallel\w*", "layout.cp"),
-            (r"ep|expert[- ]parallel\w*", "layout.ep"),
-            (r"zero(?:[- ]stage)?", "layout.zero_stage"),
-            (r"recompute|recomputation|(?:activation |gradient )?checkpointing", "layout.recompute"),
-            (r"(?:global )?batch(?: size)?", "workload.global_batch"),
-            (r"micro[- ]?batch(?: size)?", "workload.micro_batch"),
-            (r"(?:sequence|context)(?: length)?|seq_len", "workload.seq_len"),
-            (r"framework", "workload.framework"),
-            (r"deadline", "goal.deadline_h"),
-            (r"budget(?: limit)?", "goal.budget_usd"),
-        )
+        for words, path in TAKEN_BACK
     ),
     # method
     (r"\b(?:without|no|drop(?: the)?|not) (?:q?-?lora|adapters?)\b", "workload.method", "full"),
@@ -43,8 +74,8 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "freeze",
     ),
     (
-        r"\bfull(?:y)?[- ]?(?:parameter|weights?|param)?[- ]?(?=fine-?\s?tun|finetun|sft\b|tun(?:e|ing)\b|"
-        r"training\b)",
+        r"\bfull(?:y)?[- ]?(?:parameter|weights?|param)?[- ]?(?=fine-?\s?tun|finetun|tun(?:e|ing)\b|training\b|"
+        r"(?:sft|dpo|ppo|grpo|kto|orpo|simpo|ipo)\b)",
         "workload.method",
         "full",
     ),
@@ -58,7 +89,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (
         r"\bfull\b(?=\s*(?:[,.?!;)\ue001\ue000]|$|\d|on\b|with\b|seq|in\b|for\b|zero|bf16|fp8|fsdp|and then\b|"
-        r"at\b))",
+        r"at\b|instead\b))",
         "workload.method",
         "full",
     ),
@@ -115,24 +146,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     ),
     (r"\b(?:only|just) (?:on )?(?:the )?mlps?\b|\bmlps?(?: layers?)? only\b", "workload.lora.targets", "mlp"),
     # where samples are generated
-    (
-        r"\bseparate (?:vllm|sglang|inference|rollout|generation)(?: (?:server|engine|gpus?|devices?|nodes?))?"
-        r"(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?\b|"
-        r"\b(?:vllm|sglang)[- ]server(?: mode)?(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?\b|"
-        r"\b(?:rollouts?|generation|sampling)(?: \w+)? (?:on|in) (?:an? |the )?(?:separate|other|different|(?:its|"
-        r"their) "
-        r"own) (?:servers?|engines?|gpus?|devices?|nodes?|machines?|boxes|cluster)\b",
-        "workload.rollout",
-        "separate",
-    ),
-    (
-        r"\b(?:vllm |sglang )?(?:co-?locat(?:ed|e|ion))(?: mode)?(?: (?:vllm|sglang|engine|rollouts?|generation))?\b|"
-        r"\b(?:vllm|sglang|engine|rollouts?)(?: \w+){0,2} on the same (?:gpus?|devices?|nodes?|cards?)\b|"
-        r"\b(?:vllm|sglang|rollouts?|generation) (?:that )?(?:shar\w+|us(?:es|ing)) (?:the |our )?(?:same |training )?"
-        r"(?:gpus?|devices?|cards?)\b",
-        "workload.rollout",
-        "colocated",
-    ),
+    *((pattern, "workload.rollout", who) for who, pattern in ROLLOUTS.items()),
     # precision
     (r"\bmxfp8\b", "workload.precision", "mxfp8"),
     (r"\bnvfp4\b|\bfp4\b", "workload.precision", "nvfp4"),
@@ -218,13 +232,20 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "none",
     ),
     (
-        r"\b(?:activations?|act) off-?load\w*|\boff-?load\w* (?:of )?(?:the )?activations?\b",
+        r"\b(?:activations?|act) off-?load\w*|\boff-?load\w* (?:of )?(?:the )?activations?\b|"
+        rf"\bactivations{_ON_HOST}",
         "layout.offload",
         "activations",
     ),
-    (r"\bparam(?:eter)?s? off-?load\w*|\boff-?load\w* (?:of )?(?:the )?param(?:eter)?s?\b", "layout.offload", "params"),
     (
-        r"\boptimizer(?: state)? off-?load\w*|\boff-?load\w* (?:of )?(?:the )?optimizer\b|"
+        r"\bparam(?:eter)?s? off-?load\w*|\boff-?load\w* (?:of )?(?:the )?param(?:eter)?s?\b|"
+        rf"\b(?:param(?:eter)?s|weights){_ON_HOST}",
+        "layout.offload",
+        "params",
+    ),
+    (
+        r"\boptimi[sz]er(?: states?)? off-?load\w*|\boff-?load\w* (?:of )?(?:the )?optimi[sz]er\b|"
+        rf"\boptimi[sz]er(?: states?)?{_ON_HOST}|"
         r"\b(?:cpu[- ])?off-?load(?:ing)?\b",
         "layout.offload",
         "optimizer",
@@ -316,7 +337,8 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"would) (?:i|we|you) (?:split|shard|paralleli[sz]e|distribute|lay)\b|\b[234]d[- ]parallel\w*|"
         r"\b(?:way|ways|how) to (?:best |optimally )?"
         r"(?:split|shard|paralleli[sz]e|distribute|partition|spread|lay out)\b|"
-        r"\b(?:split|shard|distribute|partition|spread)\b(?:(?![.?!]).){0,48}?\b(?:over|across|among|between)\b|"
+        r"\b(?:split|shard(?![-_ ](?:group|size))|distribute|partition|spread)\b(?:(?![.?!]).){0,48}?"
+        r"\b(?:over|across|among|between)\b|"
         r"\b(?:tensor|pipeline|expert|context|data)[- ]parallel\w* (?:worth|better|or)\b|"
         r"\b(?:which|what|best|optimal) (?:tp|pp|cp|ep|dp)(?:\s*(?:/|,|and|x)\s*(?:tp|pp|cp|ep|dp))*\b(?!\s*[=\d])|"
         r"\b(?:tp|pp|cp|ep) or (?:tp|pp|cp|ep|dp|ddp|fsdp|zero)\b|\b(?:fsdp|zero|ddp) or (?:tp|pp|cp|ep)\b|"
@@ -375,6 +397,7 @@ INTENTS: tuple[tuple[str, str], ...] = (
         r"\bcosts?\b|\bmoney\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
         r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\bpay(?:ing)?\b|\b(?:month|"
         r"hour|year)ly\b|"
+        r"(?:\bper|/) ?(?:1 ?)?(?:m|million) (?:\w+ )?tok(?:en)?s?\b|"
         r"\b(?:per|an?|each) (?:month|year)\b|\b(?:what's|what is|for) an? hour of\b|\$",
     ),
 )
@@ -389,15 +412,16 @@ MODEL_FACTS = (
 )
 # Of a device that is named, and no run: who offers it.
 WHOSE = (
-    r"\b(?:which|what|cheapest|best) (?:\w+ )?(?:clouds?|providers?|vendors?)\b|\bwho (?:has|rents|offers|sells)\b|"
-    r"\bwho(?:'s| is) (?:the )?cheapest\b"
+    r"\b(?:which|what|cheapest|best) (?:\w+ )?(?:clouds?|providers?|vendors?|places?)\b|"
+    r"\bwho (?:has|rents|offers|sells)\b|\bwho(?:'s| is) (?:the )?cheapest\b"
 )
 HARDWARE_FACTS = (
     r"\bspecs?\b|\bspecifications?\b|\bbandwidth\b|\bt?flops\b|\btdp\b|\bnvlink\b|\bdescribe\b|"
     r"\btell me about\b|\bwhat is\b|\bwhat's\b|\bdetails\b|"
     r"\bhow much (?:memory|vram|hbm)\b|\bhow fast is\b|\bprices? (?:of|for)\b|\binfo\b|"
     r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper (?:hour|day|month)\b|"
-    rf"\b(?:memory|vram|hbm|power|watts?|cores|sparsity|released?)\b|\bprices?\b|\bcosts?\b|\bhourly\b|\ban hour\b|"
+    rf"(?<!\bfit in )(?<!\bfits in )(?<!\binto )\b(?:memory|vram|hbm)\b|"
+    rf"\b(?:power|watts?|cores|sparsity|released?)\b|\bprices?\b|\bcosts?\b|\bhourly\b|\ban hour\b|"
     rf"{WHOSE}"
 )
 TRAINING = (
@@ -418,9 +442,10 @@ _CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)\b(?:[- _]?(?:length|len|size|window
 _BATCH = r"(?:(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?|m?bs\b|bsz\b)"
 _HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
 _HOW_FAR = (
+    r"(?:\b(?:up )?to (?:what|which)(?: max(?:imum)?)?|"
     r"\bhow (?:far|high|much further) (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|increase|crank|"
     r"go (?:with|in|on))"
-    r"(?: up)?(?: the| my| our)?"
+    r"(?: up)?(?: the| my| our)?)"
 )
 # "And the context?" after another question for a limit.
 LIMIT_TOO: tuple[tuple[str, str], ...] = tuple(

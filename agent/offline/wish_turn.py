@@ -145,7 +145,7 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
         found = "recommend_cluster", ({"accelerators": [device]} if device else {}) | own
         topic["wish"] = list(found)
         return found
-    asks = reading.intents or reading.limit or reading.sweep or reading.choices
+    asks = _intents(reading) or reading.limit or reading.sweep or reading.choices
     paths = {slot.path for slot in reading.slots}
     if once and paths and not asks and paths <= _ELSEWHERE and _SAME_FOR.search(reading.text):
         topic["once"] = once
@@ -178,6 +178,12 @@ def wish_of(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any], se
     return tool, own
 
 
+def _intents(reading: Reading) -> list[str]:
+    """What is asked: 'nothing over $60/h' is a limit of the search, no question for the cost."""
+    limited = "max_usd_per_hour" in reading.pricing
+    return [intent for intent in reading.intents if not (limited and intent == "cost")]
+
+
 def _how_many_in_time(reading: Reading, plan: Mapping[str, Any]) -> bool:
     """Whether the fewest devices are asked for that finish a run, whose length is known, by a deadline."""
     fewest = reading.limit is not None and reading.limit.goal == "devices"
@@ -195,8 +201,11 @@ def _wants_hardware(reading: Reading, plan: Mapping[str, Any], topic: Mapping[st
 def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], serving: bool) -> _Wish | None:
     over = {_FLAT[path]: values for path, values in reading.over.items() if path in _FLAT}
     if reading.wish and reading.wish.tool not in FREE:
-        own = {"over": over} if over and reading.wish.tool == "report" else {}
-        return reading.wish.tool, reading.wish.own | own
+        tool, own = reading.wish.tool, reading.wish.own
+        compared = {"over": over} if over else _last_compared(topic)
+        own = own | compared if tool == "report" else own
+        own = own | {"precisions": over["precision"]} if tool == "peak_throughput" and "precision" in over else own
+        return tool, own
     if serving and {"size", "best"} & set(reading.intents or topic.get("intents", [])):
         # These choose among what is named.
         return None
@@ -223,6 +232,12 @@ def _said(reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], s
     return None
 
 
+def _last_compared(topic: Mapping[str, Any]) -> dict[str, Any]:
+    """What the turn before set side by side, as a report takes it: 'turn it into a PDF'."""
+    tool, own = topic.get("wish") or (None, {})
+    return {name: own[name] for name in ("over", "scenarios") if name in own} if tool == "compare" else {}
+
+
 def _compared(reading: Reading) -> dict[str, Any]:
     """'8 H100 or 4 B200' as scenarios, 'H100 or B200' and 'Llama or Qwen' as values of one field."""
     devices = reading.accelerators[:8]
@@ -246,7 +261,7 @@ def offered(reading: Reading, topic: dict[str, Any], plan: Mapping[str, Any]) ->
     offer = offers[min(_PLACES.get(taken[1], 0), len(offers) - 1)] if offers and taken else topic.get("offer")
     searches = reading.wish and reading.wish.tool in SEARCHES_HARDWARE
     repeats = topic.get("wish") and not (
-        taken or reading.intents or reading.limit or reading.sweep or reading.wish or reading.both
+        taken or _intents(reading) or reading.limit or reading.sweep or reading.wish or reading.both
     )
     if not offer or searches or repeats or get(plan, "cluster.accelerator") or reading.accelerators or reading.over:
         return None

@@ -64,7 +64,11 @@ STRATEGIES: tuple[tuple[str, str], ...] = (
     ),
     ("memory_optimized", r"\bmemory[- _]optimi[sz]ed\b"),
     ("minimal_communication", r"\bmin(?:imal|imum|imi[sz]e)?[- _]comm(?:unication|s)?\b"),
-    ("balanced", r"\bbalanced\b(?=[^.?!]*\bstrateg|[- ]strateg)|(?<=strategy )balanced\b"),
+    (
+        "balanced",
+        r"\bbalanced\b(?=[^.?!]*\bstrateg|[- ](?:strateg|layout|config|setup|plan)|"
+        r"\s*(?:[,/;?.!]|$|(?:vs|versus|or|and|for|on)\b))|(?<=strategy )balanced\b",
+    ),
 )
 STRATEGY = r"\bstrateg(?:y|ies)\b"
 ALL_STRATEGIES = (
@@ -260,7 +264,7 @@ REPORT = (
     r"\breport\b(?! (?:that|to|(?:an? )?(?:error|oom)))|\breports\b(?=\W*$| (?:for|of|on|as|in|to|please)\b)|"
     r"\bwrite[- ]?up\b|\bone[- ]?pager\b|\bsummary (?:document|pdf|file)\b|"
     r"(?<!'s )\bpdf\b(?! (?:says?|said|states?|claims?|from|that|with|of|we|i|they)\b)|"
-    r"\b(?:make|create|give|get|build|write|export|generate)\b[^.?!]{0,16}\bpdf\b|"
+    r"\b(?:make|create|give|get|build|write|export|generate|turn|convert|put|send|render)\b[^.?!]{0,16}\bpdf\b|"
     r"\b(?:make|create|write|prepare)\b[^.?!]{0,16}\b(?:page|document|slide)s?\b[^.?!]*\b(?:show|send|share|present|"
     r"hand)\b"
 )

@@ -345,6 +345,9 @@ def _nodes(named: str) -> int | None:
     return count(match[1]) if match else None
 
 
+_MOST_ALONE = re.compile(rf"(?:^|[,;]) *({WHOLE}) (?:at most|max(?:imum)?|tops)(?= *(?:[,.;!?]|$))", re.IGNORECASE)
+
+
 def vendors_of(text: str) -> list[str]:
     """'NVIDIA only', 'only AMD': the vendors to restrict a choice to."""
     lowered = text.lower()
@@ -370,7 +373,8 @@ def vendors_of(text: str) -> list[str]:
 
 
 def most_devices(page: Page) -> tuple[int | None, int | None]:
-    """('at most 16 GPUs', 'at most 2 nodes') where a choice is to stay below it; the words are blanked."""
+    """('at most 16 GPUs', 'at most 2 nodes') where a choice is to stay below it; the words are blanked. A number alone
+    ('8 at most') is one of devices where nodes have so many."""
     found: list[int | None] = []
     for noun in (
         rf"(?:gpus?|devices?|cards?|accelerators?|chips?|[{ACCELERATOR}]+s?)",
@@ -385,4 +389,8 @@ def most_devices(page: Page) -> tuple[int | None, int | None]:
         found.append(count(next(g for g in match.groups() if g)) if match else None)
         if match:
             page.take(match.start(), match.end())
+    alone = _MOST_ALONE.search(page.rest)
+    if found == [None, None] and alone and (most := count(alone[1])) and (most in (1, 2, 4) or most % 8 == 0):
+        page.take(alone.start(1), alone.end())
+        found[0] = most
     return found[0], found[1]

@@ -10,7 +10,7 @@ from scoring import talk
 
 from agent.offline.catalogue import known
 from agent.offline.reading import read
-from agent.offline.slots import Relative, Slot
+from agent.offline.slots import Relative, Slot, get
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAN = {
@@ -32,6 +32,9 @@ BOTH = {"alternatives": {"cluster.accelerator": ["h100-sxm", "h200-sxm"]}}
         ("no, the other one", "cluster.accelerator", "cluster.accelerator", "h200-sxm"),
         ("what if I add a second H100", None, "cluster.count", 2),
         ("one more node", None, "cluster.count", 40),
+        ("y si uso dos en vez de una?", "workload.epochs", "cluster.count", 2),
+        ("y si en vez de 4 pillo 8?", "workload.epochs", "cluster.count", 8),
+        ("et si j'en prends deux au lieu d'une ?", "workload.epochs", "cluster.count", 2),
     ],
 )
 def test_a_value_without_a_field_is_of_what_changed_last(text: str, recent: str | None, path: str, value: Any) -> None:
@@ -47,6 +50,8 @@ def test_a_value_without_a_field_is_of_what_changed_last(text: str, recent: str 
         ("too much. half the batch?", "workload.global_batch", 0.5),
         ("and with a quarter of the data?", "workload.dataset_tokens", 0.25),
         ("double the sequence length", "workload.seq_len", 2.0),
+        ("double pp", "layout.pp", 2.0),
+        ("halve the tensor parallel size", "layout.tp", 0.5),
         ("what if two of the four nodes get taken away from us", "cluster.count", 0.5),
         ("we lost 1 of our 4 nodes", "cluster.count", 0.75),
     ],
@@ -78,3 +83,34 @@ def test_how_many_finish_in_time_is_another_question_than_how_many_fit() -> None
         (option, *_) = turn.outcomes[0].response["options"]
         assert option["accelerator"] == "h100-sxm"
         assert option["hours"] <= hours
+
+
+@pytest.mark.parametrize(
+    ("turns", "path", "value"),
+    [
+        (["lora of llama-3.1-8b on 2 rtx 4090", "and on an l40s?", "back to the 4090s then"], "cluster.count", 2),
+        (
+            [
+                "which gpu for a lora of llama-3.1-8b on 100M tokens within 24 hours?",
+                "drop the deadline",
+                "put the deadline back",
+            ],
+            "goal.deadline_h",
+            24.0,
+        ),
+        (["lora of llama-3.1-8b on 8 h100, 16k", "drop it to 8k again"], "workload.seq_len", 8192),
+        (["grpo of llama-3.1-8b on 8 h100", "colocate vllm, give it 40% of the memory"], "workload.engine_share", 0.4),
+        (["llama-3.1-8b full on 8 h100, mbs 4", "and mbs 1?", "no, leave the batch at 4"], "workload.micro_batch", 4),
+    ],
+)
+def test_what_there_was_before_comes_back(turns: list[str], path: str, value: Any) -> None:
+    *_, last = talk(turns)
+    assert get(last.plan, path) == value
+
+
+def test_a_list_price_takes_the_place_of_the_own_one() -> None:
+    turns = ["full llama-3.1-8b on 8 h100, 1B tokens, what does it cost if we pay $2.10 per gpu hour?", "and on spot?"]
+    own, spot = (next(call.arguments for call in done.calls if call.name == "estimate_cost") for done in talk(turns))
+    assert own["usd_per_device_hour"] == 2.1
+    assert "usd_per_device_hour" not in spot
+    assert spot["price"] == "spot"

@@ -34,6 +34,7 @@ SETS = tuple(
         "_voices",
         "_five_voices",
         "_other_authors",
+        "_eleven_authors",
     )
 )
 

@@ -249,7 +249,19 @@ FIRST_WORDS: list[tuple[str, dict[str, Any]]] = [
     ("Mixtral-8x22B LoRA on an 8xA100-80GB node", {MODEL: "mistralai/Mixtral-8x22B-v0.1", COUNT: 8}),
     ("gemma-2-9b on two 8xH100 nodes", {MODEL: "google/gemma-2-9b", COUNT: 16, NODE: 8}),
     ("DPO llama-3.1-8b on 8xH100, 50k pairs of 2k tokens", {STAGE: "dpo", SAMPLES: 5e4, EACH: 2000, COUNT: 8}),
-]
+    ("deepseek v3 pretraining on 2 GB200 NVL72 racks", {DEVICE: "gb200", COUNT: 144}),
+    ("deepseek v3 pretraining on four racks of gb300", {DEVICE: "gb300", COUNT: 288}),
+    ("lora of llama 3 8b on 2 3090s, we also have a 4090 but someone games on it", {DEVICE: "rtx-3090", COUNT: 2}),
+    ("lora of llama 3 8b, 30k q&a rows (350 tokens avg), 8 L4", {SAMPLES: 3e4, EACH: 350, SEQ: None, COUNT: 8}),
+    ("lora of llama 3 8b, 80k pages at 500 tokens a page, 8 L4", {SAMPLES: 8e4, EACH: 500, COUNT: 8}),
+    ("lora of llama 3 8b, 80k dialogues, 40M tokens, 8 L4", {SAMPLES: 8e4, EACH: None, TOKENS: 4e7}),
+    ("llama 3 8b sft on 8 L4, full act ckpt, optimizer on cpu",
+     {"layout.recompute": "full", "layout.offload": "optimizer"}),
+    ("--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2, llama 3 8b on 8 H100",
+     {"layout.tp": 4, "layout.pp": 2}),
+    ("lora of llama 3 8b on 8 L4, the demo is monday 9am and it has to be done before that", {"goal.deadline_h": 117}),
+    ("lora of llama 3 8b on 8 L4 over the weekend", {"goal.deadline_h": 48}),
+]  # fmt: skip
 
 FOLLOW_UPS: list[tuple[str, dict[str, Any]]] = [
     ("what about 32 GPUs", {COUNT: 32}),
@@ -324,6 +336,39 @@ FOLLOW_UPS += [
     ("paged_adamw", {OPTIMIZER: "paged_adamw"}),
     ("paged adamw 8-bit", {OPTIMIZER: "paged_adamw_8bit"}),
     ("v-half schedule", {"layout.schedule": "v-half"}),
+    ("take zero1 out again", {"layout.zero_stage": None}),
+    ("drop tp8", {"layout.tp": None}),
+]
+
+# What numbers and their nouns look like in other languages.
+FIRST_WORDS += [
+    ("LoRA von Qwen3 14B mit 50.000 Samples à 800 Token auf 2x RTX 4090", {SAMPLES: 50_000, EACH: 800, COUNT: 2}),
+    ("DPO von llama 3.1 8b, 120.000 Paare mit je 900 Token, 2 Knoten mit je 8 H100", {SAMPLES: 120_000, COUNT: 16}),
+    ("passt qwen3 14b mit qlora auf ne einzelne 4090, 1 mrd tokens, eine Epoche?", {COUNT: 1, "workload.epochs": 1}),
+    ("llama 3.1 8b mit lora, läuft das auf 'ner einzigen 3090?", {COUNT: 1}),
+    ("combien de temps pour un DPO de llama 3.1 70b, 60 000 paires, sur 16 MI300X ?", {SAMPLES: 60_000, COUNT: 16}),
+    ("fine-tuner mistral 7b sur 2 nœuds de 8 H100, 1 500 exemples de 1 200 tokens", {SAMPLES: 1500, EACH: 1200}),
+    ("un sft de qwen2.5 7b con 12.500 ejemplos de 700 tokens, tres épocas, en 8 H100", {SAMPLES: 12_500, EACH: 700}),
+    ("lora de llama 3.2 3b con 100 mil ejemplos en 4 L40S", {SAMPLES: 100_000, COUNT: 4}),
+    ("两台8卡H20微调qwen3 14b，数据10万条，平均每条600 token", {SAMPLES: 100_000, EACH: 600, COUNT: 16, NODE: 8}),
+    ("两机16卡H100训qwen3 14b，三轮", {COUNT: 16, NODE: 8, "workload.epochs": 3}),
+    ("grpo训qwen3 8b，8卡h100，每个prompt采样16条，最长输出2048", {GROUP: 16, "workload.response_len": 2048}),
+]
+FOLLOW_UPS += [
+    ("TP doch lieber auf 8 und PP ganz raus", {"layout.tp": 8, "layout.pp": 1}),
+    ("enlève le PP et passe à 16 GPU", {"layout.pp": 1, COUNT: 16}),
+    ("quita el PP", {"layout.pp": 1}),
+    ("tp改成2，不用pp了", {"layout.tp": 2, "layout.pp": 1}),
+    ("ponlo en 2 L40S en vez de las H100", {DEVICE: "l40s", COUNT: 2}),
+    ("à la place des H100, 4 L40S", {DEVICE: "l40s", COUNT: 4}),
+    ("把H100换成L40S", {DEVICE: "l40s"}),
+    ("faut que ce soit fini vendredi soir au plus tard", {"goal.deadline_h": 54.0}),
+    ("muss bis Freitagabend fertig sein", {"goal.deadline_h": 54.0}),
+    ("tiene que estar listo para el viernes por la noche", {"goal.deadline_h": 54.0}),
+    ("周五晚上之前要跑完", {"goal.deadline_h": 54.0}),
+    ("not phi-4 but qwen2.5 14b", {MODEL: "Qwen/Qwen2.5-14B"}),
+    ("without pipeline parallelism", {"layout.pp": 1}),
+    ("with 2 more nodes", {COUNT: 24}),
 ]
 
 

@@ -20,7 +20,10 @@ DOUBLED = [8, 16, 32, 64, 128, 256, 512]
     [
         ("how does it scale to 512 GPUs?", "cluster.count", DOUBLED),
         ("how does it scale from 8 to 512 GPUs", "cluster.count", DOUBLED),
+        ("how does it scale, 8 -> 512 gpus", "cluster.count", DOUBLED),
         ("scale this up to 500 H100s", "cluster.count", [8, 16, 32, 64, 128, 256, 500]),
+        ("从1个节点扩到8个节点效率会掉多少", "cluster.count", [8, 16, 32, 64]),
+        ("从8张H100扩展到64张", "cluster.count", [8, 16, 32, 64]),
         ("scaling to 8 nodes?", "cluster.count", [8, 16, 32, 64]),
         ("how well does it scale?", "cluster.count", [8, 16, 32, 64, 128]),
         ("show me the scaling curve", "cluster.count", [8, 16, 32, 64, 128]),

@@ -124,6 +124,8 @@ PHRASES: list[tuple[str, str, dict[str, Any]]] = [
      {"concurrency": 1000, "tpot_slo_ms": 25.0, "accelerator": "l40s"}),
     ("How many nodes of 8 H100 do I need to serve DeepSeek-R1 in fp8 for 2000 users, 25 tokens/s each?", SIZE,
      {"concurrency": 2000, "tpot_slo_ms": 40.0, "per_node": 8, "weight_dtype": "fp8"}),
+    ("what does serving llama 3.3 70b to 200 users on H200s cost a month? they type 600 tokens and get 300 back", SIZE,
+     {"concurrency": 200, "input_len": 600, "output_len": 300, "accelerator": "h200-sxm"}),
     # limits
     ("longest context I can serve Llama-3.1-8B with on one L40S", LIMIT, {"goal": "context", "concurrency": 1}),
     ("longest prompt for serving Llama-3.1-8B on one L40S", LIMIT, {"goal": "input_len"}),
