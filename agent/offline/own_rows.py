@@ -1,5 +1,5 @@
-"""Prices and devices of one's own, said in words: 'a node of 8 H200 at NordCloud is 24.80 USD an hour, add that', 'add
-my card: a 4090 with 48 GiB, call it 4090-48g'."""
+"""Prices and devices of one's own, said in words: 'our price for 8 H200 at NordCloud is 24.80 USD an hour, add that to
+the price book', 'add my card: a 4090 with 48 GiB, call it 4090-48g'."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ _HOURLY = re.compile(
     r"(?P<each> (?:each|per (?:gpu|card|device)))?",
     re.IGNORECASE,
 )
+_COMPANY = r"([A-Z][\w.&-]*(?: [A-Z][\w.&-]*)?)"
 _PROVIDER = re.compile(
-    r"\b(?:at|from|by|with|on|of|[Pp]rovider:?) ((?:[A-Z][\w.&-]*)(?: [A-Z][\w.&-]*)?)(?=[\s,.;:!?]|$)"
+    rf"\b(?:at|from|by|with|on|of|[Pp]rovider:?) {_COMPANY}(?=[\s,.;:!?]|$)|"
+    rf"(?<![\w.] )(?<!^){_COMPANY} (?:has|have|rents?|offers?|charges?|sells?)\b"
 )
-_INSTANCE = re.compile(r"\b(?:instance|machine)(?: type)?:? (?:is |called |named )?([A-Za-z][\w.-]*[-.\d][\w.-]*\w)")
+_INSTANCE = re.compile(
+    r"\b(?:instance|machine|box|node|server)(?: type)?:? (?:is |called |named |(?:that )?they call )?"
+    r"([A-Za-z][\w.-]*[-.\d][\w.-]*\w)"
+)
 _NAME = re.compile(r"\b(?:call|name)(?:d| it| that| this)? [\"'`]?([\w.-]*\w)", re.IGNORECASE)
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?gi?b\b(?!\s?/)", re.IGNORECASE)
 
@@ -36,7 +41,7 @@ def own_price(page: Page, catalogue: Catalogue) -> dict[str, Any] | None:
     count = 1 if price["each"] else counted
     device, instance = devices[0].id, _INSTANCE.search(page.text)
     return {
-        "provider": provider[1].rstrip("."),
+        "provider": (provider[1] or provider[2]).rstrip("."),
         "instance": instance[1] if instance else f"{count} x {device}",
         "accelerator": device,
         "count": count,

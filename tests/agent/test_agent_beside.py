@@ -75,12 +75,20 @@ def test_a_plan_that_is_not_there_yet_is_no_foreign_subject(words: str) -> None:
     assert "no plan in this conversation yet" in done.answer
 
 
-def test_a_price_of_ones_own_is_read_whole() -> None:
-    words = "Our price for a node of 8 H200 at NordCloud is 24.80 USD an hour. Please add that to the price book."
+@pytest.mark.parametrize(
+    ("words", "provider", "instance", "device", "usd"),
+    [
+        ("Our price for a node of 8 H200 at NordCloud is 24.80 USD an hour. Please add that to the price book.",
+         "NordCloud", "8 x h200-sxm", "h200-sxm", 24.8),
+        ("remember our price: NordColo has a box they call mgx-8, 8x H100 in it, 18.40 usd an hour for the whole thing",
+         "NordColo", "mgx-8", "h100-sxm", 18.4),
+    ],
+)  # fmt: skip
+def test_a_price_of_ones_own_is_read_whole(words: str, provider: str, instance: str, device: str, usd: float) -> None:
     ((name, arguments),) = calls(words)
     assert name == "add_price"
-    assert arguments == {"provider": "NordCloud", "instance": "8 x h200-sxm", "accelerator": "h200-sxm", "count": 8,
-                         "usd_per_hour": 24.8}  # fmt: skip
+    assert arguments == {"provider": provider, "instance": instance, "accelerator": device, "count": 8,
+                         "usd_per_hour": usd}  # fmt: skip
 
 
 def test_the_option_that_is_taken_up_is_the_one_that_was_named() -> None:
