@@ -36,10 +36,10 @@ _MOST_PLANS = 20
 _MORE_DEVICES = (1, 2, 4)
 # Fields of the complete plan that a chosen layout consists of; the calls that follow carry them.
 _LAYOUT = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
-# Prices of the price book, not the user's own.
-_LISTED = ("spot", "reserved", "on_demand")
 _LAYOUT_WORKLOAD = ("framework", "seq_len", "micro_batch", "global_batch")
 _PLANNING = ("estimate_training", "best_parallelism", "check_fit", "estimate_cost", "render_configs", "write_configs")
+# Prices of the price book, not the user's own.
+_LISTED = ("spot", "reserved", "on_demand")
 
 
 class OfflinePlanner:
