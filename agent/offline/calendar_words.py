@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+from agent.offline.dates import DAYS, MONTHS
+
 _WHEN = (
-    rf"(?:(?:next )?(?:{'|'.join(_DAYS)}|tomorrow|today)(?: (?:morning|noon|evening|\d{{1,2}}:\d\d))?|tonight|"
+    rf"(?:(?:next )?(?:{'|'.join(DAYS)}|tomorrow|today)(?: (?:morning|noon|evening|\d{{1,2}}:\d\d))?|tonight|"
     rf"next week|"
-    rf"end of (?:week|month|year)|\d{{1,2}} (?:{'|'.join(_MONTHS)})\b|\d{{4}}-\d\d-\d\d)"
+    rf"end of (?:week|month|year)|\d{{1,2}} (?:{'|'.join(MONTHS)})\b|\d{{4}}-\d\d-\d\d)"
 )
 
 
@@ -97,7 +97,7 @@ def deadlines(language: str) -> tuple[tuple[str, str], ...]:
     times = {"morning": words.morning, "noon": words.noon, "evening": words.evening}
     rows: list[tuple[str, str]] = [
         (rf"\b{day}s?(?=\b|{words.morning}|{words.noon}|{words.evening})", plain)
-        for day, plain in zip(words.days.split(), _DAYS, strict=True)
+        for day, plain in zip(words.days.split(), DAYS, strict=True)
     ]
     rows += [(after_day.format(pattern), f" {time}") for time, pattern in times.items()]
     rows += [*words.others]
@@ -106,7 +106,7 @@ def deadlines(language: str) -> tuple[tuple[str, str], ...]:
         (rf"(?<=day|row),? (?:à |a las |um |vers )?(\d{{1,2}})\s?(?:{words.clock})\b", r" \1:00"),
         *(
             (rf"\b(\d{{1,2}})(?:er|\.)?(?: de)? {month}\b", rf"\1 {plain}")
-            for month, plain in zip(words.months.split(), _MONTHS, strict=True)
+            for month, plain in zip(words.months.split(), MONTHS, strict=True)
         ),
         (rf"\b{words.before} (?={_WHEN})", "by "),
         (rf"(?<!by )\b(?:(?:am|on|el|le|este|ce|diesen) )?({_WHEN}),? {words.latest}\b", r"by \1"),

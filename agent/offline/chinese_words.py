@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from agent.offline.dates import MONTHS
 from agent.offline.page import compiled
 
 CHARACTERS = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -65,7 +66,6 @@ def _tomorrow(match: re.Match[str]) -> str:
 
 _LARGEST_NODE = 8
 _SPANS = {"秒": "second", "分钟": "minute", "小时": "hour", "天": "day"}
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
 # In order: deadlines and number words, scales, then what is counted.
 _QUANTITIES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -73,7 +73,7 @@ _QUANTITIES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"明天{_HOUR}{_BEFORE}", _tomorrow),
     (r"(?:这|本)?个?(周|月|年)[末底]" + _BEFORE,
      lambda m: f" by end of {({'周': 'week', '月': 'month', '年': 'year'})[m[1]]} "),
-    (r"(\d{1,2})月(\d{1,2})[日号]" + _BEFORE, lambda m: f" by {_MONTHS[(int(m[1]) - 1) % 12]} {m[2]} "),
+    (r"(\d{1,2})月(\d{1,2})[日号]" + _BEFORE, lambda m: f" by {MONTHS[(int(m[1]) - 1) % 12]} {m[2]} "),
     (_NUMERAL, _digits),
     (r"(\d+(?:\.\d+)?)\s*(万)亿", _scaled({"万": 1}, "T")),
     (r"(\d+(?:\.\d+)?)\s*([千百])万", _scaled({"百": 1, "千": 10}, "M")),

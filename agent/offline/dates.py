@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _TIME = r"(?:[ ,]+(?:at )?(?P<clock>noon|midnight|night|morning|evening|\d{1,2}(?::\d{2})? ?(?:am|pm)|\d{1,2}:\d{2}))?"
 _DATE = (
     r"(?:the )?(?:(?P<next>next )?(?P<day>"
-    + "|".join(_DAYS)
+    + "|".join(DAYS)
     + r")|(?P<word>today|tonight|tomorrow)|(?P<end>end of (?:the )?(?P<span>week|month|year))|"
     r"(?P<span2>next week|next month)|(?P<feast>christmas|xmas|new year(?:'?s)?)(?: (?:eve|day))?\b|"
     r"(?P<iso>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?)|"
-    r"(?P<month>(?:" + "|".join(_MONTHS) + r")[a-z]*)\.? (?P<date>\d{1,2})(?:st|nd|rd|th)?|"
-    r"(?P<date2>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<month2>(?:" + "|".join(_MONTHS) + r")[a-z]*)"
+    r"(?P<month>(?:" + "|".join(MONTHS) + r")[a-z]*)\.? (?P<date>\d{1,2})(?:st|nd|rd|th)?|"
+    r"(?P<date2>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<month2>(?:" + "|".join(MONTHS) + r")[a-z]*)"
     r")" + _TIME
 )
 _DEADLINE = re.compile(rf"\b(?:by|before|until|till|due|due on|deadline(?: is|:)?)\s+{_DATE}", re.IGNORECASE)
@@ -42,7 +42,7 @@ def _day(match: re.Match[str], now: datetime) -> datetime | None:
     """Midnight at the start of the day that is meant."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if name := match["day"]:
-        ahead = (_DAYS.index(name.lower()) - today.weekday()) % 7 or 7
+        ahead = (DAYS.index(name.lower()) - today.weekday()) % 7 or 7
         return today + timedelta(days=ahead)
     if word := match["word"]:
         return today + timedelta(days=1 if word.lower() == "tomorrow" else 0)
@@ -65,7 +65,7 @@ def _day(match: re.Match[str], now: datetime) -> datetime | None:
     try:
         if match["iso"]:
             return datetime.fromisoformat(match["iso"][:10]).replace(tzinfo=now.tzinfo)
-        month = _MONTHS.index((match["month"] or match["month2"])[:3].lower()) + 1
+        month = MONTHS.index((match["month"] or match["month2"])[:3].lower()) + 1
         day = today.replace(month=month, day=int(match["date"] or match["date2"]))
     except ValueError:
         return None

@@ -40,7 +40,10 @@ async def test_keys_are_heard_while_an_answer_streams() -> None:
         drawn("`what is imported` with the first block", 20, dark=True)
         prompt = app.query_one(Prompt)
         prompt.text = "go"
-        await pilot.press("enter")
+        # The pilot would wait until the answer has nearly come.
+        app.post_message(events.Key("enter", "\r"))
+        while app.turns.current is None:
+            await asyncio.sleep(0.001)
         while app.turns.current is not None or not waits:
             before, started = len(prompt.text), time.process_time()
             app.post_message(events.Key("a", "a"))
