@@ -48,11 +48,6 @@ def least_bytes(job: Job) -> float:
     return parameters * size
 
 
-def least_step_s(job: Job) -> float:
-    """Seconds of a step in any layout: what it takes to train and to generate at the least."""
-    return least_training_s(job) + least_generation_s(job) * _ROUNDED
-
-
 def least_training_s(job: Job) -> float:
     """Seconds of a step if every device multiplied the model's matrices at the rate of large products, and computed
     attention at the rate of many rows, all the time, with nothing generated."""

@@ -12,6 +12,12 @@ from agent.offline.page import ACCELERATOR, MODEL, Page
 from agent.offline.slots import Device, Relative, Slot, get
 
 _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
+_EACH = re.compile(r"\b(?:each|both|either|the two|them|they|these|those)\b", re.I)
+_ITS = re.compile(r"\b(?:its?|that one|this one|that (?:card|model|gpu)|this (?:card|model|gpu))\b", re.I)
+_A_FACT = re.compile(
+    r"\b(?:context|window|layers?|heads?|experts?|param(?:eter)?s?|size|licen[cs]e|vocab\w*|hidden|architecture|released?|"
+    r"old|t?flops|bandwidth|memory|vram|power|watts?|tdp|nvlink|prices?|costs?|rent|longest|max(?:imum)?)\b"
+)
 
 
 def asks_run(slots: list[Slot | Relative]) -> bool:
@@ -28,16 +34,6 @@ def facts_again(page: Page, plan: Mapping[str, Any], topic: Mapping[str, Any]) -
     if before[0][0] == "describe_hardware" and hardware and not models:
         return "hardware"
     return "model" if before[0][0] == "describe_model" and models and not hardware else None
-
-
-_EACH = re.compile(r"\b(?:each|both|either|the two|them|they|these|those)\b", re.I)
-
-
-_ITS = re.compile(r"\b(?:its?|that one|this one|that (?:card|model|gpu)|this (?:card|model|gpu))\b", re.I)
-_A_FACT = re.compile(
-    r"\b(?:context|window|layers?|heads?|experts?|param(?:eter)?s?|size|licen[cs]e|vocab\w*|hidden|architecture|released?|"
-    r"old|t?flops|bandwidth|memory|vram|power|watts?|tdp|nvlink|prices?|costs?|rent|longest|max(?:imum)?)\b"
-)
 
 
 def again_about(

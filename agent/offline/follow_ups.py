@@ -79,7 +79,6 @@ _VALUES: Mapping[str, tuple[tuple[str, Any], ...]] = {
         (r"none|off|without(?: any)?|nothing", "none"),
     ),
 }
-# 'Put the two cards next to each other' counts nothing.
 _BACK_TO = re.compile(r"\bback (?:to|on|onto)\b", re.IGNORECASE)
 _RESTORED = tuple(
     (
@@ -92,6 +91,7 @@ _RESTORED = tuple(
     )
     for words, path in TAKEN_BACK
 )
+# 'Put the two cards next to each other' counts nothing.
 _PAIR = re.compile(r"\b(?:the|these|those|both)\s+(?:2\s+)?(?:cards?|gpus?|devices?|machines?|nodes?)\b", re.IGNORECASE)
 _FILLER = (
     r"(?:and|or|but|no|nope|hm+|then|ok(?:ay)?|so|what about|how about|maybe|try|make it|rather|instead|just|now|"

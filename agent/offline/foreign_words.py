@@ -149,7 +149,7 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bgr[öo](?:ß|ss)te[rsn]?\b", "largest"), (r"\bl[äa]ngste[rsn]?\b", "longest"),
         (r"\bmaximale?[rsn]?\b", "maximum"), (r"\bkontext(?:l[äa]nge|fenster)?\b", "context"),
         (r"\bsequenzl[äa]nge\b", "sequence length"), (r"\bsequenzen\b", "sequences"), (r"\bsequenz\b", "sequence"),
-        (r"\bbatchgr[öo](?:ß|ss)e\b", "batch size"), (r"\bspeicher\b", "memory"),
+        (r"\bspeicher\b", "memory"),
         (r"\bg[üu]nstigste[rsn]?\b|\bbilligste[rsn]?\b", "cheapest"), (r"\bmieten\b", "rent"), (r"\bkaufen\b", "buy"),
         (r"\banfragen\b", "requests"), (r"\bpro sekunde\b", "per second"), (r"\bpro\b", "per"),
         (r"\bbetrieb\b", "operation"), (r"\bleuten?\b|\bpersonen\b", "people"), (r"\binnerhalb\b", "within"),

@@ -254,7 +254,7 @@ def _count(known: _Counting) -> None:
     page, slots, questions = known.page, known.slots, known.questions
     if any(isinstance(slot, Slot) and slot.path == "cluster.count" for slot in slots):
         return
-    for match in page.find({0: _OF_EACH_KIND}.get(len(known.ids), _OF_EACH)) if len(known.ids) != 1 else ():
+    for match in page.find(_OF_EACH if known.ids else _OF_EACH_KIND) if len(known.ids) != 1 else ():
         # 'B200 vs MI355X, 64 each'
         slots.append(Slot("cluster.count", count(match[1]), _take(page, match)))
         return

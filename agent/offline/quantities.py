@@ -410,14 +410,12 @@ def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -
     for match in page.find(_RATE):
         words = page.take(match.start(), match.end())
         slots.append(Slot("usd_per_device_hour", amount(match[1]), words, f"{words} taken as the price of one device"))
-    for match in page.find(_FROM_NOW):
-        hours = (amount(match[1]) or 0.0) * _HOURS[match[2].lower()]
-        slots += [Slot("goal.deadline_h", hours, page.take(*match.span()))] if hours else []
-    for match in page.find(_WITHIN):
-        number = amount(match[1]) if match[1] else 1.0
-        if number:
-            hours = number * _HOURS[match[2].lower()]
-            slots.append(Slot("goal.deadline_h", hours, page.take(match.start(), match.end())))
+    for rule in (_FROM_NOW, _WITHIN):
+        for match in page.find(rule):
+            number = amount(match[1]) if match[1] else 1.0
+            if number:
+                hours = number * _HOURS[match[2].lower()]
+                slots.append(Slot("goal.deadline_h", hours, page.take(match.start(), match.end())))
     for match in page.find(_WEEKEND):
         words = page.take(*match.span())
         slots.append(Slot("goal.deadline_h", 48.0, words, f"{words!r} read as 48 hours"))

@@ -224,15 +224,10 @@ def _effect(page: Page, fields: Sequence[tuple[str, str, Callable[[str], int | N
             rf"\bhow (?:much )?(?:does|do|would|will) (?:the )?(?:{pattern}) {_AFFECTS}\b", page.rest, re.I
         )
         match = asks and (_RANGE.search(page.rest, asks.end()) or _LIST.search(page.rest, asks.end()))
-        if not (asks and match):
-            continue
-        between = match.re is _RANGE
-        numbers = [reads(text) for text in (match.groups()[:2] if between else re.findall(_N, match[0], re.I))]
-        if None in numbers or (between and numbers[0] >= numbers[1]):  # type: ignore[operator]
-            continue
-        page.take(asks.start(), asks.end())
-        page.take(match.start(), match.end())
-        return SweepQuestion(path, tuple(_doubled(*numbers) if between else numbers))  # type: ignore[arg-type]
+        if asks and match and (values := _values(match, reads)):
+            page.take(asks.start(), asks.end())
+            page.take(match.start(), match.end())
+            return SweepQuestion(path, values)
     return None
 
 
@@ -276,15 +271,19 @@ def _numbers(
         near = behind if behind and behind.start() - end <= 12 else None
         if near is None and before and _JOINED.fullmatch(page.rest, before.end(), max(start, before.end())):
             near = before if before.end() <= start else None
-        if near is None:
-            continue
-        texts = [text for text in near.groups() if text] if rule is _RANGE else re.findall(_N, near[0], re.I)
-        numbers = [reads(text) for text in texts]
-        if None in numbers or (rule is _RANGE and numbers[0] >= numbers[1]):  # type: ignore[operator]
-            continue
-        values = _doubled(*numbers) if rule is _RANGE else numbers  # type: ignore[arg-type]
-        return tuple(values), min(start, near.start()), max(end, near.end())
+        if near and (values := _values(near, reads)):
+            return values, min(start, near.start()), max(end, near.end())
     return None
+
+
+def _values(match: re.Match[str], reads: Callable[[str], int | None]) -> tuple[int, ...] | None:
+    """The numbers of a list, or those of a range, doubled or in steps; None where they are none of the field's."""
+    between = match.re is _RANGE
+    texts = [text for text in match.groups() if text] if between else re.findall(_N, match[0], re.I)
+    numbers = [number for text in texts if (number := reads(text)) is not None]
+    if len(numbers) < len(texts) or (between and numbers[0] >= numbers[1]):
+        return None
+    return tuple(_doubled(*numbers) if between else numbers)
 
 
 def _doubled(start: int, stop: int, step: int | None = None) -> list[int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 _ENGINES = r"(?:vllm|sglang|engine|rollouts?|generation|sampling)"
-_SAMPLES = r"(?: for (?:the )?(?:rollouts?|generation|sampling|samples))?"
+_FOR_SAMPLES = r" for (?:the )?(?:rollouts?|generation|sampling|samples)"
 # Who generates the samples of reinforcement training.
 ROLLOUTS = {
     "separate": (
         r"\b(?:separate|other) (?:vllm|sglang|inference|rollout|generation)"
-        rf"(?: (?:server|engine|gpus?|devices?|nodes?))?{_SAMPLES}\b|\b(?:vllm|sglang)[- ]server(?: mode)?{_SAMPLES}\b|"
+        rf"(?: (?:server|engine|gpus?|devices?|nodes?))?(?:{_FOR_SAMPLES})?\b|"
+        rf"\b(?:vllm|sglang)[- ]server(?: mode)?(?:{_FOR_SAMPLES})?\b|"
         rf"\b{_ENGINES}(?: \w+)? (?:on|in) (?:an? |the )?(?:separate|other|different|(?:its|their) own) "
         r"(?:servers?|engines?|gpus?|devices?|cards?|nodes?|machines?|boxes|cluster)\b"
     ),
@@ -24,7 +25,7 @@ ROLLOUTS = {
     "trainer": (
         r"\b(?:generat\w+|rollouts?|sampl(?:ing|es))(?: \w+){0,2} (?:in|by|with|inside) the trainer(?: itself)?\b"
         r"(?:,? (?:no|without|not) (?:vllm|sglang)\b)?|"
-        r"\b(?:no|without) (?:vllm|sglang) for (?:the )?(?:rollouts?|generation|sampling|samples)\b"
+        rf"\b(?:no|without) (?:vllm|sglang){_FOR_SAMPLES}\b"
     ),
 }
 

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from agent.models import Turn
 from agent.offline.catalogue import known
@@ -268,14 +269,12 @@ def _canonical(name: str, value: Any) -> Any:
 @contextmanager
 def _home() -> Iterator[None]:
     """A home and a working folder that nothing has been kept in: no conversation finds what another one saved."""
-    before = {name: os.environ.get(name) for name in ("SHARDWISE_HOME", "SHARDWISE_CONFIG")}
-    with TemporaryDirectory() as folder, chdir(folder):
-        os.environ |= dict.fromkeys(before, folder)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+    with (
+        TemporaryDirectory() as folder,
+        chdir(folder),
+        patch.dict(os.environ, SHARDWISE_HOME=folder, SHARDWISE_CONFIG=folder),
+    ):
+        yield
 
 
 def run(file: Path, show: bool = False) -> tuple[dict[str, float], list[Said]]:
