@@ -34,6 +34,7 @@ dist.all_reduce(one)
 where, rank = os.environ["SLURMD_NODENAME"], dist.get_rank()
 with open(f"sum-{rank}", "w") as out:
     out.write(f"{where} {rank} {dist.get_world_size()} {int(one)}")
+dist.destroy_process_group()
 """
 
 
