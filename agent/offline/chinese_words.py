@@ -93,6 +93,7 @@ _QUANTITIES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"{_N}\s*对(?:偏好)?(?:数据|样本)?", r" \1 pairs "),
     (rf"{_N}\s*(?:条|个样本|个例子|份)(?:数据|样本|对话|指令|偏好|语料|样例)*", r" \1 samples "),
     (rf"{_N}\s*个?\s*(?:epochs?|轮次|轮|遍)(?!对话)", r" \1 epochs "),
+    (r"(?<=[\dkm万亿])\s*元", " rmb "),
     # prompts and answers
     (rf"(?:最长|最大|最多)(?:的)?(?:输出|生成|回复|回答)(?:长度)?{_ABOUT}{_SET}?\s*{_N}\s*(?:个?\s*tokens?)?",
      r" answers up to \1 tokens, "),
@@ -183,6 +184,8 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ("推荐", "recommend"),
     ("天气", "weather"), ("下雨", "weather"), ("今天", "today"), ("明天", "tomorrow"),
     ("预算", "budget "), ("报告", "report"), ("保存为", "save as "), ("美元", " dollars "), ("美金", " dollars "),
+    ("人民币", " rmb "), ("块钱", " rmb "), ("欧元", " euros "), ("日元", " yen "), ("港币", " hkd "),
+    ("英镑", " gbp "),
     ("刀", " dollars "), ("竞价实例", "spot"), ("抢占式", "spot"), ("竞价", "spot"), ("按需", "on-demand"),
     ("按量付费", "on-demand"), ("包年包月", "reserved"), ("预留", "reserved"), ("重计算", "recompute"),
     ("梯度检查点", "gradient checkpointing"), ("全局", "global "), ("优化器", "optimizer"), ("量化", "quantized"),

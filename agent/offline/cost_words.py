@@ -93,7 +93,7 @@ _HOURLY_MOST = re.compile(
     rf"\bhourly (?:spend\w*|budget|costs?|rate|bill|limit)(?: \w+){{0,5}}? \$?\s?({_PLAIN})", re.IGNORECASE
 )
 _CAPPED = re.compile(r"max|most|under|below|less|up to|more|over|above|budget|limit|total", re.IGNORECASE)
-_IN = re.compile(r"\b(?:in|from|region|located in)\s+(?:the )?([A-Za-z][A-Za-z0-9. -]{1,28}[A-Za-z0-9])")
+_IN = re.compile(r"\b(?:(?i:in|from|region|located in))\s+(?:(?i:the) )?([A-Za-z][A-Za-z0-9. -]{1,28}[A-Za-z0-9])")
 
 
 def read_pricing(page: Page, recommends: bool) -> dict[str, Any]:

@@ -58,6 +58,12 @@ def described(plan: Mapping[str, Any], topic: Mapping[str, Any], kind: str) -> s
     return None if known else str(next(iter(before[-1][1].values())))
 
 
+# What a model has, whatever layout it is asked for.
+_OF_A_MODEL = re.compile(
+    r"\bhow many (?:(?:kv|key[- ]value|query|attention|hidden|transformer) )*(?:heads|layers|blocks|experts)\b"
+)
+
+
 def facts_asked(
     named: str,
     page: Page,
@@ -84,7 +90,7 @@ def facts_asked(
         "workload.precision",
         *(["cluster.per_node"] if page.of("instance") else []),
     }
-    if wanted:
+    if wanted and not (_OF_A_MODEL.search(named) and all(path.startswith("layout.") for path in wanted)):
         return None
     if page.of("model", "path") and not page.of("accelerator", "instance"):
         return "model" if re.search(vocabulary.MODEL_FACTS, named.replace(MODEL, " ")) else None

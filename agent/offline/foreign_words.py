@@ -374,6 +374,8 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bentra[îi]n\w+", "train"), (r"\b(?:la |le |les )?moins ch[eè]re?s?\b", "cheapest"),
         (r"\bpasser(?= [\d.,]+ ?(?:milliards?|millions?|[mbg])?(?: de)? tok)", "train on"),
         (r"\ben full\b", "full fine-tuning"),
+        (r"\b(?:que|quoi|qu'est-ce que je|que dois-je) (?:devrais-je |dois-je |faut-il |peut-on )?louer?\b",
+         "what should i rent"),
         (r"\blouer?\b", "rent"), (r"\bacheter\b", "buy"), (r"\bplus (?:vite|rapide)\b", "faster"),
         (r"\bplus long(?:ue)?\b", "longest"), (r"\bplus grand(?:e)?\b|\bplus gros(?:se)?\b", "largest"),
         (r"\bmaxim(?:um|ale?)\b", "maximum"), (r"\bcontexte\b", "context"),

@@ -215,7 +215,7 @@ def _words_of(name: str) -> set[str]:
 def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:
     """The name as written where the catalogue has it ('L40S'), else without its plural s ('H100s')."""
     words = re.sub(r"(?<=\d)s(?=[- ](?:\d+ ?gb|sxm|pcie))", "", words, flags=re.IGNORECASE)
-    plural = re.search(r"[\w)]s$", words) and folded(words) not in catalogue.accelerator_tokens
+    plural = re.search(r"[\w)][sS]$", words) and folded(words) not in catalogue.accelerator_tokens
     return catalogue.find_accelerator(words[:-1] if plural else words)
 
 

@@ -84,7 +84,7 @@ _ACCELERATOR = re.compile(
 )
 _GLUED = re.compile(rf"(?<=\dx){_PREFIX}(?P<card>{_CARD}){_PLURAL}{_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}", re.IGNORECASE)
 _BARE_CARD = re.compile(
-    r"(?:(?<![\w.$-])|(?<=\dx))(\d{4})(s?)(?!\w|\.\d|"
+    r"(?:(?<![\w.$-])|(?<=\d[xX]))(\d{4})([sS]?)(?!\w|\.\d|"
     r"\s*(?:(?:daily|active|concurrent|simultaneous|parallel) )*(?:users?|clients?|requests?|people|customers?|"
     r"employees|prompts?|q(?:ps|ueries)|rps|tokens?|steps?|samples?)\b)"
 )
@@ -142,8 +142,10 @@ def _spot_instances(page: Page, catalogue: Catalogue) -> None:
     short = {name.removeprefix("standard_"): instance for name, instance in names.items()}
     for match in page.find(re.compile(r"(?<![\w./])[\w]+(?:[.-][\w]+)*(?=x\s*\d|(?<!x)\s*x\s*\d|[^\w.-]|[.](?!\w)|$)")):
         word = match[0].lower()
-        if instance := names.get(word) or short.get(word):
-            page.spot("instance", match.start(), match.end(), INSTANCE, instance)
+        plain = re.sub(r"^\d+x(?=[a-z])", "", word)
+        if instance := names.get(word) or short.get(word) or names.get(plain):
+            start = match.end() - len(word if names.get(word) or short.get(word) else plain)
+            page.spot("instance", start, match.end(), INSTANCE, instance)
 
 
 def _spot_families(page: Page, catalogue: Catalogue) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 # Private-use characters stand for names already read; later rules ("8x <accelerator>") refer to them.
 MODEL, ACCELERATOR, INSTANCE, READ = "\ue000", "\ue001", "\ue002", "\ue003"
-_UNIFY = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "‑": "-", "\u00a0": " ", "’": "'", "“": '"', "”": '"'})
 
 
 @cache
@@ -40,7 +39,6 @@ class Page:
     names: list[Spotted] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.text = self.text.translate(_UNIFY)
         self.rest = self.text
 
     def take(self, start: int, end: int, mark: str = READ) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.offline.bare_numbers import LENGTHS
-from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_length, count
+from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_length, count, short
 from agent.offline.page import Page
 from agent.offline.slots import Question, Slot
 
@@ -266,9 +266,19 @@ _SHORT_PATHS = {"gbs": "workload.global_batch", "mbs": "workload.micro_batch", "
 _CLIENT_PATHS = dict.fromkeys(_SHORT_PATHS, "workload.concurrency")
 _OF_SERVING = ("overrides.", "layout.pp", "layout.vpp")
 
+# Text by its size: OpenAI's rule of thumb is four characters of English a token.
+_TEXT = re.compile(
+    r"(?<![\w.$-])(\d+(?:\.\d+)?)\s?([gmt])i?(?:b|igs?|igabytes?|egabytes?|erabytes?)\b"
+    r"(?: of (?:(?!v?ram\b|memory\b)[\w-]+ ){0,3}?| (?:raw |plain |clean(?:ed)? )?)"
+    r"(?:text|jsonl|corpus|corpora|documents|books|articles|(?:training )?data|dataset)\b(?! ?(?:per|/))",
+    re.IGNORECASE,
+)
+_BYTES = {"m": 1e6, "g": 1e9, "t": 1e12}
+_BYTES_OF_A_TOKEN = 4
+
 _MONEY = (
     re.compile(
-        r"(?<!\w)\$\s?(\d[\d,_]*(?:\.\d+)?\s?(?:k|m|thousand|million)?)\b(?!\s*(?:/|per\b|"
+        r"(?<!\w)\$\s?((?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d+)?(?:\s?(?:k|m|thousand|million))?)\b(?!\s*(?:/|per\b|"
         r"an?\b)\s*(?:gpu|card|chip|device|h(?:ou)?r?\b|hour))",
         re.IGNORECASE,
     ),
@@ -393,7 +403,20 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
                 if words.lower().startswith("bs"):
                     note = f"{words!r} read as the batch per device"
                 slots.append(Slot(path, value, words, note))
+    if not (serving or {"workload.dataset_tokens", "workload.dataset_samples"} & {slot.path for slot in slots}):
+        slots += _by_size(page)
     return slots, questions
+
+
+def _by_size(page: Page) -> list[Slot]:
+    """The tokens of '12 GB of raw text', which are assumed."""
+    match = _TEXT.search(page.rest)
+    if match is None:
+        return []
+    tokens = float(match[1]) * _BYTES[match[2].lower()] / _BYTES_OF_A_TOKEN
+    words = page.take(*match.span())
+    note = f"{words!r} taken as {short(tokens)} tokens, at {_BYTES_OF_A_TOKEN} bytes a token"
+    return [Slot("workload.dataset_tokens", tokens, words, note)]
 
 
 def _is_length(tokens: Any, before: str) -> bool:

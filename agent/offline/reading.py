@@ -19,6 +19,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.comparing import BOTH, COMPARES, beside_the_plan
 from agent.offline.corrections import corrected
 from agent.offline.cost_words import ASKS, read_pricing
+from agent.offline.currencies import in_dollars
 from agent.offline.dates import hours_until
 from agent.offline.facts_words import again_about, asks_run, described, facts_again, facts_asked
 from agent.offline.follow_ups import OTHER, counted_before, read_follow_up
@@ -30,6 +31,7 @@ from agent.offline.numbers import spelled_out
 from agent.offline.own_rows import own_device, own_price
 from agent.offline.page import Page
 from agent.offline.pasted import pasted, without_logs
+from agent.offline.provider_words import read_providers
 from agent.offline.quantities import read_goal, read_numbers
 from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
@@ -37,7 +39,7 @@ from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read
 from agent.offline.slots import Device, Question, Relative, Slot
 from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
 from agent.offline.wishes import SEARCHES_HARDWARE, Wish, most_devices, read_wish, vendors_of
-from agent.offline.wording import plainly
+from agent.offline.wording import plainly, tidied
 
 _CUE = re.compile(
     r"\b(?:what about|how about|what if|and (?:on|with|for|if)|same|instead|make it|use|using|"
@@ -52,7 +54,6 @@ _DOMAIN = re.compile(
     r"\b(?:what|how (?:much|long|fast)) (?:does|would|will|is) (?:it|this|that)(?: all)?(?: cost| take| run)?\W*$",
     re.I,
 )
-_COMPARE_PRICES = re.compile(r"\b(?:vs\.?|versus|or|and|than|compare[ds]?|against|cheaper)\b|[,/]", re.I)
 # Wishes in which nothing else is read: names and words in them are not of a plan.
 _ALONE = ("list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "list_catalogue", "import_config",
           "own", "add_price", "add_hardware", "search_playbook")  # fmt: skip
@@ -91,10 +92,6 @@ _ELSEWHERE = (
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
 # Before what is to be left: 'full fine-tuning instead of LoRA'.
 _INSTEAD_OF = re.compile(r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*$", re.I)
-# 'Forget Azure'
-_FORGOTTEN = re.compile(
-    r"\b(?:forget|drop|skip|ditch|exclude|excluding|without|except|no|not|leave out)\s+(?:about )?$", re.I
-)
 _AT_HOME = re.compile(r"\brtx\b|\bgtx\b|\brx\b|\b[2-5]0[6-9]0|apple|mac ?book|\bm\d\b|spark|jetson", re.I)
 _RELEASED = re.compile(
     r"\b(?:release|drop|remove|free|lift|forget|clear|relax|unset|reset)(?: all)?(?: of)?(?: the| my| our)? "
@@ -170,7 +167,7 @@ def read(
         said = read(beside, catalogue, {}, None, now)
         return Reading(text=beside, wish=Wish("import_config", {"text": config}), slots=said.slots,
                        questions=[q for q in said.questions if q.field == "cluster.accelerator"])  # fmt: skip
-    topic = topic or {}
+    text, topic = tidied(text), topic or {}
     if parts := corrected(text):
         first = read(parts[0], catalogue, plan, recent, now, topic)
         last = [slot.path for slot in first.slots][-1:]
@@ -180,7 +177,8 @@ def read(
             return _laid_over(first, second)
     if re.search(_DESTROYS, text.lower()) and not re.search(r"\b(?:scenario|plan)s?\b", text.lower()):
         return Reading(text=text, in_scope=False)
-    page = Page(plainly(text, catalogue.model_heads))
+    plain, converted, unconverted = in_dollars(plainly(text, catalogue.model_heads))
+    page = Page(plain)
     lowered = page.text.lower()
     for match in page.find(wish_words.SAVE):
         # What a plan is to be called names no model, however like one it looks.
@@ -204,8 +202,9 @@ def read(
     if wish and wish.tool == "recommend_cluster" and names[1] and not (names[0] or plan.get("model")):
         # "Which providers have MI300X?" is about the device.
         wish = None if re.search(r"\b(?:providers?|clouds?)\b", named) else wish
-    if wish and wish.tool == "own" and wish.own["kind"] in ("price", "rate") and (row := own_price(page, catalogue)):
-        wish = Wish("add_price", row)
+    if wish and wish.tool == "own" and wish.own["kind"] in ("price", "rate") and not (converted or unconverted):
+        row = own_price(page, catalogue)
+        wish = Wish("add_price", row) if row else wish
     if wish and wish.tool == "own" and wish.own["kind"] in _DEVICES and (row := own_device(page, catalogue)):
         wish = Wish("add_hardware", row)
     if wish and wish.tool in _ALONE:
@@ -223,8 +222,8 @@ def read(
         wish = None
     compared = bool(re.search(COMPARES, named))
     sweep = None if over else read_sweep(page, serving)
-    slots: list[Slot | Relative] = [*assumed]
-    questions: list[Question] = []
+    slots: list[Slot | Relative] = [*assumed, *converted]
+    questions: list[Question] = [*unconverted]
     choices: dict[str, list[str]] = {}
     models = read_models(page, catalogue, plan, slots, questions, serving, _earlier_models(topic, plan))
     if (
@@ -259,7 +258,7 @@ def read(
         sweep = alternatives(sizes)
         slots = [slot for slot in slots if sweep is None or slot.path != sweep.path]
     slots += read_goal(page, lambda rest: hours_until(rest, now))
-    providers = _providers(page, catalogue, searching)
+    providers = read_providers(page, catalogue, searching)
     forgotten = [slot for slot in providers if slot.value is None]
     slots += forgotten[:1]
     providers = [slot for slot in providers if slot not in forgotten]
@@ -368,8 +367,10 @@ def read(
         intents.append("cost")
     if wish and wish.tool not in ("save_scenario", "search_playbook"):
         intents, limit = [], None
+    # An amount of money may be for anything.
+    told = slots if plan or "budget" in lowered else [s for s in slots if s.path not in ("note", "goal.budget_usd")]
     scope = bool(
-        slots
+        told
         or questions
         or page.names
         or back
@@ -456,30 +457,6 @@ def _earlier_models(topic: Mapping[str, Any], plan: Mapping[str, Any]) -> list[s
 
 def _said(slots: Sequence[Slot | Relative], path: str) -> bool:
     return any(slot.path == path for slot in slots)
-
-
-def _providers(page: Page, catalogue: Catalogue, searching: bool) -> list[Slot]:
-    """The providers that are named; in a search for hardware common words are companies, too."""
-    rules = [*vocabulary.PROVIDERS]
-    for provider in catalogue.providers:
-        common = not searching and provider.lower() in ("lambda", "together", "vast", "owned")
-        before = vocabulary.PROVIDER_AFTER if common else ""
-        rules.append((rf"{before}\b{re.escape(provider.lower())}\b", provider))
-    slots: list[Slot] = []
-    for pattern, provider in rules:
-        for match in page.find(pattern):
-            if provider == "owned" or provider not in catalogue.providers:
-                continue
-            left = _FORGOTTEN.search(page.rest, 0, match.start())
-            words = page.take(match.start(), match.end())
-            # One that is left is told by its name.
-            slots.append(Slot("goal.provider", None if left else provider, provider if left else words))
-    if slots and _COMPARE_PRICES.search(page.rest):
-        # Beside another provider a common word is the company, too.
-        for provider in ("Lambda", "Together", "Vast"):
-            for match in page.find(rf"\b{provider}\b"):
-                slots.append(Slot("goal.provider", provider, page.take(match.start(), match.end())))
-    return slots
 
 
 def _words(page: Page) -> list[Slot]:

@@ -14,6 +14,8 @@ from estimator.plan import Framework, Method, Optimizer, Precision
 
 # A number in a list of numbers: it is no part of a name, and commas part it from the next.
 _N = r"(?<![\w.$-])\d+[km]?(?!\w|\.\d)"
+# '16,384' is one number in a list that has room between its numbers.
+_GROUPED = re.compile(r"(?<=\s)([1-9]\d{0,2}),(\d{3})(?![\w,]\d)(?!\w)")
 # The second of a range stands right behind dots or a dash.
 _LAST = r"\d+[km]?(?!\w|\.\d)"
 _TO = r"\s*(?:\.\.\.?|to|up to|through|-+>|=>|→|-)\s*"
@@ -279,7 +281,8 @@ def _numbers(
 def _values(match: re.Match[str], reads: Callable[[str], int | None]) -> tuple[int, ...] | None:
     """The numbers of a list, or those of a range, doubled or in steps; None where they are none of the field's."""
     between = match.re is _RANGE
-    texts = [text for text in match.groups() if text] if between else re.findall(_N, match[0], re.I)
+    listed = _GROUPED.sub(r"\1\2", match[0]) if ", " in match[0] else match[0]
+    texts = [text for text in match.groups() if text] if between else re.findall(_N, listed, re.I)
     numbers = [number for text in texts if (number := reads(text)) is not None]
     if len(numbers) < len(texts) or (between and numbers[0] >= numbers[1]):
         return None

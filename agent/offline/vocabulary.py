@@ -489,7 +489,7 @@ LIMITS: tuple[tuple[str, str], ...] = (
         r"\b(?:smallest|least|minimum|minimal|lowest) number of (?:these|those|such|the|[\ue001])|"
         r"\bnumber of [\ue001]+s?(?= (?:for|to|that|needed|required|i need|we need)\b|\W*\?)|"
         r"\bhow many of (?:them|those|these|it)\b(?=\W*$|,| (?:do|would|are|is|will) )|"
-        r"\bnumber of (?:gpus?|accelerators?|cards?|devices?|chips?)(?= (?:needed|required|i need|we need)|\W*\?)|"
+        r"\bnumber of (?:gpus?|accelerators?|cards?|devices?|chips?)(?= (?:(?:i|we) need|needed|required)|\W*\?|\W*$)|"
         r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
         r"(?>[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)"
         r"(?! (?:memory|ram)\b)(?!(?:[- ]|\s*\*\s*)?(?:hours?|hrs?|h|days?)\b)",

@@ -50,7 +50,7 @@ _STOP = re.compile(
     r"tell|more|explain|describe|teach|"
     r"any|some|tips?|"
     r"advice|about|set|me|it|please|there|best|practices?|playbook|entries|entry|show|give|and|or|plain|find|search|"
-    r"look|up|why|env|vars?)\b|[^\w. -]",
+    r"look|up|why|env|vars?|ok|okay|so|well|btw|sorry|thanks)\b|[^\w. -]",
     re.IGNORECASE,
 )
 _CHECKS = (
@@ -337,7 +337,8 @@ def _for_playbook(named: str, models: int, devices: int, planned: bool) -> bool:
 
 
 def _query(lowered: str) -> str:
-    return " ".join(_STOP.sub(" ", lowered.replace("'s ", " ")).split())[:200] or lowered[:200]
+    words = (word.strip(".-") for word in _STOP.sub(" ", lowered.replace("'s ", " ")).split())
+    return " ".join(filter(None, words))[:200] or lowered[:200]
 
 
 def _nodes(named: str) -> int | None:

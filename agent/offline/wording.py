@@ -255,13 +255,42 @@ _WORD = re.compile(r"(?<![\w.$/-])[a-z]{4,16}(?![\w/]|-\d|\.\w)", re.IGNORECASE)
 
 
 # '8 -> 16 -> 32': three and more are a list of values.
-_STEPS = re.compile(r"(?<![\w.])\d+k?(?:\s*(?:-+>|=>|→)\s*\d+k?){2,}(?![\w.])", re.IGNORECASE)
+_STEP = r"\s*(?:-+>|=>|→)\s*| - "
+_STEPS = re.compile(rf"(?<![\w.])\d+k?(?:(?:{_STEP})\d+k?){{2,}}(?![\w.])", re.IGNORECASE)
+
+
+# What stands around a question and says nothing of it.
+_AROUND = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"^\W*(?:(?:hi|hiya|hello|hey|yo|howdy|good (?:morning|afternoon|evening)|hallo|hola|buenas|bonjour|salut)\b"
+        r"(?: (?:there|all|everyone|team|folks|guys|shardwise))?[\s,.!:;-]+)+(?=\w+\W+\w)",
+        r"^\W*(?:(?:a )?(?:quick|short|simple|stupid|dumb|noob) (?:question|one)\b[\s,.:;-]+)(?=\w+\W+\w)",
+        r"(?<=[\w?)])[\s,.;!-]+(?:many )?(?:thanks|thank you|thx|ty|tia|cheers)"
+        r"(?: (?:in advance|a lot|so much|very much|a bunch|again))*\W*$",
+        r"(?<=\w[\w?])[\s,]+(?:please|pls|plz)[\s.!?]*$",
+    )
+)
+_MARKUP = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*|`([^`\n]+)`")
+_EMOJI = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+")
+# A dash that parts: a word from what follows, or a number from a word. Between numbers it may be a range.
+_DASH = re.compile(r"(?<!\S)(?!\d+[km]? )(\S*(?:[^\W\d]|[).%])\S*) - (?=\w)|(?<=\d) - (?=[^\W\d])", re.IGNORECASE)
+_UNIFY = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "‑": "-", "\u00a0": " ", "’": "'", "“": '"', "”": '"'})
+
+
+def tidied(text: str) -> str:
+    """`text` in plain characters, without marks of Markdown, pictures, and room and lines that part nothing."""
+    text = _EMOJI.sub("", _MARKUP.sub(lambda marked: marked[1] or marked[2], text.translate(_UNIFY)))
+    text = re.sub(r"(?<=,)\s*\n\s*", " ", re.sub(r"[ \t]+", " ", text))
+    return _DASH.sub(lambda parts: f"{parts[1] or ''}, ", text)
 
 
 def plainly(text: str, names: frozenset[str] = frozenset()) -> str:
     """`text` for reading. `names` are words that name models and are left alone."""
     text = foreign_words.english(text)
-    text = _STEPS.sub(lambda match: re.sub(r"\s*(?:-+>|=>|→)\s*", ", ", match[0]), text)
+    for around in _AROUND:
+        text = around.sub("", text)
+    text = _STEPS.sub(lambda match: re.sub(_STEP, ", ", match[0]), text)
     text = _CARD_MEMORY.sub(lambda match: f"{match['card']} {match['size']}GB", text)
     text = _SIZE_FIRST.sub(lambda match: f"{match['card']} {match['size']}GB", text)
     for pattern, plain in _SHORTHAND:

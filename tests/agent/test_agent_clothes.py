@@ -1,0 +1,93 @@
+"""The same question in other clothes is the same question: greetings, marks of Markdown, capitals, room, signs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.offline.catalogue import known
+from agent.offline.reading import read
+
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+CLOTHES: dict[str, Callable[[str], str]] = {
+    "greeting": lambda text: f"Hey there, {text}",
+    "thanks": lambda text: f"{text} Thanks in advance!",
+    "please": lambda text: f"{text.rstrip(' ?.!')}, please",
+    "title": lambda text: text[:1].upper() + text[1:],
+    "room": lambda text: text.replace(" ", "  "),
+    "no-break": lambda text: re.sub(r"(?<=\d) ", "\u00a0", text),
+    "no-end": lambda text: text.rstrip(" ?.!"),
+    "excited": lambda text: text.rstrip(" ?.!") + "!!",
+    "picture": lambda text: f"{text} 🙂",
+    "bold": lambda text: re.sub(r"\b(H100|A100|H200|B200|MI300X)\b", r"**\1**", text),
+    "times": lambda text: re.sub(r"(?<=\d)x(?=[A-Z])", "×", text),
+    "quotes": lambda text: text.replace("'", "’"),
+    "dollars": lambda text: re.sub(r"\$ ?(\d[\d,.]*\d[km]?|\d[km]?)(?![\w/]| (?:per|an?)\b)", r"\1 USD", text),
+}
+
+
+def _said(text: str) -> dict[str, Any]:
+    reading = read(text, known(), {}, None, NOW, {})
+    slots = {(slot.path, repr(getattr(slot, "value", slot))) for slot in reading.slots if slot.path != "note"}
+    return {
+        "slots": slots,
+        "wish": (reading.wish.tool, repr(reading.wish.own).lower()) if reading.wish else None,
+        "questions": [question.field for question in reading.questions],
+        **{name: getattr(reading, name) for name in ("over", "pricing", "targets", "models", "facts", "serving")},
+        "devices": [(device.id, device.count) for device in reading.accelerators],
+        "limit": reading.limit and reading.limit.goal,
+        "sweep": reading.sweep,
+    }
+
+
+def _first_turns() -> list[str]:
+    turns = [
+        (conversation if isinstance(conversation, list) else [conversation])[0]["say"]
+        for path in sorted((Path(__file__).parent.parent / "data").glob("questions*.yaml"))
+        for conversation in yaml.safe_load(path.read_text())
+    ]
+    # Of several lines are files and logs.
+    return [turn for turn in turns if "\n" not in turn and "--" not in turn]
+
+
+@pytest.mark.parametrize("clothes", CLOTHES)
+def test_clothes_do_not_make_the_question(clothes: str) -> None:
+    index = list(CLOTHES).index(clothes)
+    asked = [turn for turn in _first_turns() if CLOTHES[clothes](turn) != turn][index::19]
+    assert asked
+    other = [turn for turn in asked if _said(CLOTHES[clothes](turn)) != _said(turn)]
+    # A sign may be a part of a name or of a log.
+    assert len(other) <= 1, other
+
+
+@pytest.mark.parametrize(
+    ("words", "devices"),
+    [
+        ("QLORA LLAMA 3.3 70B ON 2X4090", [("rtx-4090", 2)]),
+        ("DOES QWEN3-32B FIT ON 16 H100S?", [("h100-sxm", 16)]),
+        ("LORA OF LLAMA-3.1-8B ON AN L40S", [("l40s", None)]),
+        ("2xp5.48xlarge, llama-3.1-70b lora", [("h100-sxm", None)]),
+    ],
+)
+def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[str, int | None]]) -> None:
+    assert _said(words)["devices"] == devices
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("sweep sequence length 4096, 8192, 16,384 and 32,768", (4096, 8192, 16384, 32768)),
+        ("try sequence length 4096 - 8192 - 16384", (4096, 8192, 16384)),
+        ("try global batch 256,512,768", (256, 512, 768)),
+    ],
+)
+def test_lists_of_numbers(words: str, values: tuple[int, ...]) -> None:
+    sweep = _said(f"{words} for full fine-tuning of Llama 3.2 3B on 8 H100s")["sweep"]
+    assert sweep is not None
+    assert sweep.values == values

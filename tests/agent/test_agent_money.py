@@ -1,0 +1,93 @@
+"""Amounts of money: dollars however they are written, and what is no dollar is never silently taken for one."""
+
+from __future__ import annotations
+
+import pytest
+from scoring import talk
+
+from agent.offline.currencies import in_dollars
+
+RUN = "LoRA of Qwen2.5-7B on 1B tokens"
+
+
+@pytest.mark.parametrize(
+    ("words", "budget_usd"),
+    [
+        ("with $3000, what should I rent for a {}?", 3000),
+        ("I have $3,000, what should I rent for a {}?", 3000),
+        ("with 5000 USD by the end of the week, what should I rent for a {}?", 5000),
+        ("US$2.5k: what should I rent for a {}?", 2500),
+        ("what should I rent for a {} with 5000$?", 5000),
+        ("USD 2k and 3 days: what should I rent for a {}?", 2000),
+    ],
+)
+def test_dollars(words: str, budget_usd: float) -> None:
+    (turn,) = talk([words.format(RUN)])
+    (call,) = turn.calls
+    assert call.name == "recommend_cluster"
+    assert call.arguments["budget_usd"] == budget_usd
+
+
+@pytest.mark.parametrize("said", ["5,000 EUR", "€5000", "5 000 €", "5k euros", "5000 CHF", "£5,000"])
+def test_what_is_worth_a_dollar_and_more_is_taken_one_for_one_and_said(said: str) -> None:
+    (turn,) = talk([f"budget {said}: what should I rent for a {RUN}?"])
+    (call,) = turn.calls
+    assert call.arguments["budget_usd"] == 5000
+    assert f"{said} taken as $5" in turn.answer
+    assert "no exchange rate is known" in turn.answer
+
+
+@pytest.mark.parametrize("said", ["5000 RMB", "₹200,000", "¥500000", "5000元人民币", "8000 Canadian dollars"])
+def test_of_other_money_the_dollars_are_asked(said: str) -> None:
+    (turn,) = talk([f"my budget is {said}, what should I rent for a {RUN}?"])
+    assert not turn.calls
+    (question,) = turn.asked
+    assert question.startswith("goal.budget_usd: prices here are in US dollars")
+
+
+def test_rates_in_euros_are_read_too() -> None:
+    assert in_dollars("at 0.30 €/kWh")[0] == "at $0.30/kWh"
+    assert in_dollars("2,50 € pro Stunde")[0] != "2,50 € pro Stunde"
+    *_, turn = talk(["we own 8 H100, electricity is 0.30 €/kWh: cost of full fine-tuning llama-3.1-8b on 1B tokens?"])
+    assert turn.calls[-1].arguments["usd_per_kwh"] == 0.3
+
+
+def test_costs_asked_in_another_currency_are_dollars_and_said_so() -> None:
+    (turn,) = talk(["llama-3.1-8b sft on 1B tokens, 8 h100-sxm: cost in euros?"])
+    assert "no amount is given in euros" in turn.answer
+
+
+def test_a_price_of_ones_own_is_not_kept_in_another_currency() -> None:
+    (turn,) = talk(["our price for 8 H100 at NordCloud is 24.80 EUR an hour, add that to the price book"])
+    assert not turn.calls
+
+
+def test_money_alone_is_no_question_for_us() -> None:
+    (turn,) = talk(["Can somebody recommend a good laptop under $1500?"])
+    assert not turn.calls
+    assert not turn.asked
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens"),
+    [
+        ("12 GB of raw polish text", 3e9),
+        ("4 TB of clean english web text", 1e12),
+        ("20GB of text", 5e9),
+        ("3.2 GB of jsonl, approx 0.8B tokens", 0.8e9),
+    ],
+)
+def test_text_by_its_size_is_tokens_at_four_bytes(words: str, tokens: float) -> None:
+    *_, turn = talk([f"full fine-tuning of llama-3.1-8b on 8 h100-sxm with {words}, how long?"])
+    assert turn.calls[0].arguments["dataset_tokens"] == tokens
+    assert ("at 4 bytes a token" in turn.answer) == ("approx" not in words)
+
+
+def test_memory_is_no_text() -> None:
+    *_, turn = talk(["does llama-3.1-8b lora fit in 24 GB of VRAM on one rtx 4090?"])
+    assert "dataset_tokens" not in turn.calls[0].arguments
+
+
+def test_what_a_model_has_is_a_fact_whatever_layout_it_is_asked_for() -> None:
+    (turn,) = talk(["how many kv heads does qwen3 32b have? trying to figure out if tp 16 even makes sense"])
+    assert [call.name for call in turn.calls] == ["describe_model"]
