@@ -35,8 +35,9 @@ _NODES_OF = (
     ),
     _rule(rf"N_{_TIMES}{_NODE}\s*,\s*N_{_TIMES}(?:(?:{_A}|{_GPU})(?:\s*each)?|each\b)"),
     re.compile(rf"{_TWO_NUMBERS}(?:{_A}|{_GPU})", re.IGNORECASE),
-    # "two 8xH100 nodes"
+    # "two 8xH100 nodes", "one H100 x8 node"
     _rule(rf"N_\s+(\d+)\s*[x*]\s*{_A}\s*{_NODE}"),
+    _rule(rf"N_\s+{_A}\s*[x*]\s?(\d+)\s*{_NODE}"),
 )
 _OVER_NODES = _rule(
     rf"N_{_TIMES}(?:{_A}|{_GPU})\s*(?:\w+ )?(?:over|across|on|in)\s*N_\s*{_NODE}"
@@ -214,8 +215,8 @@ def _words_of(name: str) -> set[str]:
 
 def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:
     """The name as written where the catalogue has it ('L40S'), else without its plural s ('H100s')."""
-    words = re.sub(r"(?<=\d)s(?=[- ](?:\d+ ?gb|sxm|pcie))", "", words, flags=re.IGNORECASE)
-    plural = re.search(r"[\w)][sS]$", words) and folded(words) not in catalogue.accelerator_tokens
+    words = re.sub(r"(?<=\d)s(?=[- ](?:\d+ ?gb|sxm|pcie|nvl))", "", words, flags=re.IGNORECASE)
+    plural = re.search(r"[\w)][sS]$", words) and folded(words.split()[-1]) not in catalogue.accelerator_tokens
     return catalogue.find_accelerator(words[:-1] if plural else words)
 
 

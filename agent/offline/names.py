@@ -76,7 +76,7 @@ _CARD = (
     r"(?:data center )?gpu max \d{4}|ponte vecchio|"
     r"jetson(?: agx)?(?: orin| thor)?|dgx spark|gb10|rubin|w7900|\d{4} (?:ti|xtx|super|ada)\b)"
 )
-_PLURAL = r"(?:s(?=[- ](?:sxm|pcie)))?"
+_PLURAL = r"(?:s(?=[- ](?:sxm|pcie|nvl)))?"
 _END = r"(?:(?![\w]|\.\d)|(?=x\d))"
 _ACCELERATOR = re.compile(
     rf"(?<![\w./])(?:(?<=\dx)|(?<![a-z0-9.-])){_PREFIX}(?P<card>{_CARD}){_PLURAL}{_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}",
@@ -84,7 +84,7 @@ _ACCELERATOR = re.compile(
 )
 _GLUED = re.compile(rf"(?<=\dx){_PREFIX}(?P<card>{_CARD}){_PLURAL}{_TAIL}s?(?:\s?\({_MEMORY}\))?{_END}", re.IGNORECASE)
 _BARE_CARD = re.compile(
-    r"(?:(?<![\w.$-])|(?<=\d[xX]))(\d{4})([sS]?)(?!\w|\.\d|"
+    r"(?:(?<![\w.$-])|(?<=\d[xX]))(?:(?i:nvidia|geforce) )?(\d{4})([sS]?)(?!\w|\.\d|"
     r"\s*(?:(?:daily|active|concurrent|simultaneous|parallel) )*(?:users?|clients?|requests?|people|customers?|"
     r"employees|prompts?|q(?:ps|ueries)|rps|tokens?|steps?|samples?)\b)"
 )

@@ -19,7 +19,7 @@ from tools.requests import FLAT_PATHS, SERVING_PATHS
 # Readings that become a Plan field only together with others.
 _MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4
 _USUAL_LENGTH = 4096
-_COMBINED = ("batch", "batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", *COMBINED)
+_COMBINED = ("batch", "batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", "usd_per_node_hour", *COMBINED)
 
 
 @dataclass
@@ -175,6 +175,12 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
         case "usd_per_device_hour":
             result.usd_per_device_hour = slot.value
             result.notes += [slot.note] if slot.note else []
+        case "usd_per_node_hour":
+            device, most = get(result.plan, "cluster.accelerator"), get(result.plan, "cluster.count")
+            each = get(result.plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else 1)
+            each = min(each, most or each)
+            result.usd_per_device_hour = slot.value / each
+            result.notes.append(f"{slot.words} taken as the price of a machine of {each}, ${slot.value / each:g} each")
         case "nodes":
             _nodes(result, slot.value, slot.words.strip(), catalogue)
         case "batch_tokens":

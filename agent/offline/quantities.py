@@ -289,9 +289,21 @@ _MONEY = (
         r"\s*(?:[a-z\ue000-\ue003%]))"
     ),
 )
+_PIECE = r"(?:gpu|card|chip|device)"
 _RATE = re.compile(
-    r"\$\s?(\d+(?:\.\d+)?)\s*(?:/|per|an?)\s*(?:(?:gpu|card|chip|"
-    r"device)[- /]?)?h(?:(?:ou)?r)?s?\b(?:\s?(?:/|per|a)\s?(?:gpu|card|chip|device)\b)?",
+    rf"\$\s?(\d+(?:\.\d+)?)\s*(?:/|per|an?)\s*(?:{_PIECE}[- /]?)?h(?:(?:ou)?r)?s?\b"
+    rf"(?:\s?(?:/|per|a)\s?{_PIECE}\b)?",
+    re.IGNORECASE,
+)
+_MACHINE = r"(?:box|node|machine|server|instance|vm)\b"
+# '… $98/hour for the whole box', '… on an 8xH100 node'; 'the box costs us $98/hour'
+_FOR_A_MACHINE = re.compile(
+    r"[\s,]*(?:/\s*|(?:on|for|per|of|a|an|the|our|my|this|each|whole|full|entire|one|single)\s+)+"
+    rf"(?:\d+\s*[x*]?\s*)?(?:[\w-]+\s+){{0,2}}?{_MACHINE}",
+    re.IGNORECASE,
+)
+_MACHINE_COSTS = re.compile(
+    rf"\b{_MACHINE}(?: [a-z]+){{0,2}}? (?:costs?|is|at|goes for|runs?|for|@)(?: us| me)?(?: about| around)?\s*$",
     re.IGNORECASE,
 )
 _HOURS = {
@@ -427,12 +439,23 @@ def _is_length(tokens: Any, before: str) -> bool:
     return tokens <= _LEAST_DATA or (at is not None and tokens <= max(LENGTHS))
 
 
+def _of_a_machine(page: Page, rate: re.Match[str]) -> bool:
+    """Whether a price per hour is that of a machine with its devices."""
+    return bool(
+        _FOR_A_MACHINE.match(page.text, rate.end())
+        or _MACHINE_COSTS.search(page.text[: rate.start()])
+        or page.of("instance")
+    )
+
+
 def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -> list[Slot]:
     """Budget, deadline and the user's own price; `deadline` reads dates ('by Friday') as hours from now."""
     slots: list[Slot] = []
     for match in page.find(_RATE):
-        words = page.take(match.start(), match.end())
-        slots.append(Slot("usd_per_device_hour", amount(match[1]), words, f"{words} taken as the price of one device"))
+        path, note = "usd_per_device_hour", f"{match[0]} taken as the price of one device"
+        if not re.search(_PIECE, match[0], re.IGNORECASE) and _of_a_machine(page, match):
+            path, note = "usd_per_node_hour", None
+        slots.append(Slot(path, amount(match[1]), page.take(match.start(), match.end()), note))
     for rule in (_FROM_NOW, _WITHIN):
         for match in page.find(rule):
             number = amount(match[1]) if match[1] else 1.0

@@ -79,8 +79,8 @@ FORMATS: tuple[tuple[str, str], ...] = (
     (r"\bexl2\b", "exl2"),
     (r"\bw4a16\b|\bu?int-?4\b|\b4[- ]?bits?\b(?! per weight)|\bnf4\b", "int4"),
     (r"\bw8a(?:8|16)\b|\bint-?8\b|\b8[- ]?bits?\b(?! per weight)", "int8"),
-    (r"\bbf16\b|\bbfloat16\b", "bf16"),
-    (r"\bfp16\b|\bfloat16\b|\bf16\b|\bhalf[- ]precision\b", "fp16"),
+    (r"\bbf16\b", "bf16"),
+    (r"\bfp16\b|\bf16\b|\bhalf[- ]precision\b", "fp16"),
     (r"\bfp32\b|\bfloat32\b|\bf32\b|\bfull[- ]precision\b", "fp32"),
 )
 # 'For Q3' and 'Q3:' are a quarter.

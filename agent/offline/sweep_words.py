@@ -13,27 +13,28 @@ from agent.offline.page import ACCELERATOR, INSTANCE, Page
 from estimator.plan import Framework, Method, Optimizer, Precision
 
 # A number in a list of numbers: it is no part of a name, and commas part it from the next.
-_N = r"(?<![\w.$-])\d+[km]?(?!\w|\.\d)"
+_N = rf"(?<![\w.$-])\d+[km]?(?!(?!x[{ACCELERATOR}])\w|\.\d)"
 # '16,384' is one number in a list that has room between its numbers.
 _GROUPED = re.compile(r"(?<=\s)([1-9]\d{0,2}),(\d{3})(?![\w,]\d)(?!\w)")
 # The second of a range stands right behind dots or a dash.
-_LAST = r"\d+[km]?(?!\w|\.\d)"
+_LAST = rf"\d+[km]?(?!(?!x[{ACCELERATOR}])\w|\.\d)"
 _TO = r"\s*(?:\.\.\.?|to|up to|through|-+>|=>|→|-)\s*"
 _LIST = re.compile(rf"{_N}(?:(?:\s*[,;/]\s*(?:and\s+|or\s+)?|\s+(?:and\s+|or\s+)?){_N})+", re.I)
 _RANGE = re.compile(rf"({_N}){_TO}({_LAST})(?:\s*,?\s*(?:in steps? of|step(?:s of)?|by)\s*({_N}))?", re.I)
 _DEVICES = rf"(?:gpus?|devices?|accelerators?|cards?|chips?|tpus?|[{ACCELERATOR}{INSTANCE}]+s?)"
+_NODES = r"(?:nodes?|machines?|servers?|boxes)\b"
 _SCALES_TO = re.compile(
     r"\b(?:scal(?:e|es|ing)|worth (?:it )?(?:to )?(?:going?|scaling|growing?|moving|move)(?: up| out)?)\b"
     rf"(?:(?![.?!])[^\d\n])*?(?:\b(?:from\s+)?({_N})(?:\s+{_DEVICES})?{_TO}|"
-    rf"\bto\s+|\b(?:at|on|over|across)\s+(?=\d+ nodes\b))({_LAST})"
-    rf"(?=\s*(x\s*)?({_DEVICES}|nodes?\b|[?.!,]|$))",
+    rf"\bto\s+|\b(?:at|on|over|across)\s+(?=\d+ {_NODES}))({_LAST})"
+    rf"(?=\s*(x\s*)?({_DEVICES}|{_NODES}|[?.!,]|$))",
     re.I,
 )
-_FROM_NODES = re.compile(rf"(\bfrom\s+)?({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?nodes?\b", re.I)
+_FROM_NODES = re.compile(rf"(\bfrom\s+)?({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?{_NODES}", re.I)
 _SCALING = re.compile(r"\bscal(?:e|es|ing)\b", re.I)
 _SCALES_TO_EACH = re.compile(
     r"\bscal(?:e|es|ing)\b[^?!\d]*? (?:to|over|across|on|at|with|for) (\d+(?:\s*(?:,\s*and|,|and|or|/)\s*\d+)+)(?!\w)"
-    r"(\s*nodes?\b)?",
+    rf"(\s*{_NODES})?",
     re.I,
 )
 _SCALES = re.compile(
@@ -149,7 +150,7 @@ _SERVED_TRIGGER = re.compile(
     r"\b(?:sweep(?:ing)?|scan(?:ning)?|vary(?:ing)?|plot|compare|table of|against|versus|vs|over|from|for|at|with)\b",
     re.I,
 )
-_JOINED = re.compile(r"\W{0,2}(?:(?:for|of|as|in) (?:the |my |our )?)?")
+_JOINED = re.compile(r"(?:\s?x)?\W{0,2}(?:(?:for|of|as|in) (?:the |my |our )?)?")
 # 'How does the sequence length affect step time? Say 2k up to 32k': the values stand far behind the field.
 _AFFECTS = r"(?:affects?|influences?|impacts?|chang\w+|driv\w+|matters?|hurts?|helps?)"
 _START, _SWEEPS = re.compile(""), re.compile(r"\b(?:sweep|scan|curve|table)\b", re.I)
@@ -172,7 +173,7 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
             "cluster.count", (sizes[0], sizes[-1]) if match[2] else sizes, bool(match[2]), weak, bool(match[2])
         )
     if match := _SCALES_TO.search(page.rest):
-        nodes = match[4].lower().startswith("node")
+        nodes = bool(re.match(_NODES, match[4], re.I))
         # The devices behind the number are still to be read: they may be named; so is what stands before it.
         page.take(match.start(1) if match[1] else match.start(2), match.end())
         first = count(match[1]) if match[1] else None

@@ -152,8 +152,8 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\bmxfp8\b", "workload.precision", "mxfp8"),
     (r"\bnvfp4\b|\bfp4\b", "workload.precision", "nvfp4"),
     (r"\bfp8\b|\bfloat8\b", "workload.precision", "fp8"),
-    (r"\bbf16\b|\bbfloat16\b|\bmixed[- ]precision\b", "workload.precision", "bf16"),
-    (r"\bfp16\b|\bfloat16\b|\bhalf[- ]precision\b", "workload.precision", "fp16"),
+    (r"\bbf16\b|\bmixed[- ]precision\b", "workload.precision", "bf16"),
+    (r"\bfp16\b|\bhalf[- ]precision\b", "workload.precision", "fp16"),
     (r"\btf32\b", "workload.precision", "tf32"),
     (r"\bfp32\b|\bfloat32\b|\bfull[- ]precision\b|\bsingle[- ]precision\b", "workload.precision", "fp32"),
     # optimizer

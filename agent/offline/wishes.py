@@ -342,7 +342,7 @@ def _query(lowered: str) -> str:
 
 
 def _nodes(named: str) -> int | None:
-    match = re.search(rf"({WHOLE})\s*nodes?\b", named)
+    match = re.search(rf"({WHOLE})\s*(?:nodes?|machines?|servers?|boxes)\b", named)
     return count(match[1]) if match else None
 
 

@@ -44,6 +44,11 @@ _SHORTHAND: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"\bfull[- ]?ft\b|\bfft\b", "full fine-tuning"),
         (r"\b(min(?:imum)?|max(?:imum)?) (?:#|no\.?|num\.?) of\b", r"\1 number of"),
         (r"\btoks\b(?!/)", "tokens"),
+        (r"\b(?:least expensive|most (?:affordable|inexpensive))(?:ly)?\b", "cheapest"),
+        (r"\bbfloat16\b", "bf16"),
+        (r"\bfloat16\b", "fp16"),
+        # '3 ep' counts epochs, 'ep 8' and 'tp 4 ep 8' are parallel sizes
+        (r"(?<![\w=.-])(?<!\b[tpcd]p )(\d+) eps?\b(?!\s?[=:]?\s?\d|-)", r"\1 epochs"),
         (r"(?<![-_])\bmem\b(?![-_])", "memory"),
         (
             r"\b(?:act|activations?|grad|gradients?)[- ]ckpt(?:ing|s)?\b|\b(?:act|grad)[- ]checkpoint(?:ing|s)?\b",

@@ -28,6 +28,9 @@ CLOTHES: dict[str, Callable[[str], str]] = {
     "bold": lambda text: re.sub(r"\b(H100|A100|H200|B200|MI300X)\b", r"**\1**", text),
     "times": lambda text: re.sub(r"(?<=\d)x(?=[A-Z])", "×", text),
     "quotes": lambda text: text.replace("'", "’"),
+    "synonyms": lambda text: re.sub(
+        r"\bbf16\b", "bfloat16", re.sub(r"\bcheapest\b", "least expensive", text, flags=re.I), flags=re.I
+    ),
     "dollars": lambda text: re.sub(r"\$ ?(\d[\d,.]*\d[km]?|\d[km]?)(?![\w/]| (?:per|an?)\b)", r"\1 USD", text),
 }
 
@@ -73,10 +76,17 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
         ("DOES QWEN3-32B FIT ON 16 H100S?", [("h100-sxm", 16)]),
         ("LORA OF LLAMA-3.1-8B ON AN L40S", [("l40s", None)]),
         ("2xp5.48xlarge, llama-3.1-70b lora", [("h100-sxm", None)]),
+        ("qlora llama 3.3 70b on 2 NVIDIA L40S", [("l40s", 2)]),
+        ("qlora llama 3.1 8b on 2 NVIDIA 4090", [("rtx-4090", 2)]),
+        ("gemma-2-27b lora on 4 H100s NVL", [("h100-nvl", 4)]),
     ],
 )
 def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[str, int | None]]) -> None:
     assert _said(words)["devices"] == devices
+
+
+def test_a_machine_named_by_its_devices() -> None:
+    assert {("cluster.count", "16"), ("cluster.per_node", "8")} <= _said("llama-3.1-8b on two H100 x8 nodes")["slots"]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +95,7 @@ def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[st
         ("sweep sequence length 4096, 8192, 16,384 and 32,768", (4096, 8192, 16384, 32768)),
         ("try sequence length 4096 - 8192 - 16384", (4096, 8192, 16384)),
         ("try global batch 256,512,768", (256, 512, 768)),
+        ("scaling from 4 to 64 machines", (4, 64)),
     ],
 )
 def test_lists_of_numbers(words: str, values: tuple[int, ...]) -> None:

@@ -91,3 +91,21 @@ def test_memory_is_no_text() -> None:
 def test_what_a_model_has_is_a_fact_whatever_layout_it_is_asked_for() -> None:
     (turn,) = talk(["how many kv heads does qwen3 32b have? trying to figure out if tp 16 even makes sense"])
     assert [call.name for call in turn.calls] == ["describe_model"]
+
+
+@pytest.mark.parametrize(
+    ("words", "usd_per_device_hour"),
+    [
+        ("we're burning $98/hour on an 8xH100 box: cost of {}?", 12.25),
+        ("p5.48xlarge at $55.04/hr: cost of {}?", 6.88),
+        ("16 h100, our node costs $20 an hour. cost of {}?", 2.5),
+        ("8 h100 at $16 an hour for the whole machine, cost of {}?", 2.0),
+        ("8 h100, I pay $2.10/h: cost of {}?", 2.1),
+        ("8 h100 at 3.2 USD/gpu/h, cost of {}?", 3.2),
+        ("2 nodes of 8 h100 at $2.5/h, cost of {}?", 2.5),
+    ],
+)
+def test_the_price_of_a_machine_is_that_of_its_devices(words: str, usd_per_device_hour: float) -> None:
+    (turn,) = talk([words.format("full fine-tuning of llama-3.1-8b on 1B tokens")])
+    assert turn.calls[-1].name == "estimate_cost"
+    assert turn.calls[-1].arguments["usd_per_device_hour"] == pytest.approx(usd_per_device_hour)
