@@ -445,13 +445,26 @@ _SPACES = re.compile(
 _COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
 
 
+_SENTENCES = re.compile(r"(?<=[.?!] )(?=[^\W\d]|[¿¡])")
+
+
 def english(text: str) -> str:
     """`text` in English where it is a question of another language that is read here; else as it is."""
     if chinese_words.CHARACTERS.search(text):
         return chinese_words.english(text)
     language = _language(text)
     if language is None:
-        return text
+        return "".join(_sentence(part) for part in parts) if len(parts := _SENTENCES.split(text)) > 1 else text
+    return _translated(text, language)
+
+
+def _sentence(text: str) -> str:
+    """A sentence of several, which may be in different languages."""
+    language = _language(text)
+    return _translated(text, language) if language else text
+
+
+def _translated(text: str, language: str) -> str:
     text = _COMMA.sub(r"\1.\2", _ungrouped(text))
     for pattern, plain in (*deadlines(language), *_PHRASES[language]):
         text = compiled(pattern).sub(plain, text)

@@ -89,8 +89,8 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
         "full",
     ),
     (
-        r"\bfull\b(?=\s*(?:[,.?!;)\ue001\ue000]|$|\d|on\b|with\b|seq|in\b|for\b|zero|bf16|fp8|fsdp|and then\b|"
-        r"at\b|instead\b))",
+        r"\bfull\b(?=\s*(?:[,.?!;)\ue001\ue000]|$|\d|seq|zero|bf16|fp8|fsdp|"
+        r"(?:on|with|using|across|over|in|for|at|and then|instead)\b))",
         "workload.method",
         "full",
     ),

@@ -44,6 +44,10 @@ _SHORTHAND: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"\bfull[- ]?ft\b|\bfft\b", "full fine-tuning"),
         (r"\b(min(?:imum)?|max(?:imum)?) (?:#|no\.?|num\.?) of\b", r"\1 number of"),
         (r"\btoks\b(?!/)", "tokens"),
+        (r"\bpre[ -]train", "pretrain"),
+        (r"\bcompair", "compare"),
+        (r"\bpara(?:l{1,2}e|le)l{1,2}(?=\b|ism\b)", "parallel"),
+        (r"\btok(?:en|ne?)s?/(?=s)", "tokens/"),
         (r"\b(?:least expensive|most (?:affordable|inexpensive))(?:ly)?\b", "cheapest"),
         (r"\bbfloat16\b", "bf16"),
         (r"\bfloat16\b", "fp16"),
@@ -270,6 +274,7 @@ _AROUND = tuple(
     for pattern in (
         r"^\W*(?:(?:hi|hiya|hello|hey|yo|howdy|good (?:morning|afternoon|evening)|hallo|hola|buenas|bonjour|salut)\b"
         r"(?: (?:there|all|everyone|team|folks|guys|shardwise))?[\s,.!:;-]+)+(?=\w+\W+\w)",
+        r"^\W*(?:(?:um+|uh+|uhm+|erm|hmm+|(?:can you )?tell me(?=[,:]))\b[\s,.:;!-]+)+(?=\w+\W+\w)",
         r"^\W*(?:(?:a )?(?:quick|short|simple|stupid|dumb|noob) (?:question|one)\b[\s,.:;-]+)(?=\w+\W+\w)",
         r"(?<=[\w?)])[\s,.;!-]+(?:many )?(?:thanks|thank you|thx|ty|tia|cheers)"
         r"(?: (?:in advance|a lot|so much|very much|a bunch|again))*\W*$",

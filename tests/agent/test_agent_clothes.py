@@ -15,6 +15,14 @@ from agent.offline.catalogue import known
 from agent.offline.reading import read
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+
+
+def _each(text: str, **words: str) -> str:
+    for word, other in words.items():
+        text = re.sub(rf"\b{word}\b", other, text, flags=re.IGNORECASE)
+    return text
+
+
 CLOTHES: dict[str, Callable[[str], str]] = {
     "greeting": lambda text: f"Hey there, {text}",
     "thanks": lambda text: f"{text} Thanks in advance!",
@@ -28,9 +36,10 @@ CLOTHES: dict[str, Callable[[str], str]] = {
     "bold": lambda text: re.sub(r"\b(H100|A100|H200|B200|MI300X)\b", r"**\1**", text),
     "times": lambda text: re.sub(r"(?<=\d)x(?=[A-Z])", "×", text),
     "quotes": lambda text: text.replace("'", "’"),
-    "synonyms": lambda text: re.sub(
-        r"\bbf16\b", "bfloat16", re.sub(r"\bcheapest\b", "least expensive", text, flags=re.I), flags=re.I
+    "synonyms": lambda text: _each(
+        text, bf16="bfloat16", cheapest="least expensive", pretraining="pre training", parallel="paralell"
     ),
+    "hesitation": lambda text: f"um, {text}",
     "dollars": lambda text: re.sub(r"\$ ?(\d[\d,.]*\d[km]?|\d[km]?)(?![\w/]| (?:per|an?)\b)", r"\1 USD", text),
 }
 
@@ -83,6 +92,11 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
 )
 def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[str, int | None]]) -> None:
     assert _said(words)["devices"] == devices
+
+
+def test_a_sentence_in_another_language_is_read_beside_english() -> None:
+    asked = "Was kostet es, llama 3.1 8b mit lora auf 500 mio tokens zu trainieren? 4x l40s bei runpod"
+    assert _said(f"I'm new to this. {asked}") == _said(asked)
 
 
 def test_a_machine_named_by_its_devices() -> None:
