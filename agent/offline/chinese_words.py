@@ -133,6 +133,10 @@ _QUANTITIES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      " what is the max concurrency "),
     (r"(?:上下文|序列)(?:长度)?(?:最多|最大|最长|上限)[^\d,.?!]{0,6}(?:多少|多长|多大|几)",
      " what is the longest context "),
+    (r"最长能?(?:训|练|跑|支持|撑|开)?[^\d,.?!]{0,4}(?:多长|多大|多少)的?(?:上下文|序列)(?:长度)?",
+     " what is the longest context "),
+    (r"最大能?(?:训练|训|微调|跑|放|塞|部署)(?:得?下)?多大的?模型", " what is the largest model "),
+    (rf"{_N}\s*步", r" \1 steps "),
     (r"(?:batch\s*size|batch|批大小)(?:最多|最大)[^\d,.?!]{0,6}(?:多少|多大|几)", " what is the max batch size "),
     # what is changed, left or taken instead
     (rf"(?:去掉|去除|不要|不用|不开|别用|别开|关掉|关闭|取消|拿掉|禁用)\s*{_SWITCHED}", r" no \1 "),
@@ -184,6 +188,7 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ("推荐", "recommend"),
     ("天气", "weather"), ("下雨", "weather"), ("今天", "today"), ("明天", "tomorrow"),
     ("预算", "budget "), ("报告", "report"), ("保存为", "save as "), ("美元", " dollars "), ("美金", " dollars "),
+    ("启动命令", "launch files"), ("启动脚本", "launch files"), ("出一下", "write "),
     ("人民币", " rmb "), ("块钱", " rmb "), ("欧元", " euros "), ("日元", " yen "), ("港币", " hkd "),
     ("英镑", " gbp "),
     ("刀", " dollars "), ("竞价实例", "spot"), ("抢占式", "spot"), ("竞价", "spot"), ("按需", "on-demand"),

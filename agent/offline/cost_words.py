@@ -44,7 +44,8 @@ def _rule(pattern: str) -> str:
 _CURRENCY = r"(?:\$|usd ?)?\s*"
 _UNIT = r"\s*(?:\$|usd|dollars?)?\s*"
 _HOURLY = (
-    r"(?:an? |per |/ ?)(?:gpu|card|chip|device|accelerator|[\ue001]+)[- /]?(?:and )?(?:an? |per |/ ?)?h(?:ou)?rs?\b"
+    r"(?:an? |per |/ ?)(?:gpu|card|chip|device|accelerator|[\ue001]+)[- /]?(?:and )?(?:an? |per |/ ?)?"
+    r"h(?:(?:ou)?rs?)?\b"
 )
 _OF_ONE = (
     r"(?:(?:/|per |for (?:an? |each |one )|an? |each )\s?(?:gpu|card|chip|device|accelerator|(?=[\ue001]))|"
@@ -62,9 +63,11 @@ _NUMBERS: tuple[tuple[str, str, float], ...] = (
     (_rule(r"F_\s?%\s*(?:off|discount|rebate|cheaper|reduction)\b"), "reserved_discount", 0.01),
     (_rule(r"\bdiscount (?:of |is )?F_\s?%"), "reserved_discount", 0.01),
     (_rule(r"F_\s*(?:interruptions?|preemptions?)\s*(?:/|per|a)\s*day"), "interruptions_per_day", 1.0),
-    (_rule(r"\b(?:interruptions?|preemptions?|interrupted|preempted)(?: [a-z]+){0,3} F_\s*(?:times |x )?(?:/|per|a)"
+    (_rule(r"\b(?:interruptions?|preemptions?|interrupted|preempted|killed|evicted|reclaimed)"
+           r"(?: [a-z]+){0,3} F_\s*(?:times |x )?(?:/|per|a)"
            r"\s*day\b"), "interruptions_per_day", 1.0),
     (_rule(r"\brestarts? (?:take|takes|in|of)\s*(?:about )?F_\s*min\w*"), "restart_minutes", 1.0),
+    (_rule(r"F_ min\w* to (?:come back|restart|resume|recover|get (?:going|back))\b"), "restart_minutes", 1.0),
     (_rule(r"\bcheckpoint(?:s|ing)? every\s*F_\s*min\w*"), "checkpoint_interval_minutes", 1.0),
     (_rule(rf"(?:\b(?:i|we) pay |\b(?:at|for) )?(?<!\$)(?<!\$ )F_{_UNIT}(?:/|per |an? )\s?h(?:ou)?rs?\b\s*{_OF_ONE}"),
      "usd_per_device_hour", 1.0),
@@ -80,7 +83,8 @@ _CAPEX = (
 )  # fmt: skip
 _USED = _rule(
     r"F_\s?%\s*(?:utili[sz]ation|utili[sz]ed|busy|used)\b|\butili[sz]ation (?:of )?F_\s?%|"
-    r"\bbusy (?:only |just |about )*F_\s?%(?: of the time)?"
+    r"\bbusy (?:only |just |about |around |roughly |~ ?)*F_\s?%(?: of the time)?|"
+    r"\b(?:busy|used|running|in use)(?: \w+)?(?: about| only| around)? (?P<half>half) (?:of )?the time\b"
 )
 _MOST = re.compile(
     r"(?:\b(?:max(?:imum)?|at most|under|below|less than|up to|(?:no|nothing|not) (?:more than|over|above)|"
@@ -94,6 +98,12 @@ _HOURLY_MOST = re.compile(
 )
 _CAPPED = re.compile(r"max|most|under|below|less|up to|more|over|above|budget|limit|total", re.IGNORECASE)
 _IN = re.compile(r"\b(?:(?i:in|from|region|located in))\s+(?:(?i:the) )?([A-Za-z][A-Za-z0-9. -]{1,28}[A-Za-z0-9])")
+# 'Sweden instead', 'and Norway?'
+_PLACE_INSTEAD = re.compile(
+    r"^\W*(?:(?:and|or|ok|no|what about|how about|make (?:it|that))\W+)?([a-z][a-z. -]{2,24}?)"
+    r"(?:\W+(?:instead|then))?\W*$",
+    re.IGNORECASE,
+)
 
 
 def read_pricing(page: Page, recommends: bool) -> dict[str, Any]:
@@ -111,7 +121,8 @@ def read_pricing(page: Page, recommends: bool) -> dict[str, Any]:
                     found["capex_usd_per_device"] = value
                     page.take(match.start(), match.end())
     for match in page.find(_USED) if owned or re.search(r"\bbusy\b", text, re.IGNORECASE) else ():
-        found["utilisation"] = (amount(next(g for g in match.groups() if g)) or 0) / 100
+        percent = 50.0 if match["half"] else amount(next(g for g in match.groups() if g)) or 0
+        found["utilisation"] = percent / 100
         page.take(match.start(), match.end())
     for rule, name, factor in _NUMBERS:
         if name == "years" and not owned:
@@ -144,6 +155,9 @@ def _region(page: Page) -> str | None:
         if match[0].lower() in _regions():
             page.take(match.start(), match.end())
             return match[0].lower()
+    if (match := _PLACE_INSTEAD.search(page.rest)) and (place := _regions().get(match[1].lower())):
+        page.take(match.start(1), match.end(1))
+        return place
     for match in page.find(_IN):
         words = match[1].split()
         for size in range(min(3, len(words)), 0, -1):

@@ -30,7 +30,7 @@ _FIGURES: tuple[tuple[str, str], ...] = (
 )
 _OTHER = re.compile(r"\b(?:layout|parallelism|split|sharding|difference|zero|tp|pp|dp|ep|cp|why|choice|recompute)\b")
 _GENERAL = re.compile(
-    r"^\W*(?:(?:that|this|it|these|those|the|your|you|figures?|numbers?|estimates?|results?|about|of|are|is|all|be|"
+    r"^\W*(?:(?:that|this|it|these|those|the|your|you|figures?|numbers?|estimates?|results?|about|of|to|at|are|is|all|be|"
     r"be about|answer)\W*)*$"
 )
 _FIGURE = re.compile(r"\d")

@@ -286,6 +286,7 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"\bsi\b", "if"), (r"[¿¡]", " "),
     ),
     "fr": (
+        (r"\bcomment r[ée]partir (?:un|une|le|la|l'|du)?\b", "how should i split"),
         (r"\bjusqu'o[ùu]\b", "how far"), (r"\bjusqu'(?:à|a|aux?)\b", "up to"),
         (r"\b(?:monter|aller) (?=en\b)", "go "), (r"\b(?:monter|pousser|augmenter)\b", "raise"),
         (r"\blongueur (?:de |des |du )?(?:la )?s[ée]quences?\b", "sequence length"),

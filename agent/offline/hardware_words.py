@@ -67,7 +67,10 @@ _GPUS = (
         r"(?!\s*(?:gi?b|%|tokens?|k\b|hours?|days?))"
     ),
 )
-_MACHINES = (_rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?){_I}"), re.compile(rf"{_I}\s*(?:[x*]|times)\s*(\d+)", re.IGNORECASE))
+_MACHINES = (
+    _rule(rf"N_(?:{_GLUED}|\s+(?:x\s+)?)(?:(?:aws|azure|gcp|google|oci)\s+)?{_I}"),
+    re.compile(rf"{_I}\s*(?:[x*]|times)\s*(\d+)", re.IGNORECASE),
+)
 _ONE = re.compile(rf"\b(?:an?|single|one|my|this)\s+(?:single\s+)?{_A}", re.IGNORECASE)
 _DOUBLE = re.compile(
     r"\b(?P<word>double|twice|halve|half|triple|quadruple)\b(?: as many| the number of|"

@@ -56,7 +56,7 @@ _PLAIN_SIZE = re.compile(
 _MEMORY = r"\d{2,3}\s?gi?b?(?![\w/])"
 _TAIL = (
     rf"(?:[- ]?(?:\(?(?:sxm\d?|pcie|nvl(?:72)?|hbm\d?e?|oam)\b\)?|{_MEMORY}|ultra\b|super\b|"
-    r"ti\b|ada\b|d\b(?=s?\b)|max\b|pro\b|"
+    r"ti\b|ada\b|d\b(?=s?\b)|(?<=m\d[- ])max\b|pro\b|"
     r"blackwell\b|workstation\b|"
     r"server(?= (?:edition|cards?|gpus?|cores?)\b|(?! )\b)|grace hopper\b|spark\b|gpus?(?=[- ]\d+gb)))*"
 )

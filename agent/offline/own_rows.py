@@ -24,7 +24,7 @@ _PROVIDER = re.compile(
 )
 _INSTANCE = re.compile(
     r"\b(?:instance|machine|box|node|server)(?: type)?:? (?:is |called |named |(?:that )?they call )?"
-    r"([A-Za-z][\w.-]*[-.\d][\w.-]*\w)"
+    r"([A-Za-z][\w.-]*[-.\d](?:[\w.-]*\w)?)"
 )
 _NAME = re.compile(r"\b(?:call|name)(?:d| it| that| this)? [\"'`]?([\w.-]*\w)", re.IGNORECASE)
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?gi?b\b(?!\s?/)", re.IGNORECASE)

@@ -28,7 +28,8 @@ _MOST_BYTES = 2**20
 
 # What programs print when they fail; its numbers are of the failure, not of the plan.
 _LOG_LINE = re.compile(
-    r"^\s*(?:\[rank ?\d+\][: ]*)?(?:Traceback \(most recent call last\).*|File \"[^\n]*|[+|][-=+|\s].*|\|.*\|\s*|"
+    r"^\s*(?:\[rank ?\d+\][: ]*)?(?:Traceback \(most recent call last\).*|File \"[^\n]*|\+[-=+|\s].*|"
+    r"\|[-=+|\s].*(?:MiB|Memory|Driver|GPU  |PID).*|\|[-=+\s]{3}.*\|\s*|"
     r"(?:\[?\d{4}-\d\d-\d\d[ T]\S*\]?|\[?(?:INFO|WARNING|WARN|ERROR|DEBUG)\b\]?)[^\n]*|\^+\s*|"
     r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning)\b:(?:(?! (?:--|—|–) )[^\n])*)$",
     re.MULTILINE,
@@ -38,13 +39,15 @@ _FAILURE = re.compile(
     r"\bTried to allocate [^\n]*?(?:allocated\)?|fragmentation\.?|\)|(?<=free)\.)(?=\s|$)(?:(?! (?:--|—|–) )[^\n])*",
 )
 _NO_MEMORY = re.compile(r"out of memory|OutOfMemory|\boom\b", re.IGNORECASE)
-# 'Model: Llama 3.1 8B' and 'GPUs: 8x H100' are a person's list, not a configuration.
-_LABEL = re.compile(
-    r"^\s*(?:[-*]\s*)?(?:setup|models?|base model|gpus?|hardware|hw|devices?|cluster|nodes?|machine|method|task|goal|"
-    r"data|dataset|context|seq(?:uence)?(?: len(?:gth)?)?|batch(?: size)?|precision|framework|budget|deadline|question|"
-    r"accelerators?|cards?|users?|load|prompts?|outputs?|latency|engine|stage|training|tokens|epochs|parallelism)"
-    r"\s*[:=]\s*(?=\S)",
-    re.IGNORECASE | re.MULTILINE,
+# 'Model: Llama 3.1 8B' and 'seq_len = 4096' are a person's list; a program's own names are longer, or stand in blocks.
+_PLAIN = (
+    r"(?i:(?:seq|max|max_seq|context|ctx)_len(?:gth)?|(?:micro|global|train)_batch(?:_size)?|batch_size|grad_accum\w*|"
+    r"(?:num|n)_(?:gpus|nodes|devices|epochs|users)|(?:gpu|node|device)_(?:count|type)|lora_(?:rank|r|alpha)|"
+    r"zero_stage|(?:input|output|prompt|response)_len(?:gth)?|(?:tp|pp|dp|cp|ep)_size)"
+)
+_OF_A_PROGRAM = re.compile(
+    rf"\s*--|\s*#SBATCH|\s*[\"']|\s*(?!{_PLAIN}\s*[:=])[A-Za-z]\w*_\w+\s*[:=]|\s*[a-z]\w*\.\w[\w.]*\s*[:=]|"
+    r"\s*\[[\w.]+\]\s*$",
 )
 
 
@@ -67,7 +70,7 @@ def _lines(text: str) -> tuple[str, str] | None:
     """Several lines of 'key: value', of flags or of #SBATCH."""
     lines = text.splitlines()
     fields = [index for index, line in enumerate(lines) if _FIELD.match(line)]
-    if all(_LABEL.match(lines[index]) for index in fields):
+    if not (any(map(_OF_A_PROGRAM.match, lines)) or _FENCE.search(text)):
         return None
     said = [line for line in lines if not _FIELD.match(line) and not _BETWEEN.match(line)]
     if len(lines) < 3 or len(fields) < 2 or len(fields) < len(said):

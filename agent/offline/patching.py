@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,8 @@ from tools.requests import FLAT_PATHS, SERVING_PATHS
 # Readings that become a Plan field only together with others.
 _MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4
 _USUAL_LENGTH = 4096
-_COMBINED = ("batch", "batch_tokens", "nodes", "recompute_block", "usd_per_device_hour", "usd_per_node_hour", *COMBINED)
+_COMBINED = ("batch", "batch_tokens", "accumulation", "nodes", "recompute_block", "usd_per_device_hour",
+             "usd_per_node_hour", "prompt_len", *COMBINED)  # fmt: skip
 
 
 @dataclass
@@ -175,6 +177,10 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
         case "usd_per_device_hour":
             result.usd_per_device_hour = slot.value
             result.notes += [slot.note] if slot.note else []
+        case "accumulation":
+            _accumulated(result, slot)
+        case "prompt_len":
+            _prompt(result, slot, said)
         case "usd_per_node_hour":
             device, most = get(result.plan, "cluster.accelerator"), get(result.plan, "cluster.count")
             each = get(result.plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else 1)
@@ -191,6 +197,33 @@ def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) 
             sequences = max(round(slot.value / seq_len), 1)
             result.plan = merge(result.plan, {"workload.global_batch": sequences})
             result.notes.append(f"{slot.words} read as a global batch of {sequences:,} sequences of {seq_len:,} tokens")
+
+
+def _accumulated(result: Patched, slot: Slot) -> None:
+    """Micro-batches that are summed before a step, as the global batch that they make on the devices there are."""
+    micro, devices = get(result.plan, "workload.micro_batch") or 1, get(result.plan, "cluster.count")
+    if not devices:
+        result.questions.append(Question("cluster.count", f"how many devices are there? ({slot.words} depends on it)"))
+        return
+    split = math.prod(get(result.plan, f"layout.{name}") or 1 for name in ("tp", "pp", "cp"))
+    batch = micro * slot.value * max(devices // split, 1)
+    result.plan = merge(result.plan, {"workload.micro_batch": micro, "workload.global_batch": batch})
+    result.notes.append(f"{slot.words} with micro-batches of {micro} read as a global batch of {batch:,}")
+
+
+def _prompt(result: Patched, slot: Slot, said: set[str]) -> None:
+    """The length of prompts, beside that of the answers, of whole sequences, or alone."""
+    whole, answer = get(result.plan, "workload.seq_len"), get(result.plan, "workload.response_len")
+    if answer and ("workload.seq_len" not in said or whole <= slot.value):
+        changes = {"workload.seq_len": slot.value + answer}
+        result.notes.append(f"sequences of {slot.value + answer:,} tokens: prompts of {slot.value:,} and their answers")
+    elif whole and whole > slot.value:
+        changes = {"workload.response_len": whole - slot.value}
+        result.notes.append(f"answers of {whole - slot.value:,} tokens: what prompts of {slot.value:,} leave")
+    else:
+        changes = {"workload.seq_len": 2 * slot.value, "workload.response_len": slot.value}
+        result.notes.append(f"answers taken as long as their prompts, {slot.value:,} tokens")
+    result.plan = merge(result.plan, changes)
 
 
 def _length_of_samples(result: Patched, slots: list[Slot]) -> None:

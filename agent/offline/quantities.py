@@ -7,17 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.offline.bare_numbers import LENGTHS
-from agent.offline.numbers import AMOUNT, NUMBER, START, WHOLE, amount, context_length, count, short
+from agent.offline.numbers import amount, context_length, count, short
 from agent.offline.page import Page
+from agent.offline.rules import ANSWERS, OF, rule
+from agent.offline.sampling_quantities import read_sampling
 from agent.offline.slots import Question, Slot
 
-_LENGTH = rf"{START}((?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)\s?(?:[km]i?)?)\b"
-_OF = r"\s*(?:\(?s?\)?)?\s*(?:(?:fixed|kept|set|held) )?(?:of|=|:|is|to|at|, (?:say|e\.g\.)|like)?\s*(?:about |up to )?"
-_SEQUENCE = (
-    r"(?:context(?:[- ](?:length|window|size)s?)?|ctx(?:[_ -]?len(?:gth)?)?|"
-    r"seq(?:uence)?s?(?:[_ -]?len(?:gth)?s?)?|window|cutoff(?:[_ -]?len(?:gth)?)?|"
-    r"max[_ -]?(?:seq[_ -]?)?len(?:gth)?|block[_ -]?size)(?![- ]parallel)"
-)
 # Device memory in GB means what vendors mean by it, 2**30 bytes.
 _GIB = r"\s?gi?b"
 _OF_MEMORY = r"(?:\s+of)?(?:\s+(?:the )?(?:device |gpu )?(?:memory|vram|hbm))?"
@@ -30,15 +25,7 @@ _SAMPLE = (
 _SAMPLES = rf"{_SAMPLE}s?"
 # Between a number and what it counts: 'scanned', 'Q&A', and no unit of bytes.
 _KIND_OF = r"(?:(?![kmgt]i?b\b)[a-z][a-z&/'-]* )"
-_ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?|outputs?)"
 _PER_DEVICE = r"(?:per[- _](?:device|gpu|card|rank)[- _]?(?:train[- _])?|micro[- _]?|local )"
-
-
-def _rule(pattern: str) -> str:
-    # A number that was spelled out has more than one space behind it.
-    expanded = re.sub(r"([ANF]_) ", r"\1\\s+", pattern)
-    expanded = expanded.replace("A_", f"({AMOUNT})").replace("N_", f"({WHOLE})").replace("L_", _LENGTH)
-    return expanded.replace("Q_", _SEQUENCE).replace("F_", f"({NUMBER})")
 
 
 def _percent(text: str) -> float | None:
@@ -49,79 +36,84 @@ def _percent(text: str) -> float | None:
 # (rule, Plan path or reading, how the number is read). The first rules take the numbers that later ones would misread.
 _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (
-        _rule(rf"\b(?:keep|leave)(?: about| at least)? F_{_GIB}{_OF_MEMORY}{_EACH} {_FREE}\b{_EACH}"),
+        rule(rf"\b(?:keep|leave)(?: about| at least)? F_{_GIB}{_OF_MEMORY}{_EACH} {_FREE}\b{_EACH}"),
         "overrides.reserve_gib",
         amount,
     ),
-    (_rule(rf"\breserve(?: about| at least)? F_{_GIB}\b{_OF_MEMORY}{_EACH}"), "overrides.reserve_gib", amount),
+    (rule(rf"\breserve(?: about| at least)? F_{_GIB}\b{_OF_MEMORY}{_EACH}"), "overrides.reserve_gib", amount),
     (
-        _rule(rf"F_{_GIB}{_OF_MEMORY}(?: as| in)? (?:headroom|reserve|margin|kept free|left free|to spare)\b{_EACH}"),
+        rule(rf"F_{_GIB}{_OF_MEMORY}(?: as| in)? (?:headroom|reserve|margin|kept free|left free|to spare)\b{_EACH}"),
         "overrides.reserve_gib",
         amount,
     ),
     (
-        _rule(rf"(?:\bassum(?:e|ing) |\bonly )?F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?(?:usable|allocatable)\b{_EACH}"),
+        rule(rf"(?:\bassum(?:e|ing) |\bonly )?F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?(?:usable|allocatable)\b{_EACH}"),
         "overrides.usable_gib",
         amount,
     ),
-    (_rule(rf"\bonly F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?available\b{_EACH}"), "overrides.usable_gib", amount),
-    (_rule(rf"\busable(?: memory)?{_OF}F_{_GIB}\b{_EACH}"), "overrides.usable_gib", amount),
+    (rule(rf"\bonly F_{_GIB}{_OF_MEMORY} (?:(?:is|are) )?available\b{_EACH}"), "overrides.usable_gib", amount),
+    (rule(rf"\busable(?: memory)?{OF}F_{_GIB}\b{_EACH}"), "overrides.usable_gib", amount),
     (
-        _rule(rf"N_ (?:samples?|{_ANSWERS}) (?:per|for each|for every|a) (?:prompt|question)\b"),
+        rule(rf"N_ (?:samples?|{ANSWERS}) (?:per|for each|for every|a) (?:prompt|question)\b"),
         "workload.group_size",
         count,
     ),
-    (_rule(r"(?:global[- _]?)?batch(?:[- _]size)?\s*(?:of|=|:|is)?\s*A_[- ]?tokens?\b"), "batch_tokens", amount),
-    (_rule(r"A_[- ]?tokens?\s*(?:per|/|a|global)\s*(?:batch|step|optimizer step)\b(?: size)?"), "batch_tokens", amount),
-    (_rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
+    (rule(r"(?:global[- _]?)?batch(?:[- _]size)?\s*(?:of|=|:|is)?\s*A_[- ]?tokens?\b"), "batch_tokens", amount),
     (
-        _rule(rf"N_ (?:{_SAMPLES}|sequences?) (?:per|/|a|each) (?:batch|step|update|optimi[sz]er step)\b"),
+        rule(rf"\b(?:global[- _]?)?batch(?:[- _]size)?{OF}N_ (?:seqs?|sequences?|samples?)\b(?! (?:per|a|each)\b)"),
+        "workload.global_batch",
+        count,
+    ),
+    (rule(r"A_[- ]?tokens?\s*(?:per|/|a|global)\s*(?:batch|step|optimizer step)\b(?: size)?"), "batch_tokens", amount),
+    (rule(r"A_[- ]?tokens? batch(?:es)?(?: size)?\b"), "batch_tokens", amount),
+    (
+        rule(rf"N_ (?:{_SAMPLES}|sequences?) (?:per|/|a|each) (?:batch|step|update|optimi[sz]er step)\b"),
         "workload.global_batch",
         count,
     ),
     (
-        _rule(rf"{_ANSWERS}(?: (?:of|up to|to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
+        rule(rf"{ANSWERS}(?: (?:of|up to|to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
         "workload.response_len",
         context_length,
     ),
-    (_rule(rf"L_[- ]?tok(?:en)?s? {_ANSWERS}"), "workload.response_len", context_length),
+    (rule(rf"L_[- ]?tok(?:en)?s? {ANSWERS}"), "workload.response_len", context_length),
     (
-        _rule(rf"L_[- ]?(?:tok(?:en)?s?[- ])?(?:max(?:imum)?[- ])?{_ANSWERS}[-_ ]?(?:len(?:gth)?s?|tokens)\b"),
+        rule(rf"L_[- ]?(?:tok(?:en)?s?[- ])?(?:max(?:imum)?[- ])?{ANSWERS}[-_ ]?(?:len(?:gth)?s?|tokens)\b"),
         "workload.response_len",
         context_length,
     ),
     (
-        _rule(rf"(?:max(?:imum)?[-_ ])?{_ANSWERS}[-_ ]?(?:len(?:gth)?s?|tokens){_OF}L_"),
+        rule(rf"(?:max(?:imum)?[-_ ])?{ANSWERS}[-_ ]?(?:len(?:gth)?s?|tokens){OF}L_"),
         "workload.response_len",
         context_length,
     ),
     # "Each 1024 tokens", "avg length 900".
     (
-        _rule(r"\b(?:each|averag(?:e|ing)|avg\.?|mean)(?: (?:has|is|of|about|around|being))* A_[- ]tok(?:en)?s?\b"),
+        rule(r"\b(?:each|averag(?:e|ing)|avg\.?|mean)(?: (?:has|is|of|about|around|being))* A_[- ]tok(?:en)?s?\b"),
         "workload.sample_tokens",
         amount,
     ),
     (
-        _rule(r"\b(?:average|avg\.?|mean) len(?:gth)?s?(?: (?:is|of|about|around))* A_(?:[- ]tok(?:en)?s?)?\b"),
+        rule(r"\b(?:average|avg\.?|mean) len(?:gth)?s?(?: (?:is|of|about|around))* A_(?:[- ]tok(?:en)?s?)?\b"),
         "workload.sample_tokens",
         amount,
     ),
     (
-        _rule(rf"A_[- ]*(?:tok(?:en)?s?)?[- ]*(?:each|apiece|per {_SAMPLE}|/{_SAMPLE}|on average|avg|average)\b"),
+        rule(rf"A_[- ]*(?:tok(?:en)?s?)?[- ]*(?:each|apiece|per {_SAMPLE}|/{_SAMPLE}|on average|avg|average)\b"),
         "workload.sample_tokens",
         amount,
     ),
-    (_rule(rf"A_[- ]?tok(?:en)?s? an? {_SAMPLE}\b"), "workload.sample_tokens", amount),
-    (_rule(rf"Q_{_OF}L_(?:[- ]?tokens?)?"), "workload.seq_len", context_length),
-    (_rule(r"L_(?:[- ]?tokens?)?[- ]*(?:long |max )?Q_"), "workload.seq_len", context_length),
-    (_rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|seq)\b"), "workload.seq_len", context_length),
+    (rule(rf"A_[- ]?tok(?:en)?s? an? {_SAMPLE}\b"), "workload.sample_tokens", amount),
+    (rule(rf"Q_{OF}L_(?:[- ]?tokens?)?"), "workload.seq_len", context_length),
+    (rule(r"L_(?:[- ]?tokens?)?[- ]*(?:long |max )?Q_"), "workload.seq_len", context_length),
+    (rule(r"L_[- ]?tokens?\s*(?:per|/|a)\s*(?:sequence|seq)\b"), "workload.seq_len", context_length),
     (
-        _rule(r"(?<=[,;?.] )(?:max(?:imum)? )?length(?: (?:of|is))? L_(?:[- ]?tokens?)?"),
+        rule(r"(?<=[,;?.] )(?:max(?:imum)? )?length(?: (?:of|is))? L_(?:[- ]?tokens?)?"),
         "workload.seq_len",
         context_length,
     ),
     (
-        _rule(
+        rule(
             r"(?:(?<=sequences)|(?<=samples)|(?<=examples)|(?<=documents)|(?<=pairs)|(?<=prompts)|(?<=rows))"
             r" (?:of|up to) L_(?:[- ]?tokens?)?"
         ),
@@ -129,60 +121,67 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         context_length,
     ),
     (
-        _rule(r"A_(?:[- ]?training)?[- ](?:tokens?|tok)\b(?!\s*(?:/|per\b))(?: (?:of )?data(?:set)?)?"),
+        rule(r"A_(?:[- ]?training)?[- ](?:tokens?|tok)\b(?!\s*(?:/|per\b))(?: (?:of )?data(?:set)?)?"),
         "workload.dataset_tokens",
         amount,
     ),
     (
-        _rule(r"(?:(?:dataset[_ ]|number of )?tokens|token counts?)\s*(?:is|are|[=:])\s*A_(?! ?(?:per|/))"),
+        rule(r"(?:(?:dataset[_ ]|number of )?tokens|token counts?)\s*(?:is|are|[=:])\s*A_(?! ?(?:per|/))"),
         "workload.dataset_tokens",
         amount,
     ),
-    (_rule(r"A_[- ](?:training |optimi[sz]er )?steps\b(?! (?:per|of|an?)\b)"), "workload.steps", count),
+    (rule(r"A_[- ](?:training |optimi[sz]er )?steps\b(?! (?:per|an?)\b| of \d)"), "workload.steps", count),
     (
         # A few pages are those of a report.
-        _rule(rf"(?!\d{{1,2}}\s+pages)A_\s+{_KIND_OF}?{_SAMPLE}s\b"),
+        rule(rf"(?!\d{{1,2}}\s+pages)A_\s+{_KIND_OF}?{_SAMPLE}s\b"),
         "workload.dataset_samples",
         amount,
     ),
-    (_rule(r"F_\s*(?:epochs?|passes)\b"), "workload.epochs", amount),
-    (_rule(r"epochs?\s*[=:]\s*F_"), "workload.epochs", amount),
+    (rule(r"F_\s*(?:epochs?|passes)\b"), "workload.epochs", amount),
+    (rule(r"epochs?(?:\s*[=:]\s*| )F_"), "workload.epochs", amount),
     (
-        _rule(rf"{_PER_DEVICE}batch(?:[- _]size)?{_OF}N_|\bmbs{_OF}N_|\bmicro_batch{_OF}N_"),
+        rule(r"batch(?:[- _]size)?(?: of)? N_ ?x ?(?:512|1024|2048|4096|8192|16384|32768|[1-9]\d?k)\b"),
+        "workload.global_batch",
+        count,
+    ),
+    (
+        rule(rf"{_PER_DEVICE}batch(?:[- _]size)?{OF}N_|\bmbs{OF}N_|\bmicro_batch{OF}N_"),
         "workload.micro_batch",
         count,
     ),
     (
-        _rule(
+        rule(
             r"batch(?:[- _]size)?\s*(?:of\s*)?N_\s*(?:per|/|a|each)\s*(?:device|gpu|card|rank)\b|"
-            rf"\bbatch(?:[- _]size)?\s*(?:per|/)\s*(?:device|gpu|card|rank){_OF}N_"
+            rf"\bbatch(?:[- _]size)?\s*(?:per|/)\s*(?:device|gpu|card|rank){OF}N_"
         ),
         "workload.micro_batch",
         count,
     ),
-    (_rule(r"N_\s*(?:sequences?|samples?)\s*(?:per|/)\s*(?:device|gpu)\b"), "workload.micro_batch", count),
-    (_rule(r"\b(?:at|with|to) N_\s*(?:per|/|a)\s*(?:device|gpu|card)\b(?!\s*-?/?\s*h)"), "workload.micro_batch", count),
+    (rule(r"N_\s*(?:sequences?|samples?)\s*(?:per|/)\s*(?:device|gpu)\b"), "workload.micro_batch", count),
+    (rule(r"\b(?:at|with|to) N_\s*(?:per|/|a)\s*(?:device|gpu|card)\b(?!\s*-?/?\s*h)"), "workload.micro_batch", count),
     (
-        _rule(rf"\b(?:bs|batch(?:[- _]size)?){_OF}N_ (?:global(?:ly)?|(?:in )?total|overall|effective)\b"),
+        rule(rf"\b(?:bs|batch(?:[- _]size)?){OF}N_ (?:global(?:ly)?|(?:in )?total|overall|effective)\b"),
         "workload.global_batch",
         count,
     ),
-    (_rule(r"N_[- ](?:global|total|effective)[- _]?(?:batch(?:[- _]size)?|bs)\b"), "workload.global_batch", count),
-    (_rule(r"\bbs\s*[=:]?\s*N_"), "workload.micro_batch", count),
+    (rule(r"N_[- ](?:global|total|effective)[- _]?(?:batch(?:[- _]size)?|bs)\b"), "workload.global_batch", count),
+    (rule(r"(?<!global )\bbs\s*[=:]?\s*N_"), "workload.micro_batch", count),
+    (rule(rf"\b(?:grad(?:ient)?[- _]?)?accum(?:ulation)?(?:[- _]?steps)?{OF}N_"), "accumulation", count),
+    (rule(r"N_\s*(?:x )?(?:grad(?:ient)?[- _]?)?accum(?:ulation)?(?:[- _]?steps)?\b"), "accumulation", count),
     (
-        _rule(
-            r"\b(?:global[- _]?batch(?:[- _]size)?|gbs|effective batch(?: size)?|total batch(?: size)?)"
-            rf"{_OF}N_"
+        rule(
+            r"\b(?:global[- _]?batch(?:[- _]size)?|gbs|global bs|effective batch(?: size)?|total batch(?: size)?)"
+            rf"{OF}N_"
         ),
         "workload.global_batch",
         count,
     ),
-    (_rule(rf"\bbatch(?:[- _]size)?{_OF}N_"), "batch", count),
-    (_rule(r"N_\s+(?:sequences?|samples?) (?:per|a|/) (?:batch|step)\b"), "workload.global_batch", count),
-    (_rule(rf"\b(?:v-?pp|vpp|virtual (?:pipeline )?stages?){_OF}N_"), "layout.vpp", count),
-    (_rule(r"N_\s+(?:virtual (?:pipeline )?(?:stages?|chunks?)|model chunks?)\b"), "layout.vpp", count),
-    (_rule(r"N_\s+pipeline stages?"), "layout.pp", count),
-    (_rule(r"\b(?:shard[_ ]group|hsdp)(?: (?:of|size))?\s*[=:]?\s*N_"), "layout.shard_group", count),
+    (rule(rf"\bbatch(?:[- _]size)?{OF}N_"), "batch", count),
+    (rule(r"N_\s+(?:sequences?|samples?) (?:per|a|/) (?:batch|step)\b"), "workload.global_batch", count),
+    (rule(rf"\b(?:v-?pp|vpp|virtual (?:pipeline )?stages?){OF}N_"), "layout.vpp", count),
+    (rule(r"N_\s+(?:virtual (?:pipeline )?(?:stages?|chunks?)|model chunks?)\b"), "layout.vpp", count),
+    (rule(r"N_\s+pipeline stages?"), "layout.pp", count),
+    (rule(r"\b(?:shard[_ ]group|hsdp)(?: (?:of|size))?\s*[=:]?\s*N_"), "layout.shard_group", count),
     (
         r"\bzero(?:[- _]?stage)?\s*(?:[-_=:]|(?:(?:back|down|up) )?to |at )?\s*([0-3])\b|"
         r"\bstage[- ]?([0-3])\b|\bz([1-3])\b",
@@ -190,55 +189,32 @@ _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
         count,
     ),
     (r"\bblock:(\d+)\b|\brecompute (\d+) (?:layers|blocks)\b", "recompute_block", count),
-    (_rule(rf"(?<!on )(?<!gpu )\b(?:lora[- _])?rank{_OF}(?!0\b)N_|\br\s*=\s*N_"), "workload.lora.rank", count),
+    (rule(rf"(?<!on )(?<!gpu )\b(?:lora[- _])?rank{OF}(?!0\b)N_|\br\s*=\s*N_"), "workload.lora.rank", count),
     (r"\br[- ]?(8|16|24|32|48|64|96|128|192|256|512)\b(?! ?(?:k\b|gb|gpus?|cards?))", "workload.lora.rank", count),
-    (_rule(rf"\b(?:lora[- _])?alpha{_OF}N_"), "workload.lora.alpha", count),
-    (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_\s?%"), "workload.lora.dropout", _percent),
-    (_rule(r"F_\s?% (?:lora[- ])?dropout\b"), "workload.lora.dropout", _percent),
-    (_rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{_OF}F_"), "workload.lora.dropout", amount),
-    (_rule(r"F_ (?:lora[- ])?dropout\b"), "workload.lora.dropout", amount),
-    (_rule(rf"\b(?:grpo[- ])?(?:group[- _]size|num[- _]generations){_OF}N_"), "workload.group_size", count),
+    (rule(rf"\b(?:lora[- _])?alpha{OF}N_"), "workload.lora.alpha", count),
+    (rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{OF}F_\s?%"), "workload.lora.dropout", _percent),
+    (rule(r"F_\s?% (?:lora[- ])?dropout\b"), "workload.lora.dropout", _percent),
+    (rule(rf"\b(?:lora[- _])?dropout(?:[- _]rate)?{OF}F_"), "workload.lora.dropout", amount),
+    (rule(r"F_ (?:lora[- ])?dropout\b"), "workload.lora.dropout", amount),
+    (rule(rf"\b(?:grpo[- ])?(?:group[- _]size|num[- _]generations){OF}N_"), "workload.group_size", count),
     (
-        _rule(r"\b(?:takes?|gets?|uses?|taking|using) F_\s?% of (?:each|every|the)\b(?: (?:gpu|card|device)s?)?"),
+        rule(r"\b(?:takes?|gets?|uses?|taking|using) F_\s?% of (?:each|every|the)\b(?: (?:gpu|card|device)s?)?"),
         "workload.engine_share",
         _percent,
     ),
     (
-        _rule(
+        rule(
             r"\b(?:give|giving|let|leave|with|takes?|gets?|uses?|using|at)(?: (?:it|vllm|sglang|the engine))?"
             r"(?: (?:have|take|use))? F_\s?% (?:of )?(?:the |its |each )?(?:gpu |device |card )?(?:memory|vram|hbm)\b"
         ),
         "workload.engine_share",
         _percent,
     ),
-    (_rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{_OF}F_"), "workload.engine_share", amount),
-)
-
-# Where answers are sampled, they and their number are no data.
-_SAMPLES_ANSWERS = re.compile(r"\b(?:grpo|ppo|rlhf|rollouts?)\b", re.IGNORECASE)
-_OF_ANSWERS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
-    (_rule(rf"\bprompts?\s*(?:\+|and|plus|&)\s*(?:the )?{_ANSWERS}(?: (?:of|up to|are|together|in all|combined|max))*"
-           r" (?:about |~)?L_(?:[- ]?tok(?:en)?s?\b)?"), "workload.seq_len", context_length),
-    (_rule(r"\bgroups?(?:[- _]size)?[- =:of]+N_|\bnum[- _]generations[- =:of]*N_"), "workload.group_size", count),
-    (_rule(rf"{_ANSWERS}(?: (?:of|up to|are|with|max(?:imum)?))*(?: about| ~)? L_[- ]?tok(?:en)?s?\b"),
-     "workload.response_len", context_length),
-    (_rule(rf"\b(?:max(?:imum)?|longest) {_ANSWERS}(?: (?:is|are|of|at))? L_(?:[- ]?tok(?:en)?s?\b)?"),
-     "workload.response_len", context_length),
-    (_rule(rf"{_ANSWERS} (?:of |up to |max(?:imum)? |are |with )+L_(?!\s*(?:per|for each|%|s\b|ms\b))"),
-     "workload.response_len", context_length),
-    (_rule(rf"{START}(\d+(?:\.\d+)?k)(?:[- ]tok(?:en)?s?)?[- ]{_ANSWERS}\b"), "workload.response_len", context_length),
-    (_rule(r"N_ (?:generations?|completions?|rollouts?|samples?(?= (?:per|for each|a) prompt))"
-           r"(?: (?:per|for each|a) (?:prompt|question))?\b"),
-     "workload.group_size", count),
-)  # fmt: skip
-# '8 answers per prompt, each up to 1024 tokens'
-_GROUP_OF = _rule(
-    rf"N_ (?:samples?|{_ANSWERS}) (?:per|for each|for every|a) (?:prompt|question),?"
-    r"(?: (?:of|up to|are|with|each|max(?:imum)?|about|~))+ L_[- ]?tok(?:en)?s?\b"
+    (rule(rf"\b(?:vllm_)?gpu[-_ ]memory[-_ ]utili[sz]ation{OF}F_"), "workload.engine_share", amount),
 )
 
 # "40k dialogues of about 600 tokens", "60k pairs a 1k tokens", "30k samples, 900 tok each".
-_COUNTED = _rule(
+_COUNTED = rule(
     rf"A_\s+{_KIND_OF}{{0,2}}?{_SAMPLES}\b(?:,|\s|\(|~|@|\*|×|\bx\b|\b(?:of|with|at|an?|à|averaging|around|about|"
     rf"roughly|each|length|long|"
     r"avg|average|mean|up to|having|are|is)\b)*?A_[- ]?(?:tok(?:en)?s?\b(?! (?:in )?total)|(?=\s+(?:each|"
@@ -251,11 +227,11 @@ _SHORT = re.compile(
     r"\s*(?:(?:fixed|kept|set|held|pinned) )?(?:of|=|:|is|to|at)?\s*[-_]?(\d{1,7})(?!\w|\.\d)",
     re.IGNORECASE,
 )
-_LONG = _rule(
+_LONG = rule(
     rf"\b(tensor|pipeline|context|expert[- _]tensor|expert|data)(?:[-_]model)?[- _]parallel\w*(?:[- _](?:size|degree))?"
-    rf"{_OF}[-_]?N_"
+    rf"{OF}[-_]?N_"
 )
-_WAY = _rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
+_WAY = rule(r"N_[- ]way (tensor|pipeline|context|expert|data)[- ]parallel\w*")
 _LONG_NAMES = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
 _SPLIT = r"(?:tp|pp|cp|ep|pipeline(?:[- ]parallel\w*)?|(?:tensor|context|expert)[- ]parallel\w*)"
 _UNSPLIT = re.compile(
@@ -282,9 +258,9 @@ _MONEY = (
         r"an?\b)\s*(?:gpu|card|chip|device|h(?:ou)?r?\b|hour))",
         re.IGNORECASE,
     ),
-    _rule(r"A_ ?(?:dollars?|usd|bucks)\b(?!\s*(?:/|per\b|an? )\s*(?:gpu|h))"),
-    _rule(r"\bbudget(?: of| is|:|=)?\s*(?:about |at most )?\$?A_"),
-    _rule(
+    rule(r"A_ ?(?:dollars?|usd|bucks)\b(?!\s*(?:/|per\b|an? )\s*(?:gpu|h))"),
+    rule(r"\bbudget(?: of| is|:|=)?\s*(?:about |at most )?\$?A_"),
+    rule(
         r"\b(?:below|under|less than|at most|max(?:imum)?|up to)\s+A_(?![\w.]|"
         r"\s*(?:[a-z\ue000-\ue003%]))"
     ),
@@ -317,7 +293,7 @@ _HOURS = {
     "week": 168.0,
     "month": 720.0,
 }
-_WITHIN = _rule(
+_WITHIN = rule(
     r"\b(?:in|within|under|less than|at most|deadline(?: of| is|:)?|by|before|"
     r"max(?:imum)?|had|have|got|say|overnight,?(?: say)?|"
     r"give (?:it|me|us)|allow(?:ed)?|takes?(?: up to)?|(?<=dollars) and|(?<=usd) and|(?<=\d) and|(?<=\dk) and)"
@@ -331,7 +307,7 @@ _WEEKEND = re.compile(
     r"weekend\b",
     re.IGNORECASE,
 )
-_FROM_NOW = _rule(r"F_\s*(minute|min|hour|hr|h|day|d|week|month)s? (?:from now|left)\b")
+_FROM_NOW = rule(r"F_\s*(minute|min|hour|hr|h|day|d|week|month)s? (?:from now|left)\b")
 _NETWORK = re.compile(
     r"(?<![\w.])(?:(\d+)\s*x\s*)?(\d+)\s?(?!gib\b)(gb?it/?s?|gbps|gb/s|gbe|gb|g|tb?it/?s?|"
     r"tbps)[- ]?(ethernet|infiniband|ib|roce(?:v2)?|efa|network\w*)?\b",
@@ -355,10 +331,11 @@ _OF_A_RATE = re.compile(r"(?:\bper|\beach|/)\s*$", re.IGNORECASE)
 _SOME_NUMBER = re.compile(r"\d|\b(?:half|quarter)\b", re.IGNORECASE)
 
 
-def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Question]]:
+def read_numbers(page: Page, serving: bool = False, sampling: bool = False) -> tuple[list[Slot], list[Question]]:
     """Every number with a noun. Paths such as batch_tokens, samples and recompute_block become Plan fields later.
 
-    Of serving only devices, layout and memory are read here: its requests have nouns of their own.
+    `sampling` tells a training that samples answers. Of serving only devices, layout and memory are read here: its
+    requests have nouns of their own.
     """
     slots: list[Slot] = []
     questions: list[Question] = []
@@ -371,15 +348,7 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
         ]
     if not _SOME_NUMBER.search(page.rest):
         return slots, questions
-    for match in () if serving else page.find(_GROUP_OF):
-        words = page.take(match.start(), match.end()).strip()
-        slots.append(Slot("workload.group_size", count(match[1]), words))
-        slots.append(Slot("workload.response_len", context_length(match[2]), words))
-    if not serving and _SAMPLES_ANSWERS.search(page.text):
-        for rule, path, read in _OF_ANSWERS:
-            for match in page.find(rule):
-                value = read(next(group for group in match.groups() if group))
-                slots.append(Slot(path, value, page.take(match.start(), match.end()).strip()))
+    slots += [] if serving else read_sampling(page, sampling)
     for match in () if serving else page.find(_COUNTED):
         samples, tokens = amount(match[1]), amount(match[2])
         if samples and tokens:
@@ -390,15 +359,15 @@ def read_numbers(page: Page, serving: bool = False) -> tuple[list[Slot], list[Qu
     for match in page.find(_SHORT):
         path = (_CLIENT_PATHS if serving else _SHORT_PATHS).get(match[1].lower(), f"layout.{match[1].lower()}")
         slots.append(Slot(path, int(match[2]), page.take(match.start(), match.end())))
-    for rule, kind, number in ((_LONG, 1, 2), (_WAY, 2, 1)):
-        for match in page.find(rule):
+    for pattern, kind, number in ((_LONG, 1, 2), (_WAY, 2, 1)):
+        for match in page.find(pattern):
             name = match[kind].lower()
             path = "layout." + ("etp" if name.endswith("tensor") and name != "tensor" else _LONG_NAMES[name])
             slots.append(Slot(path, count(match[number]), page.take(match.start(), match.end())))
-    for rule, path, read in _RULES:
+    for pattern, path, read in _RULES:
         if serving and not path.startswith(_OF_SERVING):
             continue
-        for match in page.find(rule):
+        for match in page.find(pattern):
             if path == "workload.dataset_tokens" and _OF_A_RATE.search(page.rest, 0, match.start()):
                 continue
             value = read(next(group for group in match.groups() if group))
@@ -456,8 +425,8 @@ def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -
         if not re.search(_PIECE, match[0], re.IGNORECASE) and _of_a_machine(page, match):
             path, note = "usd_per_node_hour", None
         slots.append(Slot(path, amount(match[1]), page.take(match.start(), match.end()), note))
-    for rule in (_FROM_NOW, _WITHIN):
-        for match in page.find(rule):
+    for pattern in (_FROM_NOW, _WITHIN):
+        for match in page.find(pattern):
             number = amount(match[1]) if match[1] else 1.0
             if number:
                 hours = number * _HOURS[match[2].lower()]
@@ -465,8 +434,8 @@ def read_goal(page: Page, deadline: Callable[[str], tuple[float, str] | None]) -
     for match in page.find(_WEEKEND):
         words = page.take(*match.span())
         slots.append(Slot("goal.deadline_h", 48.0, words, f"{words!r} read as 48 hours"))
-    for rule in _MONEY:
-        for match in page.find(rule):
+    for pattern in _MONEY:
+        for match in page.find(pattern):
             value = amount(match[1])
             if value:
                 slots.append(Slot("goal.budget_usd", value, page.take(match.start(), match.end()).strip()))

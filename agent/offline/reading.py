@@ -24,7 +24,7 @@ from agent.offline.dates import hours_until
 from agent.offline.facts_words import again_about, asks_run, described, facts_again, facts_asked
 from agent.offline.follow_ups import OTHER, counted_before, read_follow_up
 from agent.offline.hardware_words import read_hardware
-from agent.offline.limit_words import LimitQuestion, read_limit
+from agent.offline.limit_words import SOLVED, LimitQuestion, read_limit
 from agent.offline.model_words import read_models
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
@@ -33,6 +33,7 @@ from agent.offline.page import Page
 from agent.offline.pasted import pasted, without_logs
 from agent.offline.provider_words import read_providers
 from agent.offline.quantities import read_goal, read_numbers
+from agent.offline.sampling_quantities import samples_answers
 from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
 from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read_serving_limit, read_words
@@ -248,7 +249,7 @@ def read(
         of_requests, unclear = read_serving(page)
         slots += of_requests
         questions += unclear
-    numbers, unclear = read_numbers(page, serving)
+    numbers, unclear = read_numbers(page, serving, samples_answers(page.text, plan))
     slots += numbers
     questions += unclear
     if serving and sweep is None and compared:
@@ -301,6 +302,8 @@ def read(
         if sweep
         else reads_limit(named, page, {slot.path for slot in slots}, recent, bool(topic.get("limit")))
     )
+    if limit and not serving and limit.goal != "model":
+        slots = [slot for slot in slots if slot.path != SOLVED[limit.goal]]
     of_serving = serving and names_serving(named)
     if (
         limit
@@ -319,7 +322,11 @@ def read(
         )
     if over or (wish and wish.tool == "compare"):
         # "Which is fastest?" of what is set side by side is no goal for a layout.
-        slots = [slot for slot in slots if slot != Slot("goal.objective", "throughput", slot.words)]
+        slots = [
+            slot
+            for slot in slots
+            if slot.path != "goal.objective" or (isinstance(slot, Slot) and slot.value not in ("throughput", "memory"))
+        ]
     if facts is None and not (limit or sweep or wish or over or (slots and asks_run(slots))):
         facts = facts_again(page, plan, topic)
     elsewhere = _said(slots, "goal.provider")

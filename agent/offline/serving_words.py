@@ -44,6 +44,10 @@ LIMIT_PATHS = ("workload.ttft_slo_ms", "workload.tpot_slo_ms", "e2e_limit_s", "t
 _BARE_PATHS = ("workload.input_len", "workload.output_len", "workload.max_context")
 
 
+# 'awq instead of fp8': the second is what is left.
+_LEFT = r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*{}\b"
+
+
 def read_words(page: Page) -> tuple[list[Slot], list[Question], dict[str, list[str]]]:
     """(Slots, questions, alternatives): where several engines or formats are named to choose from, none is a slot;
     where the question is which of all, there are no names."""
@@ -58,6 +62,7 @@ def read_words(page: Page) -> tuple[list[Slot], list[Question], dict[str, list[s
     engines = _engines(page, slots, questions)
     formats = _formats(page, questions)
     for path, found in (("workload.engine", engines), ("workload.weight_dtype", formats)):
+        found = [one for one in found if not re.search(_LEFT.format(re.escape(one[1])), page.text, re.I)] or found
         names = list(dict.fromkeys(name for name, _ in found))
         if len(names) > 1 and asks:
             choices[path.rpartition(".")[2]] = names

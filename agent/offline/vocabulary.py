@@ -489,6 +489,8 @@ LIMITS: tuple[tuple[str, str], ...] = (
         r"\b(?:smallest|least|minimum|minimal|lowest) number of (?:these|those|such|the|[\ue001])|"
         r"\bnumber of [\ue001]+s?(?= (?:for|to|that|needed|required|i need|we need)\b|\W*\?)|"
         r"\bhow many of (?:them|those|these|it)\b(?=\W*$|,| (?:do|would|are|is|will) )|"
+        r"\b(?:smallest|least|minimum|minimal|lowest) number of them\b|"
+        r"\bhow many (?:do|would|should|will|must) (?:i|we) (?:have to |need to )?(?:need|rent|buy|get)\b|"
         r"\bnumber of (?:gpus?|accelerators?|cards?|devices?|chips?)(?= (?:(?:i|we) need|needed|required)|\W*\?|\W*$)|"
         r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
         r"(?>[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)"

@@ -231,7 +231,8 @@ DIFF_TWO = r"\bdiff(?:erences?)?(?: between)? (?:the two|both|them|these|those)\
 CATALOGUE = (
     r"\b(?:which|what|list|show)(?: me)?(?: all| of)*(?: the| your| known| supported| available)* "
     r"(?P<q1>[^?.!]*?)\b(?P<k1>gpus?|accelerators?|hardware|cards?|devices|chips|tpus?|models?|llms?|prices?)\b"
-    r"(?P<r1>[^?.!]*?)\b(?:do you (?:know|have|support|cover|list)|can you (?:estimate|plan|handle|simulate)|"
+    r"(?P<r1>[^?.!]*?)\b(?:do you (?:actually |really |even )?"
+    r"(?:know|have|support|cover|list)|can you (?:estimate|plan|handle|simulate)|"
     r"are (?:known|supported|available|there|in)|you "
     r"(?:know|have|support)|in (?:your|the) (?:catalogu?e|list|database|db))\b(?P<t1>[^?.!]*)|"
     r"\b(?:list|show me|show) (?:me )?(?:all |the |your |every |known |available |supported "

@@ -45,6 +45,7 @@ _SHORTHAND: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"\b(min(?:imum)?|max(?:imum)?) (?:#|no\.?|num\.?) of\b", r"\1 number of"),
         (r"\btoks\b(?!/)", "tokens"),
         (r"\bpre[ -]train", "pretrain"),
+        (r"\bhow'?d (?=you|we|it|that)", "how did "),
         (r"\bcompair", "compare"),
         (r"\bpara(?:l{1,2}e|le)l{1,2}(?=\b|ism\b)", "parallel"),
         (r"\btok(?:en|ne?)s?/(?=s)", "tokens/"),
@@ -286,12 +287,15 @@ _EMOJI = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+")
 # A dash that parts: a word from what follows, or a number from a word. Between numbers it may be a range.
 _DASH = re.compile(r"(?<!\S)(?!\d+[km]? )(\S*(?:[^\W\d]|[).%])\S*) - (?=\w)|(?<=\d) - (?=[^\W\d])", re.IGNORECASE)
 _UNIFY = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "‑": "-", "\u00a0": " ", "’": "'", "“": '"', "”": '"'})
+# A row of a table in Markdown.
+_ROW = re.compile(r"^\s*\|(.+)\|\s*$", re.MULTILINE)
 
 
 def tidied(text: str) -> str:
     """`text` in plain characters, without marks of Markdown, pictures, and room and lines that part nothing."""
     text = _EMOJI.sub("", _MARKUP.sub(lambda marked: marked[1] or marked[2], text.translate(_UNIFY)))
     text = re.sub(r"(?<=,)\s*\n\s*", " ", re.sub(r"[ \t]+", " ", text))
+    text = _ROW.sub(lambda row: ": ".join(cell.strip() for cell in row[1].split("|") if cell.strip(" :-")), text)
     return _DASH.sub(lambda parts: f"{parts[1] or ''}, ", text)
 
 

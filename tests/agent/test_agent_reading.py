@@ -459,7 +459,7 @@ def test_doubling_is_relative() -> None:
 
 def test_a_number_that_fits_nowhere_is_told() -> None:
     assert reading("llama-3.1-8b on 8 H100 and 37").unread == ["and 37"]
-    assert reading("use gradient accumulation of 8 with gpt2 on 2 H100").unread == ["gradient accumulation of 8 with"]
+    assert reading("use a random seed of 8 with gpt2 on 2 H100").unread == ["random seed of 8 with"]
     assert reading("is 40 GB enough?", PLAN, "cluster.count").unread == ["is 40 GB"]
     assert reading("llama-3.1-8b on 8 H100, -5 epochs").unread == ["-5 epochs"]
 
