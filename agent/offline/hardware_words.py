@@ -44,7 +44,8 @@ _OVER_NODES = _rule(
     rf"(?:\s*\(\s*(?:with |of )?(?:\d+|[a-z]+)\s*(?:{_A}|{_GPU})?\s*(?:each|per {_NODE}|/ ?node|in each)\s*\))?"
 )
 _PER_NODE = _rule(
-    rf"N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|N_\s*(?:{_A}|{_GPU})\s*each\b"
+    rf"\bin {_NODE} of N_|N_\s*(?:{_A}|{_GPU})?\s*(?:per|/|a|each) ?-?{_NODE}|\bper_node\s*[=:]?\s*N_|"
+    rf"N_\s*(?:{_A}|{_GPU})\s*each\b"
 )
 _NODES = _rule(rf"N_[\s-]*(?:of (?:the|those|these|our|my)\s+)?(?:{_A}\s*)?{_NODE}(?:\s*(?:of|with)\s*(?={_A}))?")
 _RACKS = _rule(rf"N_{_TIMES}(?:full )?(?:{_A}\s*)?(?:nvl-?\d+\s*)?racks?\b")
@@ -218,7 +219,9 @@ def _words_of(name: str) -> set[str]:
 
 def _look_up(words: str, catalogue: Catalogue) -> tuple[str, str | None]:
     """The name as written where the catalogue has it ('L40S'), else without its plural s ('H100s')."""
-    words = re.sub(r"(?<=\d)s(?=[- ](?:\d+ ?gb|sxm|pcie|nvl))", "", words, flags=re.IGNORECASE)
+    if form := re.search(r"(?<=\d)s(?=[- ](?:\d+ ?gb|sxm|pcie|nvl))", words, re.IGNORECASE):
+        named = folded(words[: form.end()].split()[-1]) in catalogue.accelerator_tokens
+        words = words if named else words[: form.start()] + words[form.end() :]
     plural = re.search(r"[\w)][sS]$", words) and folded(words.split()[-1]) not in catalogue.accelerator_tokens
     return catalogue.find_accelerator(words[:-1] if plural else words)
 

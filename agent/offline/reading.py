@@ -40,7 +40,7 @@ from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read
 from agent.offline.slots import Device, Question, Relative, Slot
 from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
 from agent.offline.wishes import SEARCHES_HARDWARE, Wish, most_devices, read_wish, vendors_of
-from agent.offline.wording import plainly, tidied
+from agent.offline.wording import bounded, plainly, tidied
 
 _CUE = re.compile(
     r"\b(?:what about|how about|what if|and (?:on|with|for|if)|same|instead|make it|use|using|"
@@ -162,7 +162,7 @@ def read(
 
     `topic` is what the session remembers of the turn before.
     """
-    text = without_logs(text)
+    text = without_logs(bounded(text))
     if found := pasted(text):
         config, beside = found
         said = read(beside, catalogue, {}, None, now)

@@ -23,12 +23,16 @@ _GROUP_OF = rule(
 )
 # '512 in, 2048 out'
 _IN_AND_OUT = rule(rf"L_{_TOKENS} in(?:put)?\b[ ,/+]*(?:and )?L_{_TOKENS} out(?:put)?\b")
+# '512 prompt + 2048 response', '4k max response + 1k prompt'; of several prompts it is their number.
+_ANSWER = r"(?:response|completion|rollout|generation|answer|output)"
+_SUM = rule(rf"L_{_TOKENS} (?:max )?prompt\s*(?:\+|and|,|/|&)\s*L_{_TOKENS} (?:max )?{_ANSWER}\b")
+_SUM_BACK = rule(rf"L_{_TOKENS} (?:max )?{_ANSWER}\s*(?:\+|and|,|/|&)\s*L_{_TOKENS} (?:max )?prompt\b")
 _RULES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (rule(rf"\bprompts?\s*(?:\+|and|plus|&)\s*(?:the )?{ANSWERS}(?: (?:of|up to|are|together|in all|combined|max))*"
           r" (?:about |~)?L_(?:[- ]?tok(?:en)?s?\b)?"), "workload.seq_len", context_length),
     (rule(r"\bgroups?(?:[- _]size)?[- =:of]+N_|\bnum[- _]generations[- =:of]*N_|\b(?:rollout\.)?n ?= ?N_|\bg ?= ?N_"),
      "workload.group_size", count),
-    (rule(rf"\b(?:(?:train(?:ing)?|global|rollout)[-_ ])?batch(?:[-_ ]size)?{OF}N_ {_PROMPTS}\b"),
+    (rule(rf"\b(?:(?:train(?:ing)?|global|rollout)[-_ ])?batch(?:[-_ ]size)?{OF}N_ (?:{_PROMPTS}|{ANSWERS})\b(?! per)"),
      "workload.global_batch", count),
     (rule(rf"N_ {_PROMPTS} (?:per|/|a|each|in (?:a|each|every)) (?:batch|step|update|iteration|rollout)\b"),
      "workload.global_batch", count),
@@ -66,10 +70,11 @@ def read_sampling(page: Page, sampling: bool) -> list[Slot]:
         words = page.take(match.start(), match.end()).strip()
         slots.append(Slot("workload.group_size", count(match[1]), words))
         slots.append(Slot("workload.response_len", context_length(match[2]), words))
-    for match in page.find(_IN_AND_OUT) if sampling else ():
-        words = page.take(match.start(), match.end()).strip()
-        slots.append(Slot("prompt_len", context_length(match[1]), words))
-        slots.append(Slot("workload.response_len", context_length(match[2]), words))
+    for pattern, prompt, answer in ((_IN_AND_OUT, 1, 2), (_SUM, 1, 2), (_SUM_BACK, 2, 1)) if sampling else ():
+        for match in page.find(pattern):
+            words = page.take(match.start(), match.end()).strip()
+            slots.append(Slot("prompt_len", context_length(match[prompt]), words))
+            slots.append(Slot("workload.response_len", context_length(match[answer]), words))
     for pattern, path, read in _RULES if sampling else ():
         for match in page.find(pattern):
             value = read(next(group for group in match.groups() if group))

@@ -30,10 +30,10 @@ _TOGETHER = (
     r"(?:at (?:once|a time|the same time)|in the same time|in[- ]flight|in parallel|concurrently|simultaneously)"
 )
 _ASKED = r"(?:prompts?|inputs?|questions?|isl)"
-_ANSWERED = r"(?:answers?|outputs?|responses?|completions?|repl(?:y|ies)|generations?|osl)"
+_ANSWERED = r"(?:answers?|outputs?|responses?|completions?|repl(?:y|ies)|generations?|summar(?:y|ies)|osl)"
 _LONG = (
     r"(?:\s*(?:\(s\)|s|[-_ ]?len(?:gth)?s?|[-_ ]?tokens?|[-_ ]?sizes?|of|with|are|is|being|at|around|about|averaging|"
-    r"=|:|~|up to|sequence))*\s*"
+    r"like|=|:|~|up to|sequence))*\s*"
 )
 _ABOUT = r"(?:(?:in|us|it|maybe|perhaps|about|around|roughly|some|up to|on average) )*"
 _UNIT = r"(ms|msec|milliseconds?|s|secs?|seconds?)\b"
@@ -59,6 +59,8 @@ _WHOLE_REQUEST = (
     r"\b(?:e2e(?: latency)?|end[- ]to[- ]end(?: latency)?|(?:request |response |total |overall )?latency|"
     r"response times?|respond|answers? (?:come )?(?:with)?in)\b"
 )
+# Fewer tokens are those of one request, whatever is said of them.
+_LEAST_TOTAL = 2**15
 
 
 def _rule(pattern: str) -> str:
@@ -180,7 +182,12 @@ _CLIENTS = (
 )
 # The scenario of that name, which is read among the words.
 _SINGLE_STREAM = re.compile(r"1[\s-]*stream", re.IGNORECASE)
-_TOTAL = _rule(rf"A_\s+(?:{_REQUESTS}|documents?|samples?|conversations?)\b")
+_ITEMS = r"(?:documents?|docs|samples?|conversations?|rows|records|articles|reviews|e-?mails|tickets|transcripts)"
+# '2M docs, 1200 tokens each'
+_ITEMS_OF = _rule(
+    rf"A_\s+{_ITEMS}\b(?:,|\s|\(|~|of|with|at|about|around|averaging)*L_[- ]?(?:tok(?:en)?s?)\b(?: each| apiece| long)?"
+)
+_TOTAL = _rule(rf"A_\s+(?:{_REQUESTS}|{_ITEMS})\b")
 _TOTAL_TOKENS = _rule(
     rf"A_[- ]?{_TOK}\b(?!{_PER}(?:(?:s|m|h|d)\w*|{_ONE}))(?! each)(?![- ]{_USERS}|[- ]{_REQUESTS})(?: in total|"
     rf" of text)?"
@@ -371,9 +378,16 @@ def _clients(page: Page, slots: list[Slot | Relative]) -> None:
                 for long in page.find(_SESSIONS_OF):
                     # '150 sessions of 4,000 tokens each'
                     slots.append(Slot("workload.input_len", context_length(long[1]), page.take(*long.span()).strip()))
+    for match in page.find(_ITEMS_OF):
+        if (number := amount(match[1])) and number == int(number):
+            words = page.take(match.start(), match.end()).strip()
+            slots.append(Slot("workload.requests", int(number), words))
+            slots.append(Slot("workload.input_len", context_length(match[2]), words))
     for rule, path in ((_REPLICAS, "replicas"), (_TOTAL, "workload.requests"), (_TOTAL_TOKENS, "total_tokens")):
         for match in page.find(rule):
             value = amount(match[1])
+            if path == "total_tokens" and (value or 0) < _LEAST_TOTAL:
+                continue
             if value and (path == "total_tokens" or value == int(value)):
                 words = page.take(match.start(), match.end()).strip()
                 slots.append(Slot(path, value if path == "total_tokens" else int(value), words))

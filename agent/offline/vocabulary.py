@@ -12,7 +12,7 @@ ROLLOUTS = {
         r"\b(?:separate|other) (?:vllm|sglang|inference|rollout|generation)"
         rf"(?: (?:server|engine|gpus?|devices?|nodes?))?(?:{_FOR_SAMPLES})?\b|"
         rf"\b(?:vllm|sglang)[- ]server(?: mode)?(?:{_FOR_SAMPLES})?\b|"
-        rf"\b{_ENGINES}(?: \w+)? (?:on|in) (?:an? |the )?(?:separate|other|different|(?:its|their) own) "
+        rf"\b{_ENGINES}(?: \w+)? (?:on|in|to|onto) (?:an? |the )?(?:separate|other|different|(?:its|their) own) "
         r"(?:servers?|engines?|gpus?|devices?|cards?|nodes?|machines?|boxes|cluster)\b"
     ),
     "colocated": (
@@ -157,7 +157,11 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\btf32\b", "workload.precision", "tf32"),
     (r"\bfp32\b|\bfloat32\b|\bfull[- ]precision\b|\bsingle[- ]precision\b", "workload.precision", "fp32"),
     # optimizer
-    (r"\bpaged[-_ ]adamw?[-_ ]8-?bit\b|\b8-?bit paged[-_ ]adamw?\b", "workload.optimizer", "paged_adamw_8bit"),
+    (
+        r"\bpaged[-_ ]adamw?[-_ ]8-?bit\b|\b8-?bit paged[-_ ]adamw?\b|\bpaged 8-?bit adamw?\b",
+        "workload.optimizer",
+        "paged_adamw_8bit",
+    ),
     (
         r"\bpaged[-_ ]adamw?(?:[-_ ]32-?bit)?\b|\b32-?bit paged[-_ ]adamw?\b",
         "workload.optimizer",
@@ -227,7 +231,7 @@ WORDS: tuple[tuple[str, str, Any], ...] = (
     (r"\bdeep-?speed\b", "workload.framework", "deepspeed"),
     # layout
     (
-        r"\b(?:without|no|drop(?: the)?) (?:cpu |optimizer |activation |"
+        r"\b(?:(?:without|drop|scrap|ditch|skip|lose)(?: the| any)?|no) (?:cpu |optimizer |activation |"
         r"param(?:eter)? )?off-?load(?:ing)?\b",
         "layout.offload",
         "none",
@@ -395,7 +399,8 @@ INTENTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "cost",
-        r"\bcosts?\b|\bmoney\b|\bprices?\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
+        r"\bcosts?\b|\bmoney\b|\bprices?\b|\b(?:run|set) (?:me|us)(?: back)?\b|"
+        r"\bgoing rate\b|\bprice tag\b|\bbill\b|\bexpensive\b|\bhow much (?:money|would|"
         r"will|does|do|is|for|to)\b|\bdollars?\b|\busd\b|\bcheap\w*|\bbudget\b|\bspend\b|\bpay(?:ing)?\b|\b(?:month|"
         r"hour|year)ly\b|"
         r"(?:\bper|/) ?(?:1 ?)?(?:m|million) (?:\w+ )?tok(?:en)?s?\b|"
@@ -420,7 +425,7 @@ HARDWARE_FACTS = (
     r"\bspecs?\b|\bspecifications?\b|\bbandwidth\b|\bt?flops\b|\btdp\b|\bnvlink\b|\bdescribe\b|"
     r"\btell me about\b|\bwhat is\b|\bwhat's\b|\bdetails\b|"
     r"\bhow much (?:memory|vram|hbm)\b|\bhow fast is\b|\bprices? (?:of|for)\b|\binfo\b|"
-    r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bper (?:hour|day|month)\b|"
+    r"\bhow much (?:does|is) (?:an?|one)\b|\brent\b|\bgoing rate\b|\bper (?:hour|day|month)\b|"
     rf"(?<!\bfit in )(?<!\bfits in )(?<!\binto )\b(?:memory|vram|hbm)\b|"
     rf"\b(?:power|watts?|cores|sparsity|released?)\b|\bprices?\b|\bcosts?\b|\bhourly\b|\ban hour\b|"
     rf"{WHOSE}"
@@ -439,7 +444,7 @@ _MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest)"
 _NO_VALUE = (
     r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at|, (?:say|like|e\.g\.)|like)?\s*\d)"
 )
-_CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)\b(?:[- _]?(?:length|len|size|window)s?\b)?"
+_CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)(?![^\W_])(?:[- _]?(?:length|len|size|window)s?\b)?"
 _BATCH = r"(?:(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?|m?bs\b|bsz\b)"
 _HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
 _HOW_FAR = (

@@ -199,8 +199,8 @@ SAVE = (
     r"[\"'`]?(?P<n3>[\w.-]*[\w])[\"'`]?)?"
 )
 LIST = (
-    r"\b(?:list|show|what are|see|display|which are)\b(?: me| all| of| my| the| our| saved| existing)* (?:plans|"
-    r"scenarios|examples)\b|"
+    r"\b(?:list|show|what are|see|display|which are)\b(?: me| all| of| my| the| our| saved| existing)* "
+    r"(?:plans|stuff|things|scenarios|examples)\b|"
     r"\bwhat (?:have|did|do) (?:i|we) (?:have |got )?(?:saved?|stored?|kept|keep)\b|"
     r"\bmy (?:saved )?(?:plans|scenarios)\b|"
     r"\b(?:which|what) (?:plans|scenarios) (?:do i|are|have)\b|\bexample (?:plans|scenarios)\b|\bgive me an example "

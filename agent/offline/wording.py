@@ -47,6 +47,11 @@ _SHORTHAND: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
         (r"\bpre[ -]train", "pretrain"),
         (r"\bhow'?d (?=you|we|it|that)", "how did "),
         (r"\bcompair", "compare"),
+        (r"\bppl\b", "people"),
+        (r"\battn(?= (?:only|layers?|modules?|proj))", "attention"),
+        (r"\bmicro (?=\d)", "micro batch "),
+        (r"\b(?:one|a single) (?:pass|epoch)\b", "1 epoch"),
+        (r"\bgens\b", "generations"),
         (r"\bpara(?:l{1,2}e|le)l{1,2}(?=\b|ism\b)", "parallel"),
         (r"\btok(?:en|ne?)s?/(?=s)", "tokens/"),
         (r"\b(?:least expensive|most (?:affordable|inexpensive))(?:ly)?\b", "cheapest"),
@@ -283,12 +288,25 @@ _AROUND = tuple(
     )
 )
 _MARKUP = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*|`([^`\n]+)`")
-_EMOJI = re.compile(r"\s*[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+")
-# A dash that parts: a word from what follows, or a number from a word. Between numbers it may be a range.
-_DASH = re.compile(r"(?<!\S)(?!\d+[km]? )(\S*(?:[^\W\d]|[).%])\S*) - (?=\w)|(?<=\d) - (?=[^\W\d])", re.IGNORECASE)
+_EMOJI = re.compile(r" ?[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+")
+_DASH = re.compile(r"(?<=[\w).%]) - (?=\w)")
+_BARE_NUMBER = re.compile(r"\d+[km]?", re.IGNORECASE)
+_LONGEST_WORD = 40
 _UNIFY = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "‑": "-", "\u00a0": " ", "’": "'", "“": '"', "”": '"'})
 # A row of a table in Markdown.
-_ROW = re.compile(r"^\s*\|(.+)\|\s*$", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
+
+
+# Lines drawn with signs, words longer than any name, numbers longer than any amount: patterns may take long over them.
+_DRAWN = re.compile(r"([^\w\s`{}()\[\]\"'])\1{3,}")
+_ENDLESS = re.compile(r"(\w{120})\w+|(\s{40})\s+")
+_ENDLESS_NUMBER = re.compile(r"(?<!\w)\d{19,}")
+
+
+def bounded(text: str) -> str:
+    """`text` without what no question needs, so that reading it takes a time in proportion to its length."""
+    text = _ENDLESS.sub(lambda long: long[1] or long[2], _DRAWN.sub(r"\1\1\1", text))
+    return _ENDLESS_NUMBER.sub(" ", text)
 
 
 def tidied(text: str) -> str:
@@ -296,7 +314,14 @@ def tidied(text: str) -> str:
     text = _EMOJI.sub("", _MARKUP.sub(lambda marked: marked[1] or marked[2], text.translate(_UNIFY)))
     text = re.sub(r"(?<=,)\s*\n\s*", " ", re.sub(r"[ \t]+", " ", text))
     text = _ROW.sub(lambda row: ": ".join(cell.strip() for cell in row[1].split("|") if cell.strip(" :-")), text)
-    return _DASH.sub(lambda parts: f"{parts[1] or ''}, ", text)
+    return _DASH.sub(_parting, text)
+
+
+def _parting(dash: re.Match[str]) -> str:
+    """A comma for a dash that parts a word from what follows, or a number from a word; between numbers it may be a
+    range."""
+    before = dash.string[max(0, dash.start() - _LONGEST_WORD) : dash.start()].split()[-1]
+    return dash[0] if _BARE_NUMBER.fullmatch(before) and dash.string[dash.end()].isdigit() else ", "
 
 
 def plainly(text: str, names: frozenset[str] = frozenset()) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,6 +89,7 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
         ("qlora llama 3.3 70b on 2 NVIDIA L40S", [("l40s", 2)]),
         ("qlora llama 3.1 8b on 2 NVIDIA 4090", [("rtx-4090", 2)]),
         ("gemma-2-27b lora on 4 H100s NVL", [("h100-nvl", 4)]),
+        ("qwen3-4b full on a 48gb l40s", [("l40s", None)]),
     ],
 )
 def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[str, int | None]]) -> None:
@@ -116,3 +118,22 @@ def test_lists_of_numbers(words: str, values: tuple[int, ...]) -> None:
     sweep = _said(f"{words} for full fine-tuning of Llama 3.2 3B on 8 H100s")["sweep"]
     assert sweep is not None
     assert sweep.values == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 20_000,
+        "x" + "-" * 5_000,
+        "1" * 5_000,
+        "|" * 5_000,
+        " \n" * 5_000,
+        "**a" * 2_000,
+        "a - " * 1_000,
+        "9." * 500,
+    ],
+)
+def test_whatever_is_sent_is_read_in_a_moment_and_without_an_error(text: str) -> None:
+    start = time.process_time()
+    _said(f"llama-3.1-8b lora on 8 H100 {text}")
+    assert time.process_time() - start < 4

@@ -61,3 +61,15 @@ def test_how_long_a_sequence_although_one_was_said() -> None:
 def test_what_stands_behind_instead_of_is_left_in_serving_too() -> None:
     *_, turn = talk(["serve qwen2.5-32b in fp8 on 2 h100, 50 users, 2k in 500 out", "and with awq instead of fp8?"])
     assert turn.calls[0].arguments["weight_dtype"] == "awq"
+
+
+def test_documents_and_their_tokens_are_requests_of_a_batch() -> None:
+    (turn,) = talk(["batch inference: 2 million docs, 1200 tokens each, 80 token summary out, qwen3 30b a3b on 8 h100"])
+    found = turn.calls[0].arguments
+    assert (found["requests"], found["input_len"], found["output_len"]) == (2_000_000, 1200, 80)
+
+
+def test_few_tokens_are_not_those_of_all_requests() -> None:
+    (turn,) = talk(["serve llama-3.1-8b on 1 h100, 6k token prompts, short answers like 100 tokens, 20 users. ttft?"])
+    assert turn.calls[0].arguments["output_len"] == 100
+    assert "requests" not in turn.calls[0].arguments

@@ -24,6 +24,8 @@ def _arguments(*words: str) -> dict[str, Any]:
         "512 in 2048 out",
         "512-token prompts, generate 2048 tokens",
         "prompt 512, max new tokens 2048",
+        "512 prompt + 2048 response",
+        "2k max response + 512 prompt",
     ],
 )
 def test_prompts_and_answers_make_the_sequence(said: str) -> None:
