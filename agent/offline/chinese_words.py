@@ -93,7 +93,7 @@ _QUANTITIES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"{_N}\s*对(?:偏好)?(?:数据|样本)?", r" \1 pairs "),
     (rf"{_N}\s*(?:条|个样本|个例子|份)(?:数据|样本|对话|指令|偏好|语料|样例)*", r" \1 samples "),
     (rf"{_N}\s*个?\s*(?:epochs?|轮次|轮|遍)(?!对话)", r" \1 epochs "),
-    (r"(?<=[\dkm万亿])\s*元", " rmb "),
+    (r"(?<=[\dkm万亿])\s*元", " rmb "), (r"(?<=[\dkm万亿])\s*円", " yen "),
     # prompts and answers
     (rf"(?:最长|最大|最多)(?:的)?(?:输出|生成|回复|回答)(?:长度)?{_ABOUT}{_SET}?\s*{_N}\s*(?:个?\s*tokens?)?",
      r" answers up to \1 tokens, "),

@@ -10,7 +10,7 @@ from agent.offline.slots import Question, Slot
 _NUMBER = r"(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d+)?(?:\s?(?:k|m|thousand|million)(?![a-z]))?"
 _NEAR_A_DOLLAR = r"(?:€|£|\b(?:eur|gbp|chf|euros?|pounds?(?: sterling)?|franken|francs?(?: suisses)?)\b)"
 _OTHERS = (
-    r"(?:[¥￥₹₩₽₪₫₺]|\b(?:[acs]|nz|hk|r)\$|人民币|日元|块钱|元|円|"
+    r"(?:[¥￥₹₩₽₪₫₺]|\b(?:[acs]|nz|hk|r)\$|"
     r"\b(?:cny|rmb|jpy|inr|krw|brl|mxn|cad|aud|sgd|hkd|twd|sek|nok|dkk|pln|czk|zar|yuan|renminbi|yen|rupees?|"
     r"lakhs?(?: rupees?)?|crores?(?: rupees?)?|reais|pesos|zloty|kronor|kroner|rubles?|"
     r"(?:canadian|australian|singapore|hong kong) dollars?)\b)"
@@ -23,7 +23,7 @@ _DOLLARS = re.compile(
 
 
 def _amounts(currency: str) -> re.Pattern[str]:
-    """An amount behind its currency or before it, which may be said on both sides ('5000元人民币')."""
+    """An amount behind its currency or before it, which may be said on both sides ('¥5000 RMB')."""
     before = rf"(?P<after>{currency}\s?(?P<behind>{_NUMBER}))"
     behind = rf"(?P<before>(?<![\w.$-])(?P<number>{_NUMBER})\s?{currency})"
     return re.compile(rf"(?:{before}|{behind})(?:\s*{currency})*", re.IGNORECASE)

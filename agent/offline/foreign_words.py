@@ -443,26 +443,21 @@ _SPACES = re.compile(
     rf"(?<=sortie )|(?<=entrée )|(?<=sortie de )|(?<=entrée de )|(?<=ponses de ))\d{{1,3}}(?: \d{{3}})+(?!\d| [\w]*\d)",
     re.IGNORECASE,
 )
-_COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
-
-
+# One may be in another language than the next.
 _SENTENCES = re.compile(r"(?<=[.?!] )(?=[^\W\d]|[¿¡])")
+_COMMA = re.compile(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d|,)")
 
 
 def english(text: str) -> str:
     """`text` in English where it is a question of another language that is read here; else as it is."""
     if chinese_words.CHARACTERS.search(text):
         return chinese_words.english(text)
-    language = _language(text)
-    if language is None:
-        return "".join(_sentence(part) for part in parts) if len(parts := _SENTENCES.split(text)) > 1 else text
-    return _translated(text, language)
-
-
-def _sentence(text: str) -> str:
-    """A sentence of several, which may be in different languages."""
-    language = _language(text)
-    return _translated(text, language) if language else text
+    if language := _language(text):
+        return _translated(text, language)
+    sentences = _SENTENCES.split(text)
+    if len(sentences) == 1:
+        return text
+    return "".join(_translated(one, language) if (language := _language(one)) else one for one in sentences)
 
 
 def _translated(text: str, language: str) -> str:

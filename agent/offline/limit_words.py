@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agent.offline import vocabulary
 from agent.offline.page import Page
 
 # The Plan path that each goal solves for; where the user gives it a value, it is no question.
@@ -42,8 +41,69 @@ _THE_MOST = re.compile(
     r"\b(?:the|my|our) (?:max(?:imum)?|most|limit|ceiling|longest|largest|biggest)\b"
     r"(?=(?: (?:then|possible|here|i|we|you|can|could|do|get|go|use|that|fits?|now|on|this|one))*\W*$)"
 )
-
-
+# Questions for a limit, as find_limit's goals. A number behind the words is a value, not a question ("max context 8k").
+_MOST = r"\b(?:longest|max(?:imum|imal)?|largest|biggest|greatest|highest)"
+_NO_VALUE = (
+    r"(?!(?:[- _]?(?:sizes?|lengths?|len|window)\b)?\s*(?:of|=|:|is|are|to|at|, (?:say|like|e\.g\.)|like)?\s*\d)"
+)
+_CONTEXT = r"(?:context|ctx|seq(?:uence)?s?)(?![^\W_])(?:[- _]?(?:length|len|size|window)s?\b)?"
+_BATCH = r"(?:(?:micro[- _]?)?batch(?:es)?\b(?:[- _]?sizes?\b)?|m?bs\b|bsz\b)"
+_HOW_LARGE = r"\bhow (?:long|large|big|much|many)"
+_HOW_FAR = (
+    r"(?:\b(?:up )?to (?:what|which)(?: max(?:imum)?)?|"
+    r"\bhow (?:far|high|much further) (?:can|could) (?:i|we|you|one) (?:push|stretch|extend|raise|increase|crank|"
+    r"go (?:with|in|on))"
+    r"(?: up)?(?: the| my| our)?)"
+)
+# "And the context?" after another question for a limit.
+LIMIT_TOO: tuple[tuple[str, str], ...] = tuple(
+    (
+        goal,
+        rf"^\W*(?:and|what about|how about)(?: in)?(?: the| my| our| its)? (?:max(?:imum)? )?{words}{_NO_VALUE}(?!\w)",
+    )
+    for goal, words in (("seq_len", _CONTEXT), ("micro_batch", _BATCH), ("model", "model(?: size)?"))
+)
+LIMITS: tuple[tuple[str, str], ...] = (
+    (
+        "seq_len",
+        rf"{_MOST} (?:(?!model|batch)[\w-]+ ){{0,2}}?{_CONTEXT}{_NO_VALUE}|"
+        rf"\b(?:longer|more|bigger|larger) {_CONTEXT}{_NO_VALUE}|"
+        rf"{_HOW_LARGE} (?:an? |of an? |can |could |(?:tokens )?of )?(?:the |my )?{_CONTEXT}{_NO_VALUE}|"
+        rf"\b{_CONTEXT} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}|"
+        rf"{_HOW_FAR} {_CONTEXT}",
+    ),
+    (
+        "micro_batch",
+        rf"{_MOST} (?:(?!model)[\w-]+ ){{0,2}}?{_BATCH}{_NO_VALUE}|\b(?:bigger|larger) {_BATCH}{_NO_VALUE}|"
+        rf"{_HOW_LARGE} (?:an? |of an? |can |could )?(?:the |my )?{_BATCH}{_NO_VALUE}|"
+        rf"\b(?:what|which) {_BATCH} (?:(?:can|could|should) (?:i|we|you|it)|fits?|is possible|will fit)\b|"
+        rf"\b{_BATCH} (?:limit|ceiling|cap|max(?:imum)?)\b{_NO_VALUE}|{_HOW_FAR} {_BATCH}",
+    ),
+    (
+        "model",
+        r"\bwhat (?:models? |llms? |size )?(?:would |could |can |will )?(?:actually |even )?fits? (?:in|on|into|"
+        r"onto)\b|"
+        r"\b(?:largest|biggest) (?:(?:possible|dense|moe|open|text|trainable) )?[\ue000]+(?: (?:models?|llms?)\b)?|"
+        r"\b(?:largest|biggest) (?:[\w-]+ ){0,2}?(?:models?|llms?)\b|"
+        r"\bhow (?:large|big) (?:an? |of an? )(?:[\w-]+ )?(?:[\ue000]+ ?)?(?:model|llm)\b|"
+        r"\bwhat (?:models? |llms? )?(?:can|could) (?:i|we) (?:even |realistically |actually )?"
+        r"(?:fine-?\s?tun\w*|train|pre-?train|run|fit|serve|host|lora|qlora)\b(?![^?]*[\ue000])|"
+        r"\bwhat (?:model size|size (?:of )?(?:an? )?(?:model|llm))\b",
+    ),
+    # "How many H100s do I need": the size of the cluster is the question.
+    (
+        "devices",
+        r"\b(?:smallest|least|minimum|minimal|lowest) number of (?:these|those|such|the|[\ue001])|"
+        r"\bnumber of [\ue001]+s?(?= (?:for|to|that|needed|required|i need|we need)\b|\W*\?)|"
+        r"\bhow many of (?:them|those|these|it)\b(?=\W*$|,| (?:do|would|are|is|will) )|"
+        r"\b(?:smallest|least|minimum|minimal|lowest) number of them\b|"
+        r"\bhow many (?:do|would|should|will|must) (?:i|we) (?:have to |need to )?(?:need|rent|buy|get)\b|"
+        r"\bnumber of (?:gpus?|accelerators?|cards?|devices?|chips?)(?= (?:(?:i|we) need|needed|required)|\W*\?|\W*$)|"
+        r"\b(?:how many|what number of|(?:min(?:imum)?|smallest) number of|min(?:imum)?|fewest|least) ?"
+        r"(?>[\ue001]+s?|(?:gpus?|accelerators?|cards?|devices?|chips?|tpus?)\b)"
+        r"(?! (?:memory|ram)\b)(?!(?:[- ]|\s*\*\s*)?(?:hours?|hrs?|h|days?)\b)",
+    ),
+)
 # Asked for although a value was said: 'seq len is 16k and it OOMs. How long a sequence can we use?'
 _IN_ANY_CASE = re.compile(r"\bhow (?:long|large|big) an?\b|\bnumber of them\b")
 
@@ -55,7 +115,7 @@ def read_limit(
 
     `named` is the lower-case text with names blanked, `said` the Plan paths that were given a value.
     """
-    for goal, pattern in (*vocabulary.LIMITS, *(vocabulary.LIMIT_TOO if again else ())):
+    for goal, pattern in (*LIMITS, *(LIMIT_TOO if again else ())):
         match = re.search(pattern, named)
         if match is None or (goal != "model" and SOLVED[goal] in said and not _IN_ANY_CASE.search(match[0])):
             continue

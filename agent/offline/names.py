@@ -142,10 +142,11 @@ def _spot_instances(page: Page, catalogue: Catalogue) -> None:
     short = {name.removeprefix("standard_"): instance for name, instance in names.items()}
     for match in page.find(re.compile(r"(?<![\w./])[\w]+(?:[.-][\w]+)*(?=x\s*\d|(?<!x)\s*x\s*\d|[^\w.-]|[.](?!\w)|$)")):
         word = match[0].lower()
-        plain = re.sub(r"^\d+x(?=[a-z])", "", word)
-        if instance := names.get(word) or short.get(word) or names.get(plain):
-            start = match.end() - len(word if names.get(word) or short.get(word) else plain)
-            page.spot("instance", start, match.end(), INSTANCE, instance)
+        # '2xp5.48xlarge' is two of them.
+        for name in (word, re.sub(r"^\d+x(?=[a-z])", "", word)):
+            if instance := names.get(name) or short.get(name):
+                page.spot("instance", match.end() - len(name), match.end(), INSTANCE, instance)
+                break
 
 
 def _spot_families(page: Page, catalogue: Catalogue) -> None:

@@ -33,6 +33,7 @@ from agent.offline.page import Page
 from agent.offline.pasted import pasted, without_logs
 from agent.offline.provider_words import read_providers
 from agent.offline.quantities import read_goal, read_numbers
+from agent.offline.rules import INSTEAD_OF
 from agent.offline.sampling_quantities import samples_answers
 from agent.offline.serving_mode import is_serving, names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
@@ -91,8 +92,7 @@ _ELSEWHERE = (
     r"capital of|translate)\b"
 )
 _NO_FILES = r"\b(?:without|no) (?:config )?files\b"
-# Before what is to be left: 'full fine-tuning instead of LoRA'.
-_INSTEAD_OF = re.compile(r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*$", re.I)
+_INSTEAD_OF = re.compile(f"{INSTEAD_OF}$", re.I)
 _AT_HOME = re.compile(r"\brtx\b|\bgtx\b|\brx\b|\b[2-5]0[6-9]0|apple|mac ?book|\bm\d\b|spark|jetson", re.I)
 _RELEASED = re.compile(
     r"\b(?:release|drop|remove|free|lift|forget|clear|relax|unset|reset)(?: all)?(?: of)?(?: the| my| our)? "

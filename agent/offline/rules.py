@@ -13,6 +13,9 @@ _SEQUENCE = (
     r"seq(?:uence)?s?(?:[_ -]?len(?:gth)?s?)?|window|cutoff(?:[_ -]?len(?:gth)?)?|"
     r"max[_ -]?(?:seq[_ -]?)?len(?:gth)?|block[_ -]?size)(?![- ]parallel)"
 )
+NODES = r"(?:nodes?|machines?|servers?|boxes)\b"
+# Before what is to be left: 'full fine-tuning instead of LoRA', 'awq instead of fp8'.
+INSTEAD_OF = r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*"
 ANSWERS = r"(?:responses?|completions?|rollouts?|generations?|answers?|outputs?)"
 
 

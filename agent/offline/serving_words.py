@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from agent.offline import serving_vocabulary, vocabulary
-from agent.offline.limit_words import LimitQuestion, family_of
+from agent.offline.limit_words import LIMIT_TOO, LIMITS, LimitQuestion, family_of
 from agent.offline.numbers import amount, context_length, count
 from agent.offline.page import Page
+from agent.offline.rules import INSTEAD_OF
 from agent.offline.slots import Question, Slot
 from estimator.plan import Engine, WeightDtype
 
@@ -44,10 +45,6 @@ LIMIT_PATHS = ("workload.ttft_slo_ms", "workload.tpot_slo_ms", "e2e_limit_s", "t
 _BARE_PATHS = ("workload.input_len", "workload.output_len", "workload.max_context")
 
 
-# 'awq instead of fp8': the second is what is left.
-_LEFT = r"\b(?:instead of|rather than|in place of|no longer)\s+(?:using |with |the |plain )*{}\b"
-
-
 def read_words(page: Page) -> tuple[list[Slot], list[Question], dict[str, list[str]]]:
     """(Slots, questions, alternatives): where several engines or formats are named to choose from, none is a slot;
     where the question is which of all, there are no names."""
@@ -62,7 +59,7 @@ def read_words(page: Page) -> tuple[list[Slot], list[Question], dict[str, list[s
     engines = _engines(page, slots, questions)
     formats = _formats(page, questions)
     for path, found in (("workload.engine", engines), ("workload.weight_dtype", formats)):
-        found = [one for one in found if not re.search(_LEFT.format(re.escape(one[1])), page.text, re.I)] or found
+        found = [one for one in found if not re.search(rf"{INSTEAD_OF}{re.escape(one[1])}\b", page.text, re.I)] or found
         names = list(dict.fromkeys(name for name, _ in found))
         if len(names) > 1 and asks:
             choices[path.rpartition(".")[2]] = names
@@ -142,7 +139,7 @@ def read_serving_limit(
     """As read_limit, of serving: the longest context or prompt, most clients, largest model, fewest devices."""
     shared = {"seq_len": "context", "model": "model", "devices": "devices"}
     rows = [*serving_vocabulary.LIMITS]
-    patterns = (*vocabulary.LIMITS, *(vocabulary.LIMIT_TOO if again else ()))
+    patterns = (*LIMITS, *(LIMIT_TOO if again else ()))
     rows += [(shared[goal], pattern) for goal, pattern in patterns if goal in shared]
     for goal, pattern in rows:
         match = re.search(pattern, named)

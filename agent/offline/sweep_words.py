@@ -10,6 +10,7 @@ from typing import Any, get_args
 from agent.offline.catalogue import Catalogue
 from agent.offline.numbers import context_length, count
 from agent.offline.page import ACCELERATOR, INSTANCE, Page
+from agent.offline.rules import NODES
 from estimator.plan import Framework, Method, Optimizer, Precision
 
 # A number in a list of numbers: it is no part of a name, and commas part it from the next.
@@ -22,19 +23,18 @@ _TO = r"\s*(?:\.\.\.?|to|up to|through|-+>|=>|→|-)\s*"
 _LIST = re.compile(rf"{_N}(?:(?:\s*[,;/]\s*(?:and\s+|or\s+)?|\s+(?:and\s+|or\s+)?){_N})+", re.I)
 _RANGE = re.compile(rf"({_N}){_TO}({_LAST})(?:\s*,?\s*(?:in steps? of|step(?:s of)?|by)\s*({_N}))?", re.I)
 _DEVICES = rf"(?:gpus?|devices?|accelerators?|cards?|chips?|tpus?|[{ACCELERATOR}{INSTANCE}]+s?)"
-_NODES = r"(?:nodes?|machines?|servers?|boxes)\b"
 _SCALES_TO = re.compile(
     r"\b(?:scal(?:e|es|ing)|worth (?:it )?(?:to )?(?:going?|scaling|growing?|moving|move)(?: up| out)?)\b"
     rf"(?:(?![.?!])[^\d\n])*?(?:\b(?:from\s+)?({_N})(?:\s+{_DEVICES})?{_TO}|"
-    rf"\bto\s+|\b(?:at|on|over|across)\s+(?=\d+ {_NODES}))({_LAST})"
-    rf"(?=\s*(x\s*)?({_DEVICES}|{_NODES}|[?.!,]|$))",
+    rf"\bto\s+|\b(?:at|on|over|across)\s+(?=\d+ {NODES}))({_LAST})"
+    rf"(?=\s*(x\s*)?({_DEVICES}|{NODES}|[?.!,]|$))",
     re.I,
 )
-_FROM_NODES = re.compile(rf"(\bfrom\s+)?({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?{_NODES}", re.I)
+_FROM_NODES = re.compile(rf"(\bfrom\s+)?({_N}){_TO}({_LAST})\s+(?:{_DEVICES}\s+)?{NODES}", re.I)
 _SCALING = re.compile(r"\bscal(?:e|es|ing)\b", re.I)
 _SCALES_TO_EACH = re.compile(
     r"\bscal(?:e|es|ing)\b[^?!\d]*? (?:to|over|across|on|at|with|for) (\d+(?:\s*(?:,\s*and|,|and|or|/)\s*\d+)+)(?!\w)"
-    rf"(\s*{_NODES})?",
+    rf"(\s*{NODES})?",
     re.I,
 )
 _SCALES = re.compile(
@@ -173,7 +173,7 @@ def read_sweep(page: Page, serving: bool = False) -> SweepQuestion | None:
             "cluster.count", (sizes[0], sizes[-1]) if match[2] else sizes, bool(match[2]), weak, bool(match[2])
         )
     if match := _SCALES_TO.search(page.rest):
-        nodes = bool(re.match(_NODES, match[4], re.I))
+        nodes = bool(re.match(NODES, match[4], re.I))
         # The devices behind the number are still to be read: they may be named; so is what stands before it.
         page.take(match.start(1) if match[1] else match.start(2), match.end())
         first = count(match[1]) if match[1] else None

@@ -11,6 +11,7 @@ from agent.offline import wish_words as words
 from agent.offline.figure_words import figure_of
 from agent.offline.numbers import WHOLE, count
 from agent.offline.page import ACCELERATOR, Page
+from agent.offline.rules import NODES
 from agent.offline.vocabulary import WHOSE
 
 # Tools whose question is about no plan, or about a saved one.
@@ -342,7 +343,7 @@ def _query(lowered: str) -> str:
 
 
 def _nodes(named: str) -> int | None:
-    match = re.search(rf"({WHOLE})\s*(?:nodes?|machines?|servers?|boxes)\b", named)
+    match = re.search(rf"({WHOLE})\s*{NODES}", named)
     return count(match[1]) if match else None
 
 

@@ -37,7 +37,9 @@ def test_what_is_worth_a_dollar_and_more_is_taken_one_for_one_and_said(said: str
     assert "no exchange rate is known" in turn.answer
 
 
-@pytest.mark.parametrize("said", ["5000 RMB", "₹200,000", "¥500000", "5000元人民币", "8000 Canadian dollars"])
+@pytest.mark.parametrize(
+    "said", ["5000 RMB", "₹200,000", "¥500000", "5000元人民币", "500000円", "8000 Canadian dollars"]
+)
 def test_of_other_money_the_dollars_are_asked(said: str) -> None:
     (turn,) = talk([f"my budget is {said}, what should I rent for a {RUN}?"])
     assert not turn.calls
