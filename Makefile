@@ -40,7 +40,7 @@ screenshots: $(VENV)/.ready
 	$(BIN)/python docs/screenshots.py
 
 lists: $(VENV)/.ready
-	$(BIN)/python -m tools.mcp_shipped
+	$(BIN)/python -m server.mcp.shipped
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .

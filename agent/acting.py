@@ -12,10 +12,10 @@ from typing import Any
 
 from agent.approval import Proposal, carry_out, propose
 from agent.models import ThinkingModel
-from agent.screen import plain_data
 from agent.wire import Call, Outcome, storable
 from estimator.errors import PlanError
-from tools.clock import on
+from pages.screen import plain_data
+from planner.clock import on
 from tools.registry import Tool
 
 _DECLINED = "the user declined, so nothing was written"

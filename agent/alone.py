@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from estimator.errors import PlanError
-from knowledge.user_files import data_folder
+from knowledge.own.files import data_folder
 
 try:
     import fcntl

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.screen import plain, plain_data
 from agent.wire import Call
 from estimator.errors import PlanError
+from pages.screen import plain, plain_data
 from tools.registry import Tool
 
 _LARGEST_SHOWN = 400_000
@@ -86,7 +86,7 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
 
 def _below(root: Path) -> contextlib.AbstractContextManager[None]:
     """Told apart by the run, not by the process: sessions with other folders may write at the same time."""
-    from tools.files import writing_below
+    from planner.files.render import writing_below
 
     return writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext()
 

@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from agent.screen import plain, plain_data
 from agent.store import find_session, transcript
 from estimator.errors import PlanError
+from pages.screen import plain, plain_data
 
 FORMATS = ("markdown", "json")
 _ENDINGS = {

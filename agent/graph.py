@@ -20,11 +20,11 @@ from typing import Annotated, Any, TypedDict
 from agent.acting import Surroundings, called, proposed, reported, settled, writes
 from agent.approval import Proposal
 from agent.figures import headlines
-from agent.grounding import Figure, mark, ungrounded
+from agent.grounding.check import Figure, mark, ungrounded
+from agent.grounding.withheld import withhold
 from agent.history import shortened
 from agent.models import ModelFailed, ThinkingModel, Thought, Turn
 from agent.plan_of_calls import plan_of
-from agent.screen import plain_data
 from agent.wire import (
     Call,
     Content,
@@ -39,7 +39,7 @@ from agent.wire import (
     thought,
     turn_outcomes,
 )
-from agent.withheld import withhold
+from pages.screen import plain_data
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.

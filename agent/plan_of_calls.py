@@ -8,8 +8,8 @@ from typing import Any
 from agent.offline.patching import nested
 from agent.wire import Call
 from estimator.errors import PlanError
+from planner.requests import PlanArguments
 from tools.registry import Tool
-from tools.requests import PlanArguments
 
 
 def plan_of(calls: Sequence[Call], tools: Mapping[str, Tool]) -> dict[str, Any] | None:

@@ -28,7 +28,6 @@ from agent.alone import alone
 from agent.export import export_session
 from agent.figures import headline
 from agent.imports import quick_imports
-from agent.screen import plain, plain_data
 from agent.store import (
     begin_turn,
     checkpoints,
@@ -44,6 +43,7 @@ from agent.store import (
 )
 from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
+from pages.screen import plain, plain_data
 
 ModelName = Literal["auto", "offline", "gemini"]
 Event = dict[str, Any]
@@ -294,7 +294,7 @@ def _model(name: ModelName) -> Any:
     """The language model that thinks, or None for the offline planner alone."""
     if name == "offline" or not settings.key_variable():
         return None
-    from agent.gemini import Gemini
+    from agent.gemini.model import Gemini
 
     return Gemini()
 

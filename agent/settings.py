@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from knowledge.user_files import read_text, user_folder, write_file
+from knowledge.own.files import read_text, user_folder, write_file
 
 FILE_NAME = "settings.toml"
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")

@@ -17,9 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.screen import plain
 from estimator.errors import PlanError, nearest
-from knowledge.user_files import data_folder
+from knowledge.own.files import data_folder
+from pages.screen import plain
 
 _BUSY_S = 10.0
 _TITLE_LENGTH = 72

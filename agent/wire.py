@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from agent.screen import SURROGATE
+from pages.screen import SURROGATE
 
 Content = dict[str, Any]
 # Ids of calls start so where they are ours; a model must not see them.

@@ -30,13 +30,12 @@ from typing import Literal
 
 from benchmarks import headline, serving_accuracy
 from estimator.errors import PlanError
-from measure import held_out_times
-from measure.cases import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
-from measure.held_out import predictions
-from measure.memory_fit import Peak, peaks
-from measure.order import Order, by_source, orders
-from measure.order import summarise as summarise_orders
-from measure.scores import (
+from measure.fit.training import held_out_times
+from measure.fit.training.held_out_memory import predictions
+from measure.fit.training.memory import Peak, peaks
+from measure.history.order import Order, by_source, orders
+from measure.history.order import summarise as summarise_orders
+from measure.history.scores import (
     POOLED,
     SMALLEST_SOURCE,
     Prediction,
@@ -48,6 +47,7 @@ from measure.scores import (
     summarise,
     worst,
 )
+from measure.history.training import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
 
 Predict = Callable[[Case], Prediction]
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import fmean, median
 
 import knowledge
-from estimator.serving import estimate
-from estimator.serving_space import deployments
-from knowledge.serving_jobs import serving_job
-from measure import serving_held_out
-from measure.scores import POOLED, SMALLEST_SOURCE, Score, Summary, by_group, over_sources, worst
-from measure.serving_cases import METRICS, OUT_OF_MEMORY, Metric, ServingCase, serving_cases
-from measure.serving_fit import applied_as_calibrated, everything
+from estimator.serving.estimates import estimate
+from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
+from measure.fit.serving import held_out as serving_held_out
+from measure.fit.serving.factors import applied_as_calibrated, everything
+from measure.history.scores import POOLED, SMALLEST_SOURCE, Score, Summary, by_group, over_sources, worst
+from measure.history.serving import METRICS, OUT_OF_MEMORY, Metric, ServingCase, serving_cases
 
 TITLES: dict[Metric, str] = {
     "throughput": "output tokens/s",

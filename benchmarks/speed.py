@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from estimator.job import Job
-from estimator.plan import Plan
-from estimator.search import candidates, objective_order, search, search_whole
-from estimator.serving import estimate as estimate_serving
-from estimator.serving_space import deployments
-from estimator.space import WHOLE, enumerated
-from estimator.training import estimate
-from knowledge.jobs import job as look_up
-from knowledge.serving_jobs import serving_job
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates, objective_order, search, search_whole
+from estimator.search.space import WHOLE, enumerated
+from estimator.serving.estimates import estimate as estimate_serving
+from estimator.serving.space import deployments
+from estimator.training.estimates import estimate
+from knowledge.jobs.serving import serving_job
+from knowledge.jobs.training import job as look_up
 from tools import call
 
 ONE = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import Rendered, render
 
 BASE: dict[str, Any] = {

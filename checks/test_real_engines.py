@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import ServingPrediction, render
 
 Ask = Callable[..., list[dict[str, Any]]]

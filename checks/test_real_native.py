@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import render
 from launchers.tables import table
 

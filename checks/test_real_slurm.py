@@ -20,7 +20,7 @@ from scheduler_starts import ENGINE, scheduled, serving, text  # pyright: ignore
 
 from launchers import Start, render
 from launchers.matrix import Cell, matrix_files
-from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK
+from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.writing import write
 
 STUB = """#!/bin/bash

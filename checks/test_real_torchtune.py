@@ -6,7 +6,7 @@ import yaml
 from conftest import python_of
 from hf_plans import BASE, accumulation, plans, written
 
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import reading
 from launchers.tables import table
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from estimator.engine import Engine, Reserve
 from estimator.errors import PlanError, nearest
-from estimator.hardware import Accelerator
+from estimator.machine.hardware import Accelerator
+from estimator.plan.serving.engine import Engine, Reserve
 from knowledge.data_files import document, inherited
 
 PLACE = "workload.engine"

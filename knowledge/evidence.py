@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from estimator.architecture import Block
-from estimator.hardware import Accelerator, Machine
-from estimator.job import Job
-from estimator.matmul import Kind
-from estimator.profile import DeviceFactors
-from estimator.serving_job import ServingJob
-from knowledge.calibration import surface_rows, timed_family, timed_framework, weighed_as
+from estimator.machine.hardware import Accelerator, Machine
+from estimator.machine.matmul import Kind
+from estimator.model.architecture import Block
+from estimator.plan.serving.job import ServingJob
+from estimator.plan.training.framework import DeviceFactors
+from estimator.plan.training.job import Job
 from knowledge.data_files import FOLDER, document, rows
-from knowledge.decode_factors import decode_evidence
-from knowledge.hardware import accelerators
-from knowledge.networks import link_kind, timings_behind
+from knowledge.fitted.decode import decode_evidence
+from knowledge.fitted.training import surface_rows, timed_family, timed_framework, weighed_as
+from knowledge.machines.catalogue import accelerators
+from knowledge.machines.networks import link_kind, timings_behind
 
 DEFAULT = "default"
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import NamedTuple
 
 from estimator.errors import PlanError
-from estimator.job import precision_peak
-from estimator.model_flop import model_flop_per_token
+from estimator.kernels.model_flop import model_flop_per_token
+from estimator.plan.training.job import precision_peak
 from knowledge.data_files import rows
-from knowledge.hardware import accelerators
-from knowledge.models import architecture, models
+from knowledge.machines.catalogue import accelerators
+from knowledge.models.catalogue import architecture, models
 
 # Upper bounds of the classes of size, parameters that one token uses.
 _SIZES = ((4e9, "up to 4B"), (15e9, "4B to 15B"), (40e9, "15B to 40B"), (float("inf"), "above 40B"))

@@ -1,8 +1,8 @@
 """The playbook: what experienced engineers do, when, and where it is written. One YAML file a topic in data/playbook.
 
-An entry says when it applies (a condition of `estimator.conditions`), what to do, and where the estimator can compute
-the gain, what to change: a `patch` over the plan (or several, of which the best is told), or the `change` of a name
-that the tools try anyway.
+An entry says when it applies (a condition of `planner.advice.conditions`), what to do, and where the estimator can
+compute the gain, what to change: a `patch` over the plan (or several, of which the best is told), or the `change` of a
+name that the tools try anyway.
 """
 
 from __future__ import annotations

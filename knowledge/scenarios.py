@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from knowledge.data_files import FOLDER
-from knowledge.user_files import file_stem, parsed, read_text, scenario_folder, yaml_files
+from knowledge.own.files import file_stem, parsed, read_text, scenario_folder, yaml_files
 
 _EXAMPLES = FOLDER / "examples"
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from launchers.site import Site
 
 if TYPE_CHECKING:
-    from estimator.plan import Plan
+    from estimator.plan.schema import Plan
+    from launchers.engines.job import ServingJob
     from launchers.job import Job
-    from launchers.serving_job import ServingJob
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Start:
 
     It is one simple command of POSIX shell, on one line, in which every value from the plan or the user is quoted
     already (a scheduler may put `exec env` before it). Where the run has several nodes it reads what differs from node
-    to node, and where they meet, from the variables NODE_RANK, MASTER_ADDR and MASTER_PORT (`launchers.shell.NODE_RANK`
-    …), which the scheduler sets. An engine takes its port from `launchers.shell.PORT`, so that replicas can share a
-    node. Nothing else is expanded. `environment` is set besides. `programs` are what has to be
-    installed on every node, `image` a container image that holds them (None: none is known). `port` is where an engine
-    listens unless PORT says otherwise.
+    to node, and where they meet, from the variables NODE_RANK, MASTER_ADDR and MASTER_PORT
+    (`launchers.shell.quoting.NODE_RANK` …), which the scheduler sets. An engine takes its port from
+    `launchers.shell.quoting.PORT`, so that replicas can share a node. Nothing else is expanded. `environment` is set
+    besides. `programs` are what has to be installed on every node, `image` a container image that holds them (None:
+    none is known). `port` is where an engine listens unless PORT says otherwise.
     """
 
     command: str
@@ -125,7 +125,7 @@ def render(
     """
     from launchers.choice import chosen
     from launchers.rules import check
-    from launchers.shell import NODE_RANK
+    from launchers.shell.quoting import NODE_RANK
     from launchers.targets import TARGETS
 
     names = chosen(plan, targets)
@@ -162,12 +162,12 @@ def make(
     site: Site | None = None,
 ) -> Job | ServingJob:
     """The job of a complete plan and its set of targets. Raises PlanError."""
-    from estimator.plan import Inference
+    from estimator.plan.schema import Inference
 
     site = site or Site()
 
     if isinstance(plan.workload, Inference):
-        from launchers.serving_job import make_serving_job
+        from launchers.engines.job import make_serving_job
 
         assert not isinstance(prediction, Prediction)
         return make_serving_job(plan, names, prediction, model_id, site)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import Inference
+from estimator.plan.schema import Inference
 from launchers.tables import table
 from launchers.targets import TARGETS
 
 if TYPE_CHECKING:
-    from estimator.plan import Plan
+    from estimator.plan.schema import Plan
 
 
 def usual_targets(plan: Plan) -> tuple[str, ...]:

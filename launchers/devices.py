@@ -9,9 +9,9 @@ from launchers.job import given
 from launchers.tables import table
 
 if TYPE_CHECKING:
-    from estimator.hardware import Accelerator
+    from estimator.machine.hardware import Accelerator
+    from launchers.engines.job import ServingJob
     from launchers.job import Job
-    from launchers.serving_job import ServingJob
 
 FIELD = "cluster.accelerator"
 _MEANS = {
@@ -23,7 +23,7 @@ _MEANS = {
 
 def accelerator_of(job: Job | ServingJob) -> Accelerator:
     """The catalogue's entry of the plan's accelerator. Raises PlanError where there is none."""
-    from knowledge.hardware import find_accelerator
+    from knowledge.machines.catalogue import find_accelerator
 
     return find_accelerator(given(FIELD, job.plan.cluster.accelerator)).value
 

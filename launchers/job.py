@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from estimator.errors import PlanError
 
 if TYPE_CHECKING:
-    from estimator.plan import Plan, Training
+    from estimator.plan.schema import Plan, Training
     from launchers import Prediction, Site
-    from launchers.serving_job import ServingJob
+    from launchers.engines.job import ServingJob
 
 _Value = TypeVar("_Value")
 _GIB = 2.0**30
@@ -129,7 +129,7 @@ def heading(job: Job | ServingJob, run: str) -> list[str]:
 def own_heading(job: Job | ServingJob, run: str) -> list[str]:
     """The heading of a scheduler's file: the set may have several schedulers, and this one is run by `run`."""
     if job.kind == "inference":
-        from launchers.serving_job import serving_lines
+        from launchers.engines.job import serving_lines
 
         lines = serving_lines(job)
     else:

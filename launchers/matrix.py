@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from estimator.errors import PlanError
 from launchers import File, Rendered, Site, render
 from launchers.job import last_part, one_line, slug
-from launchers.shell import AS_WRITTEN, NODE_RANK
+from launchers.shell.quoting import AS_WRITTEN, NODE_RANK
 
 if TYPE_CHECKING:
-    from estimator.plan import Plan
+    from estimator.plan.schema import Plan
     from launchers import Prediction
 
 MANIFEST, SCRIPT, PLAN, RESULT = "matrix.json", "run_all.sh", "plan.json", "result.json"

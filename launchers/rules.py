@@ -14,8 +14,8 @@ from launchers.tables import table
 from launchers.targets import TARGETS
 
 if TYPE_CHECKING:
+    from launchers.engines.job import ServingJob
     from launchers.job import Job
-    from launchers.serving_job import ServingJob
 
 
 def check(job: Job | ServingJob, target: str) -> None:
@@ -84,8 +84,8 @@ def _training_facts(job: Job) -> dict[str, Any]:
 
 
 def _serving_facts(job: ServingJob) -> dict[str, Any]:
+    from launchers.engines.job import has_experts
     from launchers.job import last_part
-    from launchers.serving_job import has_experts
 
     lane, node = job.tp * job.pp, job.node_devices
     most = job.serving.max_batched_tokens
@@ -99,7 +99,7 @@ def _serving_facts(job: ServingJob) -> dict[str, Any]:
 
 
 def _has_tied_head(job: Job) -> bool:
-    from knowledge.models import architecture
+    from knowledge.models.catalogue import architecture
 
     return architecture(job.plan.model).tied
 

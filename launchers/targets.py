@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from estimator.plan import Plan
+    from estimator.plan.schema import Plan
 
 Role = Literal["config", "program", "scheduler"]
 Kind = Literal["training", "inference"]
@@ -42,7 +42,7 @@ class Target:
 
 
 def _deepspeed_if_sharded(plan: Plan) -> tuple[str, ...]:
-    from launchers.training.sharding import backend_of
+    from launchers.hf.sharding import backend_of
 
     return ("deepspeed",) if backend_of(plan) == "deepspeed" else ()
 
@@ -53,7 +53,7 @@ def _deepspeed_if_named(plan: Plan) -> tuple[str, ...]:
 
 
 def _fsdp_or_deepspeed(plan: Plan) -> tuple[str, ...]:
-    from launchers.training.sharding import uses_fsdp
+    from launchers.hf.sharding import uses_fsdp
 
     return ("accelerate",) if uses_fsdp(plan) else _deepspeed_if_sharded(plan)
 
@@ -64,97 +64,97 @@ def _accelerate(plan: Plan) -> tuple[str, ...]:
 
 # In the order of files in a set.
 TARGETS: dict[str, Target] = {
-    "deepspeed": Target("training.deepspeed", "config", "DeepSpeed JSON: ZeRO stage, offload, precision, batch sizes"),
+    "deepspeed": Target("deepspeed.write", "config", "DeepSpeed JSON: ZeRO stage, offload, precision, batch sizes"),
     "accelerate": Target(
-        "training.accelerate",
+        "accelerate.write",
         "config",
         "accelerate YAML: FSDP2, FSDP1, DeepSpeed or DDP, with tensor and context parallel sizes",
         refers_to=_deepspeed_if_sharded,
     ),
     "llamafactory": Target(
-        "training.llamafactory",
+        "llamafactory.write",
         "program",
         "LlamaFactory YAML: pretraining, SFT and preference training, full, freeze, LoRA, QLoRA, DoRA, PiSSA",
         refers_to=_fsdp_or_deepspeed,
     ),
     "trl": Target(
-        "training.trl",
+        "trl.write",
         "program",
         "TRL YAML: SFT, DPO, KTO, reward training and GRPO with or without vLLM; full, LoRA, QLoRA, DoRA",
         refers_to=_accelerate,
     ),
     "axolotl": Target(
-        "training.axolotl",
+        "axolotl.write",
         "program",
         "Axolotl YAML: SFT and preference training with FSDP2, tensor and context parallelism; full, LoRA, QLoRA",
         refers_to=_deepspeed_if_sharded,
     ),
     "torchtune": Target(
-        "training.torchtune",
+        "torchtune.write",
         "program",
         "torchtune YAML of a recipe: full, LoRA and QLoRA fine-tuning and DPO, on one device or with FSDP2",
     ),
     "unsloth": Target(
-        "training.unsloth",
+        "unsloth.write",
         "program",
         "Unsloth Python script: full, LoRA and QLoRA fine-tuning and preference training, one process per device",
     ),
     "torchrun": Target(
-        "training.torchrun",
+        "torchrun.write",
         "program",
         "torchrun Bash script of your own training script, which is given the plan as arguments",
         refers_to=_deepspeed_if_named,
     ),
     "megatron-lm": Target(
-        "training.megatron",
+        "megatron.write",
         "program",
         "Megatron-LM Bash script: pretraining and SFT of GPT architectures with TP, PP, CP, EP, ZeRO-1 or FSDP",
     ),
     "torchtitan": Target(
-        "training.torchtitan",
+        "torchtitan.write",
         "program",
         "torchtitan Bash script of a registered config: pretraining with FSDP2, TP, PP, CP and EP",
     ),
     "megatron-bridge": Target(
-        "training.megatron_bridge",
+        "megatron_bridge.write",
         "program",
         "Megatron-Bridge (NeMo) Bash script of a recipe: pretraining and SFT, full, LoRA, DoRA, with TP, PP, CP and EP",
     ),
     "primus": Target(
-        "training.primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"
+        "primus.write", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"
     ),
     "vllm": Target(
-        "serving.vllm",
+        "engines.vllm",
         "program",
         "vLLM YAML, start script and benchmark: tensor, pipeline, data and expert parallel, on any number of nodes",
         kinds=("inference",),
     ),
     "sglang": Target(
-        "serving.sglang",
+        "engines.sglang",
         "program",
         "SGLang start script and benchmark: tensor, pipeline, data and expert parallel, on any number of nodes",
         kinds=("inference",),
     ),
     "trtllm": Target(
-        "serving.trtllm",
+        "engines.trtllm",
         "program",
         "TensorRT-LLM YAML for trtllm-serve, start script and benchmark, on one node",
         kinds=("inference",),
     ),
     "llamacpp": Target(
-        "serving.llamacpp",
+        "engines.llamacpp",
         "program",
         "llama-server start script and llama-batched-bench: GGUF weights, layers split over the devices of a node",
         kinds=("inference",),
     ),
     "mlperf": Target(
-        "serving.mlperf",
+        "engines.mlperf",
         "program",
         "MLPerf Inference: user.conf and the performance and accuracy runs of the Llama-3.1-8B reference on vLLM",
         kinds=("inference",),
     ),
     "maxtext": Target(
-        "training.maxtext", "program", "MaxText YAML for TPUs: pretraining with FSDP, TP, CP and EP over slices"
+        "maxtext.write", "program", "MaxText YAML for TPUs: pretraining with FSDP, TP, CP and EP over slices"
     ),
     "slurm": Target(
         "schedulers.slurm",
@@ -164,33 +164,33 @@ TARGETS: dict[str, Target] = {
         launch="sbatch job.sbatch",
     ),
     "kubernetes-trainjob": Target(
-        "schedulers.kubernetes_trainjob",
+        "schedulers.kubernetes.trainjob",
         "scheduler",
         "Kubernetes TrainJob (Kubeflow Trainer v2) with the files in a ConfigMap",
         launch="kubectl apply -f trainjob.yaml",
     ),
     "kubernetes-pytorchjob": Target(
-        "schedulers.kubernetes_pytorchjob",
+        "schedulers.kubernetes.pytorchjob",
         "scheduler",
         "Kubernetes PyTorchJob (Kubeflow Training Operator v1) with the files in a ConfigMap",
         launch="kubectl apply -f pytorchjob.yaml",
     ),
     "kubernetes-jobset": Target(
-        "schedulers.kubernetes_jobset",
+        "schedulers.kubernetes.jobset",
         "scheduler",
         "Kubernetes JobSet of one indexed job with the files in a ConfigMap",
         kinds=("training", "inference"),
         launch="kubectl apply -f jobset.yaml",
     ),
     "kubernetes-lws": Target(
-        "schedulers.kubernetes_lws",
+        "schedulers.kubernetes.lws",
         "scheduler",
         "Kubernetes LeaderWorkerSet and Service: replicas of several nodes",
         kinds=("inference",),
         launch="kubectl apply -f lws.yaml",
     ),
     "kubernetes-deployment": Target(
-        "schedulers.kubernetes_deployment",
+        "schedulers.kubernetes.deployment",
         "scheduler",
         "Kubernetes Deployment and Service: replicas of at most one node",
         kinds=("inference",),

@@ -13,10 +13,10 @@ from types import ModuleType
 
 import pytest
 
-from knowledge.hardware import accelerators
-from knowledge.models import models
-from measure.held_out_times import everything, misses
-from measure.scores import POOLED
+from knowledge.machines.catalogue import accelerators
+from knowledge.models.catalogue import models
+from measure.fit.training.held_out_times import everything, misses
+from measure.history.scores import POOLED
 from tools import call
 
 ROOT = Path(__file__).parent.parent
@@ -119,7 +119,7 @@ def test_every_command_that_it_names_exists() -> None:
 def test_the_serving_table_counts_what_is_measured() -> None:
     """The whole table takes minutes to make; what it counts does not."""
     from benchmarks.serving_accuracy import TITLES, memory_verdicts
-    from measure.serving_cases import serving_cases
+    from measure.history.serving import serving_cases
 
     start, end = benchmark().markers("inference")
     written = DETAILS[DETAILS.index(start) : DETAILS.index(end)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from benchmarks.speed import SEARCHES, SIZES, scaling_rows
-from estimator.plan import Plan
-from estimator.search import search_whole
-from knowledge.jobs import job as look_up
+from estimator.plan.schema import Plan
+from estimator.search.layouts import search_whole
+from knowledge.jobs.training import job as look_up
 
 
 def test_whole_spaces_of_large_clusters_are_searched_in_about_a_second() -> None:

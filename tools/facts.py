@@ -1,90 +1,21 @@
-"""Fact tools: what the catalogues know of a model or an accelerator."""
+"""What the catalogues know of a model or an accelerator."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field
-
-from estimator.search import valid_tp
-from knowledge.hardware import find_accelerator
-from knowledge.models import find_architecture, models
-from knowledge.prices import prices
-from tools.left_out import left_out_of, prices_left_out_of
-from tools.offers import offer
+from planner import facts as planner_facts
+from planner.facts import HardwareQuestion, ModelQuestion
+from planner.results import HardwareDescription, ModelDescription
 from tools.registry import tool
-from tools.results import Assumption, HardwareDescription, ModelDescription
-
-
-class ModelQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
 
 
 @tool(title="Describe a model", read_only=True)
 def describe_model(request: ModelQuestion) -> ModelDescription:
     """Exact parameter count and dimensions of a model from the catalogue or any Hugging Face config.json: active
     parameters, layers, heads, experts, context, KV cache per token and the tensor-parallel sizes that divide it."""
-    architecture, said = find_architecture(request.model)
-    facts = next((row for row in models() if row.id == architecture.id), None)
-    widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
-    moe = max(architecture.blocks, key=lambda block: block.experts)
-    return ModelDescription(
-        id=architecture.id,
-        family=architecture.family,
-        parameters=architecture.parameters,
-        active_parameters=architecture.active_parameters,
-        embedding_parameters=architecture.embedding_parameters + architecture.head_parameters,
-        layers=architecture.layers,
-        hidden=architecture.hidden,
-        heads=architecture.heads,
-        kv_heads=architecture.kv_heads,
-        head_dim=widest.head_dim,
-        ffn_width=max((block.ffn_width for block in architecture.blocks), default=0) or moe.expert_width,
-        experts=moe.experts,
-        top_k=moe.top_k,
-        vocab=architecture.vocab,
-        context=architecture.context,
-        kv_bytes_per_token=2 * architecture.kv_elements_per_token,
-        valid_tp=valid_tp(architecture),
-        weights_bytes_bf16=2 * architecture.parameters,
-        license=facts.license if facts else None,
-        source=facts.source if facts else None,
-        assumptions=[Assumption(field="model", value=architecture.id, why=said)] if said else [],
-        notes=[*architecture.notes, *left_out_of(model=architecture.id)],
-    )
-
-
-class HardwareQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    accelerator: str = Field(description="Accelerator id or name, e.g. h100-sxm, 'A100 80GB', 4090, v5e.")
+    return planner_facts.describe_model(request)
 
 
 @tool(title="Describe an accelerator", read_only=True)
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
     """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue."""
-    found = find_accelerator(request.accelerator)
-    device = found.value
-    offers = [offer(price, price.count, 1.0) for price in prices(device.id) if price.provider != "owned"]
-    return HardwareDescription(
-        id=device.id,
-        name=device.name,
-        vendor=device.vendor,
-        family=device.family,
-        memory_bytes=device.memory_bytes,
-        usable_bytes=device.usable_bytes,
-        memory_bandwidth_bytes_per_s=device.memory_bandwidth,
-        peak_tflops={name: rate / 1e12 for name, rate in device.peak_flops.items()},
-        scaleup_link=device.scaleup_link,
-        scaleup_bytes_per_s=device.scaleup_bandwidth,
-        peer_bytes_per_s=device.peer_bandwidth,
-        scaleup_domain=device.scaleup_domain,
-        topology=device.topology,
-        per_node=device.per_node,
-        host_link_bytes_per_s=device.host_bandwidth,
-        tdp_w=device.tdp_w,
-        prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
-        source=device.source,
-        assumptions=[Assumption(field="accelerator", value=device.id, why=found.said)] if found.said else [],
-        notes=[*([device.notes] if device.notes else []), *left_out_of(device.id), *prices_left_out_of(device.id)],
-    )
+    return planner_facts.describe_hardware(request)

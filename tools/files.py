@@ -1,158 +1,26 @@
-"""File tools: launch files of a plan, as text or on disk."""
+"""Launch files, benchmark matrices and reports: rendered, written, and read back."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, Field
-
-import launchers
-from estimator.errors import PlanError
-from estimator.plan import Inference, Plan
-from launchers.writing import write
-from tools.planning import Planned, complete, memory_of, planned, time_of, warnings_of
+from pages.report import report as report_report
+from pages.report.report import (
+    RenderedReport,
+    ReportFileRequest,
+    ReportFiles,
+    ReportRequest,
+    WriteReportRequest,
+    WrittenReport,
+)
+from planner.files import importing
+from planner.files import render as files_render
+from planner.files.importing import ImportedConfig, ImportRequest
+from planner.files.render import RenderRequest, WriteRequest
+from planner.matrix import render as matrix_render
+from planner.matrix import results
+from planner.matrix.render import MatrixRequest, RenderedMatrix, WriteMatrixRequest, WrittenMatrix
+from planner.matrix.results import MatrixQuestion, MatrixResults
+from planner.results import RenderedConfigs, WrittenConfigs
 from tools.registry import tool
-from tools.requests import EitherRequest
-from tools.result import Assumption
-from tools.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
-from tools.sayable import sayable
-
-
-class SiteArguments(BaseModel):
-    """What the user may say of the place where a run starts."""
-
-    partition: str | None = Field(None, description="Slurm partition.")
-    account: str | None = Field(None, description="Slurm account.")
-    image: str | None = Field(None, description="Container image to run in, e.g. nvcr.io/nvidia/pytorch:25.10-py3.")
-    namespace: str | None = Field(None, description="Kubernetes namespace.")
-    queue: str | None = Field(None, description="Kueue queue of the Kubernetes cluster.")
-    dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
-    time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
-
-    def site(self) -> launchers.Site:
-        return launchers.Site(**{field.name: getattr(self, field.name) for field in fields(launchers.Site)})
-
-
-class RenderRequest(SiteArguments, EitherRequest):
-    targets: list[str] | None = Field(
-        None,
-        min_length=1,
-        description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
-        f"Of: {', '.join(launchers.target_descriptions())}.",
-    )
-
-
-class WriteRequest(RenderRequest):
-    folder: str | None = Field(None, description="Where to write; ./runs/<name of the plan> by default.")
-    overwrite: bool = Field(False, description="Replace files that exist with other contents.")
-
-
-@dataclass(frozen=True)
-class _Set:
-    """The files of a plan with the plan as completed, its name, and what the estimate says of it."""
-
-    rendered: launchers.Rendered
-    name: str
-    plan: dict[str, Any]
-    assumptions: list[Assumption]
-    warnings: list[str]
-
-
-def _rendered(request: RenderRequest) -> _Set:
-    plan = request.to_plan()
-    if isinstance(plan.workload, Inference):
-        return _serving_set(plan, request)
-    found, rendered, chosen = sayable(
-        plan,
-        planned,
-        lambda one: (one.fits, one.score),
-        lambda one: _render(one.plan, request, prediction_of(one), one.job.architecture.id),
-    )
-    model = found.job.architecture.id
-    return _Set(
-        rendered=rendered,
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
-        plan=complete(found),
-        assumptions=[*chosen, *found.assumptions],
-        warnings=warnings_of(found),
-    )
-
-
-def prediction_of(found: Planned) -> launchers.Prediction:
-    """What the estimate of a training plan says, for the headings of its files."""
-    memory, step = memory_of(found), time_of(found)
-    return launchers.Prediction(
-        memory_bytes=memory.per_device_bytes,
-        memory_low_bytes=memory.low_bytes,
-        memory_high_bytes=memory.high_bytes,
-        capacity_bytes=memory.capacity_bytes,
-        step_s=step.step_s,
-        step_low_s=step.low_s,
-        step_high_s=step.high_s,
-    )
-
-
-def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
-    from tools import serving_planning as serving
-    from tools.serving_warnings import warnings_of as serving_warnings_of
-
-    def prediction(found: serving.Served) -> launchers.ServingPrediction:
-        memory, latency = serving.memory_of(found), serving.latency_of(found)
-        return launchers.ServingPrediction(
-            memory_bytes=memory.per_device_bytes,
-            capacity_bytes=memory.capacity_bytes,
-            fits=memory.fits,
-            ttft_s=latency.ttft_s,
-            ttft_low_s=latency.ttft_low_s,
-            ttft_high_s=latency.ttft_high_s,
-            tpot_s=latency.tpot_s,
-            tpot_low_s=latency.tpot_low_s,
-            tpot_high_s=latency.tpot_high_s,
-            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
-            max_concurrency=memory.max_concurrency,
-        )
-
-    found, rendered, chosen = sayable(
-        plan,
-        serving.served,
-        lambda one: (one.fits, serving.latency_of(one).tpot_s),
-        lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
-    )
-    model = found.job.architecture.id
-    return _Set(
-        rendered=rendered,
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
-        plan=serving.complete(found),
-        assumptions=[*chosen, *found.assumptions],
-        warnings=serving_warnings_of(found),
-    )
-
-
-def _render(
-    plan: Plan, request: RenderRequest, prediction: launchers.Prediction | launchers.ServingPrediction, model: str
-) -> launchers.Rendered:
-    from launchers.choice import usual_targets
-
-    targets = request.targets or usual_targets(plan)
-    return launchers.render(plan, targets, prediction, model_id(plan, model), request.site())
-
-
-def model_id(plan: Plan, known: str) -> str | None:
-    """What loaders take: the id `known` to the catalogue, the folder of a model on disk, None for one given inline."""
-    model = plan.model
-    if not isinstance(model, str):
-        return None
-    path = os.path.expanduser(model)
-    if os.path.isfile(path):
-        return os.path.dirname(model) or "."
-    return model if os.path.isdir(path) else known
 
 
 @tool(title="Render launch files", read_only=True)
@@ -160,61 +28,66 @@ def render_configs(request: RenderRequest) -> RenderedConfigs:
     """Launch files of a training or serving plan as text (configs of training frameworks, engine commands, Slurm,
     Kubernetes and other launchers), the command that starts them, and what the user still has to fill in. Nothing is
     written to disk."""
-    made = _rendered(request)
-    return RenderedConfigs(
-        plan=made.plan,
-        assumptions=made.assumptions,
-        files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files],
-        launch_command=made.rendered.launch_command,
-        needs_from_user=list(made.rendered.needs_from_user),
-        warnings=made.warnings,
-    )
+    return files_render.render_configs(request)
 
 
 @tool(title="Write launch files", read_only=False, preview="render_configs")
 def write_configs(request: WriteRequest) -> WrittenConfigs:
     """Writes the launch files of a plan into a folder below the working folder, all of them or none. Use it only when
     the user asked for files on disk; existing files are kept unless overwrite is set."""
-    made = _rendered(request)
-    folder = inside_root(request.folder or f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', made.name).strip('.-') or 'plan'}")
-    written = write(made.rendered, folder, overwrite=request.overwrite)
-    return WrittenConfigs(
-        plan=made.plan,
-        assumptions=made.assumptions,
-        folder=str(folder),
-        files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
-        launch_command=made.rendered.launch_command,
-        needs_from_user=list(made.rendered.needs_from_user),
-        warnings=made.warnings,
-    )
+    return files_render.write_configs(request)
 
 
-_root: ContextVar[Path | None] = ContextVar("root", default=None)
+@tool(title="Read existing configs", read_only=True)
+def import_config(request: ImportRequest) -> ImportedConfig:
+    """Reads existing launch files and tells whether they fit, how fast and at what cost: configs and scripts of
+    LlamaFactory, Axolotl, TRL, Unsloth, torchtune, LitGPT, ms-swift, DeepSpeed, accelerate, torchtitan, Megatron-LM,
+    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it when the
+    user pastes or names a config or script. Arguments (accelerator, count …) complete what the files leave open and win
+    over them; nothing in the files is executed."""
+    return importing.import_config(request)
 
 
-@contextmanager
-def writing_below(root: Path) -> Iterator[None]:
-    """Tools that run inside write below `root` (absolute, links followed) instead of the working folder."""
-    token = _root.set(root)
-    try:
-        yield
-    finally:
-        _root.reset(token)
+@tool(title="Render a benchmark matrix", read_only=True)
+def render_matrix(request: MatrixRequest) -> RenderedMatrix:
+    """All files of a benchmark matrix as text, without writing any: what benchmark_matrix would write. For the layouts
+    and figures alone use apply_strategies."""
+    return matrix_render.render_matrix(request)
 
 
-def inside_root(given: str) -> Path:
-    """The folder asked for, which has to lie below the root of what may be written once links are followed.
+@tool(title="Write a benchmark matrix", read_only=False, preview="render_matrix")
+def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
+    """Writes a benchmark suite below the working folder: every model under every named strategy or custom layout on
+    every accelerator, each with its launch files, a script that runs them one after another, and a manifest with what
+    is predicted. Use it when the user wants to measure platforms or layouts against each other on real machines;
+    matrix_results reads back what was measured."""
+    return matrix_render.benchmark_matrix(request)
 
-    It is relative where the root is the working folder. Raises PlanError.
-    """
-    root = _root.get()
-    base, shown = root or Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
-    try:
-        if len(given) > 1000:
-            raise ValueError
-        inside = not given.startswith("~") and (base / given).resolve().is_relative_to(base)
-    except (OSError, ValueError):
-        raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
-    if not inside:
-        raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
-    return base / given if root else Path(given)
+
+@tool(title="Read a matrix's results", read_only=True)
+def matrix_results(request: MatrixQuestion) -> MatrixResults:
+    """What was measured of a benchmark matrix (the result.json files in its folders, else what the programs' own logs
+    there say) against what was predicted: errors by cell, accuracy over all, and the runs as rows for the table of
+    measurements."""
+    return results.matrix_results(request)
+
+
+@tool(title="Render a report", read_only=True)
+def render_report(request: ReportRequest) -> RenderedReport:
+    """A report on a plan for training or serving, or on a comparison where scenarios or over are given, as Markdown
+    text: memory, time, scaling, cost, advice, assumptions and evidence. Nothing is written to disk."""
+    return report_report.render_report(request)
+
+
+@tool(title="Preview a report's files", read_only=True)
+def preview_report(request: ReportFileRequest) -> ReportFiles:
+    """The files that report would write, as they would be written. What a report says is shorter in render_report."""
+    return report_report.preview_report(request)
+
+
+@tool(title="Write a report", read_only=False, preview="preview_report")
+def report(request: WriteReportRequest) -> WrittenReport:
+    """Writes a report with plots on a plan for training or serving, or on a comparison where scenarios or over are
+    given, below the working folder: a self-contained HTML page, Markdown with pictures, or PDF. Use it only when the
+    user asked for a report, a page or a document to hand on."""
+    return report_report.report(request)

@@ -13,36 +13,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import plan_error, refuse_bools
+from planner.requests import parsed
 
 # The modules that define tools and the tools of each, in the order in which faces list them. Known without importing
 # them, so that one tool costs the imports of its own module alone.
 _MODULES = {
     "tools.facts": "describe_model describe_hardware",
-    "tools.training": "estimate_training check_fit best_parallelism",
-    "tools.limits": "find_limit",
-    "tools.sweep": "sweep",
-    "tools.explain": "explain",
+    "tools.training": (
+        "estimate_training check_fit best_parallelism find_limit sweep apply_strategies project_scaling peak_throughput"
+    ),
     "tools.serving": "estimate_inference best_serving size_serving project_mlperf",
-    "tools.cost": "estimate_cost",
-    "tools.compare": "compare",
-    "tools.strategies": "apply_strategies",
-    "tools.scaling": "project_scaling",
-    "tools.peak": "peak_throughput",
-    "tools.scenarios": "render_scenario save_scenario list_scenarios load_scenario delete_scenario diff_scenarios",
-    "tools.catalogue": "list_catalogue preview_hardware add_hardware preview_model add_model preview_price add_price",
-    "tools.clusters": "recommend_cluster",
-    "tools.configure": "auto_configure",
-    "tools.files": "render_configs write_configs",
-    "tools.imports": "import_config",
-    "tools.matrix": "render_matrix benchmark_matrix",
-    "tools.matrix_results": "matrix_results",
-    "tools.advice": "advise",
-    "tools.playbook": "search_playbook",
-    "tools.report": "render_report preview_report report",
+    "tools.decisions": "estimate_cost compare recommend_cluster auto_configure advise explain",
+    "tools.files": (
+        "render_configs write_configs import_config render_matrix benchmark_matrix matrix_results "
+        "render_report preview_report report"
+    ),
+    "tools.records": (
+        "render_scenario save_scenario list_scenarios load_scenario delete_scenario "
+        "diff_scenarios list_catalogue preview_hardware add_hardware preview_model add_model "
+        "preview_price add_price search_playbook"
+    ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}
@@ -67,13 +60,7 @@ class Tool:
 
     def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
         """The arguments as the tool's request. Raises PlanError naming the argument and what is wrong with it."""
-        if not isinstance(arguments, Mapping):
-            raise PlanError("arguments", f"must be a mapping of arguments, not {type(arguments).__name__}")
-        refuse_bools(self.request, arguments)
-        try:
-            return self.request.model_validate(dict(arguments))
-        except ValidationError as error:
-            raise plan_error(error, self.request) from None
+        return parsed(self.request, arguments)
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return self.function(self.parse(arguments)).model_dump(mode="json")

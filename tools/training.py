@@ -1,45 +1,21 @@
-"""Training tools: estimate a run, check that it fits, find the best layout."""
+"""A training plan: what it comes to, how it is best split, and how far it can go."""
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import asdict
-from typing import Any
-
-from pydantic import Field
-
-from estimator.bottleneck import Diagnosis
-from estimator.errors import PlanError
-from estimator.memory import fitting
-from estimator.plan import Inference, Plan
-from estimator.ranking import alternatives, neighbours, pareto
-from estimator.space import candidates
-from knowledge.jobs import job as look_up
-from tools.evidence import evidence_of
-from tools.improvements import improvements
-from tools.planning import (
-    Planned,
-    choice,
-    complete,
-    memory_of,
-    planned,
-    run_of,
-    throughput_of,
-    time_of,
-    warnings_of,
-    why_chosen,
-)
+from planner.compare import scaling
+from planner.compare import sweep as compare_sweep
+from planner.compare.scaling import ScalingProjection, ScalingRequest
+from planner.compare.sweep import Sweep, SweepRequest
+from planner.layouts import peak, strategies
+from planner.layouts.peak import PeakRequest, PeakThroughput
+from planner.layouts.strategies import AppliedStrategies, StrategiesRequest
+from planner.limits import training as limits_training
+from planner.limits.training import LimitRequest
+from planner.requests import EitherRequest
+from planner.results import BestParallelism, FitCheck, Limit, TrainingEstimate
+from planner.training import estimate
+from planner.training.estimate import EstimateRequest, SearchRequest
 from tools.registry import tool
-from tools.remedies import relaxations, remedies
-from tools.requests import EitherRequest, PlanRequest
-from tools.results import BestParallelism, FitCheck, Rejected, Roofline, TimeLimit, TrainingEstimate
-
-
-class EstimateRequest(PlanRequest):
-    improvements: bool = Field(
-        False, description="Whether to look for changes that would make the run faster; takes longer."
-    )
 
 
 @tool(title="Estimate a training run", read_only=True)
@@ -48,34 +24,7 @@ def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     fine-tuning plan. Use it for "does it fit", "how long", "how fast", and with improvements=true for "why is it slow",
     "what limits my MFU" and "how do I get it faster". What the layout leaves open is chosen by the search; every
     default is listed in assumptions."""
-    found = planned(request.to_plan())
-    limits = found.diagnosis
-    return TrainingEstimate(
-        plan=complete(found),
-        assumptions=found.assumptions,
-        memory=memory_of(found),
-        time=time_of(found),
-        throughput=throughput_of(found),
-        run=run_of(found),
-        bottleneck=limits.bottleneck,
-        limits=time_limits(limits),
-        roofline=Roofline(**asdict(limits.roofline)),
-        improvements=improvements(found) if request.improvements else None,
-        layout_chosen=found.searched,
-        why=why_chosen(found),
-        warnings=warnings_of(found),
-        evidence=evidence_of(found),
-    )
-
-
-def time_limits(limits: Diagnosis) -> list[TimeLimit]:
-    """What takes any time at all, the most first."""
-    step_s = sum(limits.limits.values())
-    return [
-        TimeLimit(limit=name, seconds=seconds, share=seconds / step_s)
-        for name, seconds in limits.limits.items()
-        if seconds > 0
-    ]
+    return estimate.estimate_training(request)
 
 
 @tool(title="Check that a plan fits", read_only=True)
@@ -84,30 +33,7 @@ def check_fit(request: EitherRequest) -> FitCheck:
     micro-batch and sequence length of the same layout; of serving, most requests at once and the longest one), what
     would make it fit (two changes at once where no single one does) and what a plan that fits could give up for speed,
     each as a Plan patch with its memory and slowdown. Use it for out-of-memory questions."""
-    asked = request.to_plan()
-    if isinstance(asked.workload, Inference):
-        from tools.serving_fit import fit_of
-
-        return fit_of(asked)
-    found = planned(asked)
-    memory = memory_of(found)
-    return FitCheck(
-        plan=complete(found),
-        assumptions=found.assumptions,
-        fits=memory.fits,
-        headroom_bytes=memory.capacity_bytes - memory.high_bytes,
-        memory=memory,
-        largest_micro_batch=_largest_micro_batch(found),
-        largest_seq_len=_largest_seq_len(found),
-        remedies=remedies(found, asked),
-        relaxations=relaxations(found),
-        warnings=warnings_of(found),
-        evidence=evidence_of(found),
-    )
-
-
-class SearchRequest(PlanRequest):
-    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+    return estimate.check_fit(request)
 
 
 @tool(title="Find the best layout", read_only=True)
@@ -117,78 +43,52 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
     layers, micro-batch, and offloading where nothing fits without. With alternatives of other kinds, the Pareto front
     of speed against memory, and why each neighbour lost. Use it when the user asks how to parallelise or for the
     fastest setup."""
-    started = time.perf_counter()
-    chosen = planned(request.to_plan(), every_framework=True)
-    found, best = chosen.found, int(chosen.found.order[0])
-    estimates, layouts = found.estimates, found.estimates.layouts
-    return BestParallelism(
-        plan=complete(chosen),
-        assumptions=chosen.assumptions,
-        best=choice(chosen.estimates, chosen.index),
-        why=why_chosen(chosen),
-        alternatives=[choice(estimates, index) for index in alternatives(estimates, found.order, request.top)],
-        pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * request.top]],
-        rejected=[
-            Rejected(layout=layouts.row(index), rule=rule, summary=layouts.summary(index))
-            for index, rule in neighbours(estimates, best, found.order)
-        ],
-        candidates=found.valid,
-        estimated=len(layouts),
-        feasible=int(estimates.fits.sum()),
-        seconds=time.perf_counter() - started,
-        warnings=warnings_of(chosen),
-        evidence=evidence_of(chosen),
-    )
+    return estimate.best_parallelism(request)
 
 
-def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
-    """Whether the changed plan, whose framework is given, has a valid layout that fits."""
-    try:
-        job = look_up(plan.patch(changes))
-        return bool(len(fitting(job, candidates(job))[0]))
-    except PlanError:
-        return False
+@tool(title="Find how far a plan can go", read_only=True)
+def find_limit(request: LimitRequest) -> Limit:
+    """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
+    (largest of the catalogue or of a family; needs no model) or devices (fewest; whole nodes beyond one); for serving
+    context (longest request), input_len, concurrency (most users at once, within limits of latency), model or devices.
+    What the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "biggest
+    batch", "largest model on", "how many GPUs at least", "how many users fit". Gives the plan there, the next value
+    that does not fit and what of the memory decides."""
+    return limits_training.find_limit(request)
 
 
-def _largest_micro_batch(found: Planned) -> int | None:
-    """The most sequences per micro-batch that fit in the same layout; the global batch grows with them.
-
-    Micro-batches per step stay as they are, so that as many are in flight in a pipeline.
-    """
-    base, layouts, index = found.plan, found.estimates.layouts, found.index
-    rounds = int(layouts.dp[index] * layouts.grad_accum[index])
-
-    def fits(size: int) -> bool:
-        return _fits(base, {"workload.micro_batch": size, "workload.global_batch": size * rounds})
-
-    return _largest(fits, 1, 4096)
+@tool(title="Sweep one or two fields", read_only=True)
+def sweep(request: SweepRequest) -> Sweep:
+    """A training plan over a range of values of one or two fields (count, seq_len, global_batch, micro_batch,
+    accelerator, model, precision, method, framework, tp, zero_stage, recompute …): at each point the layout, step time,
+    tokens/s, MFU, memory, cost and scaling efficiency. Or a serving plan (concurrency, request_rate, input_len,
+    weight_dtype, engine, tp, count …): time to first token and per token, tokens/s, requests at once, memory and cost.
+    Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k", "compare frameworks",
+    "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that cannot be
+    says why."""
+    return compare_sweep.sweep(request)
 
 
-def _largest_seq_len(found: Planned) -> int | None:
-    """The longest sequence, in steps of 1,024 tokens (below that, powers of two), that fits in the same layout."""
-    base = found.plan
-    unit = math.lcm(1024, 2 * int(found.estimates.layouts.cp[found.index]))
-
-    def fits(size: int) -> bool:
-        return _fits(base, {"workload.seq_len": size * unit})
-
-    largest = _largest(fits, 1, 16384)
-    if largest is not None:
-        return largest * unit
-    return next((size for size in (512, 256, 128, 64) if _fits(base, {"workload.seq_len": size})), None)
+@tool(title="Apply named strategies", read_only=True)
+def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
+    """The layout that each named strategy takes for a training plan, for every model on every accelerator, with its
+    figures: maximum_performance, truly_identical (one layout that fits everywhere), memory_optimized,
+    minimal_communication, balanced, and custom. Use it to compare platforms fairly ("H100 against MI300X under the same
+    layout") and for benchmark suites. Layout fields of the plan are kept by every strategy."""
+    return strategies.apply_strategies(request)
 
 
-def _largest(fits, low: int, limit: int) -> int | None:
-    """The largest number in [low, limit] for which the monotone `fits` holds, by doubling and bisection."""
-    if not fits(low):
-        return None
-    high = low
-    while high < limit and fits(min(limit, high * 2)):
-        high = min(limit, high * 2)
-    if high == limit:
-        return limit
-    good, bad = high, min(limit, high * 2)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if fits(middle) else (good, middle)
-    return good
+@tool(title="Project scaling over nodes", read_only=True)
+def project_scaling(request: ScalingRequest) -> ScalingProjection:
+    """A training plan on 1 to N nodes (strong scaling: the batch stays; weak: it grows along): tokens/s, step time,
+    efficiency against the first, hours, USD, what limits each point, and where more nodes stop paying. Use it for "how
+    does it scale to 64 nodes" and "how many nodes are worth it"; for serving use size_serving or sweep."""
+    return scaling.project_scaling(request)
+
+
+@tool(title="Peak training throughput", read_only=True)
+def peak_throughput(request: PeakRequest) -> PeakThroughput:
+    """A table of what models reach at best in training on each accelerator and precision, each with its best layout:
+    tokens/s per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against
+    measured runs. Use it for "how fast can it get", "tokens per day on MI300X against H100", "what MFU is good"."""
+    return peak.peak_throughput(request)

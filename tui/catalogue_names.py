@@ -9,11 +9,11 @@ from functools import lru_cache
 def names_of(field: str) -> tuple[str, ...]:
     """The names a field of the plan may have, or () where there is no list of them. Slow the first time."""
     if field == "model":
-        from knowledge.models import models
+        from knowledge.models.catalogue import models
 
         return tuple(row.id for row in models())
     if field == "accelerator":
-        from knowledge.hardware import accelerators
+        from knowledge.machines.catalogue import accelerators
 
         return tuple(row.id for row in accelerators())
     if field == "recompute":

@@ -376,7 +376,7 @@ def _failed(error: Exception) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    from tui.clean import one_line
+    from pages.clean import one_line
 
     # What was given may be a whole file; its start says which it is.
     words = (word if len(word) <= _LONGEST else f"{word[: _LONGEST // 2]}…" for word in one_line(text).split(" "))

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import merge
+from estimator.plan.schema import merge
+from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
 from tools.registry import find
-from tools.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING
 from tui.planning import Planning
 
 # Where argparse puts what was given by flag, so that no field's name meets one of its own.
@@ -78,10 +78,6 @@ def _add_flag(group: Any, name: str, info: Any) -> None:
     action = "append" if kinds & {list, dict} else "store"
     made = group.add_argument(flag, dest=dest, action=action, default=None, metavar=shown, help=text)
     made.values = values  # of the completion scripts
-
-
-def flag_of(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _titles(planning: Planning, fields: Mapping[str, Any]) -> list[str]:
@@ -274,7 +270,7 @@ def read_plan(given: str, field: str = "--plan") -> dict[str, Any] | str:
     except (OSError, RuntimeError, ValueError) as error:  # also of names that no file can have
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise PlanError(field, f"cannot read {given}: {reason}") from None
-    from knowledge.user_files import parsed
+    from knowledge.own.files import parsed
 
     found = parsed(text, field)
     if not isinstance(found, dict):
@@ -333,7 +329,7 @@ def _pairs(name: str, text: str) -> dict[str, Any]:
 
 def _scalar(text: str) -> Any:
     """A value as YAML reads it: 4, true, null, [a, b]; words and ranges stay words."""
-    from knowledge.user_files import parsed
+    from knowledge.own.files import parsed
 
     try:
         return parsed(text, "value") if text.strip() else None

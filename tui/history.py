@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from estimator.errors import PlanError
-from knowledge.user_files import data_folder
+from knowledge.own.files import data_folder
 
 MOST = 1000
 _LONGEST = 20_000

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import Inference, Overrides, Plan, Training, merge, parse_count
-from tools.requests import FLAT_PATHS, SERVING_PATHS
+from estimator.plan.schema import Inference, Overrides, Plan, Training, merge, parse_count
+from planner.requests import FLAT_PATHS, SERVING_PATHS
 
 Data = Mapping[str, Any]
 

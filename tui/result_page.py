@@ -9,9 +9,9 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tui import units
-from tui.clean import one_line
-from tui.page import Block, Facts, Grid, Notes, Picture, Text, render
+from pages import units
+from pages.blocks import Block, Facts, Grid, Notes, Picture, Text, render
+from pages.clean import one_line
 from tui.planning import PLANNING
 
 if TYPE_CHECKING:

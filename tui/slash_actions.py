@@ -205,7 +205,7 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
         from agent.session import export_session
 
         text = await asyncio.to_thread(export_session, app.talk.id, what)
-    from knowledge.user_files import write_file
+    from knowledge.own.files import write_file
 
     await asyncio.to_thread(write_file, path, text, False, "/export")
     await app.say(Notice(f"Exported to {path}"))
@@ -214,7 +214,7 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
 def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
     import json
 
-    from estimator.plan import Plan
+    from estimator.plan.schema import Plan
 
     parsed = Plan.parse(plan)
     return json.dumps(parsed.given(), indent=2) + "\n" if as_json else parsed.to_yaml()

@@ -18,7 +18,7 @@ from agent.offline.patching import knows_length
 from agent.offline.slots import get
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
-from tools import figures
+from pages import figures
 
 
 def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list[str]]:

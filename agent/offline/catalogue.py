@@ -74,7 +74,7 @@ def folded(name: str) -> str:
 
 def known() -> Catalogue:
     """The catalogue of Shardwise's own tables and of the user's."""
-    from knowledge.user_files import ROW_KINDS, stamp
+    from knowledge.own.files import ROW_KINDS, stamp
 
     return _known(tuple(stamp(kind) for kind in ROW_KINDS))
 
@@ -82,9 +82,9 @@ def known() -> Catalogue:
 @lru_cache(maxsize=1)
 def _known(_: tuple[Any, ...]) -> Catalogue:
     """The same while the user's files stay as they are."""
-    from knowledge.hardware import accelerators, find_accelerator
-    from knowledge.models import find_model, models
-    from knowledge.prices import prices
+    from knowledge.machines.catalogue import accelerators, find_accelerator
+    from knowledge.models.catalogue import find_model, models
+    from knowledge.prices.book import prices
 
     def model(name: str) -> tuple[str, str | None]:
         found = find_model(name)

@@ -8,8 +8,8 @@ from typing import Any
 
 from agent.offline.page import compiled
 from agent.offline.slots import Relative, Slot, get
-from estimator.plan import Inference, Training
-from tools.requests import ALL_PATHS
+from estimator.plan.schema import Inference, Training
+from planner.requests import ALL_PATHS
 
 _THAN = (
     r"(?:better|worse|faster|slower|quicker|cheaper|dearer|(?:more|less) (?:expensive|costly|efficient|memory|power)|"

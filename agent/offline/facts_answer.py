@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.wire import Outcome
-from tools import figures
+from pages import figures
 
 
 def describe(outcome: Outcome, providers: Sequence[str]) -> str:

@@ -53,8 +53,8 @@ def figure_of(named: str, text: str, sure: bool = False) -> str | None:
 
 def by_value(text: str, responses: Iterable[Mapping[str, Any]]) -> str | None:
     """The dotted key of the figure that is printed as `text` ('24.5 GiB') among earlier results, the latest first."""
-    from agent.grounding import figures_in
-    from agent.origins import keyed
+    from agent.grounding.check import figures_in
+    from agent.grounding.origins import keyed
 
     figures = list(figures_in(text))
     if not figures:

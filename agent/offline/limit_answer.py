@@ -8,7 +8,7 @@ from typing import Any
 from agent.offline import memory_answer, sections
 from agent.offline.slots import get
 from agent.wire import Outcome
-from tools import figures
+from pages import figures
 
 Result = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 from agent.offline import memory_answer, sections, serving_sections
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
-from estimator.plan import merge
-from tools import figures
+from estimator.plan.schema import merge
+from pages import figures
 
 # Cards of 24, 80 and 192 GB: whatever one has in mind, one of these is near it.
 _CARDS = ("rtx-4090", "h100-sxm", "mi300x")

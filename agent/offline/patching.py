@@ -14,8 +14,8 @@ from agent.offline.reading import Reading
 from agent.offline.serving_mode import flat_serving, is_serving
 from agent.offline.serving_patching import ASKED, COMBINED, combine, loads_agree
 from agent.offline.slots import Question, Relative, Slot, get
-from estimator.plan import merge
-from tools.requests import FLAT_PATHS, SERVING_PATHS
+from estimator.plan.schema import merge
+from planner.requests import FLAT_PATHS, SERVING_PATHS
 
 # Readings that become a Plan field only together with others.
 _MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4

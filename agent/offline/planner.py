@@ -27,8 +27,8 @@ from agent.offline.serving_mode import is_serving, switched
 from agent.offline.slots import get
 from agent.offline.wish_turn import extended, free_call, offered, settle, wish_of
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
-from estimator.plan import merge
-from tools.requests import FLAT_PATHS
+from estimator.plan.schema import merge
+from planner.requests import FLAT_PATHS
 
 NAME = "offline"
 _MOST_PLANS = 20

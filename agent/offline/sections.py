@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.offline import memory_answer
 from agent.wire import Outcome
-from tools import figures
+from pages import figures
 
 Result = Mapping[str, Any]
 FILE_TOOLS = ("write_configs", "render_configs")

@@ -11,7 +11,7 @@ from agent.offline.payment import payment
 from agent.offline.serving_words import mlperf_arguments
 from agent.offline.slots import get
 from agent.wire import Outcome
-from estimator.plan import Inference, merge
+from estimator.plan.schema import Inference, merge
 from tools.registry import Tool
 
 Calls = list[tuple[str, dict[str, Any]]]

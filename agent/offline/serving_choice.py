@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline import serving_sections
-from tools import figures
+from pages import figures
 
 Result = Mapping[str, Any]
 _MOST_ROWS, _MOST_REASONS = 5, 4

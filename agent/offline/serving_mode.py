@@ -10,8 +10,8 @@ from agent.offline import serving_vocabulary
 from agent.offline.page import ACCELERATOR
 from agent.offline.slots import Slot, get
 from agent.offline.vocabulary import NEED, ROLLOUTS
-from estimator.plan import merge
-from tools.requests import SERVING_PATHS
+from estimator.plan.schema import merge
+from planner.requests import SERVING_PATHS
 
 # Training's own words for an engine that only generates its samples.
 _ROLLOUT = "|".join(ROLLOUTS.values())

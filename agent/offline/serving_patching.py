@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.slots import Question, Slot
-from estimator.plan import Inference
+from estimator.plan.schema import Inference
 
 # Arguments of the tools, and limits that only the answer compares with.
 ASKED = ("slo_statistic", "e2e_limit_s", "usd_per_million")

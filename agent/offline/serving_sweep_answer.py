@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.offline import serving_sections
 from agent.offline.sweep_answer import name_of, refused, value_of
-from tools import figures
+from pages import figures
 
 Result = Mapping[str, Any]
 

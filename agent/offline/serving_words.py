@@ -12,7 +12,7 @@ from agent.offline.numbers import amount, context_length, count
 from agent.offline.page import Page
 from agent.offline.rules import INSTEAD_OF
 from agent.offline.slots import Question, Slot
-from estimator.plan import Engine, WeightDtype
+from estimator.plan.schema import Engine, WeightDtype
 
 # 'Traffic doubles in Q4' is about the fourth quarter.
 _QUARTER = re.compile(

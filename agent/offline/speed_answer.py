@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tools import figures
+from pages import figures
 
 Result = Mapping[str, Any]
 _LEAST_SHARE = 0.01

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.offline import sections
 from agent.wire import Outcome
-from tools import figures
+from pages import figures
 
 Result = Mapping[str, Any]
 _NAMES = {

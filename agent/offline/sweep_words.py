@@ -11,7 +11,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.numbers import context_length, count
 from agent.offline.page import ACCELERATOR, INSTANCE, Page
 from agent.offline.rules import NODES
-from estimator.plan import Framework, Method, Optimizer, Precision
+from estimator.plan.schema import Framework, Method, Optimizer, Precision
 
 # A number in a list of numbers: it is no part of a name, and commas part it from the next.
 _N = rf"(?<![\w.$-])\d+[km]?(?!(?!x[{ACCELERATOR}])\w|\.\d)"

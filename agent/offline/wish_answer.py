@@ -8,7 +8,7 @@ from typing import Any
 from agent.offline import decision_answers, record_answers, sections
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
-from tools import figures
+from pages import figures
 
 _ANSWERS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "recommend_cluster": decision_answers.clusters,

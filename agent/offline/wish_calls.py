@@ -14,8 +14,8 @@ from agent.offline.slots import get
 from agent.offline.target_words import folder_of, read_targets
 from agent.offline.wishes import FREE, SEARCHES_HARDWARE, most_devices, vendors_of
 from agent.wire import Content
-from estimator.plan import merge
-from tools.requests import ALL_PATHS
+from estimator.plan.schema import merge
+from planner.requests import ALL_PATHS
 
 _THRESHOLD = re.compile(
     r"(?:below|under|at least|above|less than|more than|over|stays? at|[<>]=?)\s*(\d{1,2}(?:\.\d+)?)\s?%", re.IGNORECASE

@@ -16,9 +16,9 @@ from agent.offline.wish_calls import of_hardware, own_arguments
 from agent.offline.wish_words import TAKES
 from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, Wish, vendors_of
 from agent.wire import Outcome
-from estimator.plan import merge
+from estimator.plan.schema import merge
+from planner.requests import ALL_PATHS
 from tools.registry import Tool
-from tools.requests import ALL_PATHS
 
 _Wish = tuple[str, dict[str, Any]]
 _FLAT = {path: name for name, path in ALL_PATHS.items()}

@@ -32,7 +32,7 @@ def accelerator(found: Findings, item: Item, name: str, scheduler: str = "") -> 
 @cache
 def _known(name: str) -> str | tuple[str, ...]:
     """An id of the catalogue, or several that share the name; () where there is none."""
-    from knowledge.hardware import find_accelerator
+    from knowledge.machines.catalogue import find_accelerator
 
     for text in (name.strip(), _EXTRA.sub("", _EXTRA.sub("", name.strip()))):
         try:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan import Plan, merge, refuse_bools
+from estimator.plan.schema import Plan, merge, refuse_bools
 from launchers.reading.documents import Item
-from launchers.reading.scripts import UNKNOWN
+from launchers.shell.scripts import UNKNOWN
 
 # Numbers that files have and a Plan has not: its own follow from them (`launchers.reading.totals`).
 FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "layers", "dp",

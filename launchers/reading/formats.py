@@ -7,22 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from estimator.errors import PlanError
-from launchers.reading import (
-    accelerate,
-    axolotl,
-    deepspeed,
-    engines,
-    litgpt,
-    llamafactory,
-    maxtext,
-    nemo,
-    serving,
-    torchtitan,
-    torchtune,
-    trl,
-)
+from launchers.accelerate import read as accelerate
+from launchers.axolotl import read as axolotl
+from launchers.deepspeed import read as deepspeed
+from launchers.engines import commands as serving
+from launchers.engines import read as engines
+from launchers.litgpt import read as litgpt
+from launchers.llamafactory import read as llamafactory
+from launchers.maxtext import read as maxtext
+from launchers.nemo import read as nemo
 from launchers.reading.documents import Keys, json_keys, toml_keys, yaml_keys
 from launchers.reading.findings import Findings
+from launchers.torchtitan import read as torchtitan
+from launchers.torchtune import read as torchtune
+from launchers.trl import read as trl
 
 
 @dataclass(frozen=True)

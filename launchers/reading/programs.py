@@ -6,28 +6,26 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from launchers.reading import (
-    engines,
-    hf,
-    litgpt,
-    llamafactory,
-    maxtext,
-    megatron,
-    nemo,
-    serving,
-    swift,
-    torchtitan,
-    trl,
-)
-from launchers.reading import plan as plan_arguments
-from launchers.reading import torchtune as tune
+from launchers.engines import commands as serving
+from launchers.engines import read as engines
+from launchers.hf import read as hf
+from launchers.litgpt import read as litgpt
+from launchers.llamafactory import read as llamafactory
+from launchers.maxtext import read as maxtext
+from launchers.megatron import read as megatron
+from launchers.ms_swift import read as swift
+from launchers.nemo import read as nemo
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import is_certain
 from launchers.reading.leftovers import leave_rest
-from launchers.reading.options import options, overrides
-from launchers.reading.scripts import UNKNOWN, Word
-from launchers.reading.setting import Setting, Start
+from launchers.shell.options import options, overrides
+from launchers.shell.scripts import UNKNOWN, Word
+from launchers.shell.setting import Setting, Start
 from launchers.tables import table
+from launchers.torchrun import read as plan_arguments
+from launchers.torchtitan import read as torchtitan
+from launchers.torchtune import read as tune
+from launchers.trl import read as trl
 
 _CONFIGS = (".yaml", ".yml", ".json")
 _WHERE = "some arguments are known only where it runs"

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from estimator.errors import PlanError
+from launchers.hf.read import ADAPTERS
 from launchers.reading import Reading
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format, config, is_python, is_script, names
-from launchers.reading.hf import ADAPTERS
-from launchers.reading.jobs import read_jobs
 from launchers.reading.programs import read_start
-from launchers.reading.python import read_python
-from launchers.reading.starts import Setting, read_script, slurm_option
 from launchers.reading.totals import serves, total
+from launchers.schedulers.read import read_jobs
+from launchers.shell.starts import Setting, read_script, slurm_option
+from launchers.unsloth.read import read_python
 
 _MOST_FILES = 64
 _MOST_TEXT = 1_000_000

@@ -152,7 +152,7 @@ def _pipeline(found: Findings, value: Any, derive: Any) -> None:
 
 
 def layers_of(model: Any) -> int | None:
-    from knowledge.models import architecture
+    from knowledge.models.catalogue import architecture
 
     try:
         return architecture(model).layers if model is not None else None

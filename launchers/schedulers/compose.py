@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from launchers import File, Piece, Start
 from launchers.devices import visible, word_of
+from launchers.engines.job import ServingJob
 from launchers.job import Job, own_heading
 from launchers.schedulers import node
-from launchers.serving_job import ServingJob
 from launchers.yaml_text import Note, Tree, tree
 
 PATH = "compose.yaml"

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from launchers import File, Start
+from launchers.engines.job import ServingJob
 from launchers.job import Job, one_line
-from launchers.serving_job import ServingJob
 
 PORT = 29500
 """Where the nodes of a run meet, on the first of them: torchrun's usual port."""

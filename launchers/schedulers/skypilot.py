@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from estimator.errors import PlanError
 from launchers import File, Piece, Start
 from launchers.devices import skypilot_name
+from launchers.engines.job import ServingJob
 from launchers.job import Job, own_heading
 from launchers.schedulers import node
-from launchers.serving_job import ServingJob
-from launchers.shell import AS_WRITTEN
+from launchers.shell.quoting import AS_WRITTEN
 from launchers.yaml_text import Block, Note, Tree, tree
 
 PATH = "skypilot.yaml"

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from launchers import File, Piece, Start
 from launchers.devices import is_cpu
+from launchers.engines.job import ServingJob
 from launchers.job import Job, own_heading
-from launchers.serving_job import ServingJob
-from launchers.shell import AS_WRITTEN, quoted
+from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH = "job.sbatch"
 # Site defaults, marked as such in the file: host cores per device for the data loaders, and the time limit of a plan

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from launchers import File, Piece, Start
 from launchers.devices import visible
+from launchers.engines.job import ServingJob
 from launchers.job import Job, given, own_heading
 from launchers.schedulers import node
-from launchers.serving_job import ServingJob
-from launchers.shell import AS_WRITTEN, ENGINE_PORT
+from launchers.shell.quoting import AS_WRITTEN, ENGINE_PORT
 
 PATH, SCRIPT, HOSTS = "ssh.sh", "ssh-node.sh", "hosts"
 _TARGET = "ssh"

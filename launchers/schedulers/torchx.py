@@ -12,11 +12,11 @@ import shlex
 from collections.abc import Sequence
 
 from launchers import File, Piece, Start
+from launchers.engines.job import ServingJob
 from launchers.job import Job, own_heading
 from launchers.schedulers import node
 from launchers.schedulers.slurm import slurm_time
-from launchers.serving_job import ServingJob
-from launchers.shell import AS_WRITTEN, quoted
+from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH, SCRIPT = "torchx.sh", "torchx-node.sh"
 _CORES_PER_DEVICE = 8

@@ -43,5 +43,5 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
     with serving() as server:
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
-        monkeypatch.setattr("agent.gemini._FIRST_DELAY_S", 0.01)
+        monkeypatch.setattr("agent.gemini.model._FIRST_DELAY_S", 0.01)
         yield server

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agent.gemini import Gemini
+from agent.gemini.model import Gemini
 from agent.models import Thought, Turn
 from agent.wire import said
 from tools.registry import registry

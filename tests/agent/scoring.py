@@ -25,8 +25,8 @@ from agent.offline.planner import step
 from agent.offline.slots import get
 from agent.wire import Call, Outcome, answered, calls_of, said, text_of
 from estimator.errors import PlanError
+from planner.requests import ALL_PATHS
 from tools.registry import registry
-from tools.requests import ALL_PATHS
 
 DATA = Path(__file__).parents[1] / "data"
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)

@@ -15,9 +15,9 @@ import pytest
 from conversations import DEMO, answer_approval, of, say
 from fake_gemini import FakeGemini, Reply, call, chunk, error, says, text, think
 
-from agent.declarations import declarations
-from agent.gemini import Gemini
-from agent.gemini_request import outbound
+from agent.gemini.declarations import declarations
+from agent.gemini.model import Gemini
+from agent.gemini.request import outbound
 from agent.models import ModelFailed, Turn
 from agent.session import Session, ask, open_session, transcript
 from agent.wire import Call, Outcome, answered, said, thought

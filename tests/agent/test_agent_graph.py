@@ -50,7 +50,7 @@ def test_a_defect_of_a_tool_is_told_and_does_not_end_the_session(monkeypatch: py
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("tools.facts.find_architecture", broken)
+    monkeypatch.setattr("planner.facts.find_architecture", broken)
     model = Scripted([[("describe_model", {"model": "gpt2"})], "It broke."])
     events = say(session_with(model, monkeypatch), "go")
     assert "defect of Shardwise" in of(events, "tool_result")[0]["error"]

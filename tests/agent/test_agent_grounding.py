@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.grounding import figures_in, mark, ungrounded
+from agent.grounding.check import figures_in, mark, ungrounded
 
 GIB = 2**30
 RESULT: dict[str, Any] = {

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.figures import headline
-from agent.grounding import ungrounded
+from agent.grounding.check import ungrounded
+from agent.grounding.withheld import withhold
 from agent.history import WHOLE_TURNS, shortened, turns_of
 from agent.wire import Call, Content, Outcome, answered, calls_of, said, text_of, thought
-from agent.withheld import withhold
 
 RESULT: dict[str, Any] = {
     "plan": {"model": "org/m", "cluster": {"accelerator": "h100-sxm", "count": 8}},

@@ -40,8 +40,8 @@ def test_an_answer_imports_no_tools_but_those_that_it_calls() -> None:
 import sys
 from tui.cli import main
 assert main(["ask", "--offline", "how many parameters has gpt2?"]) == 0
-unused = ("tools.sweep", "tools.report", "tools.clusters", "tools.scenarios", "google.genai", "textual", "fastmcp")
-print([name for name in unused if name in sys.modules])
+unused = ("planner.compare.sweep", "pages.report.report", "planner.clusters.recommend", "planner.records.scenarios",
+"google.genai", "textual", "fastmcp") print([name for name in unused if name in sys.modules])
 """
     assert run(code).splitlines()[-1] == "[]"
 

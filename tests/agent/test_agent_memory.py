@@ -11,8 +11,8 @@ from conversations import of, say
 from agent.offline import memory_answer
 from agent.offline.patching import flat, nested
 from agent.session import open_session
+from pages.figures import gib
 from tools import call
-from tools.figures import gib
 
 FIT: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed",

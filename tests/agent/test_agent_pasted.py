@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.grounding.origins import origins
 from agent.offline.pasted import content, pasted
-from agent.origins import origins
 
 YAML = "base_model: mistralai/Mistral-7B-v0.3\nadapter: qlora\nlora_target_modules:\n  - q_proj\nmicro_batch_size: 2"
 COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-model-len 32768"

@@ -32,7 +32,7 @@ from agent.session import (
 )
 from agent.store import begin_turn, checkpoints
 from estimator.errors import PlanError
-from knowledge.user_files import data_folder
+from knowledge.own.files import data_folder
 
 ROOT = Path(__file__).parents[2]
 FIT = "does llama-3.1-8b fit on 8 H100?"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import settings
-from agent.gemini import Gemini
+from agent.gemini.model import Gemini
 from agent.session import open_session
 from estimator.errors import PlanError
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from conversations import NOON, Scripted, turns
 
+from agent.gemini.prompt import SYSTEM
 from agent.graph import Surroundings, build
+from agent.grounding.origins import Origin, origins
 from agent.offline import serving_choice, serving_sections, serving_sweep_answer
 from agent.offline.planner import OfflinePlanner
-from agent.origins import Origin, origins
-from agent.prompt import SYSTEM
 from agent.session import ask
 from tools.registry import registry
 

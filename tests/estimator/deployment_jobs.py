@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from estimator.deployments import Deployments
-from estimator.plan import Plan
-from estimator.serving import ServingEstimates, estimate
-from estimator.serving_job import ServingJob
-from estimator.serving_space import deployments
+from estimator.plan.schema import Plan
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import ServingEstimates, estimate
+from estimator.serving.space import deployments
 from knowledge.engines import engine, runs_on
-from knowledge.hardware import find_accelerator
-from knowledge.serving_jobs import serving_job
+from knowledge.jobs.serving import serving_job
+from knowledge.machines.catalogue import find_accelerator
 
 SMALL, LARGE = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"
 ONE = {"tp": 1, "pp": 1, "ep": 1, "dp": 1}

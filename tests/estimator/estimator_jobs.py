@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.plan import Plan
-from estimator.search import candidates
-from estimator.training import Estimates, estimate
-from knowledge.jobs import job as look_up
+from estimator.plan.layouts import Layouts
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.estimates import Estimates, estimate
+from knowledge.jobs.training import job as look_up
 
 # Dense, grouped-query, tied, biased, old, mixture of experts (plain, shared, latent attention), hybrid and plain SSM.
 MODELS = (

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from estimator_jobs import make_job, with_layout
 
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.memory import Memory, stage_memory
-from estimator.search import candidates
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.memory import Memory, stage_memory
 
 ONE_DEVICE: dict[str, Any] = {
     "cluster.count": 1, "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 0}, "workload.global_batch": 1,

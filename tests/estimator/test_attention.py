@@ -11,8 +11,7 @@ from estimator_jobs import make_job, open_job, with_accelerator, with_layout
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.architecture import Block
-from estimator.attention import (
+from estimator.kernels.attention import (
     MOST,
     AttentionKernel,
     CoreTime,
@@ -24,10 +23,11 @@ from estimator.attention import (
     no_core,
     scan_time,
 )
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.search import candidates
-from estimator.stages import micro_batch_tokens
+from estimator.model.architecture import Block
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import micro_batch_tokens
+from estimator.search.layouts import candidates
 
 KERNEL = AttentionKernel(
     name="flash", family="Hopper", forward=0.9, backward=0.8, half_dim=48.0, half_dim_backward=50.0, half_keys=270.0,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from estimator_jobs import MODELS, estimate_of, make_job, with_accelerator, with_network
 
-from estimator.bottleneck import Diagnosis, device_work, diagnosis, limits
-from estimator.job import Job
-from estimator.search import candidates
-from estimator.training import estimate
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.bottleneck import Diagnosis, device_work, diagnosis, limits
+from estimator.training.estimates import estimate
 
 ALONE: dict[str, Any] = {"layout": {"tp": 1, "pp": 1, "dp": 16}}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.conditions import filled, holds, holes_in, names_in, problems
+from planner.advice.conditions import filled, holds, holes_in, names_in, problems
 
 FACTS: dict[str, Any] = {
     "tp": 8, "share": 0.5, "fits": True, "stage": "dpo", "crosses": ["tp", "dp"], "rate": None, "one": 1,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.architecture import Architecture
-from estimator.configs import build
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
+from estimator.model.configs import build
 
 TINY: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,

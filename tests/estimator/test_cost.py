@@ -10,7 +10,8 @@ from estimator_jobs import make_job, with_accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.cost import (
+from estimator.machine.hardware import Price
+from estimator.money.cost import (
     bill,
     checkpoint_interval_h,
     energy_kwh,
@@ -18,7 +19,6 @@ from estimator.cost import (
     interrupted_hours,
     storage_usd,
 )
-from estimator.hardware import Price
 
 
 def price(count: int, hourly: float | None, spot: float | None = None) -> Price:

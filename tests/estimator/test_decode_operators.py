@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.decode import (
+from estimator.machine.decode import (
     DecodeKernel,
     ExpertKernel,
     decode_attention_seconds,
@@ -16,7 +16,7 @@ from estimator.decode import (
     fullest_rank,
     routed,
 )
-from estimator.matmul import OPERAND_BYTES, MatmulSurface
+from estimator.machine.matmul import OPERAND_BYTES, MatmulSurface
 
 KERNEL = DecodeKernel(memory=0.9, compute=0.5, tile_rows=64.0, launch_s=1e-5, ramp_s=6e-6, block_s=1e-8, key_s=2e-10)
 SURFACE = MatmulSurface(height=0.7, memory=0.85, wave_outputs=2e5, half_k=100.0, unhidden=0.2, launch_s=3e-6)

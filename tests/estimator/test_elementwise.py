@@ -12,7 +12,7 @@ from estimator_jobs import MODELS, make_job, open_job, with_layout
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.elementwise import (
+from estimator.kernels.elementwise import (
     Operators,
     Style,
     adapter_operators,
@@ -25,10 +25,10 @@ from estimator.elementwise import (
     matmul_kernels,
     weight_operators,
 )
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.search import candidates
-from estimator.stages import micro_batch_tokens
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import micro_batch_tokens
+from estimator.search.layouts import candidates
 
 STYLES: tuple[Style, ...] = get_args(Style)
 ONE_DEVICE: dict[str, Any] = {

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from estimator_jobs import open_job
 
-from estimator.job import Job
-from estimator.layouts import FEW, Layouts, either
-from estimator.memory import device_memory, stage_memory
-from estimator.search import candidates
-from estimator.training import estimate
+from estimator.plan.layouts import FEW, Layouts, either
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.estimates import estimate
+from estimator.training.memory import device_memory, stage_memory
 
 DENSE, EXPERTS = "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"
 # A call of Python takes well under a microsecond: this many are a millisecond, and arithmetic as much again.

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.bounds import least_bytes, least_memory, least_seconds, least_training_s
-from estimator.fleet import Quick, Slower, balance, front, quickest, sizes
-from estimator.generation import least_generation_s
-from estimator.memory import fitting
-from estimator.plan import Plan
-from estimator.search import search
-from estimator.space import USUAL, enumerated
-from knowledge.jobs import job
+from estimator.plan.schema import Plan
+from estimator.rl.generation import least_generation_s
+from estimator.search.bounds import least_bytes, least_memory, least_seconds, least_training_s
+from estimator.search.fleet import Quick, Slower, balance, front, quickest, sizes
+from estimator.search.layouts import search
+from estimator.search.space import USUAL, enumerated
+from estimator.training.memory import fitting
+from knowledge.jobs.training import job
 
 MODELS = ("meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1")
 

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.generation import (
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.rl.generation import (
     engine_seconds,
     engine_size,
     engines,
@@ -20,10 +22,8 @@ from estimator.generation import (
     generation_seconds,
     lengths,
 )
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.search import candidates
-from estimator.serving import estimate
+from estimator.search.layouts import candidates
+from estimator.serving.estimates import estimate
 
 RL: dict[str, Any] = {
     "workload": {"framework": "deepspeed", "stage": "grpo", "rollout": "colocated", "global_batch": 64},
@@ -100,7 +100,7 @@ def test_the_trainer_is_slower_than_an_engine() -> None:
 
 def test_generation_is_most_of_a_step() -> None:
     """Published splits: 72 to 77 % of a step (verl issues 6747 and 1208), 80 % (OpenRLHF README), with an engine."""
-    from estimator.training import estimate as estimate_training
+    from estimator.training.estimates import estimate as estimate_training
 
     job = rl_job(workload__rollout="colocated")
     layouts = candidates(job)

@@ -10,16 +10,16 @@ from estimator_jobs import open_job, with_layout
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.checkpoints import checkpoint_size, device_bytes_at_save
 from estimator.errors import PlanError
-from estimator.host import PHASES, HostMemory, host_memory
-from estimator.job import Job
-from estimator.layouts import OFFLOAD, Layouts
-from estimator.memory import stage_memory
-from estimator.node import rounded
-from estimator.plan import Framework
-from estimator.search import candidates
-from knowledge.host import host_capacity, host_facts
+from estimator.plan.layouts import OFFLOAD, Layouts
+from estimator.plan.schema import Framework
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save
+from estimator.training.host import PHASES, HostMemory, host_memory
+from estimator.training.memory import stage_memory
+from estimator.training.node import rounded
+from knowledge.machines.host import host_capacity, host_facts
 
 FRAMEWORKS = [name for name in get_args(Framework) if name != "auto"]
 # One of each way to load and to save.

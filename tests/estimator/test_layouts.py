@@ -10,10 +10,10 @@ from estimator_jobs import open_job, with_layout
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.layouts import Layouts, recompute_code, recompute_name
-from estimator.search import candidates
-from estimator.training import Estimates, estimate
-from knowledge.jobs import job as look_up
+from estimator.plan.layouts import Layouts, recompute_code, recompute_name
+from estimator.search.layouts import candidates
+from estimator.training.estimates import Estimates, estimate
+from knowledge.jobs.training import job as look_up
 
 JOBS = [
     open_job(workload_framework=framework, workload_global_batch=64, **more)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.matmul import KINDS, OPERAND_BYTES, MatmulSurface, matmul_seconds
+from estimator.machine.matmul import KINDS, OPERAND_BYTES, MatmulSurface, matmul_seconds
 
 PEAK, BANDWIDTH = 1e15, 3e12
 SURFACE = MatmulSurface(height=0.75, memory=0.85, wave_outputs=4e5, half_k=60.0, unhidden=0.15, launch_s=4e-6)

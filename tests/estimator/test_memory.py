@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_jobs import ONE_DEVICE, first_stage, layouts_of
 
-from estimator.layouts import RECOMPUTE
-from estimator.memory import COMPONENTS, Memory, stage_memory
-from estimator.search import candidates
-from estimator.stages import block_parameters, stage_shape
-from estimator.training import estimate, stages_of
-from knowledge.models import architecture
+from estimator.plan.layouts import RECOMPUTE
+from estimator.plan.training.stages import block_parameters, stage_shape
+from estimator.search.layouts import candidates
+from estimator.training.estimates import estimate, stages_of
+from estimator.training.memory import COMPONENTS, Memory, stage_memory
+from knowledge.models.catalogue import architecture
 
 FRAMEWORKS = ("deepspeed", "fsdp1", "fsdp2", "torchtitan", "torchtune", "megatron-lm", "megatron-deepspeed", "maxtext")
 

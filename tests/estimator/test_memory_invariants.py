@@ -12,15 +12,15 @@ from estimator_jobs import open_job, with_layout
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from estimator.activations import block_bytes, boundary_bytes, kept_bytes
-from estimator.job import Job
-from estimator.layouts import OFFLOAD, RECOMPUTE, Layouts
-from estimator.memory import COMPONENTS, stage_memory
-from estimator.search import candidates, valid_tp
-from estimator.stages import Floats
-from estimator.training import estimate
-from knowledge.calibration import framework
-from knowledge.models import models
+from estimator.kernels.activations import block_bytes, boundary_bytes, kept_bytes
+from estimator.plan.layouts import OFFLOAD, RECOMPUTE, Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import Floats
+from estimator.search.layouts import candidates, valid_tp
+from estimator.training.estimates import estimate
+from estimator.training.memory import COMPONENTS, stage_memory
+from knowledge.fitted.training import framework
+from knowledge.models.catalogue import models
 
 # One of each kind: plain, tied, biased, grouped-query, very large; experts (shared, fine, latent attention, top-4);
 # hybrids of Mamba 1 and 2, gated and Kimi delta layers with attention; state space alone.

@@ -18,10 +18,10 @@ from memory_jobs import (
     on_one_device,
 )
 
-from estimator.job import FREEZE_LAYERS
-from estimator.memory import stage_memory
-from knowledge.calibration import framework
-from knowledge.models import architecture
+from estimator.plan.training.job import FREEZE_LAYERS
+from estimator.training.memory import stage_memory
+from knowledge.fitted.training import framework
+from knowledge.models.catalogue import architecture
 
 LAYERS = 32
 RANK = 8

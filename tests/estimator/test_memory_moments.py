@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from memory_jobs import LLAMA_8B, LLAMA_8B_TABLE, ONE_DEVICE, first_stage, layouts_of, most, on_one_device
 
 from estimator.errors import PlanError
-from estimator.job import GIB
-from estimator.layouts import RECOMPUTE
-from estimator.memory import COMPONENTS, MOMENTS
-from estimator.plan import Overrides, Plan
-from estimator.training import Estimates
+from estimator.plan.layouts import RECOMPUTE
+from estimator.plan.schema import Overrides, Plan
+from estimator.plan.training.job import GIB
+from estimator.training.estimates import Estimates
+from estimator.training.memory import COMPONENTS, MOMENTS
 
 FULL = RECOMPUTE.index("full")
 ALWAYS = ("weights", "optimizer", "framework_and_context")

@@ -17,7 +17,7 @@ from memory_jobs import (
     on_one_device,
 )
 
-from estimator.stages import block_parameters
+from estimator.plan.training.stages import block_parameters
 from tools import call
 
 LAYERS = 32

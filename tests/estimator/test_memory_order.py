@@ -9,14 +9,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from estimator.job import FREEZE_LAYERS
-from estimator.layouts import RECOMPUTE, Layouts
-from estimator.memory import COMPONENTS, device_memory
-from estimator.plan import Plan
-from estimator.search import candidates
-from estimator.stages import Floats
-from knowledge.jobs import job as look_up
-from knowledge.models import architecture, models
+from estimator.plan.layouts import RECOMPUTE, Layouts
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import FREEZE_LAYERS
+from estimator.plan.training.stages import Floats
+from estimator.search.layouts import candidates
+from estimator.training.memory import COMPONENTS, device_memory
+from knowledge.jobs.training import job as look_up
+from knowledge.models.catalogue import architecture, models
 
 MODELS = [model.id for model in models()]
 STATES = ("weights", "gradients", "optimizer")

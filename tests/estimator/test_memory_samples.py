@@ -8,7 +8,7 @@ import pytest
 from estimator_jobs import make_job
 from memory_jobs import LLAMA_8B, first_stage, layouts_of, most, on_one_device
 
-from estimator.job import Job
+from estimator.plan.training.job import Job
 
 SEQ_LEN, VOCAB = 4096, 128_256
 # Keys and values of a token: 2 x 32 layers x 8 heads of 128 in 16 bits, 128 KiB for Llama-3.1-8B.

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_jobs import layouts_of
 
-from estimator.job import Job
-from estimator.layouts import SCHEDULES, Layouts
-from estimator.memory import in_flight, stage_memory
-from estimator.stages import stage_shape
+from estimator.plan.layouts import SCHEDULES, Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import stage_shape
+from estimator.training.memory import in_flight, stage_memory
 
 MANY = 64
 

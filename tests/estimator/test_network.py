@@ -10,10 +10,10 @@ from estimator_jobs import make_job, open_job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.hardware import Topology
-from estimator.job import Job
-from estimator.network import Group, all_gather, all_reduce, all_to_all, group, place, send
-from estimator.search import candidates
+from estimator.kernels.collectives import Group, all_gather, all_reduce, all_to_all, group, place, send
+from estimator.machine.hardware import Topology
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
 
 BYTES = st.floats(1.0, 1e12)
 SIZES = st.sampled_from([1, 2, 4, 8, 16, 32, 128])

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.hardware import Machine
-from estimator.links import KernelLimits
-from estimator.network import (
+from estimator.kernels.collectives import (
     Group,
     NetworkFactors,
     all_gather,
@@ -26,10 +24,12 @@ from estimator.network import (
     reduce_scatter,
     send,
 )
-from estimator.plan import Plan
-from estimator.stages import Floats
-from knowledge.hardware import machine
-from knowledge.networks import network_factors
+from estimator.machine.hardware import Machine
+from estimator.machine.links import KernelLimits
+from estimator.plan.schema import Plan
+from estimator.plan.training.stages import Floats
+from knowledge.machines.catalogue import machine
+from knowledge.machines.networks import network_factors
 
 Collective = Callable[[Group, Floats], Floats]
 COLLECTIVES: dict[str, Collective] = {

@@ -11,13 +11,13 @@ from estimator_jobs import make_job, with_accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.activations import boundary_bytes
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.offloading import host_step_seconds, link_rate, offloaded_seconds
-from estimator.search import candidates
-from estimator.shards import Held, held_parameters
-from estimator.stages import Floats, StageShape, stage_shape
+from estimator.kernels.activations import boundary_bytes
+from estimator.kernels.offloading import host_step_seconds, link_rate, offloaded_seconds
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.shards import Held, held_parameters
+from estimator.plan.training.stages import Floats, StageShape, stage_shape
+from estimator.search.layouts import candidates
 
 BASE: dict[str, Any] = {
     "workload": {"framework": "deepspeed", "micro_batch": 2, "global_batch": 64},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.ownership import Ownership
+from estimator.money.ownership import Ownership
 
 DEVICE = Ownership(
     capex_usd=30_000, host_capex_share=0.5, network_capex_share=0.1, years=5, utilisation=0.8, kw=1.2, pue=1.25,

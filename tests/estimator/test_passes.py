@@ -11,13 +11,13 @@ from deployment_jobs import LARGE, SMALL, faster, jobs, make, one
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.decode import DecodeKernel, ExpertKernel
-from estimator.deployments import Deployments
-from estimator.matmul import MatmulSurface
-from estimator.passes import PassTime, pass_time
-from estimator.serving_job import ServingJob
-from estimator.serving_space import deployments
-from knowledge.serving_calibration import SHARED
+from estimator.machine.decode import DecodeKernel, ExpertKernel
+from estimator.machine.matmul import MatmulSurface
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.passes import PassTime, pass_time
+from estimator.serving.space import deployments
+from knowledge.fitted.serving import SHARED
 
 PARTS = ("matmul", "attention", "memory", "collective", "host")
 MIXTRAL, GEMMA, V2_LITE = "mistralai/Mixtral-8x7B-v0.1", "google/gemma-2-9b", "deepseek-ai/DeepSeek-V2-Lite"

@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError, nearest
-from estimator.plan import Cluster, Goal, Inference, Layout, Lora, Overrides, Part, Plan, Training, merge, parse_count
+from estimator.plan.schema import (
+    Cluster,
+    Goal,
+    Inference,
+    Layout,
+    Lora,
+    Overrides,
+    Part,
+    Plan,
+    Training,
+    merge,
+    parse_count,
+)
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20)
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan import Training
-from estimator.run_length import RunSize, run_size
+from estimator.plan.schema import Training
+from estimator.plan.training.run_length import RunSize, run_size
 
 
 def size(**fields: Any) -> RunSize | None:

@@ -13,14 +13,14 @@ import pytest
 import yaml
 from estimator_jobs import with_layout
 
-from estimator.activations import block_bytes, kept_bytes
-from estimator.job import Job
-from estimator.layouts import Layouts
-from estimator.memory import MOMENTS, stage_memory
-from estimator.plan import Plan
-from estimator.search import candidates
-from knowledge.jobs import job as look_up
-from knowledge.models import architecture
+from estimator.kernels.activations import block_bytes, kept_bytes
+from estimator.plan.layouts import Layouts
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.memory import MOMENTS, stage_memory
+from knowledge.jobs.training import job as look_up
+from knowledge.models.catalogue import architecture
 
 DATA = Path(__file__).parent / "data"
 ARCHITECTURES: dict[str, Any] = yaml.safe_load((DATA / "oracle_architectures.yaml").read_text())

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.layouts import OFFLOAD, SCHEDULES, Layouts, recompute_code
-from estimator.plan import Plan
-from estimator.search import candidates, divisors, neighbours, objective_order, pareto, search, valid_tp
-from knowledge.calibration import framework
-from knowledge.jobs import job as look_up
-from knowledge.models import architecture
+from estimator.plan.layouts import OFFLOAD, SCHEDULES, Layouts, recompute_code
+from estimator.plan.schema import Plan
+from estimator.search.layouts import candidates, divisors, neighbours, objective_order, pareto, search, valid_tp
+from knowledge.fitted.training import framework
+from knowledge.jobs.training import job as look_up
+from knowledge.models.catalogue import architecture
 
 FRAMEWORKS = ("megatron-lm", "torchtitan", "deepspeed", "fsdp2", "hf-trainer", "nanotron", "torchtune", "llmboost")
 

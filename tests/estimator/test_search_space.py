@@ -13,15 +13,15 @@ from estimator_jobs import make_job, open_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator import search as search_module
 from estimator.errors import PlanError
-from estimator.job import Job
-from estimator.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts, recompute_code
-from estimator.ranking import alternatives
-from estimator.search import neighbours, objective_order, pareto, search, search_whole
-from estimator.space import USUAL, WHOLE, Space, candidates, enumerated
-from estimator.training import Estimates, estimate, step_seconds
-from knowledge.jobs import job as look_up
+from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts, recompute_code
+from estimator.plan.training.job import Job
+from estimator.search import layouts as search_module
+from estimator.search.layouts import neighbours, objective_order, pareto, search, search_whole
+from estimator.search.ranking import alternatives
+from estimator.search.space import USUAL, WHOLE, Space, candidates, enumerated
+from estimator.training.estimates import Estimates, estimate, step_seconds
+from knowledge.jobs.training import job as look_up
 
 NAMES = [field.name for field in fields(Layouts)]
 

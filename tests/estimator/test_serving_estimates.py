@@ -11,9 +11,9 @@ from deployment_jobs import LARGE, SMALL, estimate_of, faster, jobs, make, one
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from estimator.serving import ServingEstimates, estimate, most_running
-from estimator.serving_memory import serving_memory
-from estimator.serving_space import deployments
+from estimator.serving.estimates import ServingEstimates, estimate, most_running
+from estimator.serving.memory import serving_memory
+from estimator.serving.space import deployments
 
 FIGURES = ("running", "tpot_s", "ttft_s", "ttft_p99_s", "tpot_p99_s", "e2e_s", "requests_per_s")
 PLAIN: dict[str, Any] = {

@@ -12,9 +12,9 @@ from deployment_jobs import LARGE, SMALL, clients, jobs, make, one
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.serving_job import ServingJob
-from estimator.serving_memory import COMPONENTS, ServingMemory, cache_bytes, serving_memory, weight_bytes
-from estimator.serving_space import deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.memory import COMPONENTS, ServingMemory, cache_bytes, serving_memory, weight_bytes
+from estimator.serving.space import deployments
 
 GIB = 2.0**30
 V3, MIXTRAL, GEMMA, MAMBA = (

@@ -10,10 +10,10 @@ from deployment_jobs import LARGE, MODELS, ONE, SMALL, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.deployments import Deployments
 from estimator.errors import PlanError
-from estimator.plan import Plan
-from estimator.serving_space import concurrency, deployments, request_rate, requests, shapes
+from estimator.plan.schema import Plan
+from estimator.plan.serving.deployments import Deployments
+from estimator.serving.space import concurrency, deployments, request_rate, requests, shapes
 
 MIXTRAL, V3 = "mistralai/Mixtral-8x7B-v0.1", "deepseek-ai/DeepSeek-V3"
 

@@ -12,12 +12,12 @@ from deployment_jobs import LARGE, SMALL, clients, make, one, under
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.deployments import Deployments
-from estimator.passes import pass_time
-from estimator.serving import estimate, loads_of
-from estimator.serving_job import ServingJob
-from estimator.serving_space import deployments
-from estimator.steady import Steady, steady
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import estimate, loads_of
+from estimator.serving.passes import pass_time
+from estimator.serving.space import deployments
+from estimator.serving.steady import Steady, steady
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 ROOMY = np.array([4096.0])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.given import valid_tp
-from estimator.plan import Plan
-from estimator.search import search
-from estimator.strategies import COMMUNICATION, CRITERIA, choose, communication_seconds, costs_of, identical
-from estimator.training import Estimates
-from knowledge.jobs import job
+from estimator.plan.schema import Plan
+from estimator.plan.training.given import valid_tp
+from estimator.search.layouts import search
+from estimator.search.strategies import COMMUNICATION, CRITERIA, choose, communication_seconds, costs_of, identical
+from estimator.training.estimates import Estimates
+from knowledge.jobs.training import job
 
 
 def estimates(model: str, accelerator: str, count: int, **workload: Any) -> Estimates:

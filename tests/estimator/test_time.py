@@ -11,11 +11,11 @@ from estimator_jobs import MODELS, estimate_of, make_job, open_job, with_acceler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.job import Job
-from estimator.layouts import RECOMPUTE, SCHEDULES
-from estimator.schedule import COMPONENTS, step_time
-from estimator.search import candidates
-from estimator.training import Estimates, estimate, warnings
+from estimator.plan.layouts import RECOMPUTE, SCHEDULES
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
+from estimator.training.estimates import Estimates, estimate, warnings
+from estimator.training.schedule import COMPONENTS, step_time
 
 SHAPES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("megatron-lm", {}),

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.job import Job
-from estimator.layouts import OFFLOAD, RECOMPUTE, Layouts
-from estimator.plan import Plan
-from estimator.schedule import Step, step_time
-from estimator.search import candidates, valid_tp
-from estimator.training import estimate
-from knowledge.jobs import job as look_up
-from knowledge.models import models
+from estimator.plan.layouts import OFFLOAD, RECOMPUTE, Layouts
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates, valid_tp
+from estimator.training.estimates import estimate
+from estimator.training.schedule import Step, step_time
+from knowledge.jobs.training import job as look_up
+from knowledge.models.catalogue import models
 
 MODELS = [row.id for row in models()]
 # Framework, accelerator and ZeRO stage; the first is the one for fine-tuning.

@@ -6,9 +6,9 @@ import pytest
 
 from estimator.errors import PlanError
 from knowledge.data_files import rows
-from knowledge.energy import energy_assumptions, find_place, is_within
-from knowledge.ownership import interruption_assumptions, ownership_assumptions, storage_price, whole_machines
-from knowledge.prices import prices
+from knowledge.prices.book import prices
+from knowledge.prices.energy import energy_assumptions, find_place, is_within
+from knowledge.prices.ownership import interruption_assumptions, ownership_assumptions, storage_price, whole_machines
 
 
 @pytest.mark.parametrize(("said", "name"), [

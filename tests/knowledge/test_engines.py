@@ -10,12 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.architecture import Architecture
-from estimator.engine import Engine, allowed, cache_room, largest_graph, most_tokens, profiled_bytes, shares
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
+from estimator.plan.serving.engine import (
+    Engine,
+    allowed,
+    cache_room,
+    largest_graph,
+    most_tokens,
+    profiled_bytes,
+    shares,
+)
 from knowledge.engines import engine, engines_known, runs_on
-from knowledge.hardware import accelerators, find_accelerator
-from knowledge.models import find_architecture
+from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.models.catalogue import find_architecture
 
 GIB = 2**30
 LOGS = Path(__file__).parents[2] / "knowledge" / "measurements" / "kv_capacity.csv"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from estimator.errors import PlanError
-from estimator.hardware import Accelerator
-from knowledge.hardware import GIB, accelerators, find_accelerator, machine
+from estimator.machine.hardware import Accelerator
+from knowledge.machines.catalogue import GIB, accelerators, find_accelerator, machine
 
 ROWS = accelerators()
 WITHOUT_MATRIX_RATE = {"wse-2", "wse-3"}
@@ -131,7 +131,8 @@ def test_impossible_counts_are_refused() -> None:
 
 def test_looking_up_is_fast_in_a_fresh_process() -> None:
     code = (
-        "import time; from knowledge.models import find_model; from knowledge.hardware import find_accelerator; "
+        "import time; from knowledge.models.catalogue import find_model; "
+        "from knowledge.machines.catalogue import find_accelerator; "
         "t = time.process_time(); find_model('llama 3.1 8b'); a = time.process_time(); find_accelerator('h100'); "
         "b = time.process_time(); print(a - t, b - a)"
     )
@@ -147,6 +148,6 @@ def test_looking_up_is_fast_in_a_fresh_process() -> None:
 
 
 def find_model_again() -> None:
-    from knowledge.models import architecture
+    from knowledge.models.catalogue import architecture
 
     assert architecture("meta-llama/Llama-3.1-8B").layers == 32

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from estimator.model_flop import model_flop_per_token
-from estimator.plan import Plan
+from estimator.kernels.model_flop import model_flop_per_token
+from estimator.plan.schema import Plan
 from knowledge.mfu_targets import mfu_target
-from knowledge.models import architecture
-from tools.planning import planned
+from knowledge.models.catalogue import architecture
+from planner.training.planned import planned
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from knowledge.mlperf import Lengths, benchmark, benchmarks, loadgen_name, samples_of_run
-from knowledge.models import find_model
+from knowledge.models.catalogue import find_model
 
 
 @pytest.mark.parametrize("id", list(benchmarks()))

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from estimator.errors import PlanError
-from knowledge.model_fields import canonical
-from knowledge.models import ModelFacts, architecture, models
+from knowledge.models.catalogue import ModelFacts, architecture, models
+from knowledge.models.fields import canonical
 
 ROWS = models()
 # published figures that count something the text decoder's fields do not (see the notes in the catalogue)

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from knowledge.hardware import accelerators, aliases, find_accelerator
-from knowledge.models import architecture, find_architecture, find_model, models
+from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
+from knowledge.models.catalogue import architecture, find_architecture, find_model, models
 
 MODELS = {
     "llama 3 70b": "meta-llama/Meta-Llama-3-70B",

@@ -4,8 +4,8 @@ import pytest
 
 from estimator.errors import PlanError
 from knowledge.data_files import rows
-from knowledge.hardware import accelerators
-from knowledge.prices import check_provider, prices, providers
+from knowledge.machines.catalogue import accelerators
+from knowledge.prices.book import check_provider, prices, providers
 
 
 def test_every_row_loads_with_sane_values() -> None:

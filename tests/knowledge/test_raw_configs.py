@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knowledge.models import architecture
+from knowledge.models.catalogue import architecture
 
 LLAMA = {"model_type": "llama", "hidden_act": "silu", "vocab_size": 128256, "num_attention_heads": 32}
 # name: (config, parameters, active parameters, embedding + head + positions)

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
-from estimator.serving_job import ServingJob
+from estimator.plan.schema import Plan
+from estimator.plan.serving.job import ServingJob
 from knowledge.data_files import document
 from knowledge.engines import engine as find_engine
 from knowledge.engines import engines_known, runs_on
-from knowledge.hardware import accelerators, find_accelerator
-from knowledge.serving_calibration import ENGINE, SHARED, SPREADS, serving_factors
-from knowledge.serving_jobs import serving_job
+from knowledge.fitted.serving import ENGINE, SHARED, SPREADS, serving_factors
+from knowledge.jobs.serving import serving_job
+from knowledge.machines.catalogue import accelerators, find_accelerator
 
 SMALL = "meta-llama/Llama-3.1-8B"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from knowledge.user_files import (
+from knowledge.own.files import (
     data_folder,
     file_stem,
     parsed,

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from knowledge.hardware import accelerators, accelerators_left_out, aliases, find_accelerator, machine
-from knowledge.models import architecture, find_model, models, models_left_out
-from knowledge.prices import left_out, prices, providers
-from knowledge.user_rows import HardwareRow, validated
+from knowledge.machines.catalogue import accelerators, accelerators_left_out, aliases, find_accelerator, machine
+from knowledge.models.catalogue import architecture, find_model, models, models_left_out
+from knowledge.own.rows import HardwareRow, validated
+from knowledge.prices.book import left_out, prices, providers
 
 CHIP = {
     "id": "my-chip", "vendor": "ACME", "memory_gib": 96, "memory_bandwidth_gb_per_s": 4000, "bf16_tflops": 1200,

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.architecture import Architecture
 from estimator.errors import PlanError
-from estimator.matmul import Kind
-from estimator.plan import WeightDtype
-from estimator.weight_format import WeightFormat, weight_bytes
-from knowledge.hardware import find_accelerator
-from knowledge.models import architecture, models
-from knowledge.weight_formats import matrix_bits, weight_format, weight_formats, weight_rules
+from estimator.machine.matmul import Kind
+from estimator.model.architecture import Architecture
+from estimator.model.weight_format import WeightFormat, weight_bytes
+from estimator.plan.schema import WeightDtype
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.models.catalogue import architecture, models
+from knowledge.models.weight_formats import matrix_bits, weight_format, weight_formats, weight_rules
 
 GIB = 2**30
 

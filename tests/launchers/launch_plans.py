@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import Prediction
 
 BASE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from launch_plans import complete
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import Rendered, render
 
 DENSE, LARGE, EXPERTS = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "mistralai/Mixtral-8x7B-v0.1"

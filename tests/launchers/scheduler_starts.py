@@ -7,10 +7,10 @@ from typing import Any
 
 from launch_plans import complete
 
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import File, Piece, Site, Start, make
 from launchers.rules import check
-from launchers.shell import MASTER_ADDR, MASTER_PORT, NODE_RANK, PORT
+from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK, PORT
 from launchers.targets import TARGETS
 
 SCHEDULERS = [name for name, target in TARGETS.items() if target.role == "scheduler"]

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan import Inference, Plan
+from estimator.plan.schema import Inference, Plan
 from launchers import Piece, Rendered, ServingPrediction, Site, render
 from launchers.choice import usual_targets
-from launchers.serving.checkpoints import drafts_itself, formats_of
-from launchers.serving.load import load_of
-from launchers.serving_job import ServingJob, make_serving_job
+from launchers.engines.checkpoints import drafts_itself, formats_of
+from launchers.engines.job import ServingJob, make_serving_job
+from launchers.engines.load import load_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("sh"), reason="needs a shell")
 KNOWN = yaml.safe_load((Path(__file__).parent / "engine_options.yaml").read_text())

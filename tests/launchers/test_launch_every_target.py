@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete
 
 from estimator.errors import PlanError
-from estimator.plan import Inference, Plan
+from estimator.plan.schema import Inference, Plan
 from launchers import File, Rendered, ServingPrediction, Site, render
 from launchers.targets import TARGETS
 from launchers.writing import write

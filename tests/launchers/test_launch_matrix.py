@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete, devices
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import Site
 from launchers.matrix import MANIFEST, NO_SCHEDULER, SCHEDULERS, SCRIPT, WAITS, Cell, matrix_files
 from launchers.targets import TARGETS

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
 
 from estimator.errors import PlanError
-from knowledge.models import architecture
+from knowledge.models.catalogue import architecture
 from launchers import Site, render
-from launchers.training.megatron_arguments import stage_sizes
+from launchers.megatron.arguments import stage_sizes
 
 
 @cache

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from launch_plans import complete
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers import Rendered, render
 from launchers.yaml_text import scalar
 

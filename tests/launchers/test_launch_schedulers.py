@@ -19,7 +19,7 @@ from scheduler_starts import ALONE, CONFIG, ENGINE, SCHEDULERS, TRAINS, WHO, sch
 from estimator.errors import PlanError
 from launchers import File, Start, make, render
 from launchers.schedulers.node import plain_name
-from launchers.shell import MASTER_ADDR, NODE_RANK
+from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
 from launchers.targets import TARGETS
 from launchers.yaml_text import Block, Note, tree
 
@@ -315,7 +315,7 @@ def test_files_that_share_a_name_without_folders_are_noticed():
 
 
 def test_names_of_devices_are_the_catalogues():
-    from knowledge.hardware import accelerators
+    from knowledge.machines.catalogue import accelerators
     from launchers.tables import table
 
     ids = {accelerator.id for accelerator in accelerators()}

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from launch_plans import complete
 
-from estimator.plan import Lora, Training
+from estimator.plan.schema import Lora, Training
 from launchers import render
 
 

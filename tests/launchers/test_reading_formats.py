@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from launchers.reading import Reading, read
 
 LLAMAFACTORY = """\
@@ -160,7 +160,7 @@ def test_megatron_arguments_of_arrays_and_text():
     assert (read_values["layout.tp"], read_values["layout.dp"], read_values["cluster.count"]) == (2, 8, 16)
     assert (read_values["layout.zero_stage"], read_values["workload.precision"]) == (1, "fp16")
     assert not found.blocked
-    from knowledge.models import architecture
+    from knowledge.models.catalogue import architecture
 
     model = architecture(found.plan["model"])
     assert 0.9e8 < model.parameters() < 1.3e8 if callable(model.parameters) else 0.9e8 < model.parameters < 1.3e8

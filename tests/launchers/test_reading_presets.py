@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from knowledge.models import architecture
+from knowledge.models.catalogue import architecture
 from launchers.reading import Reading, read
 from launchers.tables import table
-from tools.imports import imported
+from planner.files.importing import imported
 
 TITAN = "torchrun --nproc_per_node=8 -m torchtitan.train"
 TUNE = "tune run --nproc_per_node 4 full_finetune_distributed --config"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from launchers.reading.documents import json_keys, yaml_keys
-from launchers.reading.scripts import UNKNOWN, script
+from launchers.shell.scripts import UNKNOWN, script
 
 
 def words(text: str, **known: str) -> list[list[str]]:

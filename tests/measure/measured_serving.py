@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from estimator.plan import Plan
-from estimator.serving import estimate
-from estimator.serving_space import deployments
-from knowledge.serving_jobs import serving_job
-from measure.hierarchy import Values
-from measure.serving_cases import ServingCase, serving_cases
-from measure.serving_fit import DEVICE_FACTORS, ENGINE_FACTORS, applied, figures
+from estimator.plan.schema import Plan
+from estimator.serving.estimates import estimate
+from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
+from measure.fit.hierarchy import Values
+from measure.fit.serving.factors import DEVICE_FACTORS, ENGINE_FACTORS, applied, figures
+from measure.history.serving import ServingCase, serving_cases
 
 SMALL = "meta-llama/Llama-3.1-8B"
 # Engine, accelerator and its family: more than one of each.

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from benchmarks.accuracy import GROUPS, as_json, as_text, main, run
 from estimator.errors import PlanError
-from estimator.plan import Plan
-from measure.cases import RAN_OUT, Case, Observed
-from measure.scores import POOLED, Prediction, Score, by_group, over_sources, summarise, worst
+from estimator.plan.schema import Plan
+from measure.history.scores import POOLED, Prediction, Score, by_group, over_sources, summarise, worst
+from measure.history.training import RAN_OUT, Case, Observed
 
 
 def case(name: str, source: str = "a", rate: float = 100.0, reason: str | None = None) -> Case:

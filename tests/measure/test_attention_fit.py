@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import yaml
 
-from estimator.attention import MOST, AttentionKernel, ScanKernel
-from measure.attention_fit import (
+from estimator.kernels.attention import MOST, AttentionKernel, ScanKernel
+from measure.fit.attention import (
     BORROWED,
     FACTORS,
     NUMBERS,

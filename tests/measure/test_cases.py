@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import knowledge
-from estimator.plan import Plan
-from measure.cases import RAN_OUT, Case, memory_cases, plan_data, training_cases
+from estimator.plan.schema import Plan
+from measure.history.training import RAN_OUT, Case, memory_cases, plan_data, training_cases
 
 FOLDER = Path(knowledge.__file__).parent / "measurements"
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from estimator.decode import decode_attention_seconds
+from estimator.machine.decode import decode_attention_seconds
 from knowledge.data_files import rows
-from knowledge.decode_factors import decode_evidence, decode_kernel, expert_kernel
-from knowledge.hardware import accelerators, find_accelerator
-from measure.decode_fit import (
+from knowledge.fitted.decode import decode_evidence, decode_kernel, expert_kernel
+from knowledge.machines.catalogue import accelerators, find_accelerator
+from measure.fit.decode import (
     FILE,
     attention_timings,
     expert_timings,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from measure.cases import RAN_OUT, Case, memory_cases, training_cases
-from measure.held_out import HoldOut, predictions
-from measure.memory_fit import countable, fit, interval, peaks, spreads
+from measure.fit.training.held_out_memory import HoldOut, predictions
+from measure.fit.training.memory import countable, fit, interval, peaks, spreads
+from measure.history.training import RAN_OUT, Case, memory_cases, training_cases
 
 SOURCES = ("MooreThreads/SimuMax B200 release", "pytorch/torchtitan benchmarks", "MLPerf Training v5.0")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.layouts import Floats
-from measure.hierarchy import DEFAULT, KIN_SIGMA, Design, Factor, Node, Values, nearest, step
+from estimator.plan.layouts import Floats
+from measure.fit.hierarchy import DEFAULT, KIN_SIGMA, Design, Factor, Node, Values, nearest, step
 
 SPEED = Factor("speed", 0.1, 10.0, 1.0, 0.3)
 SHARE = Factor("share", 0.2, 1.0, 0.8, 0.5, logit=True)

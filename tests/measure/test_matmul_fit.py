@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
-from estimator.matmul import KINDS, MatmulSurface, matmul_seconds
-from knowledge.hardware import accelerators
-from measure.matmul_fit import FILE, document, fit, fitted, surface_name
-from measure.matmul_timings import Timings, best_rates, ceilings, families, peak_of, timed, timings, usable
+from estimator.machine.matmul import KINDS, MatmulSurface, matmul_seconds
+from knowledge.machines.catalogue import accelerators
+from measure.fit.matmul import FILE, document, fit, fitted, surface_name
+from measure.fit.matmul_timings import Timings, best_rates, ceilings, families, peak_of, timed, timings, usable
 
 PEAK, BANDWIDTH = 1e15, 3e12
 KNOWN = MatmulSurface(height=0.66, memory=0.87, wave_outputs=6e5, half_k=100.0, unhidden=0.12, launch_s=4.2e-6)

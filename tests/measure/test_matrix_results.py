@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
-from measure.cases import Kind, case_of, columns_of
-from measure.matrix import FORMAT, CellResult, read, summaries, table
+from estimator.plan.schema import Plan
+from measure.history.training import Kind, case_of, columns_of
+from measure.run.matrix import FORMAT, CellResult, read, summaries, table
 
 PLAN: dict[str, Any] = {
     "name": "a",

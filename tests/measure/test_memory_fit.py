@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measure.cases import Case, Observed
-from measure.memory_fit import FACTORS, Peak, Spread, fit, interval, spreads
-from measure.spreads import Miss, spread_of
+from measure.fit.spreads import Miss, spread_of
+from measure.fit.training.memory import FACTORS, Peak, Spread, fit, interval, spreads
+from measure.history.training import Case, Observed
 
 GIB = 2.0**30
 TRUE = {"slack": 0.06, "loss_slack": 0.2, "varying_lengths": 2.0, "context_bytes": 0.5 * GIB}

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
-from knowledge.jobs import job
-from measure.cases import memory_cases, training_cases
-from measure.nearest import FILES, WEIGHTS, nearest_runs, rows_of_file
-from measure.scores import estimated
-from measure.serving_cases import serving_cases
+from estimator.plan.schema import Plan
+from knowledge.jobs.training import job
+from measure.history.nearest import FILES, WEIGHTS, nearest_runs, rows_of_file
+from measure.history.scores import estimated
+from measure.history.serving import serving_cases
+from measure.history.training import memory_cases, training_cases
 
 
 def some(cases: list, count: int) -> list:  # type: ignore[type-arg]
@@ -41,7 +41,7 @@ def test_the_plan_of_a_measured_run_finds_that_run(file: str) -> None:
 
 
 def test_the_plan_of_a_measured_deployment_finds_it() -> None:
-    from knowledge.serving_jobs import serving_job
+    from knowledge.jobs.serving import serving_job
 
     for case in some(list(serving_cases()), 8):
         try:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
-from estimator.network import all_reduce, connect, one_shot_all_reduce
-from knowledge.hardware import machine
-from knowledge.networks import factors_of
-from measure.network_fit import FILE, START, START_KERNELS, errors, fit, timings, written
+from estimator.kernels.collectives import all_reduce, connect, one_shot_all_reduce
+from knowledge.machines.catalogue import machine
+from knowledge.machines.networks import factors_of
+from measure.fit.network import FILE, START, START_KERNELS, errors, fit, timings, written
 
 
 @cache

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from benchmarks.accuracy import order_as_json, order_as_text
 from estimator.errors import PlanError
-from estimator.plan import Plan
-from measure.cases import Case, Observed, training_cases
-from measure.order import (
+from estimator.plan.schema import Plan
+from measure.history.order import (
     TIE,
     Order,
     by_source,
@@ -26,7 +25,8 @@ from measure.order import (
     speed,
     summarise,
 )
-from measure.scores import estimated
+from measure.history.scores import estimated
+from measure.history.training import Case, Observed, training_cases
 
 SPEEDS = st.lists(st.integers(1, 10**6).map(float), min_size=2, max_size=20, unique=True)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from estimator.plan import Plan
-from estimator.search import search
-from knowledge.jobs import job
-from measure import reached
-from measure.cases import training_cases
-from measure.reached import ALL, main_accelerators, reached_mfu
+from estimator.plan.schema import Plan
+from estimator.search.layouts import search
+from knowledge.jobs.training import job
+from measure.history import reached
+from measure.history.reached import ALL, main_accelerators, reached_mfu
+from measure.history.training import training_cases
 
 
 def test_quartiles_are_in_order_and_below_the_peak() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks import accuracy, serving_accuracy
 from benchmarks.serving_accuracy import Memory, as_json, as_text, rival, side_by_side, table
-from estimator.plan import Plan
-from measure.scores import POOLED, Prediction, Score
-from measure.serving_cases import METRICS, OUT_OF_MEMORY, ServingCase, serving_cases
+from estimator.plan.schema import Plan
+from measure.history.scores import POOLED, Prediction, Score
+from measure.history.serving import METRICS, OUT_OF_MEMORY, ServingCase, serving_cases
 
 SUMMARY = {"runs", "mape", "median_error", "bias", "within_10", "within_20", "coverage"}
 

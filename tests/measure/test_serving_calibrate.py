@@ -12,15 +12,15 @@ import pytest
 import yaml
 from measured_serving import PLACES, made, truth
 
-from estimator.serving import estimate
+from estimator.serving.estimates import estimate
 from knowledge.data_files import document
 from knowledge.engines import engines_known
-from knowledge.hardware import find_accelerator
-from knowledge.serving_calibration import ENGINE, SHARED, SPREADS
-from measure import serving_calibrate
-from measure.serving_calibrate import calibrated, main
-from measure.serving_cases import METRICS, serving_cases
-from measure.serving_fit import DEVICE_FACTORS, ENGINE_FACTORS, figures, observations, runs_of
+from knowledge.fitted.serving import ENGINE, SHARED, SPREADS
+from knowledge.machines.catalogue import find_accelerator
+from measure.fit.serving import calibrate as serving_calibrate
+from measure.fit.serving.calibrate import calibrated, main
+from measure.fit.serving.factors import DEVICE_FACTORS, ENGINE_FACTORS, figures, observations, runs_of
+from measure.history.serving import METRICS, serving_cases
 
 SPREAD: dict[tuple[str, Any], float] = {("default", metric): 0.5 for metric in METRICS} | {("vllm", "tpot"): 0.1234}
 

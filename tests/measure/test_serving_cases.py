@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from estimator.serving import estimate
-from estimator.serving_space import deployments
-from knowledge.serving_jobs import serving_job
-from measure.serving_cases import METRICS, OUT_OF_MEMORY, ServingCase, plan_data, serving_cases
-from measure.serving_fit import runs_of
+from estimator.serving.estimates import estimate
+from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
+from measure.fit.serving.factors import runs_of
+from measure.history.serving import METRICS, OUT_OF_MEMORY, ServingCase, plan_data, serving_cases
 
 ROW = {
     "id": "a", "source": "s", "source_ref": "r", "engine": "vllm", "software_version": "0.8.5",
@@ -42,7 +42,7 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
             writer = csv.DictWriter(file, sorted({*ROW, *changes}))
             writer.writeheader()
             writer.writerow(row(**changes))
-        monkeypatch.setattr("measure.serving_cases._FILE", path)
+        monkeypatch.setattr("measure.history.serving._FILE", path)
         (found,) = serving_cases.__wrapped__()
         return found
 

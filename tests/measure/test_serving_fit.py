@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from measured_serving import LOADS, PLACES, made, measured, slower, truth
 
-from estimator.serving import estimate
-from knowledge.serving_calibration import ENGINE, SHARED
-from measure.serving_cases import METRICS
-from measure.serving_fit import (
+from estimator.serving.estimates import estimate
+from knowledge.fitted.serving import ENGINE, SHARED
+from measure.fit.serving.factors import (
     DEVICE_FACTORS,
     ENGINE_FACTORS,
     applied,
@@ -23,6 +22,7 @@ from measure.serving_fit import (
     observations,
     runs_of,
 )
+from measure.history.serving import METRICS
 
 
 def test_runs_that_differ_in_their_load_only_are_estimated_together() -> None:

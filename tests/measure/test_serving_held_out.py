@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_serving import PLACES, made, measured, slower, truth
 
-from measure import serving_held_out
-from measure.serving_cases import METRICS, ServingCase
-from measure.serving_fit import Observation, Run, fit, observations, runs_of
-from measure.serving_held_out import LEAST_SPREAD, Missed, misses, predictions, spreads
+from measure.fit.serving import held_out as serving_held_out
+from measure.fit.serving.factors import Observation, Run, fit, observations, runs_of
+from measure.fit.serving.held_out import LEAST_SPREAD, Missed, misses, predictions, spreads
+from measure.history.serving import METRICS, ServingCase
 
 SOURCES = ("a", "b", "c")
 Sample = tuple[list[Run], list[Observation], Any]
 
 
 def sample(cases: list[ServingCase]) -> Sample:
-    """As of `measure.serving_fit.everything`."""
+    """As of `measure.fit.serving.factors.everything`."""
     runs = runs_of(cases)
     seen = observations(runs)
     return runs, seen, fit(runs, seen)

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimator.schedule import step_time
-from measure.cases import training_cases
-from measure.held_out_times import Missed, device_spread, spreads
-from measure.hierarchy import DEFAULT, Factor
-from measure.time_fit import (
+from estimator.training.schedule import step_time
+from measure.fit.hierarchy import DEFAULT, Factor
+from measure.fit.training.held_out_times import Missed, device_spread, spreads
+from measure.fit.training.time import (
     DEVICE_FACTORS,
     FRAMEWORK_FACTORS,
     HEIGHT,
@@ -26,6 +25,7 @@ from measure.time_fit import (
     timed_runs,
     values_of,
 )
+from measure.history.training import training_cases
 
 SOURCES = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v5.0", "foundation-model-stack/fms-fsdp README")
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tool_calls import FLAT, NESTED, PLANNING, leaves, result, steady
 
 from estimator.errors import PlanError
-from estimator.memory import COMPONENTS as MEMORY_COMPONENTS
-from estimator.plan import Cluster, Goal, Layout, Lora, Overrides, Plan, Training
-from estimator.schedule import COMPONENTS as TIME_COMPONENTS
+from estimator.plan.schema import Cluster, Goal, Layout, Lora, Overrides, Plan, Training
+from estimator.training.memory import COMPONENTS as MEMORY_COMPONENTS
+from estimator.training.schedule import COMPONENTS as TIME_COMPONENTS
+from planner.requests import FLAT_PATHS
 from tools import call
-from tools.requests import FLAT_PATHS
 
 MEMORY = {
     "per_device_bytes", "low_bytes", "high_bytes", "capacity_bytes", "fits", "components", "own_peaks", "stages",

@@ -89,7 +89,7 @@ def test_all_tools_are_there_in_a_fixed_order() -> None:
 
 
 def test_the_order_does_not_depend_on_who_imports_first() -> None:
-    code = "import tools.files, tools.cost; from tools.registry import registry; print(*registry())"
+    code = "import planner.files.render, planner.money.cost; from tools.registry import registry; print(*registry())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == list(registry())
 
@@ -98,7 +98,7 @@ def test_a_tool_is_found_without_importing_those_of_other_modules() -> None:
     code = (
         "import sys; from tools.registry import OnDemand, find; tools = OnDemand();"
         " print(*tools); print(tools['search_playbook'].name, find('search_playbook').name, 'no such' in tools);"
-        " print([name for name in ('tools.facts', 'tools.report') if name in sys.modules])"
+        " print([name for name in ('planner.facts', 'pages.report.report') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, found, imported = done.stdout.splitlines()

@@ -226,8 +226,8 @@ class TestCatalogue:
         assert "fields" not in rows[0]
 
     def test_shows_the_whole_catalogue(self, capsys: Capture) -> None:
-        from knowledge.hardware import accelerators
-        from knowledge.models import models
+        from knowledge.machines.catalogue import accelerators
+        from knowledge.models.catalogue import models
 
         for command, catalogue in (("models", models()), ("hardware", accelerators())):
             code, out, err = run(capsys, command)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
+from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, EitherRequest
 from tools.registry import Tool, find
-from tools.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, EitherRequest
 from tui.cli import commands_of, parser
 from tui.flags import arguments_of, fields_of, flag_of, normal, serves, takes_plan, valid_values
 from tui.planning import PLANNING

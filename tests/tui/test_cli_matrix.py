@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui import page
+from pages import blocks as page
 from tui.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -42,7 +42,7 @@ def test_a_result_stands_beside_its_prediction(written: Path, capsys: Capture) -
     out = capsys.readouterr().out
     assert out.startswith("1 of 2 runs in suite have a result.")
     assert "-9.1%" in out
-    from tui.views.matrix import results
+    from pages.views.matrix import results
 
     assert max(map(len, page.render(results(result), 60).splitlines())) <= 60
 

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui import page
-from tui.page import Facts, Grid, Notes, Picture, Text, Verdict
-from tui.plotting import draw
-from tui.table import facts, table
+from pages import blocks as page
+from pages.blocks import Facts, Grid, Notes, Picture, Text, Verdict
+from pages.plotting import draw
+from pages.table import facts, table
 
 WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), max_size=60)
 ASCII = st.text("abcdefgh 0123-_/", max_size=80)

@@ -118,7 +118,7 @@ def test_json_is_the_tools_result_and_the_page_shows_it(
     result = json.loads(out)
     assert timeless(result) == timeless(json.loads(json.dumps(call(tool, arguments))))
 
-    from tui import page
+    from pages import blocks as page
     from tui.flags import import_view
 
     pictured = import_view(PLANNING[command].view)(result)

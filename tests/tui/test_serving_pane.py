@@ -9,8 +9,8 @@ from fake_session import COST, ESTIMATE
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
+from pages.overview import FIGURE_LABELS, Overview, fold, plan_lines
 from tools.registry import registry
-from tui.overview import FIGURE_LABELS, Overview, fold, plan_lines
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.rows import Rows
 from tui.widgets.stack import Stack

@@ -12,11 +12,11 @@ from fake_session import COST, ESTIMATE, GIB, PLAN
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui import units
-from tui.clean import arguments_line, clean, one_line
+from pages import units
+from pages.clean import arguments_line, clean, one_line
+from pages.overview import FIGURE_LABELS, Overview, fold, plan_lines
+from pages.table import table
 from tui.jsonout import to_json
-from tui.overview import FIGURE_LABELS, Overview, fold, plan_lines
-from tui.table import table
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

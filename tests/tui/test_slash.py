@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan import Plan
+from estimator.plan.schema import Plan
 from tui.plan_fields import (
     KINDS,
     assignments,

@@ -63,7 +63,13 @@ def test_a_planning_command_imports_its_own_tools_alone(words: list[str]) -> Non
     loaded = modules_after(*words)
     heavy = {"langgraph", "langchain_core", "google.genai", "fastmcp", "textual", "rich", "plotext", "shtab", "asyncio"}
     assert not loaded & heavy
-    assert not loaded & {"tools.report", "tools.clusters", "tools.explain", "launchers", "matplotlib"}
+    assert not loaded & {
+        "pages.report.report",
+        "planner.clusters.recommend",
+        "planner.explain.explain",
+        "launchers",
+        "matplotlib",
+    }
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from datetime import datetime
 from typing import Any
 
 from estimator.errors import PlanError
-from tui import units
-from tui.clean import arguments_line, clean, one_line
+from pages import units
+from pages.clean import arguments_line, clean, one_line
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
 
@@ -61,7 +61,7 @@ class _Turn:
         self.done: Event | None = None
         self.printer = None
         if sys.stdout.isatty():
-            from tui.markdown import BlockPrinter
+            from pages.markdown import BlockPrinter
 
             self.printer = BlockPrinter()
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from tui import units
-from tui.clean import one_line
+from pages import units
+from pages.blocks import screen_width
+from pages.clean import one_line
+from pages.table import table
 from tui.jsonout import write_json
-from tui.page import screen_width
-from tui.table import table
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
-    from knowledge.models import models
+    from knowledge.models.catalogue import models
 
     def show(rows: list[Any]) -> str:
         headers = ("ID", "FAMILY", "PARAMETERS", "ACTIVE", "CONTEXT", "LICENSE", "RELEASED")
@@ -55,7 +55,7 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
-    from knowledge.hardware import accelerators, aliases
+    from knowledge.machines.catalogue import accelerators, aliases
 
     def show(rows: list[Any]) -> str:
         headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK", "LINK GB/S")

@@ -35,8 +35,8 @@ def script(shell: str) -> str:
 
 
 def _words() -> dict[str, list[str]]:
-    from knowledge.hardware import accelerators
-    from knowledge.models import models
+    from knowledge.machines.catalogue import accelerators
+    from knowledge.models.catalogue import models
     from launchers.targets import TARGETS
     from tools.registry import registry
 

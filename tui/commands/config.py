@@ -6,11 +6,11 @@ import argparse
 from typing import Any
 
 from agent import settings
-from knowledge.user_files import data_folder
-from tui.clean import one_line
+from knowledge.own.files import data_folder
+from pages.blocks import screen_width
+from pages.clean import one_line
+from pages.table import table
 from tui.jsonout import write_json
-from tui.page import screen_width
-from tui.table import table
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,12 +9,12 @@ from estimator.errors import PlanError
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tools.mcp_desk import serve_behind_desk
+    from server.mcp.desk import serve_behind_desk
 
     root = folder(arguments.root)
 
     def serve() -> None:
-        from tools.mcp_server import serve_stdio
+        from server.mcp.server import serve_stdio
 
         serve_stdio(root)
 

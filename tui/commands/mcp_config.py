@@ -11,12 +11,12 @@ import json
 import sys
 
 from estimator.errors import PlanError
-from tui.clean import clean, one_line
+from pages.clean import clean, one_line
 from tui.commands.mcp import folder
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tools import mcp_clients
+    from server.mcp import clients as mcp_clients
 
     client = mcp_clients.client(arguments.client)
     root = folder(arguments.config_root or arguments.root)

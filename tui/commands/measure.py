@@ -8,7 +8,12 @@ import argparse
 def run(arguments: argparse.Namespace) -> int:
     """Writes the files of fitted factors, the operators' first: the runs are fitted on top of them."""
     from estimator.errors import PlanError
-    from measure import attention_fit, calibrate, decode_fit, matmul_fit, network_fit, serving_calibrate
+    from measure.fit import attention as attention_fit
+    from measure.fit import decode as decode_fit
+    from measure.fit import matmul as matmul_fit
+    from measure.fit import network as network_fit
+    from measure.fit.serving import calibrate as serving_calibrate
+    from measure.fit.training import calibrate
 
     try:
         for part in (matmul_fit, attention_fit, network_fit, decode_fit, calibrate, serving_calibrate):

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from estimator.errors import PlanError
+from pages import blocks as page
 from tools.registry import find
-from tui import page
 from tui.flags import arguments_of, import_view, serves
 from tui.jsonout import write_json
 from tui.planning import PLANNING

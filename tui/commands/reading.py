@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan import merge
+from estimator.plan.schema import merge
+from pages import blocks as page
+from pages.clean import one_line
 from tools.registry import find
-from tui import page
-from tui.clean import one_line
 from tui.flags import arguments_of, import_view
 from tui.jsonout import write_json
 from tui.planning import PLANNING

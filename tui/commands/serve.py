@@ -14,8 +14,8 @@ _SHORTEST_TOKEN = 16
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tools.http_guard import guard_for, is_loopback
-    from tools.http_server import serve
+    from server.http.guard import guard_for, is_loopback
+    from server.http.server import serve
 
     token = _token(arguments.token_file)
     if token is None and not is_loopback(arguments.host):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
-from tui.clean import clean, one_line
+from pages.clean import clean, one_line
+from pages.table import table
 from tui.jsonout import write_json
-from tui.table import table
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def _show(session_id: str, as_json: bool) -> None:
     from agent.session import export_session
 
     if not as_json and sys.stdout.isatty():
-        from tui.markdown import BlockPrinter
+        from pages.markdown import BlockPrinter
 
         printer = BlockPrinter()
         printer.feed(export_session(session_id))

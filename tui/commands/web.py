@@ -19,7 +19,7 @@ _EVERYWHERE = ("0.0.0.0", "::")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tools.http_guard import is_loopback
+    from server.http.guard import is_loopback
 
     if not is_loopback(arguments.host) and not arguments.anyone:
         problem = f"{arguments.host} can be reached from elsewhere, and whoever opens the page acts as you, unasked"

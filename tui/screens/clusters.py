@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
+from pages import units
+from pages.blocks import Block, Facts, Notes, Verdict
 from tools.registry import find
-from tui import units
-from tui.page import Block, Facts, Notes, Verdict
 from tui.screens import Outcome
 from tui.screens.listing import Column, Data, Listing, number, text
 from tui.screens.side_by_side import fields_of

@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Static
 
-from tui.clean import clean
-from tui.page import Block
+from pages.blocks import Block
+from pages.clean import clean
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
 

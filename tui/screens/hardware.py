@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from pages import units
+from pages.blocks import Block, Facts, Grid, Notes, Verdict
 from tools.registry import find
-from tui import units
-from tui.page import Block, Facts, Grid, Notes, Verdict
 from tui.screens import Outcome
 from tui.screens.dialogs import PageScreen
 from tui.screens.listing import Column, Data, Listing, number, text
@@ -93,7 +93,7 @@ def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     blocks = side_by_side(ids, found)
     if not plan.get("model"):
         return blocks
-    from tui.views.many import compare
+    from pages.views.many import compare
 
     over = {"plan": dict(plan), "over": {"accelerator": list(ids)}}
     return [*compare(find("compare")(over)), *blocks]

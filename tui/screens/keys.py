@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
-from tui.page import Block, Facts
+from pages.blocks import Block, Facts
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
 

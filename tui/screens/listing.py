@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui.clean import one_line
+from pages.clean import one_line
 
 Data = Mapping[str, Any]
 NONE = "–"

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from pages import units
+from pages.blocks import Block, Facts, Notes, Verdict
 from tools.registry import find
-from tui import units
-from tui.page import Block, Facts, Notes, Verdict
 from tui.screens import Outcome
 from tui.screens.dialogs import PageScreen
 from tui.screens.listing import Column, Data, Listing, number, text
@@ -72,7 +72,7 @@ def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     blocks = side_by_side(ids, [find("describe_model")({"model": id}) for id in ids])
     if not (plan.get("cluster") or {}).get("accelerator"):
         return blocks
-    from tui.views.many import compare
+    from pages.views.many import compare
 
     over = {"plan": {**plan, "model": ids[0]}, "over": {"model": list(ids)}}
     return [*compare(find("compare")(over)), *blocks]

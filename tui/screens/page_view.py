@@ -1,4 +1,4 @@
-"""A page of blocks (tui/page.py), laid out anew whenever its width changes."""
+"""A page of blocks (pages/blocks.py), laid out anew whenever its width changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.page import Block, render
+from pages.blocks import Block, render
 
 _LEAST_WIDTH = 30
 

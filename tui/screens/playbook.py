@@ -9,8 +9,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
+from pages.blocks import Block, Facts, Notes, Verdict
 from tools.registry import find
-from tui.page import Block, Facts, Notes, Verdict
 from tui.screens import Outcome
 from tui.screens.listing import Column, Data, Listing, text
 from tui.screens.table_screen import TableScreen

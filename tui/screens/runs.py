@@ -11,10 +11,10 @@ from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
 from launchers.matrix import MANIFEST
-from measure.matrix import read
+from measure.run.matrix import read
+from pages import units
+from pages.blocks import Block, Facts, Grid, Notes, Verdict
 from tools.registry import find
-from tui import units
-from tui.page import Block, Facts, Grid, Notes, Verdict
 from tui.screens import Outcome
 from tui.screens.listing import Column, Data, Listing, text
 from tui.screens.table_screen import TableScreen

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
+from pages import units
+from pages.blocks import Block, Facts, Notes, Text, Verdict
 from tools.registry import find
-from tui import units
-from tui.page import Block, Facts, Notes, Text, Verdict
 from tui.screens import Outcome
 from tui.screens.dialogs import Confirm, PageScreen
 from tui.screens.listing import Column, Data, Listing, text
@@ -152,7 +152,7 @@ class ScenariosScreen(TableScreen):
 
     def _bring_in(self, given: str) -> None:
         def change() -> Data:
-            from knowledge.user_files import read_text
+            from knowledge.own.files import read_text
 
             path = Path(given).expanduser()
             if not path.is_file():
@@ -169,7 +169,7 @@ class ScenariosScreen(TableScreen):
 
     def _give_out(self, name: str, given: str) -> None:
         def change() -> Path:
-            from knowledge.user_files import write_file
+            from knowledge.own.files import write_file
 
             path = Path(given).expanduser()
             style = _FORMATS.get(path.suffix.lower())
@@ -207,8 +207,8 @@ class ScenariosScreen(TableScreen):
 
 def compared(names: Sequence[str], plan: Data | None) -> list[Block]:
     """Saved plans side by side, with plots; of two also field by field."""
-    from tui.views.many import compare
-    from tui.views.words import diff
+    from pages.views.many import compare
+    from pages.views.words import diff
 
     rows: list[dict[str, Any]] = [{"name": "the plan", "plan": dict(plan)}] if plan else []
     rows += [{"name": name, "plan": find("load_scenario")({"name": name})["plan"]} for name in names]

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 
 from agent.export import export_session
 from agent.store import delete_session, fork_session, list_sessions, rename_session, transcript
-from tui import units
-from tui.overview import plan_lines
-from tui.page import Block, Facts, Notes, Prose, Verdict
+from pages import units
+from pages.blocks import Block, Facts, Notes, Prose, Verdict
+from pages.overview import plan_lines
 from tui.screens import Outcome
 from tui.screens.dialogs import Confirm
 from tui.screens.listing import Column, Data, Listing, text
@@ -107,7 +107,7 @@ class SessionsScreen(TableScreen):
 
     def _give_out(self, id: str, given: str) -> None:
         def change() -> Path:
-            from knowledge.user_files import write_file
+            from knowledge.own.files import write_file
 
             path = Path(given).expanduser()
             text = export_session(id, "json" if path.suffix.lower() == ".json" else "markdown")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from agent import settings
-from tui.page import Block, Facts, Notes, Verdict
+from pages.blocks import Block, Facts, Notes, Verdict
 from tui.screens.dialogs import Ask
 from tui.screens.listing import Column, Data, Listing, text
 from tui.screens.table_screen import TableScreen

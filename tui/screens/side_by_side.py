@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tools import figures
-from tui import units
-from tui.clean import one_line
-from tui.page import Block, Grid
+from pages import figures, units
+from pages.blocks import Block, Grid
+from pages.clean import one_line
 
 Data = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Footer, Input
 
-from tui.page import Block, Notes
+from pages.blocks import Block, Notes
 from tui.screens.dialogs import Ask
 from tui.screens.list_table import Head, ListTable
 from tui.screens.listing import Listing

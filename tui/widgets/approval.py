@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Collapsible, Static
 
-from tui import units
-from tui.clean import clean, one_line
+from pages import units
+from pages.clean import clean, one_line
 from tui.diff import change
 
 # Of one file; whoever approves more than this reads it in an editor.

@@ -12,7 +12,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.clean import clean, one_line
+from pages.clean import clean, one_line
 from tui.widgets.ground import Ground, ground
 from tui.widgets.messages import Answer, Notice, Question
 from tui.widgets.welcome import Welcome

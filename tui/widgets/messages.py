@@ -10,8 +10,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.clean import clean
-from tui.markdown import split_blocks
+from pages.clean import clean
+from pages.markdown import split_blocks
 from tui.widgets.ground import ground
 from tui.widgets.markdown_block import MarkdownBlock
 

@@ -18,8 +18,8 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from estimator.errors import PlanError
+from pages.clean import clean, one_line
 from tui.catalogue_names import names_of, starting
-from tui.clean import clean, one_line
 from tui.plan_fields import PlanField, find_field, main_fields, matching, shown, value_at
 
 _MOST_FOUND = 16

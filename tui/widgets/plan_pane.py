@@ -17,9 +17,9 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from estimator.errors import PlanError
-from tui import units
-from tui.clean import clean
-from tui.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_lines
+from pages import units
+from pages.clean import clean
+from pages.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_lines
 from tui.widgets.rows import Rows
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from tui.clean import clean
+from pages.clean import clean
 from tui.first_picture import PROMPT
 from tui.history import MOST, read_history, remember
 from tui.widgets.completions import Completions

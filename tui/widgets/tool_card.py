@@ -9,8 +9,8 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Collapsible, Static
 
-from tui import units
-from tui.clean import arguments_line, clean, one_line
+from pages import units
+from pages.clean import arguments_line, clean, one_line
 from tui.jsonout import to_json
 
 Data = Mapping[str, Any]

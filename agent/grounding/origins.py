@@ -1,0 +1,225 @@
+"""Every number that an answer may rest on, with its kind of unit: leaves of results, derivations, words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from agent.offline.numbers import context_length
+
+# Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
+# name.
+_HOUR_S, _DAY_S = 3600.0, 86400.0
+# Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
+_NEVER_TOLD = frozenset({"plots", "pareto"})
+_DIGIT = re.compile(r"\d")
+_RATES = ("tokens_per_s", "samples_per_s")
+
+
+@dataclass(frozen=True)
+class Origin:
+    kind: str
+    value: float
+
+
+def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set[Origin]:
+    """What this turn's results and the user's `words` give, derivations included."""
+    results = list(responses)
+    found: set[Origin] = set()
+    for result in results:
+        found.update(_leaves(result, ()))
+        found.update(_derived(result))
+    found.update(_between(results))
+    for text in words:
+        found.update(in_text(text))
+        for match in re.finditer(r"\d+(?:\.\d+)?\s?[kKmM]\b", text):
+            if length := context_length(match[0]):
+                found.add(Origin("count", float(length)))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def in_text(text: str) -> tuple[Origin, ...]:
+    """Figures written in a string, and every bare number in it (of names, versions and dates) as a count. Kept, since
+    results say the same sentences again and again."""
+    if not _DIGIT.search(text):
+        return ()
+    from agent.grounding.check import figures_in
+
+    figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
+    bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
+    return (*figures, *(Origin("count", float(number.replace(",", ""))) for number in bare))
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int | float):
+        yield from _number(float(value), path)
+    elif isinstance(value, str):
+        yield from in_text(value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in _NEVER_TOLD:
+                continue
+            yield from in_text(key)
+            yield from _leaves(item, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        yield Origin("count", float(len(value)))
+        for item in value:
+            yield from _leaves(item, path)
+
+
+def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
+    """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time."""
+    found: dict[str, list[Origin]] = {}
+    for result in responses:
+        for whole in ("memory", "time"):
+            part = result.get(whole)
+            holders = [part.get(name) for name in ("components", "own_peaks")] if isinstance(part, Mapping) else []
+            for values in holders:
+                for name, value in values.items() if isinstance(values, Mapping) else ():
+                    if isinstance(value, int | float):
+                        found.setdefault(name, []).extend(_number(float(value), (whole, "components", name)))
+    return found
+
+
+def keyed(result: Mapping[str, Any]) -> Iterator[tuple[str, Origin]]:
+    """(dotted key, figure) of every number of a result outside its plan and its lists."""
+    for path, value in _scalars({key: item for key, item in result.items() if key != "plan"}, ()):
+        for origin in _number(value, path):
+            yield ".".join(path), origin
+
+
+def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
+    """A number by the name of its field; inside `memory` and `time` the components carry no suffix."""
+    key = path[-1] if path else ""
+    if key.endswith("bytes_per_s") or key == "memory_bandwidth_bytes_per_s":
+        yield Origin("bytes_per_s", value)
+    elif key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user")) or key.startswith(_RATES):
+        yield Origin("rate", value)
+        yield Origin("count", value)
+        yield Origin("count", value * _DAY_S)
+    elif (
+        key.endswith("_bytes")
+        or "bytes" in key.split("_")
+        or ("memory" in path and {"components", "own_peaks", "phases"} & set(path))
+    ):
+        yield Origin("bytes", value)
+    elif ("components" in path and "time" in path) or key.endswith("_s") or key == "seconds":
+        yield Origin("seconds", value)
+    elif key.endswith("_ms") or (len(path) > 1 and path[-2].endswith("_ms")):
+        yield Origin("seconds", value / 1e3)
+    elif key == "device_hours":
+        yield from (Origin("device_hours", value), Origin("count", value))
+    elif "hours" in key or key.endswith("_h"):
+        yield Origin("seconds", value * _HOUR_S)
+        yield Origin("count", value)
+    elif "usd" in key.split("_"):
+        yield Origin("usd", value)
+    elif key in ("mfu", "hfu", "spread"):
+        yield Origin("fraction", value)
+    elif key in ("gain", "efficiency", "reserved_discount", "utilisation") or key.startswith(("mfu_", "measured_mfu_")):
+        yield from (Origin("fraction", value), Origin("count", value))
+    elif key == "ratio" or key == "slowdown":
+        yield from (Origin("fraction", abs(value - 1)), Origin("count", value))
+    elif "tflops" in key or "peak_tflops" in path:
+        yield from (Origin("tflops", value), Origin("count", value))
+    elif key == "kwh":
+        yield Origin("kwh", value)
+    elif key == "co2_kg":
+        yield Origin("kg", value)
+    elif key == "tdp_w":
+        yield Origin("w", value)
+    else:
+        yield Origin("count", value)
+        if 0 <= value <= 1:
+            yield Origin("fraction", value)
+
+
+def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """Figures that follow from one result: headroom, shares of a whole, batch arithmetic, hourly prices."""
+    if isinstance(memory := result.get("memory"), Mapping):
+        total, capacity = memory.get("per_device_bytes"), memory.get("capacity_bytes")
+    else:
+        total = capacity = None
+    if isinstance(memory, Mapping) and total is not None and capacity:
+        # Of serving there is no interval of memory.
+        for size in (total, memory.get("low_bytes", total), memory.get("high_bytes", total)):
+            yield Origin("bytes", abs(capacity - size))
+            yield Origin("fraction", size / capacity)
+        yield from (Origin("fraction", size / total) for size in (memory.get("components") or {}).values() if total)
+    if isinstance(time := result.get("time"), Mapping) and time.get("step_s") and "components" in time:
+        yield from (Origin("fraction", part / time["step_s"]) for part in time["components"].values())
+    if isinstance(headroom := result.get("headroom_bytes"), int | float):
+        yield Origin("bytes", -headroom)
+    if result.get("hours") and result.get("usd"):
+        yield Origin("usd", result["usd"] / result["hours"])
+        if result.get("device_hours"):
+            yield Origin("usd", result["usd"] / result["device_hours"])
+    yield from _batch(result.get("plan"))
+    yield from _served(result)
+    yield from _flagged(result)
+
+
+def _served(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """Of a deployment: what one replica gives, and how far a latency is from its limit."""
+    rate, replicas = result.get("throughput"), result.get("replicas")
+    if isinstance(rate, Mapping) and isinstance(replicas, int) and replicas and "output_tokens_per_s" in rate:
+        yield from (Origin(kind, rate["output_tokens_per_s"] / replicas) for kind in ("rate", "count"))
+    for row in result.get("slo") or ():
+        if isinstance(row, Mapping) and row.get("value_s") and row.get("limit_s"):
+            times = row["value_s"] / row["limit_s"]
+            yield from (Origin("count", times), Origin("fraction", abs(times - 1)))
+
+
+def _flagged(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """How many rows of a list are so and how many are not: '3 of 5 fit', 'you have saved 2'."""
+    for rows in result.values():
+        if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+            for name in (name for name, value in rows[0].items() if isinstance(value, bool)):
+                true = sum(row.get(name) is True for row in rows)
+                yield from (Origin("count", float(true)), Origin("count", float(len(rows) - true)))
+
+
+def _batch(plan: Any) -> Iterator[Origin]:
+    if not isinstance(plan, Mapping):
+        return
+    workload, cluster, layout = (plan.get(name) or {} for name in ("workload", "cluster", "layout"))
+    batch, seq_len = workload.get("global_batch"), workload.get("seq_len")
+    if batch and seq_len:
+        yield Origin("count", float(batch * seq_len))
+    if cluster.get("count") and cluster.get("per_node"):
+        yield Origin("count", float(-(-cluster["count"] // cluster["per_node"])))
+    micro = (workload.get("micro_batch") or 0) * (layout.get("dp") or 0)
+    if batch and micro:
+        yield Origin("count", batch / micro)
+
+
+def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:
+    """Differences and ratios of the same figure in two results of the turn ('1.8x faster', '$300 less')."""
+    named: dict[tuple[str, ...], list[float]] = {}
+    for result in results:
+        for path, value in _scalars(result, ()):
+            if value not in named.setdefault(path, []):
+                named[path].append(value)
+    for path, values in named.items():
+        if not 1 < len(values) <= 8 or path[0] == "plan":
+            continue
+        for one in values:
+            for other in values:
+                if one != other and other:
+                    yield from _number(abs(one - other), path)
+                    yield from (Origin("count", one / other), Origin("fraction", abs(one / other - 1)))
+
+
+def _scalars(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, Mapping | int | float) and not isinstance(item, bool):
+                yield from _scalars(item, (*path, str(key)))
+    elif isinstance(value, int | float):
+        yield path, float(value)

@@ -1,0 +1,254 @@
+"""Bytes that one block keeps for its backward pass, from what each operator saves.
+
+Two kinds of things are kept: what an operator needs for itself (the input of a norm, gate and up of a gated MLP, q, k,
+v and the output of attention), and the input of every matmul whose weight gets a gradient. A frozen matmul keeps
+nothing; an adapter on it keeps its own input (`estimator.kernels.adapters`). The figures follow from what autograd
+saves in the two implementations that matter: Hugging Face modules as shipped ('eager') and one-kernel norms and
+activations ('fused': Liger, Transformer Engine, Apex). Attention is FlashAttention's: q, k, v, the output, and a fp32
+log-sum-exp per head (Dao et al. 2022, algorithm 1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from estimator.kernels.adapters import adapter_elements
+from estimator.model.architecture import Block
+from estimator.plan.layouts import RECOMPUTE, Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import Floats, micro_batch_tokens
+
+# Elements of `activation_bytes` that an unfused norm keeps for itself per element of its input, beside its output:
+# RMSNorm its input in fp32 and the normalised value (LlamaRMSNorm); Gemma's a half more for its fp32 product with 1 + w
+# (Gemma2RMSNorm), gpt-oss's a whole one for weight times fp32 value (GptOssRMSNorm). A frozen weight leaves the fp32
+# input alone. A fused norm, and LayerNorm in PyTorch, keep the input.
+_NORM_EAGER = 3.0
+_NORM_GEMMA_EAGER = 3.5
+_NORM_FP32_PRODUCT = 4.0
+_NORM_FROZEN = 2.0
+_NORM_FUSED = 1.0
+# Elements per channel of the inner width that a state-space layer keeps: input, convolution's output, gate, the scan's
+# output and gated norm (mamba_ssm's fused scan).
+_SCAN = 6.0
+# Elements per channel of an expert, beside the input of its last matmul: two clamped halves, the scaled gate, its
+# sigmoid, their product and up + 1 (GptOssExperts).
+_CLAMPED_EXPERT = 6.0
+
+
+def _norm(job: Job) -> float:
+    """Elements that a norm keeps per element of its input, its output apart."""
+    architecture = job.architecture
+    if architecture.norm == "layernorm" or job.framework.activation != "eager":
+        return _NORM_FUSED * job.stream_elements
+    if not job.trains_blocks:
+        return _NORM_FROZEN
+    # A residual stream in fp32 has its normalised value in fp32 too.
+    wide = job.stream_elements - 1.0
+    if architecture.activation == "swigluoai":
+        return _NORM_FP32_PRODUCT + wide
+    return (_NORM_GEMMA_EAGER if architecture.gemma_norm else _NORM_EAGER) + wide
+
+
+def final_norm_elements(job: Job) -> float:
+    """Elements per token and hidden channel that the norm before the head keeps, with the input of a trained head
+    or the gradient of it that a fused loss keeps."""
+    eager_gemma = job.architecture.gemma_norm and job.framework.activation == "eager" and job.trains_blocks
+    own = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
+    return own + (1.0 if job.trains_outside or job.fused_loss else 0.0)
+
+
+def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
+    """Elements per token that one block saves: (whole on every tensor rank, split by tp, of the routed experts).
+
+    Experts' part is split by tp as well, whatever etp is: fewer ranks share a token's experts, or more share its width.
+
+    Attention's fp32 statistics count as two elements per head. With sequence parallelism the first part is split too.
+    """
+    whole = split = expert = 0.0
+    for part in saved_by_operator(job, block).values():
+        whole, split, expert = whole + part[0], split + part[1], expert + part[2]
+    return whole, split, expert
+
+
+def saved_by_operator(job: Job, block: Block) -> dict[str, tuple[float, float, float]]:
+    """The same, operator by operator."""
+    parts = {"norms": (_norms(job, block), 0.0, 0.0), "mixer": (*_mixer(job, block), 0.0)}
+    if block.feed == "dense":
+        parts["feed_forward"] = (0.0, _feed(job, block.ffn_width, block.gated), 0.0)
+    elif block.feed == "moe":
+        parts["experts"] = _experts(job, block)
+    if job.uses_adapters:
+        parts["adapters"] = adapter_elements(job, block)
+    return parts
+
+
+def _norms(job: Job, block: Block) -> float:
+    """Norms and the matmul inputs that they make."""
+    hidden, own, kept = job.architecture.hidden, _norm(job), job.input_elements if job.keeps_norm_outputs else 0.0
+    if block.norms == 4 and job.framework.activation != "eager":
+        # A post-norm's output only feeds the residual sum, so it is not kept.
+        return (4.0 * own + 2.0 * kept) * hidden
+    if job.stream_elements > 1.0:
+        # Autocast gives each matmul a 16-bit copy of its own of the fp32 values (only weights are cached).
+        return (block.norms * own + kept * _readers(block)) * hidden
+    return block.norms * (own + kept) * hidden
+
+
+def _readers(block: Block) -> int:
+    """Matmuls that read a norm's output."""
+    return sum(
+        1 for matrix in block.matrices if matrix.split == "column" and matrix.role in ("attention", "mlp", "ssm")
+    )
+
+
+def _mixer(job: Job, block: Block) -> tuple[float, float]:
+    """Attention or what stands for it: elements (whole, split)."""
+    whole, split, kept, own = 0.0, 0.0, job.input_elements, _norm(job)
+    q, out = block.heads * block.head_dim, block.heads * block.v_head_dim
+    k, v = block.kv_heads * block.head_dim, block.kv_heads * block.v_head_dim
+    if block.mixer == "attention":
+        split += 2 * block.heads + out
+        if job.framework.expands_kv:
+            # k and v are repeated for every head; without groups v stays a view of the whole projection.
+            split += 3 * q if block.kv_heads < block.heads else 2 * q + k + v + k
+        else:
+            split += q + k + v
+        if kept < 1.0 and job.trains_blocks:
+            split += out * kept  # The output projection keeps its own 8-bit copy.
+        if job.framework.hf_modules and block.fused_qkv:
+            # v is a view that keeps the whole projection alive, and the output is copied (Phi3Attention).
+            split += q + v + out
+        elif job.framework.hf_modules and block.copied_output:
+            split += out
+        if block.qk_norm:
+            split += (q + k) * own
+    elif block.mixer == "mla":
+        latent = block.kv_lora_rank + block.rope_head_dim
+        q_latent = sum(m.outputs for m in block.matrices if m.name == "q_a_proj")
+        # q and k of every head, v and the output, and the compressed latents with their norms. Hugging Face's module
+        # also keeps the up-projection's output (whose view v is) and a copy of the output (DeepseekV2Attention).
+        split += 2 * q + 2 * out + 2 * block.heads
+        if job.framework.hf_modules:
+            split += out + q - block.heads * block.rope_head_dim + out
+        output = kept if job.trains_blocks else 0.0
+        whole += latent + block.kv_lora_rank * (own + output - 1.0) + q_latent * (own + output)
+    elif block.mixer in ("mamba1", "mamba2", "linear_attention"):
+        split += block.ssm_inner * _SCAN
+    return whole, split
+
+
+def _feed(job: Job, width: float, gated: bool) -> float:
+    """Gated: gate, up, act(gate) (the fused kernel recomputes it). Plain: what goes into act. The down projection's
+    input is kept where its weight is trained."""
+    eager, gate = job.framework.activation == "eager", job.gate_elements
+    product = job.input_elements if job.trains_blocks else 0.0
+    if gated:
+        return width * ((3.0 if eager else 2.0) * gate + product)
+    # NewGELUActivation keeps x, x / 2, tanh, 1 + tanh and the product.
+    by_hand = job.architecture.activation in ("gelu_new", "gelu_fast") and eager and job.framework.hf_modules
+    return width * ((4.0 if by_hand else 1.0) * gate + product)
+
+
+def _experts(job: Job, block: Block) -> tuple[float, float, float]:
+    """Router, permuted tokens and grouped matmuls: elements (whole, split, expert)."""
+    hf, width, trained = job.framework.hf_modules, block.top_k * block.expert_width, job.trains_blocks
+    kept = job.input_elements if trained else 0.0
+    if not block.gated or not hf:
+        expert = _feed(job, width, block.gated)
+    elif job.architecture.activation == "swigluoai":
+        expert = (_CLAMPED_EXPERT + kept) * width
+    else:
+        expert = (2.0 * job.gate_elements + 1.0 + kept) * width
+    # Tokens go in permuted (kept for the weights' gradients) and come out to be weighted (kept for the router's).
+    # Megatron weighs them inside the experts, so what comes out need not be kept (moe_permute_fusion).
+    copies = (1.0 + kept) if hf else kept
+    whole = copies * block.top_k * job.architecture.hidden + 2.0 * block.experts
+    return whole, _feed(job, block.shared_width, block.gated), expert
+
+
+def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
+    whole, split, expert = saved_elements(job, block)
+    tokens = micro_batch_tokens(job, layouts)
+    outside = layouts.outside_split
+    size = job.activation_bytes * tokens * (whole / outside + split / layouts.tp + expert / layouts.tp)
+    for more in _besides(job, block, layouts).values():
+        size = size + more
+    return size
+
+
+def _besides(job: Job, block: Block, layouts: Layouts) -> dict[str, Floats]:
+    """Bytes that a block saves and that are no multiple of the activations' own width."""
+    tokens, found = micro_batch_tokens(job, layouts), dict[str, Floats]()
+    if job.training.attention == "eager" and block.heads:
+        found["scores"] = _score_bytes(job, block, layouts, tokens)
+    if job.architecture.dropout:
+        found["dropout_masks"] = tokens * job.architecture.hidden * 2.0 / layouts.outside_split
+    return found
+
+
+def bytes_by_operator(job: Job, block: Block, layouts: Layouts) -> dict[str, Floats]:
+    """What `block_bytes` adds up, operator by operator."""
+    each = job.activation_bytes * micro_batch_tokens(job, layouts)
+    found = {
+        name: each * (whole / layouts.outside_split + (split + expert) / layouts.tp)
+        for name, (whole, split, expert) in saved_by_operator(job, block).items()
+    }
+    return found | _besides(job, block, layouts)
+
+
+def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Floats:
+    """The attention matrix that eager attention keeps: scores after softmax in fp32 and in 16 bits, per head."""
+    span = job.seq_len if block.window is None else min(job.seq_len, block.window)
+    return tokens * span * block.heads / layouts.tp * (4.0 + job.activation_bytes)
+
+
+def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
+    """What of `everything` one block keeps until its backward pass under each candidate's recompute mode (block:N
+    apart)."""
+    mode = layouts.recompute
+    kept = everything
+    if layouts.most("recompute") >= RECOMPUTE.index("full"):
+        kept = np.where(mode == RECOMPUTE.index("full"), boundary_bytes(job, layouts), kept)
+    selective = mode == RECOMPUTE.index("selective")
+    if not selective.any():
+        return kept
+    return np.where(selective, np.minimum(everything, _kept_by_selective(job, block, layouts, everything)), kept)
+
+
+def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
+    """Bytes of the hidden states between two blocks, per device and micro-batch."""
+
+    def bytes_of_one() -> Floats:
+        size = job.activation_bytes * job.stream_elements
+        return size * micro_batch_tokens(job, layouts) * job.architecture.hidden / layouts.outside_split
+
+    return layouts.once("boundary", (job,), bytes_of_one)
+
+
+def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
+    """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps the outputs of attention and
+    of every other matmul (torchtitan, _apply_op_sac)."""
+    if job.framework.selective == "ops":
+        return _kept_outputs(job, block, layouts, everything)
+    if job.framework.selective == "none" or not block.heads:
+        return everything
+    tokens = micro_batch_tokens(job, layouts)
+    core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp
+    if job.training.attention == "eager":
+        core = core + _score_bytes(job, block, layouts, tokens)
+    return everything - core
+
+
+def _kept_outputs(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
+    """Block input, attention output with its statistics, and the first, third, fifth and seventh matmul's output (q, v,
+    gate, down), the last of which a compiler drops. Matmuls in nvfp4 are not on the list of what is kept."""
+    if block.mixer != "attention" or block.feed != "dense":
+        return everything * 0.5
+    hidden, out = job.architecture.hidden, block.heads * block.v_head_dim
+    whole, split = float(hidden), out + 2.0 * block.heads
+    if job.training.precision != "nvfp4":
+        split += block.heads * block.head_dim + block.kv_heads * block.v_head_dim + block.ffn_width
+        whole += 0.0 if job.training.compile else hidden
+    tokens = micro_batch_tokens(job, layouts)
+    return job.activation_bytes * tokens * (whole / layouts.outside_split + split / layouts.tp)

@@ -1,0 +1,355 @@
+"""From the fields of a model config to its Architecture, exact to the last parameter.
+
+`build` reads canonical fields: the names of transformers' configs, plus these for what transformers keeps in code:
+
+    norm_type            rmsnorm | layernorm | layernorm_no_bias | layernorm_non_parametric | layernorm1p
+    norms_per_layer      norms of width hidden in a layer (2; 1 in a parallel block; 4 with post-norms)
+    position_embedding   rope | learned | alibi | none;  position_offset: extra rows of a learned table (OPT: 2)
+    mlp_gated, mlp_bias, attention_bias (q k v o), attention_qkv_bias (q k v), attention_out_bias (o), lm_head_bias,
+    embedding_norm
+    parallel_block       attention and MLP read the same input;  qk_norm per_head | full_width | per_head_layernorm
+    attention_sinks      a learned logit per head;  attention_output_gate: q_proj is twice as wide (MLA: a g_proj)
+    swa_*                head counts and widths of sliding layers, where they differ
+    sliding_window       with layer_types, or sliding_window_pattern N (every Nth layer is full; 0 = all slide)
+    num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
+    shared_expert_intermediate_size, shared_expert_gate, router_bias, expert_bias, moe_latent_size,
+    router_score_bias (a correction added to the scores, outside the matmul)
+    mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta
+    hybrid_override_pattern (M * - E), attn_layer_period/offset, block_configs, layer_types, compress_ratios, hc_mult
+
+`knowledge.models.fields` makes them from a raw config.json. Absent and null fields mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from estimator.model.architecture import Architecture, Block, Feed, Matrix, Role
+from estimator.model.config_fields import count, flag, items, problem, whole, word
+from estimator.model.mixers import (
+    Mixed,
+    attention,
+    compressed_attention,
+    gated_delta,
+    kimi_delta,
+    latent_attention,
+    mamba1,
+    mamba2,
+)
+
+NORM_TYPES = ("rmsnorm", "layernorm", "layernorm_no_bias", "layernorm_non_parametric", "layernorm1p")
+POSITIONS = ("rope", "learned", "alibi", "none")
+SSM_MIXERS = {"mamba1": mamba1, "mamba2": mamba2, "gated_delta": gated_delta, "kimi_delta": kimi_delta}
+MOST_LAYERS = 4096
+
+Fields = Mapping[str, Any]
+_Kind = Literal["attention", "sliding", "ssm", "none"]
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What one layer is, before its sizes: mixer, attention span, feed-forward kind and, where they vary, widths."""
+
+    mixer: _Kind
+    window: int | None
+    feed: Feed
+    norms: int
+    ffn_width: int = 0
+    kv_heads: int = 0
+    compress_ratio: int | None = None
+
+
+def build(fields: Fields, id: str = "") -> Architecture:
+    """The Architecture of a model with these canonical config fields.
+
+    Raises PlanError(field="model.<name>") when a needed field is missing or unusable. Values that had to be assumed are
+    in `Architecture.notes`.
+    """
+    hidden, vocab = whole(fields, "hidden_size"), whole(fields, "vocab_size")
+    layers = _layers(fields)
+    kinds: dict[_Layer, int] = {}
+    pattern = tuple(kinds.setdefault(layer, len(kinds)) for layer in layers)
+    blocks = tuple(_block(fields, layer) for layer in kinds)
+    norm_type = word(fields, "norm_type", "rmsnorm", NORM_TYPES)
+    context = whole(fields, "max_position_embeddings", 1_048_576 if not any(b.heads for b in blocks) else None)
+    learned = word(fields, "position_embedding", "rope", POSITIONS) == "learned"
+    norm = norm_parameters(norm_type, hidden)
+    extra = norm if flag(fields, "final_norm", True) else 0
+    extra += norm if flag(fields, "embedding_norm") else 0
+    if embedded := count(fields, "word_embed_proj_dim"):
+        # a narrower embedding with projections in and out: the table below counts hidden-wide rows
+        extra += (vocab * (embedded - hidden) + 2 * hidden * embedded) if embedded != hidden else 0
+    return Architecture(
+        id=id,
+        hidden=hidden,
+        vocab=vocab,
+        context=context,
+        blocks=blocks,
+        pattern=pattern,
+        tied=flag(fields, "tie_word_embeddings"),
+        head_bias=flag(fields, "lm_head_bias"),
+        position_parameters=(context + count(fields, "position_offset")) * hidden if learned else 0,
+        extra_parameters=extra,
+        norm="rmsnorm" if norm_type == "rmsnorm" else "layernorm",
+        gemma_norm=flag(fields, "gemma_norm"),
+        activation=word(fields, "hidden_act", "silu"),
+        logit_softcap=fields.get("final_logit_softcapping") is not None,
+        dropout=_dropout(fields),
+        parallel_block=flag(fields, "parallel_block"),
+        multimodal=flag(fields, "multimodal"),
+        family=word(fields, "family", word(fields, "model_type", "")),
+        notes=_notes(fields, blocks),
+    )
+
+
+def norm_parameters(norm_type: str, width: int) -> int:
+    """Parameters of one norm over `width` elements."""
+    if norm_type == "layernorm_non_parametric":
+        return 0
+    return 2 * width if norm_type in ("layernorm", "layernorm1p") else width
+
+
+def _layers(fields: Fields) -> list[_Layer]:
+    """One description a layer, from whichever per-layer fields the config has."""
+    if fields.get("hybrid_override_pattern") is not None:
+        return _pattern_layers(fields)
+    layers = whole(fields, "num_hidden_layers")
+    if layers > MOST_LAYERS:
+        raise problem("num_hidden_layers", f"{layers} is more than any model has; at most {MOST_LAYERS}")
+    if fields.get("block_configs") is not None:
+        return _searched_layers(fields, layers)
+    norms = whole(fields, "norms_per_layer", 1 if flag(fields, "parallel_block") or _is_pure_ssm(fields) else 2)
+    mixers, feeds, ratios = _mixers(fields, layers), _feeds(fields, layers), _compress_ratios(fields, layers)
+    return [
+        _Layer(mixer, window, feed, norms, compress_ratio=ratio)
+        for (mixer, window), feed, ratio in zip(mixers, feeds, ratios, strict=True)
+    ]
+
+
+def _compress_ratios(fields: Fields, layers: int) -> Sequence[int | None]:
+    """Tokens per cache entry of every layer (DeepSeek-V4); 0 where a layer only has its window."""
+    ratios = items(fields, "compress_ratios", layers)
+    if ratios is None:
+        return [None] * layers
+    return [count({"compress_ratios": ratio}, "compress_ratios") for ratio in ratios]
+
+
+def _is_pure_ssm(fields: Fields) -> bool:
+    return "mixer" in fields and not count(fields, "num_attention_heads")
+
+
+def _mixers(fields: Fields, layers: int) -> list[tuple[_Kind, int | None]]:
+    """(mixer, attention window) of every layer."""
+    window = _window(fields)
+    if _is_pure_ssm(fields):
+        return [("ssm", None)] * layers
+    if (types := items(fields, "layer_types", layers)) is not None:
+        return [_typed(str(kind), window) for kind in types]
+    if period := count(fields, "attn_layer_period"):
+        offset = count(fields, "attn_layer_offset")
+        return [("attention", None) if i % period == offset else ("ssm", None) for i in range(layers)]
+    if "mixer" in fields and (interval := count(fields, "full_attention_interval")):
+        return [("ssm", None) if (i + 1) % interval else ("attention", None) for i in range(layers)]
+    if window is None:
+        return [("attention", None)] * layers
+    every = count(fields, "sliding_window_pattern")
+    return [("attention", None) if every and (i + 1) % every == 0 else ("sliding", window) for i in range(layers)]
+
+
+def _typed(kind: str, window: int | None) -> tuple[_Kind, int | None]:
+    match kind:
+        case "full_attention" | "attention":
+            return "attention", None
+        case "sliding_attention" | "chunked_attention":
+            return "sliding", window
+        case "linear_attention" | "mamba":
+            return "ssm", None
+    valid = ("full_attention", "sliding_attention", "chunked_attention", "linear_attention", "mamba")
+    raise problem("layer_types", f"{kind!r} is not a known kind of layer", valid)
+
+
+def _window(fields: Fields) -> int | None:
+    """Tokens that bounded attention layers look back, None when no layer is bounded."""
+    if not flag(fields, "use_sliding_window", True):
+        return None
+    return count(fields, "sliding_window") or count(fields, "attention_chunk_size") or None
+
+
+def _feeds(fields: Fields, layers: int) -> list[Feed]:
+    """Which layers are mixtures of experts (the fields of DeepSeek, Qwen, Jamba and Llama 4)."""
+    if _is_pure_ssm(fields) and not count(fields, "intermediate_size"):
+        return ["none"] * layers
+    if count(fields, "num_experts") < 2:
+        return ["dense"] * layers
+    frequency = fields.get("moe_layer_freq")
+    if isinstance(frequency, list):
+        return ["moe" if on else "dense" for on in items(fields, "moe_layer_freq", layers) or ()]
+    step = whole(fields, "moe_layer_freq", whole(fields, "decoder_sparse_step", 1))
+    first = count(fields, "first_k_dense_replace")
+    only_dense = fields.get("mlp_only_layers") or []
+    if not isinstance(only_dense, list):
+        raise problem("mlp_only_layers", "must be a list of layer numbers")
+    period, offset = whole(fields, "expert_layer_period", 1), count(fields, "expert_layer_offset")
+    interleave = whole(fields, "interleave_moe_layer_step", 1)
+    sparse_from_step = fields.get("decoder_sparse_step") is not None
+
+    def is_moe(i: int) -> bool:
+        on_step = (i + 1) % step == 0 if sparse_from_step else i % step == 0
+        return (
+            i >= first
+            and i not in only_dense
+            and on_step
+            and i % period == offset % period
+            and ((i + 1) % interleave == 0)
+        )
+
+    return ["moe" if is_moe(i) else "dense" for i in range(layers)]
+
+
+def _pattern_layers(fields: Fields) -> list[_Layer]:
+    """Nemotron-H: one mixer or one feed-forward a layer, each behind one norm (M Mamba, * attention, - MLP, E MoE)."""
+    pattern = word(fields, "hybrid_override_pattern", "")
+    if not pattern or len(pattern) > MOST_LAYERS or set(pattern) - set("M*-E"):
+        raise problem("hybrid_override_pattern", "must hold one of M * - E for each layer", ("MEM*EME",))
+    kinds: dict[str, tuple[_Kind, Feed]] = {
+        "M": ("ssm", "none"), "*": ("attention", "none"), "-": ("none", "dense"), "E": ("none", "moe"),
+    }  # fmt: skip
+    return [_Layer(mixer, None, feed, 1) for mixer, feed in (kinds[letter] for letter in pattern)]
+
+
+def _searched_layers(fields: Fields, layers: int) -> list[_Layer]:
+    """Nemotron-NAS (DeciLM): attention and MLP of each layer were searched; either may be missing.
+
+    The MLP's width follows from ffn_mult as in nvidia modeling_decilm.py `_ffn_mult_to_intermediate_size`.
+    """
+    hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
+    result = []
+    for entry in items(fields, "block_configs", layers) or ():
+        mixer = entry.get("attention") if isinstance(entry, Mapping) else None
+        feed = entry.get("ffn") if isinstance(entry, Mapping) else None
+        if not isinstance(mixer, Mapping) or not isinstance(feed, Mapping):
+            raise problem("block_configs", "must hold a mapping with attention and ffn for each layer")
+        times = feed.get("ffn_mult") or 0
+        if isinstance(times, bool) or not isinstance(times, int | float) or not 0 <= times <= 1000:
+            raise problem("block_configs", f"ffn_mult must be a number from 0 to 1000, not {times!r}")
+        has_mixer = not mixer.get("no_op") and not mixer.get("replace_with_linear")
+        width = 0 if feed.get("no_op") else _rounded(int(2 * times * hidden / 3))
+        kv_heads = heads // whole(mixer, "n_heads_in_group", 1) if has_mixer else 0
+        kind: _Kind = "attention" if has_mixer else "none"
+        norms = (1 if has_mixer else 0) + (1 if width else 0)
+        result.append(_Layer(kind, None, "dense" if width else "none", norms, width, kv_heads))
+    return result
+
+
+def _rounded(width: int, multiple: int = 256) -> int:
+    """The feed-forward width rounded up as Llama's FeedForward does."""
+    return -(-width // multiple) * multiple
+
+
+def _block(fields: Fields, layer: _Layer) -> Block:
+    hidden = whole(fields, "hidden_size")
+    mixed = _mixed(fields, layer)
+    feed, feed_vectors, feed_facts = _feed(fields, layer)
+    norm = norm_parameters(word(fields, "norm_type", "rmsnorm", NORM_TYPES), hidden)
+    return Block(
+        feed=layer.feed,
+        matrices=mixed.matrices + feed,
+        vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _hyper_connections(fields, layer.norms),
+        norms=layer.norms,
+        gated=flag(fields, "mlp_gated", True),
+        fused_qkv=flag(fields, "fused_qkv"),
+        copied_output=flag(fields, "copied_output"),
+        **mixed.facts,
+        **feed_facts,
+    )
+
+
+def _hyper_connections(fields: Fields, sublayers: int) -> int:
+    """Parameters that mix `hc_mult` residual streams around each sublayer (DeepSeek-V4 inference code, hc_split)."""
+    streams = count(fields, "hc_mult")
+    if streams < 2:
+        return 0
+    mixed = (2 + streams) * streams
+    return sublayers * (mixed * streams * whole(fields, "hidden_size") + mixed + 3)
+
+
+def _mixed(fields: Fields, layer: _Layer) -> Mixed:
+    match layer.mixer:
+        case "none":
+            return Mixed((), 0, {"mixer": "none"})
+        case "ssm":
+            kind = word(fields, "mixer", "", tuple(SSM_MIXERS))
+            if not kind:
+                raise problem("mixer", "is required for layers that are not attention", tuple(SSM_MIXERS))
+            return SSM_MIXERS[kind](fields)
+    if layer.compress_ratio is not None:
+        return compressed_attention(fields, layer.window, layer.compress_ratio)
+    if count(fields, "kv_lora_rank"):
+        return latent_attention(fields)
+    if layer.kv_heads:
+        fields = {**fields, "num_key_value_heads": layer.kv_heads}
+    return attention(fields, layer.window, sliding=layer.mixer == "sliding")
+
+
+def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[Matrix, ...], int, dict[str, Any]]:
+    """Matrices, other parameters and Block fields of the feed-forward part."""
+    hidden = whole(fields, "hidden_size")
+    if layer.feed == "none":
+        return (), 0, {}
+    if layer.feed == "dense":
+        width = layer.ffn_width or count(fields, "dense_intermediate_size") or whole(fields, "intermediate_size")
+        bias = flag(fields, "mlp_bias")
+        return tuple(_mlp(fields, "", hidden, width, "mlp", bias)), 0, {"ffn_width": width}
+    experts, top_k = whole(fields, "num_experts"), whole(fields, "num_experts_per_tok")
+    if top_k > experts:
+        raise problem("num_experts_per_tok", f"{top_k} is more than the {experts} experts there are")
+    width = whole(fields, "moe_intermediate_size", count(fields, "intermediate_size") or None)
+    shared = _shared_width(fields, width)
+    latent = count(fields, "moe_latent_size")
+    matrices = [Matrix("router", hidden, experts, "router", "none", bias=flag(fields, "router_bias"))]
+    if latent:
+        matrices.append(Matrix("latent_in_proj", hidden, latent, "mlp", "none"))
+    matrices += _mlp(fields, "", latent or hidden, width, "expert", flag(fields, "expert_bias"), experts)
+    if latent:
+        matrices.append(Matrix("latent_out_proj", latent, hidden, "mlp", "none"))
+    if shared:
+        matrices += _mlp(fields, "shared_", hidden, shared, "shared_expert", flag(fields, "mlp_bias"))
+        if flag(fields, "shared_expert_gate"):
+            matrices.append(Matrix("shared_expert_gate", hidden, 1, "router", "none"))
+    vectors = experts if flag(fields, "router_score_bias") else 0
+    vectors += latent if flag(fields, "latent_moe_use_norm") else 0
+    facts = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
+    return tuple(matrices), vectors, facts
+
+
+def _shared_width(fields: Fields, expert_width: int) -> int:
+    if own := count(fields, "shared_expert_intermediate_size"):
+        return own
+    return count(fields, "n_shared_experts") * expert_width
+
+
+def _mlp(fields: Fields, prefix: str, hidden: int, width: int, role: Role, bias: bool, copies: int = 1) -> list[Matrix]:
+    """gate_proj (when gated), up_proj and down_proj of an MLP; `copies` of each for routed experts."""
+    names = ["gate_proj", "up_proj"] if flag(fields, "mlp_gated", True) else ["up_proj"]
+    rows = [Matrix(prefix + name, hidden, width, role, "column", copies, bias) for name in names]
+    return [*rows, Matrix(prefix + "down_proj", width, hidden, role, "row", copies, bias)]
+
+
+def _dropout(fields: Fields) -> float:
+    values = [fields.get(name) for name in ("resid_pdrop", "hidden_dropout", "dropout", "residual_dropout")]
+    rates = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    return max(rates, default=0.0)
+
+
+def _notes(fields: Fields, blocks: tuple[Block, ...]) -> tuple[str, ...]:
+    given = fields.get("notes")
+    notes = [str(note) for note in given] if isinstance(given, list | tuple) else []
+    if fields.get("mlp_gated") is None and any(block.feed != "none" for block in blocks):
+        notes.append("mlp_gated is not given: a gated MLP (gate, up, down) is assumed")
+    if fields.get("tie_word_embeddings") is None:
+        notes.append("tie_word_embeddings is not given: an output head of its own is assumed")
+    if fields.get("norm_type") is None:
+        notes.append("norm_type is not given: rmsnorm is assumed")
+    return tuple(notes)

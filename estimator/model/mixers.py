@@ -1,0 +1,256 @@
+"""The token mixers of a decoder layer as matrices and vectors: attention, MLA, Mamba and linear attention.
+
+Every function takes the canonical config fields (see `estimator.model.configs`) and returns a `Mixer`: the matrices of
+the forward pass, the parameters that are not in matrices (convolutions, gates, norms inside the mixer, sinks), and the
+Block fields that describe it. Splits follow Megatron-LM's tensor parallelism: projections into heads by column, the
+projection out by row, small shared projections kept whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from estimator.model.architecture import Matrix, Role, Split
+from estimator.model.config_fields import count, flag, problem, whole, word
+
+QK_NORMS = ("per_head", "full_width", "per_head_layernorm", "non_parametric", "none")
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What a mixer adds to a block: its matrices, its other parameters, and the Block fields that it sets."""
+
+    matrices: tuple[Matrix, ...]
+    vectors: int
+    facts: dict[str, Any]
+
+
+def attention(fields: Fields, window: int | None, sliding: bool = False) -> Mixed:
+    """Multi-head, grouped-query or multi-query attention (transformers LlamaAttention and its kin).
+
+    Layers of a sliding kind may have their own head counts (`swa_*` fields), full layers of such models too
+    (`global_head_dim`, `num_global_key_value_heads`). `attention_k_eq_v` full layers have no v_proj.
+    """
+    hidden = whole(fields, "hidden_size")
+    heads = whole(fields, "num_attention_heads")
+    kv_heads = whole(fields, "num_key_value_heads", heads)
+    if fields.get("head_dim") is None and hidden % heads:
+        raise problem(
+            "num_attention_heads", f"{heads} heads do not divide hidden_size {hidden}, and no head_dim is given"
+        )
+    head_dim = whole(fields, "head_dim", hidden // heads)
+    v_head_dim = whole(fields, "v_head_dim", head_dim)
+    shares_kv = False
+    if sliding:
+        heads = whole(fields, "swa_num_attention_heads", heads)
+        kv_heads = whole(fields, "swa_num_key_value_heads", kv_heads)
+        head_dim = whole(fields, "swa_head_dim", head_dim)
+        v_head_dim = whole(fields, "swa_v_head_dim", v_head_dim)
+    elif fields.get("global_head_dim") is not None:
+        head_dim = v_head_dim = whole(fields, "global_head_dim")
+        kv_heads = whole(fields, "num_global_key_value_heads", kv_heads)
+        shares_kv = flag(fields, "attention_k_eq_v")
+    if heads % kv_heads:
+        raise problem(
+            "num_key_value_heads", f"{kv_heads} does not divide the {heads} attention heads", _divisors(heads)
+        )
+    both = flag(fields, "attention_bias")
+    in_bias, out_bias = both or flag(fields, "attention_qkv_bias"), both or flag(fields, "attention_out_bias")
+    gate = 2 if flag(fields, "attention_output_gate") else 1
+    matrices = [
+        _matrix("q_proj", hidden, gate * heads * head_dim, "attention", "column", in_bias),
+        _matrix("k_proj", hidden, kv_heads * head_dim, "attention", "column", in_bias),
+        _matrix("v_proj", hidden, kv_heads * v_head_dim, "attention", "column", in_bias),
+        _matrix("o_proj", heads * v_head_dim, hidden, "attention", "row", out_bias),
+    ]
+    if shares_kv:
+        del matrices[2]
+    if flag(fields, "attention_head_gate"):
+        matrices.append(_matrix("g_proj", hidden, heads, "attention", "column"))
+    qk_norm = word(fields, "qk_norm", "none", QK_NORMS)
+    vectors = (
+        heads if flag(fields, "attention_sinks") and (sliding or flag(fields, "full_attention_sinks", True)) else 0
+    )
+    if qk_norm == "per_head":
+        vectors += 2 * head_dim
+    elif qk_norm in ("full_width", "per_head_layernorm"):
+        vectors += (heads + kv_heads) * head_dim
+    facts = {
+        "mixer": "attention", "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "v_head_dim": v_head_dim,
+        "window": window, "qk_norm": qk_norm != "none",
+    }  # fmt: skip
+    return Mixed(tuple(matrices), vectors, facts)
+
+
+def latent_attention(fields: Fields) -> Mixed:
+    """Multi-head latent attention, with the sparse-attention indexer where `index_n_heads` is given.
+
+    DeepSeek-V2 (arXiv 2405.04434, eq. 37-47), transformers DeepseekV3Attention; indexer: DeepSeek-V3.2 `Indexer`.
+    """
+    hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
+    q_rank, kv_rank = count(fields, "q_lora_rank"), whole(fields, "kv_lora_rank")
+    rope, nope = count(fields, "qk_rope_head_dim"), whole(fields, "qk_nope_head_dim")
+    v_head_dim = whole(fields, "v_head_dim", nope)
+    bias = flag(fields, "attention_bias")
+    matrices: list[Matrix] = []
+    if q_rank:
+        matrices.append(_matrix("q_a_proj", hidden, q_rank, "attention", "none", bias))
+        matrices.append(_matrix("q_b_proj", q_rank, heads * (nope + rope), "attention", "column"))
+    else:
+        matrices.append(_matrix("q_proj", hidden, heads * (nope + rope), "attention", "column"))
+    matrices.append(_matrix("kv_a_proj_with_mqa", hidden, kv_rank + rope, "attention", "none", bias))
+    matrices.append(_matrix("kv_b_proj", kv_rank, heads * (nope + v_head_dim), "attention", "column"))
+    matrices.append(_matrix("o_proj", heads * v_head_dim, hidden, "attention", "row", bias))
+    if flag(fields, "attention_output_gate"):
+        matrices.append(_matrix("g_proj", hidden, heads * v_head_dim, "attention", "column"))
+    vectors = q_rank + kv_rank
+    if index_heads := count(fields, "index_n_heads"):
+        index_dim = whole(fields, "index_head_dim")
+        matrices.append(_matrix("indexer_wq_b", q_rank or hidden, index_heads * index_dim, "attention", "none"))
+        matrices.append(_matrix("indexer_wk", hidden, index_dim, "attention", "none"))
+        matrices.append(_matrix("indexer_weights_proj", hidden, index_heads, "attention", "none"))
+        vectors += 2 * index_dim
+    facts = {
+        "mixer": "mla", "heads": heads, "kv_heads": heads, "head_dim": nope + rope, "v_head_dim": v_head_dim,
+        "kv_lora_rank": kv_rank, "rope_head_dim": rope,
+    }  # fmt: skip
+    return Mixed(tuple(matrices), vectors, facts)
+
+
+def compressed_attention(fields: Fields, window: int | None, ratio: int) -> Mixed:
+    """DeepSeek-V4's attention: low-rank queries, one key-value head that is key and value at once, a grouped low-rank
+    output, and for `ratio` > 0 a compressor (one entry every `ratio` tokens); at ratio 4 an indexer chooses entries.
+
+    After deepseek-ai/DeepSeek-V4 inference code; reproduces the published totals (284 B and 1.6 T). The Block says
+    `mla`, so that the cache is one latent of `head_dim` a token; that it is compressed further is not expressed.
+    """
+    hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
+    head_dim = whole(fields, "head_dim")
+    q_rank, o_rank, groups = whole(fields, "q_lora_rank"), whole(fields, "o_lora_rank"), whole(fields, "o_groups", 1)
+    if heads % groups:
+        raise problem("o_groups", f"{groups} does not divide {heads} attention heads", _divisors(heads))
+    matrices = [
+        _matrix("q_a_proj", hidden, q_rank, "attention", "none"),
+        _matrix("q_b_proj", q_rank, heads * head_dim, "attention", "column"),
+        _matrix("kv_proj", hidden, head_dim, "attention", "none"),
+        Matrix("o_a_proj", heads * head_dim // groups, o_rank, "attention", "column", copies=groups),
+        _matrix("o_b_proj", groups * o_rank, hidden, "attention", "row"),
+    ]
+    vectors = q_rank + head_dim + heads
+    if ratio:
+        compressor, more = _compressor("compressor", hidden, head_dim, ratio)
+        matrices.append(compressor)
+        vectors += more
+    if ratio == 4 and (index_heads := count(fields, "index_n_heads")):
+        index_dim = whole(fields, "index_head_dim")
+        compressor, more = _compressor("indexer_compressor", hidden, index_dim, ratio)
+        matrices.append(compressor)
+        matrices.append(_matrix("indexer_wq_b", q_rank, index_heads * index_dim, "attention", "none"))
+        matrices.append(_matrix("indexer_weights_proj", hidden, index_heads, "attention", "none"))
+        vectors += more
+    facts = {
+        "mixer": "mla", "heads": heads, "kv_heads": heads, "head_dim": head_dim, "v_head_dim": head_dim,
+        "kv_lora_rank": head_dim, "window": None if ratio else window,
+    }  # fmt: skip
+    return Mixed(tuple(matrices), vectors, facts)
+
+
+def _compressor(name: str, hidden: int, width: int, ratio: int) -> tuple[Matrix, int]:
+    """The key-value and gate projections of a compressor (twice as wide where windows overlap, at ratio 4), and its
+    position table and norm."""
+    wide = 2 * width if ratio == 4 else width
+    return _matrix(name, hidden, 2 * wide, "attention", "none"), ratio * wide + width
+
+
+def mamba1(fields: Fields) -> Mixed:
+    """Selective state space layer (transformers MambaMixer; `mamba_inner_norms`: Jamba's norms of dt, B and C)."""
+    hidden = whole(fields, "hidden_size")
+    inner = whole(fields, "mamba_inner", whole(fields, "expand", 2) * hidden)
+    state, kernel = whole(fields, "state_size", 16), whole(fields, "conv_kernel", 4)
+    rank = whole(fields, "time_step_rank", -(-hidden // 16))
+    bias = flag(fields, "mamba_proj_bias")
+    matrices = (
+        _matrix("in_proj", hidden, 2 * inner, "ssm", "column", bias),
+        _matrix("x_proj", inner, rank + 2 * state, "ssm", "row"),
+        _matrix("dt_proj", rank, inner, "ssm", "column", True),
+        _matrix("out_proj", inner, hidden, "ssm", "row", bias),
+    )
+    vectors = _convolution(fields, inner, kernel) + inner * state + inner
+    if flag(fields, "mamba_inner_norms"):
+        vectors += rank + 2 * state
+    facts = {"mixer": "mamba1", "state_size": state, "ssm_inner": inner, "conv_kernel": kernel}
+    return Mixed(matrices, vectors, facts)
+
+
+def mamba2(fields: Fields) -> Mixed:
+    """State space duality layer with a gated norm (transformers Mamba2Mixer)."""
+    hidden = whole(fields, "hidden_size")
+    head_dim = whole(fields, "mamba_head_dim", 64)
+    heads = whole(fields, "mamba_num_heads", max(1, whole(fields, "expand", 2) * hidden // head_dim))
+    inner, groups = heads * head_dim, whole(fields, "n_groups", 1)
+    state, kernel = whole(fields, "state_size", 128), whole(fields, "conv_kernel", 4)
+    bias = flag(fields, "mamba_proj_bias")
+    convolved = inner + 2 * groups * state
+    matrices = (
+        _matrix("in_proj", hidden, inner + convolved + heads, "ssm", "column", bias),
+        _matrix("out_proj", inner, hidden, "ssm", "row", bias),
+    )
+    vectors = _convolution(fields, convolved, kernel) + 3 * heads + inner
+    facts = {"mixer": "mamba2", "state_size": state, "ssm_inner": inner, "conv_kernel": kernel}
+    return Mixed(matrices, vectors, facts)
+
+
+def gated_delta(fields: Fields) -> Mixed:
+    """Gated DeltaNet (transformers Qwen3NextGatedDeltaNet). The state of a value head is key_dim x value_dim."""
+    hidden, kernel = whole(fields, "hidden_size"), whole(fields, "linear_conv_kernel_dim", 4)
+    key_dim, value_dim = whole(fields, "linear_key_head_dim"), whole(fields, "linear_value_head_dim")
+    value_heads = whole(fields, "linear_num_value_heads")
+    keys, values = whole(fields, "linear_num_key_heads") * key_dim, value_heads * value_dim
+    matrices = (
+        _matrix("in_proj_qkv", hidden, 2 * keys + values, "ssm", "column"),
+        _matrix("in_proj_z", hidden, values, "ssm", "column"),
+        _matrix("in_proj_ba", hidden, 2 * value_heads, "ssm", "column"),
+        _matrix("out_proj", values, hidden, "ssm", "row"),
+    )
+    vectors = (2 * keys + values) * kernel + 2 * value_heads + value_dim
+    facts = {"mixer": "linear_attention", "state_size": key_dim, "ssm_inner": values, "conv_kernel": kernel}
+    return Mixed(matrices, vectors, facts)
+
+
+def kimi_delta(fields: Fields) -> Mixed:
+    """Kimi Delta Attention (arXiv 2510.26692, section 3; fla KimiDeltaAttention): low-rank decay and output gates."""
+    hidden, kernel = whole(fields, "hidden_size"), whole(fields, "linear_conv_kernel_dim", 4)
+    head_dim = whole(fields, "linear_key_head_dim")
+    heads = whole(fields, "linear_num_key_heads")
+    width = heads * head_dim
+    matrices = (
+        _matrix("q_proj", hidden, width, "ssm", "column"),
+        _matrix("k_proj", hidden, width, "ssm", "column"),
+        _matrix("v_proj", hidden, width, "ssm", "column"),
+        _matrix("f_a_proj", hidden, head_dim, "ssm", "none"),
+        _matrix("f_b_proj", head_dim, width, "ssm", "column"),
+        _matrix("b_proj", hidden, heads, "ssm", "column"),
+        _matrix("g_a_proj", hidden, head_dim, "ssm", "none"),
+        _matrix("g_b_proj", head_dim, width, "ssm", "column"),
+        _matrix("o_proj", width, hidden, "ssm", "row"),
+    )
+    vectors = 3 * width * kernel + heads + width + head_dim
+    facts = {"mixer": "linear_attention", "state_size": head_dim, "ssm_inner": width, "conv_kernel": kernel}
+    return Mixed(matrices, vectors, facts)
+
+
+def _convolution(fields: Fields, channels: int, kernel: int) -> int:
+    """Parameters of a depthwise causal convolution, with its bias unless `mamba_conv_bias` is false."""
+    return channels * kernel + (channels if flag(fields, "mamba_conv_bias", True) else 0)
+
+
+def _matrix(name: str, inputs: int, outputs: int, role: Role, split: Split, bias: bool = False) -> Matrix:
+    return Matrix(name, inputs, outputs, role, split, bias=bias)
+
+
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(n for n in range(1, min(number, 512) + 1) if number % n == 0)

@@ -1,0 +1,473 @@
+"""The Plan: one document that says what to run, on what, how split, and to what end.
+
+Every field is optional except the model, and what is left out is filled by `estimator.plan.training.defaults` (and, for
+the layout, by the search) and named as an assumption. `Plan.given()` is exactly what the user said.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from estimator.errors import PlanError, nearest
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+Framework = Literal[
+    "auto", "hf-trainer", "fsdp1", "fsdp2", "ddp", "deepspeed", "megatron-lm", "megatron-bridge", "megatron-deepspeed",
+    "nemo", "nemo-automodel", "mlperf-nemo", "primus", "torchtitan", "torchtune", "llm-foundry", "litgpt", "nanotron",
+    "fms-fsdp", "kempnerforge", "axolotl", "ms-swift", "unsloth", "levanter", "maxtext", "pathways", "neuronx",
+    "optimum-habana", "llmboost", "mlx", "pytorch",
+]  # fmt: skip
+Stage = Literal["pretrain", "sft", "dpo", "ppo", "grpo", "kto", "orpo", "simpo", "ipo", "rm"]
+Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]
+Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4"]
+Optimizer = Literal[
+    "adamw", "paged_adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon",
+    "adam_mini", "lomo", "badam",
+]  # fmt: skip
+Objective = Literal["throughput", "cost", "time", "memory"]
+WeightDtype = Literal[
+    "bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4", "exl2", "q8_0", "q6_k",
+    "q5_k_m", "q5_k_s", "q5_0", "q4_k_m", "q4_k_s", "q4_0", "q4_1", "iq4_xs", "iq4_nl", "q3_k_l", "q3_k_m", "q3_k_s",
+    "iq3_xxs", "q2_k", "iq2_xs",
+]  # fmt: skip
+Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "hf", "gpt-fast", "exllamav2", "mlc"]
+
+_SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+# Commas and underscores only between groups of three digits: '1,5B' could mean 1.5 or 15, so it is not read at all.
+_COUNT = re.compile(r"((?:[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
+
+
+def parse_count(value: object) -> object:
+    """'1B', '300M', '1.5T', '52k', '1_000' and '2e9' as numbers; anything else is left for pydantic to judge."""
+    if isinstance(value, str) and (match := _COUNT.fullmatch(value.strip())):
+        digits = match[1].replace("_", "").replace(",", "")
+        return float(digits) * _SUFFIXES.get(match[2].lower(), 1.0)
+    return value
+
+
+Amount = Annotated[float, BeforeValidator(parse_count, json_schema_input_type=float | str)]
+WholeAmount = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
+
+
+class Part(BaseModel):
+    """A section of the Plan: unknown fields are refused, values are re-checked on assignment never made (frozen)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Lora(Part):
+    rank: int = Field(16, ge=1, le=4096, description="Adapter rank.")
+    alpha: float = Field(32, gt=0, description="Adapter scale numerator.")
+    targets: str = Field("all-linear", description="all-linear, attention, mlp, or module names joined by commas.")
+    dropout: float = Field(
+        0.0, ge=0, lt=1, description="On the inputs of adapters; the framework's default unless given."
+    )
+    quantisation: Literal["nf4", "nf4-single", "gptq"] = Field(
+        "nf4",
+        description="How qlora holds frozen weights: nf4 has its scales quantised too, nf4-single has not; the "
+        "framework's default unless given.",
+    )
+    train_embeddings: bool = Field(False, description="Embedding and head are trained in full besides the adapters.")
+
+
+class Training(Part):
+    kind: Literal["training"] = "training"
+    framework: Framework = Field("auto", description="Training framework; auto chooses one the plan can run on.")
+    software_version: str | None = Field(
+        None, description="Version of the framework, where known, or of libraries: torch 2.1, bitsandbytes 0.41."
+    )
+    stage: Stage = Field("sft", description="What the run does: pretraining, fine-tuning or preference training.")
+    method: Method = Field("full", description="Which weights are trained.")
+    lora: Lora = Field(
+        default_factory=lambda: Lora.model_validate({}), description="Adapter settings of lora, qlora, dora and pissa."
+    )
+    precision: Precision = Field("bf16", description="Compute precision of the matmuls.")
+    weights: Literal["auto", "fp32", "bf16"] = Field(
+        "auto",
+        description="What weights are held in: as the framework does, in fp32, or all in 16 bits (no master copy).",
+    )
+    optimizer: Optimizer = Field("adamw", description="Optimizer of the trained weights.")
+    rollout: Literal["trainer", "colocated", "separate"] = Field(
+        "trainer",
+        description="Where ppo and grpo generate samples: trainer, an engine on the same devices, or elsewhere.",
+    )
+    engine_share: float = Field(0.3, gt=0, le=1, description="Part of a device that a colocated engine takes.")
+    group_size: int = Field(8, ge=1, le=4096, description="Samples that grpo generates per prompt.")
+    response_len: int | None = Field(
+        None, ge=1, le=100_000_000, description="Tokens generated per sample; half of seq_len unless given."
+    )
+    seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
+    packing: bool = Field(True, description="Short samples are packed to full sequences.")
+    micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
+    global_batch: int | None = Field(None, ge=1, le=100_000_000, description="Sequences per optimizer step.")
+    attention: Literal["flash", "eager", "sdpa", "flash2", "flash3"] = Field(
+        "flash", description="Attention kernel; flash is the framework's own choice on the device."
+    )
+    fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
+    compile: bool = Field(False, description="torch.compile (XLA always compiles).")
+    cuda_graph: Literal["auto", "none", "layers", "full"] = Field(
+        "auto",
+        description="CUDA graphs of layers' static parts or of a whole iteration; the framework's default if auto.",
+    )
+    tp_overlap: bool | Literal["auto"] = Field(
+        "auto", description="Tensor-parallel communication overlaps with matmuls (userbuffers, async TP)."
+    )
+    moe_dispatcher: Literal["auto", "alltoall", "flex"] = Field(
+        "auto", description="How tokens reach experts: a copy per expert, or flex: once per node (DeepEP, HybridEP)."
+    )
+    moe_overlap: bool | Literal["auto"] = Field(
+        "auto", description="Expert dispatch overlaps with the compute of another micro-batch (1F1B overlap)."
+    )
+    moe_capacity: bool | Literal["auto"] = Field(
+        "auto", description="Tokens beyond an expert's capacity are dropped, so that shapes are fixed."
+    )
+    dataset_tokens: Amount | None = Field(None, gt=0, le=1e18, description="Tokens in the data set, e.g. 1B.")
+    dataset_samples: Amount | None = Field(
+        None, ge=1, le=1e15, description="Samples in the data set, e.g. 52k; preference pairs or prompts count as one."
+    )
+    sample_tokens: Amount | None = Field(
+        None, gt=0, le=1e9, description="Mean tokens per sample; of a pair both answers, of grpo prompt and one answer."
+    )
+    steps: WholeAmount | None = Field(
+        None, ge=1, le=10**12, description="Optimizer steps of the run; wins over the size of the data."
+    )
+    epochs: float = Field(1, gt=0, le=1e6, description="Passes over the data set.")
+
+
+# What people and files call weight formats and engines, in lower case, by the Plan's own names.
+_FORMAT_NAMES = {
+    "fp4": "nvfp4", "f16": "fp16", "half": "fp16", "f32": "fp32", "4bit": "int4", "uint4": "int4", "w4a16": "int4",
+    "8bit": "int8", "w8a8": "int8", "float8": "fp8", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32",
+}  # fmt: skip
+_ENGINE_NAMES = {
+    "llama.cpp": "llamacpp", "llama-cpp": "llamacpp", "tensorrt-llm": "trtllm", "trt-llm": "trtllm",
+    "tensorrt_llm": "trtllm", "transformers": "hf", "huggingface": "hf", "mlc-llm": "mlc", "nim": "trtllm",
+}  # fmt: skip
+
+
+def _named(names: Mapping[str, str]) -> BeforeValidator:
+    """Reads a name in any case, and the usual other names of it."""
+    return BeforeValidator(lambda said: names.get(said.lower(), said.lower()) if isinstance(said, str) else said)
+
+
+class Inference(Part):
+    kind: Literal["inference"]
+    input_len: int | float = Field(1024, ge=1, le=100_000_000, description="Mean prompt tokens per request.")
+    output_len: int | float = Field(256, ge=1, le=100_000_000, description="Mean generated tokens per request.")
+    output_spread: float | None = Field(
+        None, ge=0, le=10, description="Standard deviation of the generated tokens over their mean; 0 if all are alike."
+    )
+    concurrency: int | None = Field(None, ge=1, le=10_000_000, description="Requests in flight, over all devices.")
+    request_rate: float | None = Field(None, gt=0, le=1e9, description="Requests per second, arriving at random.")
+    requests: int | None = Field(
+        None, ge=1, le=1_000_000_000, description="Requests of the whole run, the first ones sent at once."
+    )
+    prefix_hit: float = Field(0.0, ge=0, lt=1, description="Part of the prompt tokens found in the prefix cache.")
+    weight_dtype: Annotated[WeightDtype, _named(_FORMAT_NAMES)] = Field(
+        "bf16", description="Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."
+    )
+    weight_bits: float | None = Field(
+        None, gt=0, le=32, description="Mean bits per weight, where known (gguf, exl2); the format's own unless given."
+    )
+    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8"] = Field(
+        "auto", description="Format of the KV cache; auto is what the engine takes for these weights."
+    )
+    engine: Annotated[Engine, _named(_ENGINE_NAMES)] = Field("vllm", description="Serving engine.")
+    software_version: str | None = Field(None, description="Version of the engine, where known.")
+    scenario: Literal["offline", "server", "interactive", "single-stream", "static-batch"] = Field(
+        "server",
+        description="offline: all requests at once; server and interactive: clients under limits of latency; "
+        "single-stream: one request at a time; static-batch: one batch in step.",
+    )
+    max_batch: int | None = Field(None, ge=1, le=1_000_000, description="Most requests in one step of a replica.")
+    max_batched_tokens: int | None = Field(None, ge=1, le=10_000_000, description="Most tokens in one step.")
+    chunked_prefill: bool | Literal["auto"] = Field(
+        "auto", description="Prompts are read in pieces beside generation, not in steps of their own."
+    )
+    admission_steps: int = Field(
+        1, ge=1, le=10_000, description="Steps between two looks at new requests (SGLang, --scheduler-recv-interval)."
+    )
+    cuda_graph: bool | Literal["auto"] = Field("auto", description="Generation steps are replayed CUDA graphs.")
+    memory_share: float | None = Field(
+        None, gt=0, le=1, description="Part of the device that the engine claims; its default unless given."
+    )
+    max_context: int | None = Field(
+        None, ge=1, le=100_000_000, description="Longest request that is to fit; prompt and output unless given."
+    )
+    speculative_tokens: int | None = Field(None, ge=1, le=64, description="Tokens drafted per step (MTP, EAGLE).")
+    acceptance: float = Field(0.7, ge=0, le=1, description="Chance that a drafted token is kept.")
+    ttft_slo_ms: float | None = Field(None, gt=0, description="Time to first token to stay below.")
+    tpot_slo_ms: float | None = Field(None, gt=0, description="Time per output token to stay below.")
+
+
+class Cluster(Part):
+    accelerator: str | None = Field(None, description="Accelerator id or name, e.g. h100-sxm.")
+    count: int | None = Field(None, ge=1, le=1_000_000, description="Accelerators in the run.")
+    per_node: int | None = Field(None, ge=1, le=4096, description="Accelerators per node.")
+    interconnect: str = Field("auto", description="Network between nodes, e.g. ib-ndr-400x8, roce-100x1, efa-v3.")
+
+
+class Layout(Part):
+    tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size.")
+    sequence_parallel: bool | None = Field(None, description="Megatron sequence parallelism within the tp group.")
+    pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size.")
+    vpp: int | None = Field(None, ge=1, le=256, description="Virtual pipeline stages per device (interleaving).")
+    schedule: Literal["1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe"] | None = Field(
+        None, description="Order of forward and backward passes in the pipeline."
+    )
+    cp: int | None = Field(None, ge=1, le=4096, description="Context parallel size.")
+    ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size.")
+    etp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size inside experts.")
+    dp: int | None = Field(None, ge=1, le=1_000_000, description="Data parallel size.")
+    zero_stage: int | None = Field(None, ge=0, le=3, description="ZeRO stage; FSDP full shard is 3.")
+    shard_group: int | None = Field(None, ge=1, le=1_000_000, description="HSDP: devices per shard group.")
+    recompute: str | None = Field(None, description="none, selective, full or block:N.")
+    offload: Literal["none", "optimizer", "params", "activations"] | None = Field(None, description="To host memory.")
+
+    @field_validator("recompute")
+    @classmethod
+    def _recompute_is_known(cls, value: str | None) -> str | None:
+        if value is None or value in ("none", "selective", "full") or re.fullmatch(r"block:[0-9]{1,4}", value):
+            return value
+        raise ValueError(f"{value!r} is not a recompute mode; valid: none selective full block:N")
+
+
+def _gib(what: str) -> Any:
+    return Field(None, ge=0, le=1e6, description=what)
+
+
+def _rate(what: str) -> Any:
+    return Field(None, gt=0, le=1e6, description=what)
+
+
+class Overrides(Part):
+    """Figures that the user knows better; each replaces what would be estimated or looked up. Memory is per device."""
+
+    usable_gib: float | None = Field(None, gt=0, le=1e6, description="Memory that a device can allocate.")
+    reserve_gib: float | None = _gib("Memory that is to stay free.")
+    weights_gib: float | None = _gib("Weights.")
+    gradients_gib: float | None = _gib("Gradients.")
+    optimizer_gib: float | None = _gib("Optimizer states.")
+    activations_gib: float | None = _gib("Activations kept for the backward pass.")
+    logits_and_loss_gib: float | None = _gib("Logits and loss.")
+    extra_models_gib: float | None = _gib("Models beside the trained one, and generated samples.")
+    communication_buffers_gib: float | None = _gib("Gathered weights and communication buffers.")
+    step_temporaries_gib: float | None = _gib("Temporaries of the optimizer step.")
+    framework_and_context_gib: float | None = _gib("Framework and device context.")
+    allocator_slack_gib: float | None = _gib("What the allocator holds beyond what is used.")
+    scaleup_gb_per_s: float | None = _rate("Links of one device inside a node or rack, GB/s one way, all together.")
+    network_gb_per_s: float | None = _rate("Network of one node, GB/s one way, all ports together.")
+    network_latency_us: float | None = _rate("One message between nodes, microseconds one way.")
+
+
+class Goal(Part):
+    objective: Objective = Field("throughput", description="What the best layout is best at.")
+    deadline_h: float | None = Field(None, gt=0, description="Hours until the run must be done.")
+    budget_usd: Amount | None = Field(None, gt=0, description="Most the run may cost.")
+    provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
+
+
+class Plan(Part):
+    name: str | None = Field(None, max_length=200)
+    model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
+    workload: Annotated[Training | Inference, Field(discriminator="kind")] = Field(
+        default_factory=lambda: Training.model_validate({})
+    )
+    cluster: Cluster = Field(default_factory=lambda: Cluster.model_validate({}))
+    layout: Layout = Field(default_factory=lambda: Layout.model_validate({}))
+    goal: Goal = Field(default_factory=lambda: Goal.model_validate({}))
+    overrides: Overrides = Field(default_factory=lambda: Overrides.model_validate({}))
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Self:
+        """A Plan from plain data; null is the same as not given.
+
+        Raises PlanError naming the field, the problem and the valid values.
+        """
+        if not isinstance(data, Mapping):
+            raise PlanError("plan", f"must be a mapping with at least a model, not {type(data).__name__}")
+        return cls._valid(copy.deepcopy(dict(data)))
+
+    @classmethod
+    def _valid(cls, data: dict[str, Any]) -> Self:
+        """A Plan from data that nobody else holds."""
+        data = merge({}, data)
+        workload = data.get("workload")
+        if isinstance(workload, dict):
+            workload.setdefault("kind", "training")
+        refuse_bools(cls, data)
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise plan_error(error, cls) from None
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Self:
+        """A Plan from YAML (or JSON, which YAML contains)."""
+        import yaml
+
+        try:
+            data = _json(text) or yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as error:
+            raise PlanError("plan", f"is not readable YAML: {' '.join(str(error).split())}") from None
+        except RecursionError:
+            raise PlanError("plan", "is not readable YAML: it is nested too deeply") from None
+        if not isinstance(data, dict):
+            raise PlanError("plan", "must be a mapping with at least a model", ["model: meta-llama/Llama-3.1-8B"])
+        return cls.parse(data)
+
+    def given(self) -> dict[str, Any]:
+        """Only what was set, as plain data; parsing it again gives an equal Plan with the same gaps."""
+        data = self.model_dump(mode="json", exclude_unset=True)
+        workload = data.get("workload")
+        if isinstance(workload, dict) and set(workload) <= {"kind"} and workload.get("kind") == "training":
+            del data["workload"]
+        return data
+
+    def to_yaml(self) -> str:
+        import yaml
+
+        return yaml.safe_dump(self.given(), sort_keys=False, allow_unicode=True)
+
+    def patch(self, changes: Mapping[str, Any]) -> Self:
+        """A new Plan with `changes` laid over this one.
+
+        Keys are dotted names ('cluster.count') or nested mappings; None takes a value back, so that it is chosen again.
+        """
+        return type(self)._valid(_merged(self.given(), copy.deepcopy(dict(changes))))
+
+    @property
+    def training(self) -> Training:
+        """The workload of a training plan; raises PlanError for a serving plan."""
+        if isinstance(self.workload, Training):
+            return self.workload
+        raise PlanError("workload.kind", "this needs a training plan, but the plan is for inference", ["training"])
+
+    @property
+    def inference(self) -> Inference:
+        """The workload of a serving plan; raises PlanError for a training plan."""
+        if isinstance(self.workload, Inference):
+            return self.workload
+        raise PlanError("workload.kind", "this needs a serving plan, but the plan is for training", ["inference"])
+
+
+def _json(text: str) -> object:
+    """The JSON object that `text` is, None for other text. YAML misreads JSON's pairs of \\u escapes."""
+    try:
+        return json.loads(text) if text.lstrip().startswith("{") else None
+    except ValueError:
+        return None
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`changes` (nested or dotted) laid over `base`; None removes. Lists and model configs are replaced whole.
+
+    Neither is changed, and the result shares no mapping with `base`.
+    """
+    return _merged(copy.deepcopy(dict(base)), changes)
+
+
+def _merged(result: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`result` with `changes` put into it."""
+    for key, value in changes.items():
+        head, _, rest = str(key).partition(".")
+        if rest:
+            value = {rest: value}
+        if value is None:
+            result.pop(head, None)
+        elif isinstance(value, Mapping) and head != "model":
+            inner = result.get(head)
+            result[head] = _merged(dict(inner) if isinstance(inner, Mapping) else {}, value)
+        else:
+            result[head] = value
+    return result
+
+
+def refuse_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
+    """Raises PlanError for true or false in a field that holds no truth values: pydantic would read it as 1 or 0."""
+    for name, value in data.items():
+        here = (*path, str(name))
+        if isinstance(value, Mapping) and _fields_at(model, here):
+            refuse_bools(model, value, here)
+        elif isinstance(value, bool) and (info := _field_at(model, here)) and "bool" not in str(info.annotation):
+            raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
+
+
+def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "") -> PlanError:
+    """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
+    problems = error.errors(include_url=False)
+    problem = problems[0]
+    paths = [_field_path(model, found) for found in problems]
+    path = paths[0]
+    field = prefix + ".".join(path) if path else prefix.rstrip(".") or "plan"
+    more = len({tuple(other) for other in paths}) - 1
+    tail = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
+    context = problem.get("ctx", {})
+    same = [found for found, other in zip(problems, paths, strict=True) if other == path]
+    match problem["type"]:
+        case "extra_forbidden":
+            choices = _fields_at(model, path[:-1])
+            return PlanError(field, f"there is no such field{tail}", nearest(path[-1], choices))
+        case "missing":
+            return PlanError(field, f"is required{tail}")
+        case "union_tag_invalid":
+            return PlanError(f"{field}.kind", f"{context.get('tag')!r} is unknown{tail}", ["training", "inference"])
+        case "value_error":
+            return PlanError(field, str(context["error"]) + tail)
+    if choices := _literals(same):
+        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > 16 else len(choices))
+        return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
+    message = problem["msg"][0].lower() + problem["msg"][1:]
+    return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}")
+
+
+def _literals(problems: Sequence[ErrorDetails]) -> list[str]:
+    """The values that a field's literals allow, and true and false where it may also be a truth value."""
+    literal = [problem for problem in problems if problem["type"] == "literal_error"]
+    choices = [value for problem in literal for value in re.findall(r"'([^']+)'", problem.get("ctx", {})["expected"])]
+    if choices and any(problem["type"].startswith("bool") for problem in problems):
+        choices += ["true", "false"]
+    return choices
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # An integer of more digits than Python prints.
+        return "a number that is too large"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _field_path(model: type[BaseModel], problem: ErrorDetails) -> list[str]:
+    """Where a problem is, without the branches of unions that pydantic names (workload.training.tp, model.str)."""
+    path: list[str] = []
+    for step in problem["loc"]:
+        unknown = problem["type"] == "extra_forbidden" and step == problem["loc"][-1]
+        if isinstance(step, int) or unknown or step in _fields_at(model, path):
+            path.append(str(step))
+    return path
+
+
+def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Mapping[str, FieldInfo]:
+    """The fields of the section that `path` leads to; none where it leads to a plain value."""
+    fields = model.model_fields
+    for step in path:
+        if step == "workload" and step in fields:
+            fields = Training.model_fields | Inference.model_fields
+            continue
+        annotation = fields[step].annotation if step in fields else None
+        fields = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
+    return fields
+
+
+def _field_at(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
+    return _fields_at(model, path[:-1]).get(path[-1])

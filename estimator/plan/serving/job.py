@@ -1,0 +1,178 @@
+"""A serving Plan with every name looked up and every gap filled: what the formulas of serving work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from estimator.machine.decode import DecodeKernel, ExpertKernel
+from estimator.machine.hardware import Machine
+from estimator.machine.matmul import Kind, MatmulSurface
+from estimator.model.architecture import Architecture
+from estimator.model.weight_format import Kernel, WeightFormat
+from estimator.plan.layouts import Floats
+from estimator.plan.schema import Inference, Plan
+from estimator.plan.serving.engine import Engine
+from estimator.plan.serving.factors import ServingFactors
+from estimator.plan.training.framework import DeviceFactors
+from estimator.plan.training.job import GIB, Assumption
+
+_CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+
+
+@dataclass(frozen=True)
+class ServingJob:
+    """Everything that does not depend on the deployment; `plan` has a complete workload, its layout is as given.
+
+    `kernel` is what multiplies the blocks' weights, `expert_matmul` what multiplies those of routed experts.
+    `kv_dtype` is the format of the cache, `decode_kernels` are those of attention and of MLA. `expert_spread` is how
+    much more often the most popular expert is chosen than the least.
+    """
+
+    plan: Plan
+    architecture: Architecture
+    machine: Machine
+    engine: Engine
+    weights: WeightFormat
+    kernel: Kernel
+    expert_matmul: Kernel
+    kv_dtype: str
+    device: DeviceFactors
+    decode_kernels: tuple[DecodeKernel, DecodeKernel]
+    expert_kernel: ExpertKernel
+    expert_spread: float
+    factors: ServingFactors
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def inference(self) -> Inference:
+        return self.plan.inference
+
+    @cached_property
+    def mixes(self) -> bool:
+        """Whether prompts are read beside generation, not in steps of their own."""
+        said = self.inference.chunked_prefill
+        return self.engine.mixes if said == "auto" else bool(said)
+
+    @cached_property
+    def request_s(self) -> Floats | float:
+        """Seconds of a request's way through a server: none where the engine is called as a library."""
+        served = self.inference.scenario in ("server", "interactive")
+        return self.factors.request * self.engine.request_s if served else 0.0
+
+    @property
+    def output_spread(self) -> float:
+        """Standard deviation of generated tokens over their mean."""
+        return self.inference.output_spread or 0.0
+
+    @cached_property
+    def lock_step(self) -> bool:
+        """Whether requests that started together end together, and the next ones start so: with answers of one length
+        where reading prompts stops generation."""
+        return self.inference.output_spread == 0.0 and not self.mixes
+
+    def mean_context(self, input_len: Floats, output_len: Floats) -> Floats:
+        """Tokens in the cache of a running request: long answers run longer, so they are met more often."""
+        return input_len + 0.5 * output_len * (1.0 + self.output_spread**2)
+
+    @cached_property
+    def in_step(self) -> bool:
+        """Whether the requests of a batch start and end together."""
+        return self.inference.scenario == "static-batch" or self.engine.batches == "static"
+
+    @cached_property
+    def graphs(self) -> bool:
+        """Whether steps that only generate are replayed as CUDA graphs."""
+        said = self.inference.cuda_graph
+        return self.engine.graphs if said == "auto" else bool(said)
+
+    @cached_property
+    def checked_tokens(self) -> float:
+        """Tokens of one sequence that one step looks at: the next one, and those that were drafted."""
+        return 1.0 + (self.inference.speculative_tokens or 0)
+
+    @cached_property
+    def tokens_per_step(self) -> float:
+        """Tokens that one step adds to a sequence: the drafted ones up to the first that is refused, and one more
+        (Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding, equation 1)."""
+        kept, drafted = self.inference.acceptance, self.inference.speculative_tokens or 0
+        return drafted + 1.0 if kept >= 1.0 else (1.0 - kept ** (drafted + 1)) / (1.0 - kept)
+
+    @cached_property
+    def kv_bytes(self) -> float:
+        """Bytes of one element of the cache."""
+        return _CACHE_BYTES[self.kv_dtype]
+
+    @cached_property
+    def block_bytes(self) -> float:
+        """Bytes per weight of the blocks' matrices, scales included."""
+        given = self.inference.weight_bits
+        return (self.weights.bits if given is None else given) / 8.0
+
+    @cached_property
+    def wide_bytes(self) -> float:
+        """Bytes per element of activations between operators."""
+        return 4.0 if self.weights.name == "fp32" else 2.0
+
+    @cached_property
+    def casts(self) -> bool:
+        """Whether the inputs of the blocks' matmuls are rounded to 8 or 4 bits."""
+        return self.kernel.activation_bits < 8.0 * self.wide_bytes
+
+    @cached_property
+    def surface(self) -> MatmulSurface:
+        """The fitted surface of the blocks' matmuls."""
+        return self.device.surfaces[self.kernel.kind]
+
+    @cached_property
+    def expert_bytes(self) -> float:
+        """Bytes per weight of routed experts, scales included."""
+        given = self.inference.weight_bits
+        return (self.weights.expert_bits if given is None else given) / 8.0
+
+    @cached_property
+    def expert_surface(self) -> MatmulSurface:
+        return self.device.surfaces[self.expert_matmul.kind]
+
+    @cached_property
+    def operand_bytes(self) -> tuple[float, float]:
+        """Bytes per element of the activations and weights that the blocks' matmuls read, scales included."""
+        return self.kernel.activation_bits / 8.0, self.block_bytes
+
+    @cached_property
+    def expert_operand_bytes(self) -> tuple[float, float]:
+        return self.expert_matmul.activation_bits / 8.0, self.expert_bytes
+
+    @cached_property
+    def peak_flops(self) -> float:
+        """Dense matrix rate of the blocks' matmuls in FLOP/s."""
+        return kind_peak(self.machine.accelerator.peak_flops, self.kernel.kind)
+
+    @cached_property
+    def expert_peak_flops(self) -> float:
+        return kind_peak(self.machine.accelerator.peak_flops, self.expert_matmul.kind)
+
+    @cached_property
+    def wide_peak_flops(self) -> float:
+        """The same in 16 bits, in which attention and head run."""
+        return kind_peak(self.machine.accelerator.peak_flops, "bf16")
+
+    @cached_property
+    def usable_bytes(self) -> float:
+        """What a device can allocate, less what is to stay free; the user's own figures come first."""
+        given = self.plan.overrides
+        usable = self.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
+        return max(0.0, usable - (given.reserve_gib or 0.0) * GIB)
+
+
+_PEAKS: dict[Kind, tuple[str, ...]] = {
+    "nvfp4": ("nvfp4", "fp4", "fp8", "bf16", "fp16", "fp32"),
+    "fp8": ("fp8", "bf16", "fp16", "fp32"),
+    "fp8_block": ("fp8", "bf16", "fp16", "fp32"),
+    "int8": ("int8", "bf16", "fp16", "fp32"),
+}
+
+
+def kind_peak(peaks: dict[str, float], kind: Kind) -> float:
+    """The rate of matmuls of a kind, or of the nearest wider one that the device has; 0 when it has none."""
+    return next((peaks[name] for name in _PEAKS.get(kind, ("bf16", "fp16", "fp32")) if peaks.get(name)), 0.0)

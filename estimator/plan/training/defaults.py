@@ -1,0 +1,171 @@
+"""Fills what a Plan leaves open, and says so: every value that the user did not give becomes an Assumption."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
+from estimator.model.architecture import Architecture
+from estimator.plan.schema import Plan
+from estimator.plan.training.framework import Framework
+from estimator.plan.training.job import Assumption, Job
+from estimator.plan.training.run_length import data_size, full_sample
+
+# Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for
+# pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
+_FINETUNE_BATCH = 128
+_PRETRAIN_TOKENS = 4_194_304
+_SEQ_LEN = 4096
+
+
+def fill(
+    plan: Plan,
+    architecture: Architecture,
+    accelerator: Accelerator,
+    count: int,
+    framework: tuple[str, str] | None = None,
+) -> tuple[dict[str, Any], list[Assumption]]:
+    """What completes the workload, by field, and the assumptions made.
+
+    `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why.
+    """
+    training = plan.training
+    given = training.model_fields_set
+    assumed: list[Assumption] = []
+    changes: dict[str, Any] = {}
+
+    def assume(name: str, value: Any, why: str) -> None:
+        changes[name] = value
+        assumed.append(Assumption(f"workload.{name}", value, why))
+
+    if training.framework == "auto":
+        assume("framework", *(framework or framework_choices(plan, accelerator, count)[0]))
+    seq_len = training.seq_len
+    if seq_len is None:
+        seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
+        assume("seq_len", seq_len, "a common length" if seq_len == _SEQ_LEN else "the model's context")
+    if training.stage in ("ppo", "grpo"):
+        if training.response_len is None:
+            assume("response_len", max(1, seq_len // 2), "half of each sequence is generated, half is its prompt")
+        elif training.response_len >= seq_len:
+            problem = f"{training.response_len} generated tokens leave no prompt in sequences of {seq_len}"
+            raise PlanError("workload.response_len", problem, [f"below {seq_len}"])
+    if training.global_batch is None:
+        batch, why = _global_batch(plan, seq_len, count)
+        assume("global_batch", batch, why)
+    data_size(training)
+    if training.dataset_samples is not None and training.dataset_tokens is None and training.sample_tokens is None:
+        filled = full_sample(training.model_copy(update={"seq_len": seq_len}))
+        assume("sample_tokens", float(filled), "no length of samples is known, so each is taken to be full")
+    if "precision" not in given:
+        assume("precision", *_precision(accelerator))
+    for name, why in _PLAIN_DEFAULTS.items():
+        if name not in given and not (name == "epochs" and training.steps is not None):
+            assumed.append(Assumption(f"workload.{name}", getattr(training, name), why))
+    if training.method in ("lora", "qlora", "dora", "pissa"):
+        for name in ("rank", "alpha", "targets"):
+            if "lora" not in given or name not in training.lora.model_fields_set:
+                assumed.append(Assumption(f"workload.lora.{name}", getattr(training.lora, name), "the usual default"))
+    return changes, assumed
+
+
+def fill_adapters(plan: Plan, framework: Framework) -> tuple[Plan, list[Assumption]]:
+    """The plan with what adapters have by default in the framework, and the assumptions made."""
+    training = plan.training
+    if training.method not in ("lora", "qlora", "dora", "pissa"):
+        return plan, []
+    usual: dict[str, Any] = {"dropout": framework.lora_dropout}
+    if training.method == "qlora":
+        usual["quantisation"] = framework.quantisation
+    given = training.lora.model_fields_set if "lora" in training.model_fields_set else set()
+    changes = {name: value for name, value in usual.items() if name not in given}
+    assumed = [
+        Assumption(f"workload.lora.{name}", value, f"the default of {framework.name}")
+        for name, value in changes.items()
+    ]
+    return plan.patch({"workload": {"lora": changes}}) if changes else plan, assumed
+
+
+def recipe_options(job: Job) -> list[Assumption]:
+    """Options that are left to the framework's recipes, as far as the run can have a use for them.
+
+    They stay open in the plan, so that another framework or device brings its own; what they come to is told.
+    """
+    found: dict[str, str | bool] = {"cuda_graph": job.cuda_graph}
+    split = job.plan.layout.tp or (2 if job.framework.searches_splits else 1)
+    if job.framework.tp and job.machine.count > 1 and split > 1:
+        found["tp_overlap"] = job.chosen("tp_overlap")
+    if any(block.experts for block in job.architecture.blocks):
+        found |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}
+    return [
+        Assumption(f"workload.{name}", "auto", f"{_WORDS.get(value, value)}, as the framework's recipes have it")
+        for name, value in found.items()
+        if name not in job.training.model_fields_set
+    ]
+
+
+_WORDS: dict[str | bool, str] = {True: "yes", False: "no"}
+_PLAIN_DEFAULTS = {
+    "stage": "supervised fine-tuning is the most common run",
+    "method": "all weights are trained unless an adapter is named",
+    "optimizer": "the usual optimizer",
+    "packing": "every sequence is taken to be full",
+    "attention": "the kernel that frameworks choose where they can",
+    "fused_loss": "as the framework does by default",
+    "compile": "frameworks leave it off by default",
+    "epochs": "one pass over the data",
+}
+
+
+def _global_batch(plan: Plan, seq_len: int, count: int) -> tuple[int, str]:
+    """A batch that every data-parallel size dividing `count` divides."""
+    layout = plan.layout
+    if plan.training.stage == "pretrain":
+        wanted, why = max(1, _PRETRAIN_TOKENS // seq_len), "about 4M tokens a step, as in the Llama 2 paper"
+    else:
+        wanted, why = _FINETUNE_BATCH, "a common batch for fine-tuning"
+    unit = (layout.dp or count) * (plan.training.micro_batch or 1)
+    if plan.training.stage == "grpo":
+        unit = math.lcm(unit, plan.training.group_size)
+    return unit * math.ceil(wanted / unit), f"{why}, rounded up to a multiple of {unit}"
+
+
+def _precision(accelerator: Accelerator) -> tuple[str, str]:
+    if accelerator.peak_flops.get("bf16"):
+        return "bf16", "the usual training precision"
+    if accelerator.peak_flops.get("fp16"):
+        return "fp16", f"{accelerator.name} has no bf16 matmuls"
+    return "fp32", f"{accelerator.name} has no 16-bit matrix rate in the catalogue"
+
+
+def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str, str]]:
+    """Frameworks that run on the device and can express what the plan fixes, the usual one first, each with why."""
+    by_vendor = {
+        "Google": ("maxtext", "the usual framework on TPUs"),
+        "AWS": ("neuronx", "the framework for Trainium and Inferentia"),
+        "Apple": ("mlx", "the framework for Apple silicon"),
+        "Intel": ("optimum-habana", "the usual framework on Gaudi"),
+    }
+    if accelerator.vendor in by_vendor and accelerator.family != "CPU":
+        return [by_vendor[accelerator.vendor]]
+    layout, training = plan.layout, plan.training
+    if count == 1 and (layout.zero_stage or layout.offload in ("optimizer", "params")):
+        return [("deepspeed", "ZeRO or offloading to host memory is asked for")]
+    if count == 1:
+        return [("hf-trainer", "the usual choice on one device")]
+    # Megatron shards optimizer states and no more.
+    sharded = (layout.zero_stage or 0) >= 2 or layout.offload == "params"
+    split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
+    megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
+    if split and sharded:
+        return [("torchtitan", "it joins sharded weights with the other parallelism that is asked for")]
+    if split:
+        return [(megatron, "tensor, pipeline, context or expert parallelism is asked for")]
+    if training.stage == "pretrain" and not sharded:
+        return [(megatron, "pretraining on several devices usually runs on it")]
+    usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
+    if training.method in ("full", "lora", "dora") and not sharded:
+        return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
+    return [usual]

@@ -1,0 +1,312 @@
+"""A Plan with every name looked up and every gap filled: what the formulas work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from estimator.machine.hardware import Machine
+from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulSurface
+from estimator.model.architecture import Architecture
+from estimator.plan.schema import Plan, Training
+from estimator.plan.training.framework import Calibration, Framework, OptimizerFacts, Style
+from estimator.plan.training.run_length import PAIRED_STAGES, RunSize, run_size
+
+if TYPE_CHECKING:
+    from estimator.plan.serving.job import ServingJob
+
+# Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
+_REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
+# LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py,
+# freeze_trainable_layers).
+FREEZE_LAYERS = 2
+GIB = 2.0**30
+# What the interval of the memory widens by, on each side, for each thing that was never measured.
+UNMEASURED_MEMORY = 0.04
+# Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm.
+_FUSED_VENDORS = ("NVIDIA", "AMD")
+_ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
+# Bytes of one element as the matmul reads it.
+_COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A value that the user did not give."""
+
+    field: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as
+    given. `rollout` is the engine that generates samples on the same devices, where there is one."""
+
+    plan: Plan
+    architecture: Architecture
+    machine: Machine
+    framework: Framework
+    optimizer: OptimizerFacts
+    calibration: Calibration
+    assumptions: tuple[Assumption, ...]
+    rollout: ServingJob | None = None
+
+    @property
+    def training(self) -> Training:
+        return self.plan.training
+
+    @cached_property
+    def seq_len(self) -> int:
+        assert self.training.seq_len is not None
+        return self.training.seq_len
+
+    @cached_property
+    def global_batch(self) -> int:
+        assert self.training.global_batch is not None
+        return self.training.global_batch
+
+    @cached_property
+    def sequences_per_sample(self) -> int:
+        return 2 if self.training.stage in PAIRED_STAGES else 1
+
+    @cached_property
+    def uses_adapters(self) -> bool:
+        return self.training.method in _ADAPTER_METHODS
+
+    @cached_property
+    def trains_blocks(self) -> bool:
+        """Whether the matrices of blocks (of those that are trained at all) get gradients themselves."""
+        return not self.uses_adapters
+
+    @cached_property
+    def reached_layers(self) -> tuple[int, ...]:
+        """Layers of each block kind that the backward pass reaches, counted from the end: all, or those of freeze."""
+        pattern = self.architecture.pattern
+        reached = pattern[-FREEZE_LAYERS:] if self.training.method == "freeze" else pattern
+        return tuple(reached.count(kind) for kind in range(len(self.architecture.blocks)))
+
+    @cached_property
+    def one_block(self) -> bool:
+        """Whether one layer is trained at a time (BAdam)."""
+        return self.optimizer.one_block and self.training.method == "full"
+
+    @cached_property
+    def trained_layer_share(self) -> float:
+        """Part of the layers that the backward pass reaches; the mean over all turns where layers take turns, as it
+        ends at the layer that is trained."""
+        layers = self.architecture.layers
+        return (layers + 1.0) / (2.0 * layers) if self.one_block else sum(self.reached_layers) / layers
+
+    @cached_property
+    def weight_gradient_share(self) -> float:
+        """Part of the layers whose weights get gradients."""
+        if not self.trains_blocks:
+            return 0.0
+        return 1.0 / self.architecture.layers if self.one_block else self.trained_layer_share
+
+    @cached_property
+    def trains_outside(self) -> bool:
+        """Whether embedding and head get gradients themselves."""
+        return self.training.method == "full" and not self.one_block
+
+    @cached_property
+    def stream_elements(self) -> float:
+        """Elements of `activation_bytes` per element of the residual stream: two where trained weights are fp32 and
+        only matmuls are cast down (torch.autocast), as norms then give fp32."""
+        wide = self.framework.cast_cache and self.training.method == "full" and self.activation_bytes < 4
+        return 2.0 if wide else 1.0
+
+    @cached_property
+    def keeps_norm_outputs(self) -> bool:
+        """Whether the outputs of norms are kept: for the gradients of the matmuls that read them, or by Transformer
+        Engine's fused norm and matmul in 8 bits in any case."""
+        return self.trains_blocks or self.gate_elements < 1.0
+
+    @cached_property
+    def quantised(self) -> bool:
+        return self.training.method == "qlora"
+
+    @cached_property
+    def has_reference(self) -> bool:
+        """A separate frozen copy of the policy: adapters are switched off instead (PEFT, disable_adapter)."""
+        return self.training.stage in _REFERENCED_STAGES and not self.uses_adapters
+
+    @cached_property
+    def fused_loss(self) -> bool:
+        choice = self.training.fused_loss
+        return self.framework.fused_loss if choice == "auto" else bool(choice)
+
+    @cached_property
+    def compute_bytes(self) -> float:
+        """Bytes per element that the blocks' matmuls read."""
+        return _COMPUTE_BYTES[self.training.precision]
+
+    @cached_property
+    def updated_bytes(self) -> float:
+        """Bytes per element of what the optimizer updates: the master copy, or the weights where there is none."""
+        return self.framework.master_bytes or self.framework.weight_bytes
+
+    @cached_property
+    def activation_bytes(self) -> int:
+        """Bytes per element of activations between operators: 16 bits unless everything runs in 32."""
+        return 4 if self.training.precision in ("fp32", "tf32") else 2
+
+    @cached_property
+    def input_elements(self) -> float:
+        """Elements of `activation_bytes` that a matmul's kept input takes: half where it is kept in 8 bits."""
+        low = self.compute_bytes < 2 and self.framework.low_precision_saves != "none"
+        return 0.5 if low else 1.0
+
+    @cached_property
+    def gate_elements(self) -> float:
+        """The same for the kept input of the activation function."""
+        low = self.compute_bytes < 2 and self.framework.low_precision_saves == "all"
+        return 0.5 if low else 1.0
+
+    @cached_property
+    def frozen_bytes(self) -> float:
+        """Bytes per frozen weight: the compute dtype, unless all weights are asked for in full precision."""
+        return 4.0 if self.training.weights == "fp32" else self.activation_bytes
+
+    @cached_property
+    def usable_bytes(self) -> float:
+        """What a device can allocate, less what is to stay free; the user's own figures come first."""
+        given = self.plan.overrides
+        usable = self.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
+        return max(0.0, usable - (given.reserve_gib or 0.0) * GIB)
+
+    @cached_property
+    def unmeasured_memory(self) -> tuple[str, ...]:
+        """What the plan asks for and no measured peak covers."""
+        training, seen = self.training, self.calibration.measured_kinds
+        asked = {name: str(getattr(training, name)) for name in ("method", "stage", "precision", "optimizer")}
+        asked["accelerator family"] = self.machine.accelerator.family
+        found = [f"{name} {value}" for name, value in asked.items() if value not in seen[name]]
+        if not self.calibration.memory_measured:
+            found.append(f"framework {self.framework.name}")
+        return tuple(found)
+
+    @cached_property
+    def memory_below(self) -> float:
+        """How far the peak can be below its estimate, as a fraction: the lower half of the 80 % interval."""
+        return self.calibration.framework.memory_below + self._widening
+
+    @cached_property
+    def memory_above(self) -> float:
+        return self.calibration.framework.memory_above + self._widening
+
+    @cached_property
+    def style(self) -> Style:
+        """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
+        own = self.framework.operators
+        if own == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
+            own = "native"
+        return "compiled" if self.training.compile and own in ("eager", "native") else own
+
+    @cached_property
+    def cuda_graph(self) -> str:
+        """Graphs of the whole iteration need fixed shapes all through, which scans of state-space layers lack."""
+        said = self.training.cuda_graph
+        if said != "auto":
+            return said
+        found = self.framework.cuda_graph
+        return "layers" if found == "full" and self.architecture.scans else found
+
+    def chosen(self, name: str) -> Any:
+        """An option of the workload, or the framework's where the plan leaves it open."""
+        said = getattr(self.training, name)
+        return getattr(self.framework, name) if said == "auto" else said
+
+    @cached_property
+    def matmul_kind(self) -> Kind:
+        """What the blocks' matmuls read, of the kinds that surfaces are fitted for."""
+        kinds = self.machine.accelerator.peak_flops
+        match self.training.precision:
+            case "nvfp4" if kinds.get("nvfp4") or kinds.get("fp4"):
+                return "nvfp4"
+            case "mxfp8" | "nvfp4" if kinds.get("mxfp8") or "Blackwell" in self.machine.accelerator.family:
+                return "fp8_block"
+            case "fp8" | "mxfp8" | "nvfp4" if kinds.get("fp8"):
+                return "fp8"
+        return "bf16"
+
+    @cached_property
+    def surface(self) -> MatmulSurface:
+        """The fitted surface of the blocks' matmuls."""
+        return self.calibration.device.surfaces[self.matmul_kind]
+
+    @cached_property
+    def head_surface(self) -> MatmulSurface:
+        return self.calibration.device.surfaces["bf16"]
+
+    @cached_property
+    def operand_bytes(self) -> tuple[float, float]:
+        """Bytes per element of the activations and weights that the blocks' matmuls read, scales included."""
+        return OPERAND_BYTES[self.matmul_kind] if self.matmul_kind != "bf16" else self.wide_operand_bytes
+
+    @cached_property
+    def wide_operand_bytes(self) -> tuple[float, float]:
+        return (float(self.activation_bytes), float(self.activation_bytes))
+
+    @property
+    def _widening(self) -> float:
+        return UNMEASURED_MEMORY * len(self.unmeasured_memory)
+
+    @cached_property
+    def overridden_bytes(self) -> dict[str, float]:
+        """Components of the memory that the user gives, by name."""
+        values = self.plan.overrides.model_dump(exclude_none=True, exclude={"usable_gib", "reserve_gib"})
+        return {name.removesuffix("_gib"): value * GIB for name, value in values.items() if name.endswith("_gib")}
+
+    @cached_property
+    def weight_bytes(self) -> float:
+        """Bytes per parameter that weights are loaded and kept in, before any quantisation.
+
+        Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
+        """
+        frozen = self.uses_adapters or self.one_block or self.training.method == "freeze"
+        return self.frozen_bytes if frozen else self.framework.weight_bytes
+
+    @cached_property
+    def tokens_per_step(self) -> int:
+        return self.global_batch * self.sequences_per_sample * self.seq_len
+
+    @cached_property
+    def run(self) -> RunSize | None:
+        """The whole run; None when neither the size of the data nor the steps are known."""
+        return run_size(self.training, self.tokens_per_step)
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Optimizer steps of the whole run; None when it is not known."""
+        return None if self.run is None else self.run.steps
+
+    @cached_property
+    def peak_flops(self) -> float:
+        """Dense matrix rate in FLOP/s of the precision the blocks run in."""
+        return precision_peak(self.machine.accelerator.peak_flops, self.training.precision)
+
+    @cached_property
+    def head_peak_flops(self) -> float:
+        """Rate of the output head, which stays in 16 bits when the blocks run in fewer."""
+        peaks = self.machine.accelerator.peak_flops
+        if self.compute_bytes >= self.activation_bytes:
+            return self.peak_flops
+        return precision_peak(peaks, "bf16") or precision_peak(peaks, "fp16")
+
+
+def precision_peak(peaks: dict[str, float], precision: str) -> float:
+    """The rate of `precision`, or of the nearest wider kind the device has; 0 when it has none."""
+    wider = {
+        "nvfp4": ("nvfp4", "fp4", "fp8", "bf16"),
+        "mxfp8": ("mxfp8", "fp8", "bf16"),
+        "fp8": ("fp8", "bf16"),
+        "bf16": ("bf16",),
+        "fp16": ("fp16",),
+        "tf32": ("tf32", "fp32"),
+        "fp32": ("fp32",),
+    }
+    return next((peaks[kind] for kind in wider[precision] if peaks.get(kind)), 0.0)

@@ -1,0 +1,154 @@
+"""What no layout of a job can be below, and what no layout of a base can be below: cheap enough to rule most out before
+anything is estimated. Bytes per device or of all devices together, seconds per optimizer step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from estimator.kernels.attention import core_flop, flash_share, keys_seen
+from estimator.model.architecture import Block
+from estimator.plan.layouts import RECOMPUTE, Floats, Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import StageShape, mean_stage, stage_shape
+from estimator.rl.generation import least_generation_s
+from estimator.search.space import Enumerated
+from estimator.training.memory import context_bytes, fullest_stages, stage_memory
+from estimator.training.schedule import bubble_left, layer_seconds, straggler_share
+from estimator.training.states import model_states
+
+# Bytes per quantised parameter that are in any format, without its scales.
+_LEAST_QUANTISED = 0.5
+# FLOP per parameter and token: two forward, two for gradients of inputs, two for those of weights.
+_FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2.0, 4.0, 6.0
+# Rows of queries that fill any device.
+_MANY_ROWS = 1e12
+# What a bound is lowered by, so that sums which round otherwise leave it one.
+_ROUNDED = 1.0 - 1e-9
+
+
+def least_bytes(job: Job) -> float:
+    """Bytes of weights and optimizer states that all devices together hold at the least, in whatever layout.
+
+    Each parameter is held once. 0 where states may be in host memory.
+    """
+    if job.plan.layout.offload not in (None, "none") or job.overridden_bytes:
+        return 0.0
+    parameters, optimizer = job.architecture.parameters, job.optimizer
+    if job.quantised:
+        return parameters * _LEAST_QUANTISED
+    size = job.weight_bytes
+    if job.framework.low_precision_weights:
+        size = min(size, 1.0)
+    plain = optimizer.matrix_elements is None and not optimizer.rank
+    if job.trains_outside and plain:
+        # States of 8 bits are given in bytes, others by the element of what is updated, 16 bits at the least.
+        size += optimizer.state_elements * min(2.0, job.updated_bytes) + optimizer.state_bytes
+    return parameters * size
+
+
+def least_training_s(job: Job) -> float:
+    """Seconds of a step if every device multiplied the model's matrices at the rate of large products, and computed
+    attention at the rate of many rows, all the time, with nothing generated."""
+    method = job.training.method
+    forward = method == "freeze" or job.one_block
+    each = _WITH_INPUTS if job.uses_adapters else _FORWARD if forward else _WITH_WEIGHTS
+    architecture, device = job.architecture, job.calibration.device
+    inside = architecture.active_parameters - architecture.embedding_parameters - architecture.head_parameters
+    rate = job.peak_flops * device.matmul * job.surface.height
+    seconds = each * max(0.0, inside) / rate
+    for kind, block in enumerate(architecture.blocks):
+        seconds += architecture.pattern.count(kind) * _least_attention_s(job, block)
+    return float(seconds * job.tokens_per_step / job.machine.count) * _ROUNDED
+
+
+def _least_attention_s(job: Job, block: Block) -> float:
+    """Seconds per token of one block's attention in a flash kernel whose rows fill the device; 0 for another core."""
+    if job.training.attention == "eager" or block.mixer not in ("attention", "mla") or not block.heads:
+        return 0.0
+    device = job.calibration.device
+    keys = np.array([keys_seen(block, float(job.seq_len))])
+    windowed = block.window is not None and block.window < job.seq_len
+    forward, backward = flash_share(device.attention_kernel, block, keys, np.array([_MANY_ROWS]), windowed)
+    flop, backward_flop = core_flop(block, block.heads * keys)
+    peak = job.head_peak_flops * device.attention
+    return float((flop / forward + backward_flop / backward * job.trained_layer_share)[0] / peak)
+
+
+def least_memory(job: Job, every: Enumerated) -> Floats:
+    """For each base the bytes that a device takes with one micro-batch of one sequence a step, in the recompute mode
+    with which it is least. Of recompute of some layers only, without activations. 0 where the user gives components of
+    the memory."""
+    bases = every.leanest()
+    if job.overridden_bytes:
+        return bases.zeros()
+    modes = np.unique(every.rows["recompute"])
+    if RECOMPUTE.index("block") in modes:
+        return _least_standing(job, bases) * _ROUNDED
+    count, last = len(bases), bases.pp - 1
+    stages = [np.zeros_like(last), last] if bases.most("pp") > 1 else [np.zeros_like(last)]
+    each = bases.take(np.tile(np.arange(count), len(stages) * len(modes)))
+    each = replace(each, recompute=np.repeat(modes, count * len(stages)))
+    total = stage_memory(job, each, np.tile(np.concatenate(stages), len(modes))).total
+    return total.reshape(len(modes), len(stages), count).max(axis=1).min(axis=0) * _ROUNDED
+
+
+def _least_standing(job: Job, bases: Layouts) -> Floats:
+    """Bytes of weights, optimizer states, gradients and device context on the stage that has most of them."""
+    found = bases.zeros()
+    for stage in fullest_stages(job, bases):
+        states = model_states(job, bases, stage_shape(job.architecture, bases, stage))
+        found = np.maximum(found, states.weights + states.optimizer + states.gradients)
+    return found + context_bytes(job, bases)
+
+
+def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
+    """For each of the layouts that `index` selects the seconds of its layers, head and embedding, and of the bubble,
+    and the least of generation, without what data parallelism, the pipeline and the optimizer add; shape (len(index),).
+
+    Layers take the same in all layouts that split and shard them alike, so each kind of them is timed once. Casts that
+    a step makes once are taken as if it had as many micro-batches as there can be.
+    """
+    layouts, base = every.layouts(index), every.rows["base"][index]
+    kinds, place = _alike(job, every, layouts, base)
+    layers, head, embedding = layer_seconds(job, kinds)
+    bases = every.leanest()
+    first = stage_shape(job.architecture, bases, np.zeros_like(bases.pp))
+    last = stage_shape(job.architecture, bases, bases.pp - 1)
+
+    each = [head[place], embedding[place], *(seconds[place] for seconds in layers)]
+
+    def on(shape: StageShape) -> Floats:
+        blocks = [count * shape.visited for count in shape.layers]
+        found = (shape.has_head * shape.visited)[base] * each[0]
+        for often, seconds in zip([shape.has_embedding, *blocks], each[1:], strict=True):
+            found += often[base] * seconds
+        return found
+
+    slowest = np.maximum(on(first), on(last))
+    others = np.maximum(0.0, layouts.pp * on(mean_stage(job.architecture, bases)) - slowest)
+    seconds = layouts.grad_accum * slowest + bubble_left(layouts) * others + least_generation_s(job)
+    return seconds * ((1.0 + straggler_share(job)) * _ROUNDED)
+
+
+def _alike(job: Job, every: Enumerated, layouts: Layouts, base: np.ndarray) -> tuple[Layouts, np.ndarray]:
+    """(One layout of each kind, which kind each layout is of): those whose layers take the same time."""
+    split = [every.bases[name] for name in ("tp", "cp", "ep", "etp")]
+    label = _numbered([*split, every.bases["zero_stage"] >= 3])[base]
+    varied = [layouts.micro_batch, layouts.sequence_parallel, layouts.recompute, layouts.grad_accum > 1]
+    for column in varied:
+        least = int(column.min())
+        label = label * (int(column.max()) - least + 1) + (column - least)
+    _, firsts, place = np.unique(label, return_index=True, return_inverse=True)
+    kinds = layouts.take(firsts)
+    return replace(kinds, grad_accum=np.where(kinds.grad_accum > 1, job.global_batch, 1)), place
+
+
+def _numbered(columns: list[np.ndarray]) -> np.ndarray:
+    """One number for each combination of values; shape (n,)."""
+    label = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        label = np.unique(label * len(values) + place, return_inverse=True)[1]
+    return label

@@ -1,0 +1,119 @@
+"""Sizes of a cluster, the best layout on each, and the order of offers by money and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from estimator.plan.layouts import RECOMPUTE, Floats
+from estimator.plan.training.job import Job
+from estimator.search.bounds import least_bytes, least_memory, least_seconds
+from estimator.search.ranking import TIE_S, fitting_order
+from estimator.search.space import USUAL, Enumerated, enumerated
+from estimator.training.memory import fits, fitting
+from estimator.training.schedule import step_time
+
+# Layouts that are estimated first, and how many times as many each time after.
+_MANY, _MORE = 200, 4
+
+
+@dataclass(frozen=True)
+class Quick:
+    """The best usual layout of a job that fits: its sizes, seconds of a step, and how many layouts there were."""
+
+    layout: dict[str, Any]
+    micro_batch: int
+    step_s: float
+    tried: int
+
+
+def sizes(per_node: int, least: int, most: int) -> list[int]:
+    """Numbers of devices from `least` to `most`: powers of two within a node, then whole nodes, doubling; and the most
+    whole nodes (or devices of one) that there may be."""
+    found = {2**power for power in range(per_node.bit_length()) if 2**power <= per_node}
+    nodes = 1
+    while nodes * per_node <= most:
+        found.add(nodes * per_node)
+        nodes *= 2
+    found.add(most // per_node * per_node if most >= per_node else most)
+    return sorted(size for size in found if least <= size <= most)
+
+
+@dataclass(frozen=True)
+class Slower:
+    """Some layout fits, and none of them takes less than what was asked."""
+
+
+def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
+    """The best of the usual layouts that fit, None where none does, Slower where the best surely takes `slowest_s`.
+
+    Layouts are estimated in the order of a bound of their time, until that is beyond the best. Raises PlanError where
+    no layout is valid.
+    """
+    if least_bytes(job) > job.usable_bytes * job.machine.count:
+        return None
+    every = enumerated(job, USUAL)
+    index = np.arange(len(every))
+    if len(every) > _MANY:
+        index = np.flatnonzero(fits(job, least_memory(job, every))[every.rows["base"]])
+    bound = np.zeros(len(index))
+    if len(index) > _MANY and job.plan.goal.objective != "memory":
+        bound = least_seconds(job, every, index)
+        order = np.argsort(bound, kind="stable")
+        index, bound = index[order], bound[order]
+        if bound[0] >= slowest_s and len(fitting(job, every.layouts(_leanest(every, index)))[0]):
+            return Slower()
+    found: list[tuple[np.ndarray, Floats, Floats]] = []
+    best, done, step = np.inf, 0, _MANY if bound.any() else len(index)
+    while done < (most := int(np.searchsorted(bound, best, side="right"))):
+        piece = index[done : min(most, done + step)]
+        done, step = done + len(piece), _MORE * step
+        layouts = every.layouts(piece)
+        inside, total = fitting(job, layouts)
+        if len(inside):
+            seconds = step_time(job, layouts.take(inside)).seconds
+            found.append((piece[inside], seconds, total))
+            best = min(best, float(seconds.min()) + TIE_S)
+    if not found:
+        return None
+    index, seconds, total = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(index)
+    index, seconds, total = index[order], seconds[order], total[order]
+    layouts = every.layouts(index)
+    first = int(fitting_order(job, layouts, seconds, total * (1.0 + job.memory_above))[0])
+    return Quick(
+        layout=layouts.row(first),
+        micro_batch=int(layouts.micro_batch[first]),
+        step_s=float(seconds[first]),
+        tried=len(every),
+    )
+
+
+def _leanest(every: Enumerated, index: np.ndarray) -> np.ndarray:
+    """Some of the layouts that `index` selects that take the least memory: whether anything fits is seen from them."""
+    rows = every.rows
+    key = rows["micro_batch"][index] - len(RECOMPUTE) * (rows["recompute"][index] == RECOMPUTE.index("full"))
+    return index[np.argsort(key, kind="stable")[:_MANY]]
+
+
+def front(money: Floats, time: Floats) -> np.ndarray:
+    """Mask of the entries that no other beats in money or time without being worse in the other; NaN never is one."""
+    known = np.isfinite(money) & np.isfinite(time)
+    found = np.zeros(len(money), dtype=bool)
+    index = np.flatnonzero(known)
+    order = index[np.lexsort((time[index], money[index]))]
+    best = np.inf
+    for place in order:
+        if time[place] < best:
+            found[place], best = True, time[place]
+    return found
+
+
+def balance(money: Floats, time: Floats) -> Floats:
+    """The geometric mean of money and time, each over the least of its kind; 1 is the best in both, NaN not known."""
+    known = np.isfinite(money) & np.isfinite(time)
+    if not known.any():
+        return np.full(len(money), np.nan)
+    return np.sqrt(money / money[known].min() * (time / time[known].min()))

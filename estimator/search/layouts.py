@@ -1,0 +1,185 @@
+"""The search: layouts estimated in one batch and put in order, with what cannot be the best left out early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from estimator.plan.layouts import RECOMPUTE, Layouts
+from estimator.plan.training.given import check_given, divisors, valid_tp
+from estimator.plan.training.job import Job
+from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
+from estimator.search.space import WHOLE, Enumerated, Space, candidates, enumerated
+from estimator.training.estimates import Estimates, estimate, high_bytes, step_seconds
+
+__all__ = [
+    "Found", "candidates", "check_given", "divisors", "neighbours", "objective_order", "pareto", "search",
+    "search_whole", "valid_tp",
+]  # fmt: skip
+# Layouts from which on it pays to look first which bases hold nothing that fits.
+_MANY = 2_000
+# Layouts from which on only those are estimated that may come first, or close behind the best: a quarter slower.
+_TOO_MANY = 40_000
+_MARGIN = 1.25
+_FIRST, _OF_EACH, _LEAN = 1_000, 32, 1_000
+# Of the layouts that recompute some blocks or all, how many of the best are tried with every number of blocks.
+_REFINED = 48
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found. `valid` counts the layouts of the space; `estimates` has those that were estimated.
+
+    The rest was left out because nothing of their base can fit. Times are only there for what fits (NaN elsewhere).
+    """
+
+    estimates: Estimates
+    order: np.ndarray
+    valid: int
+
+
+def search(job: Job) -> tuple[Estimates, np.ndarray]:
+    """All usual candidates estimated, and their order from best to worst."""
+    estimates = estimate(job, candidates(job))
+    return estimates, objective_order(estimates)
+
+
+def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = False) -> Found:
+    """The best of the whole space. With `offload`, offloading to host memory is tried where nothing fits without."""
+    found = _searched(job, enumerated(job, space))
+    if offload and job.plan.layout.offload is None and job.framework.offloads and not found.estimates.fits.any():
+        more = _searched(job, enumerated(job, replace(space, offloads=job.framework.offloads)))
+        found = _better(found, more)
+    return found
+
+
+def _better(first: Found, second: Found) -> Found:
+    """Whichever has the better best, by whether it fits and then by memory, with the layouts of both counted."""
+    ones, others = first.estimates, second.estimates
+    one, other = int(first.order[0]), int(second.order[0])
+    wins = others.fits[other] or others.high_bytes[other] < ones.high_bytes[one]
+    return replace(second if wins else first, valid=first.valid + second.valid)
+
+
+def _searched(job: Job, every: Enumerated) -> Found:
+    if len(every) <= _MANY:
+        estimates = estimate(job, every.layouts())
+    else:
+        index, lean = _hopeful(job, every)
+        if len(index) > _TOO_MANY:
+            estimates = _contenders(job, every, index, lean)
+        else:
+            estimates = estimate(job, every.layouts(index), misfit_times=False)
+    order = objective_order(estimates)
+    finer = _finer(estimates, order)
+    if finer is not None:
+        estimates = estimates.joined(estimate(job, finer))
+        order = objective_order(estimates)
+    return Found(estimates, order, len(every) + (0 if finer is None else len(finer)))
+
+
+def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
+    """(Layouts of the bases of which the leanest fit, the leanest that fit, those of the least memory first).
+
+    Within a base nothing takes less than one of the leanest: without virtual stages, with sequence parallelism, in
+    whatever recompute mode, at the smallest micro-batch, or at the largest (with one micro-batch a step no gradients of
+    an earlier one stand beside the activations). Where none fits, both are the leanest of all bases.
+    """
+    rows, base = every.rows, every.rows["base"]
+    starts = np.flatnonzero(np.diff(base, prepend=-1))
+    place = np.cumsum(np.diff(base, prepend=base[0]) != 0)
+
+    def least(values: np.ndarray) -> np.ndarray:
+        return values == np.minimum.reduceat(values, starts)[place]
+
+    lean = least(rows["micro_batch"]) | least(rows["grad_accum"])
+    if job.plan.layout.schedule != "interleaved":  # else whether there are virtual stages depends on the micro-batch
+        lean &= least(rows["vpp"])
+    lean &= least(-rows["sequence_parallel"])
+    if job.plan.layout.recompute is None:
+        lean &= rows["recompute"] != RECOMPUTE.index("block")
+    index = np.flatnonzero(lean)
+    need = high_bytes(job, every.layouts(index))
+    index, need = index[np.argsort(need, kind="stable")], np.sort(need)
+    fitting = index[need <= job.usable_bytes]
+    if not len(fitting):
+        return np.sort(index), index
+    hopeful = np.zeros(len(starts), dtype=bool)
+    hopeful[place[fitting]] = True
+    return np.flatnonzero(hopeful[place]), fitting
+
+
+def _contenders(job: Job, every: Enumerated, index: np.ndarray, lean: np.ndarray) -> Estimates:
+    """Estimates of all layouts among `index` that can be the best, or `_MARGIN` behind it, and of some of each kind.
+
+    A group is no faster than without recompute. Groups are estimated in the order of that bound until it is beyond the
+    best that fits by the margin. Then come, for each value of each field, the groups with the lowest bound, and of the
+    `lean` layouts the first, or all where memory is the goal.
+    """
+    group = every.rows["group"][index]
+    heads = np.flatnonzero(np.diff(group, prepend=-1))
+    sizes = np.diff(heads, append=len(index))
+    bound = step_seconds(job, every.layouts(index[heads]))
+    order = np.argsort(bound, kind="stable")
+    seen = np.zeros(len(every), dtype=bool)
+    parts: list[Estimates] = []
+
+    def add(chosen: np.ndarray) -> float:
+        """Estimates what has not been yet; the shortest step of what fits among it."""
+        fresh = np.unique(chosen[~seen[chosen]])
+        seen[fresh] = True
+        parts.append(estimate(job, every.layouts(fresh), misfit_times=False))
+        return float(np.fmin.reduce(parts[-1].step.seconds, initial=np.inf))
+
+    def members(groups: np.ndarray) -> np.ndarray:
+        before = np.cumsum(sizes[groups]) - sizes[groups]
+        return index[np.repeat(heads[groups] - before, sizes[groups]) + np.arange(sizes[groups].sum())]
+
+    best, done, step = np.inf, 0, _FIRST
+    while done < len(order) and bound[order[done]] <= best * _MARGIN:
+        best = min(best, add(members(order[done : done + step])))
+        done, step = done + step, 2 * step
+    rest = order[done:]
+    if len(rest):
+        kinds = every.layouts(index[heads[rest]])
+        firsts = np.concatenate([_firsts(getattr(kinds, name)) for name in FIELDS])
+        add(members(rest[np.unique(firsts)]))
+    add(lean if job.plan.goal.objective == "memory" else lean[:_LEAN])
+    return reduce(Estimates.joined, parts)
+
+
+def _firsts(values: np.ndarray) -> np.ndarray:
+    """Of each value the first `_OF_EACH` places."""
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.diff(values[order], prepend=values.min() - 1))
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    return order[rank < _OF_EACH]
+
+
+def _finer(estimates: Estimates, order: np.ndarray) -> Layouts | None:
+    """Every number of recomputed blocks between the quarters that were tried, for the best of those that fit.
+
+    More blocks take more time and less memory, so between a number that fits and the next smaller quarter the fewest
+    blocks that fit are the best.
+    """
+    job, layouts = estimates.job, estimates.layouts
+    if job.plan.layout.recompute is not None or not (layouts.recompute == RECOMPUTE.index("block")).any():
+        return None
+    block, full = RECOMPUTE.index("block"), RECOMPUTE.index("full")
+    some = (layouts.recompute == block) | (layouts.recompute == full)
+    best = order[(some & estimates.fits)[order]][:_REFINED]
+    if not len(best):
+        return None
+    chosen = layouts.take(best)
+    per_stage = -(-job.architecture.layers // chosen.pp)
+    upper = np.where(chosen.recompute == full, per_stage, chosen.recompute_layers)
+    quarters = np.stack([per_stage * quarter // 4 for quarter in range(4)])
+    lower = np.where(quarters < upper, quarters, 0).max(axis=0)
+    gaps = np.maximum(0, upper - lower - 1)
+    row = np.repeat(np.arange(len(best)), gaps)
+    if not len(row):
+        return None
+    blocks = lower[row] + 1 + np.arange(len(row)) - np.repeat(np.cumsum(gaps) - gaps, gaps)
+    return replace(chosen.take(row), recompute=np.full(len(row), block), recompute_layers=blocks)

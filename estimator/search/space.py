@@ -1,0 +1,324 @@
+"""The space that is searched: every valid combination of what a plan leaves open, enumerated by arrays.
+
+Rows grow one field at a time: the values of a field are crossed with all rows so far, and a mask of shape (rows,
+values) says which combinations can be. A base is a split of the devices with its sharding, offloading and schedule;
+micro-batch, virtual stages, sequence parallelism and recompute are varied within it, in rows that stand together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
+from estimator.plan.training.given import check_given, divisors, valid_tp
+from estimator.plan.training.job import Job
+
+# Kernels prefer powers of two; in the whole space small batches may be anything.
+_MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+_MORE_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
+# Chunks of layers per device beyond which interleaving sends more than it saves.
+_MOST_CHUNKS, _MORE_CHUNKS = 8, 16
+# Tokens per rank below which context parallelism is not tried, and the most ranks of one sequence.
+_LEAST_TOKENS, _FEWER_TOKENS, _MOST_CONTEXT = 4096, 1024, 128
+# Quarters of a stage's layers that block:N recomputes; the best of them are refined to single layers afterwards.
+_QUARTERS = (1, 2, 3)
+# Schedules that give the wait of a stage to weight gradients, which have to be apart from those of inputs: autograd
+# cannot split what torch.compile made one (torch.distributed.pipelining, stage_backward_weight).
+_SPLIT_BACKWARD = ("zero-bubble", "v-half", "dualpipe")
+Rows = dict[str, Ints]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is tried where a plan leaves it open.
+
+    Without `whole` a field that has a usual setting stays at it: sequence parallelism on wherever there is tensor
+    parallelism, experts split like all else or not at all, sharding over all devices or one node, recompute of
+    everything, of what is cheap, or of nothing. `schedules` are those of a pipeline beside interleaving (None: 1F1B,
+    and in the whole space what else the framework has), `offloads` names of OFFLOAD.
+    """
+
+    whole: bool = False
+    offloads: tuple[str, ...] = ("none",)
+    schedules: tuple[str, ...] | None = None
+
+
+USUAL = Space()
+WHOLE = Space(whole=True)
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """Valid layouts, not yet written out: `bases` has the columns of each base, `rows` those that vary within one.
+
+    In `rows` are also `base` and `group`, ascending numbers: a group has one layout in all its recompute modes.
+    """
+
+    bases: Rows
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows["base"])
+
+    def layouts(self, chosen: np.ndarray | None = None) -> Layouts:
+        """All layouts, or those that `chosen` (integers or a mask of shape (n,)) selects."""
+        rows = self.rows if chosen is None else {name: values[chosen] for name, values in self.rows.items()}
+        base = rows["base"]
+        names = [field.name for field in fields(Layouts)]
+        return Layouts(**{name: rows[name] if name in rows else self.bases[name][base] for name in names})
+
+    def leanest(self) -> Layouts:
+        """Each base with one micro-batch of one sequence a step, nothing else varied."""
+        count = len(self.bases["tp"])
+        one, none = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        varied = dict.fromkeys(("vpp", "sequence_parallel", "micro_batch", "grad_accum"), one)
+        varied |= {"recompute": none, "recompute_layers": none} | self.bases
+        return Layouts(**{field.name: varied[field.name] for field in fields(Layouts)})
+
+
+def candidates(job: Job, space: Space = USUAL) -> Layouts:
+    """All valid layouts of `space` that agree with what the plan fixes. Raises PlanError when there is none."""
+    return enumerated(job, space).layouts()
+
+
+def enumerated(job: Job, space: Space) -> Enumerated:
+    """As `candidates`, by base and group."""
+    check_given(job)
+    bases = _splits(job, space)
+    units = bases["dp"] * (job.training.micro_batch or 1)
+    bases = _kept(bases, job.global_batch % units == 0)
+    bases = _offloads(job, space, bases)
+    bases = _shardings(job, space, bases)
+    bases = _schedules(job, space, bases)
+    rows = {name: bases[name] for name in ("tp", "pp", "dp", "schedule")}
+    rows["base"] = np.arange(len(rows["tp"]))
+    rows = _micro_batches(job, space, rows)
+    rows = _chunks(job, space, rows)
+    rows = _sequence(job, space, rows)
+    rows["group"] = np.arange(len(rows["base"]))
+    rows = _recompute(job, space, rows)
+    if not len(rows["base"]):
+        raise _none_valid(job, units)
+    return Enumerated(bases, rows)
+
+
+def _none_valid(job: Job, units: Ints) -> PlanError:
+    """Why nothing is valid; `units` are the sequences that each split deals at once."""
+    batch = job.global_batch
+    if len(units) and (batch % units).all():
+        unit = int(units.min())
+        problem = f"{batch} sequences cannot be dealt evenly to the data-parallel ranks, {unit} at the least"
+        valid = [value for value in (batch // unit * unit, batch // unit * unit + unit) if value]
+        return PlanError("workload.global_batch", problem, valid)
+    return PlanError(
+        "layout", f"no layout of {job.machine.count} devices keeps to all the given sizes",
+        ["leave tp, pp, cp, ep or dp open", "change cluster.count or workload.global_batch"],
+    )  # fmt: skip
+
+
+def _kept(rows: Rows, mask: np.ndarray) -> Rows:
+    return rows if mask.all() else {name: values[mask] for name, values in rows.items()}
+
+
+def _crossed(rows: Rows, new: Mapping[str, Sequence[int]], allowed: np.ndarray | None = None) -> Rows:
+    """Every row with every entry of `new` (columns of equal length), or those that `allowed` (rows, entries) has."""
+    columns = {name: np.asarray(values, dtype=np.int64) for name, values in new.items()}
+    count, size = len(next(iter(rows.values()))), len(next(iter(columns.values())))
+    if size == 1 and (allowed is None or allowed.all()):
+        return rows | {name: np.full(count, values[0]) for name, values in columns.items()}
+    if allowed is None:
+        row, entry = np.divmod(np.arange(count * size), size)
+    else:
+        row, entry = np.nonzero(allowed)
+    return {name: values[row] for name, values in rows.items()} | {name: v[entry] for name, v in columns.items()}
+
+
+def _table(rows: Rows, name: str) -> np.ndarray:
+    """A column in shape (rows, 1), to be compared with the values of a new field."""
+    return rows[name][:, None]
+
+
+def _choices(given: int | None, otherwise: Iterable[int]) -> list[int]:
+    return [given] if given else list(otherwise)
+
+
+def _splits(job: Job, space: Space) -> Rows:
+    """Products of tp, pp, cp and dp that give the device count, with ep and etp inside."""
+    layout, framework, architecture, count = job.plan.layout, job.framework, job.architecture, job.machine.count
+    inside = [size for size in valid_tp(architecture) if size <= job.machine.fast_domain]
+    tp = _choices(layout.tp, inside if framework.tp and framework.searches_splits else [1])
+    rows: Rows = {"tp": np.array([size for size in tp if count % size == 0], dtype=np.int64)}
+    rows["rest"] = count // rows["tp"]
+    pp = _choices(layout.pp, divisors(count) if framework.pp else [1])
+    rows = _divided(rows, "pp", [size for size in pp if size <= architecture.layers])
+    rows = _divided(rows, "cp", _choices(layout.cp, _context_sizes(job, space)))
+    rows["dp"] = rows.pop("rest")
+    if layout.dp:
+        rows = _kept(rows, rows["dp"] == layout.dp)
+    return _expert_sizes(job, space, rows)
+
+
+def _divided(rows: Rows, name: str, sizes: list[int]) -> Rows:
+    """Crossed with the sizes of one kind of parallelism that divide the devices which are left."""
+    rows = _crossed(rows, {name: sizes}, _table(rows, "rest") % np.array(sizes, dtype=np.int64) == 0)
+    return rows | {"rest": rows["rest"] // rows[name]}
+
+
+def _context_sizes(job: Job, space: Space) -> list[int]:
+    """Context parallelism is worth trying for long sequences; each rank has two chunks of equal length."""
+    if not (job.framework.cp and job.framework.searches_splits):
+        return [1]
+    least = _FEWER_TOKENS if space.whole else _LEAST_TOKENS
+    sizes = divisors(job.machine.count) if space.whole else [2, 4, 8, 16, 32, 64]
+    longest = [size for size in sizes if 1 < size <= _MOST_CONTEXT and job.seq_len // size >= least]
+    return [1, *(size for size in longest if job.seq_len % (2 * size) == 0)]
+
+
+def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
+    """Expert-parallel sizes divide the experts; each expert is split over all tensor-parallel ranks, some or none."""
+    layout, experts = job.plan.layout, job.architecture.experts
+    if not experts:
+        return _crossed(rows, {"ep": [1], "etp": [1]})
+    if not job.framework.ep:
+        rows = _kept(rows, rows["tp"] == layout.etp) if layout.etp else rows
+        return rows | {"ep": np.ones_like(rows["tp"]), "etp": rows["tp"]}
+    if layout.etp:
+        rows = _crossed(rows, {"etp": [layout.etp]})
+    else:
+        sizes = np.unique(np.concatenate([[1], rows["tp"]]))
+        split = _table(rows, "tp") % sizes == 0 if space.whole else (sizes == 1) | (_table(rows, "tp") == sizes)
+        rows = _crossed(rows, {"etp": sizes.tolist()}, split)
+    sizes = _choices(layout.ep, divisors(experts))
+    ranks = rows["tp"] * rows["cp"] * rows["dp"]
+    return _crossed(rows, {"ep": sizes}, ranks[:, None] % (_table(rows, "etp") * np.array(sizes)) == 0)
+
+
+def _offloads(job: Job, space: Space, rows: Rows) -> Rows:
+    given = job.plan.layout.offload
+    return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in ([given] if given else space.offloads)]})
+
+
+def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
+    """ZeRO stages, and over how many devices they shard: all data-parallel ranks, or for hybrid sharding a part.
+
+    Hybrid sharding is tried only where ZeRO-3 is not asked for by name: that means sharding over all ranks. Its groups
+    fill a node, or in the whole space also a scale-up domain and any power of two times either. Weights can only be
+    offloaded where they are sharded, so that 'params' stays with ZeRO-3 unless another stage is given.
+    """
+    layout, machine = job.plan.layout, job.machine
+    stages = [layout.zero_stage] if layout.zero_stage is not None else list(job.framework.zero_stages)
+    held = None
+    if layout.offload is None and layout.zero_stage is None and max(stages) >= 3:
+        held = (_table(rows, "offload") != OFFLOAD.index("params")) | (np.array(stages) >= 3)
+    rows = _crossed(rows, {"zero_stage": stages}, held)
+    everyone = rows["dp"] * rows["cp"]
+    if layout.shard_group:
+        return _crossed(_kept(rows, everyone % layout.shard_group == 0), {"shard_group": [layout.shard_group]})
+    if layout.zero_stage is not None or 3 not in stages:
+        return rows | {"shard_group": everyone}
+    sizes = [machine.per_node]
+    if space.whole:
+        most = int(machine.count).bit_length()
+        sizes = sorted({size << power for size in (machine.per_node, machine.fast_domain) for power in range(most)})
+        sizes = [size for size in sizes if size < machine.count]
+    # 0 stands for everyone; the others are devices, tensor-parallel ones included.
+    groups = np.array(sizes, dtype=np.int64) // _table(rows, "tp")
+    inside = (groups > 1) & (groups < everyone[:, None]) & (everyone[:, None] % np.maximum(1, groups) == 0)
+    inside &= (np.array(sizes) % _table(rows, "tp") == 0) | (np.array(sizes) == machine.per_node)
+    inside &= _table(rows, "zero_stage") == 3
+    rows = _crossed(rows, {"span": [0, *sizes]}, np.column_stack([np.ones(len(inside), dtype=bool), inside]))
+    span = rows.pop("span")
+    return rows | {"shard_group": np.where(span > 0, span // rows["tp"], rows["dp"] * rows["cp"])}
+
+
+def _schedules(job: Job, space: Space, rows: Rows) -> Rows:
+    """The schedule of a pipeline; interleaving comes in with the virtual stages."""
+    given = job.plan.layout.schedule
+    names = [SCHEDULES.index(name) for name in ([given] if given else _tried(job, space))]
+    plain = np.array(names) == SCHEDULES.index("1f1b")
+    return _crossed(rows, {"schedule": names}, None if given or plain.all() else (_table(rows, "pp") > 1) | plain)
+
+
+def _tried(job: Job, space: Space) -> Sequence[str]:
+    """Schedules that are tried. GPipe waits as long as 1F1B and holds more, so that it is taken only where given."""
+    if space.schedules is not None:
+        return space.schedules
+    if not space.whole:
+        return ("1f1b",)
+    left_out = ("gpipe", *(_SPLIT_BACKWARD if job.training.compile else ()))
+    return [name for name in job.framework.schedules if name not in left_out]
+
+
+def _micro_batches(job: Job, space: Space, rows: Rows) -> Rows:
+    per_replica = job.global_batch // rows["dp"]
+    sizes = _choices(job.training.micro_batch, _MORE_MICRO_BATCHES if space.whole else _MICRO_BATCHES)
+    sizes = [size for size in sizes if size <= int(per_replica.max(initial=0))] or [1]
+    rows = _crossed(rows, {"micro_batch": sizes}, per_replica[:, None] % np.array(sizes) == 0)
+    return rows | {"grad_accum": job.global_batch // (rows.pop("dp") * rows["micro_batch"])}
+
+
+def _chunks(job: Job, space: Space, rows: Rows) -> Rows:
+    """Virtual stages: layers dealt out evenly, micro-batches in multiples of the stages (Megatron).
+
+    In the whole space embedding and head may count as a layer each (account_for_embedding_in_pipeline_split). With
+    interleaving asked for by name a pipeline that can be interleaved is.
+    """
+    layout, layers = job.plan.layout, job.architecture.layers
+    if layout.vpp:
+        rows = rows if layout.vpp == 1 else _kept(rows, rows["pp"] > 1)
+        rows = _crossed(rows, {"vpp": [layout.vpp]})
+    elif (
+        layout.schedule not in (None, "interleaved")
+        or not job.framework.interleaves
+        or int(rows["pp"].max(initial=1)) == 1
+    ):
+        rows = _crossed(rows, {"vpp": [1]})
+    else:
+        chunks = np.arange(1, (_MORE_CHUNKS if space.whole else _MOST_CHUNKS) + 1)
+        pp = _table(rows, "pp")
+        dealt = np.zeros((len(pp), len(chunks)), dtype=bool)
+        for counted in (layers, layers + 1, layers + 2) if space.whole else (layers,):
+            dealt |= counted % (pp * chunks) == 0
+        dealt &= (pp > 1) & (_table(rows, "grad_accum") % pp == 0) & (pp * chunks <= layers)
+        dealt &= _table(rows, "schedule") <= SCHEDULES.index("interleaved")
+        dealt[:, 0] = ~dealt[:, 1:].any(axis=1) if layout.schedule else True
+        rows = _crossed(rows, {"vpp": chunks.tolist()}, dealt)
+    if layout.schedule is None:
+        rows["schedule"] = np.where(rows["vpp"] > 1, SCHEDULES.index("interleaved"), rows["schedule"])
+    return rows
+
+
+def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
+    given = job.plan.layout.sequence_parallel
+    split = rows.pop("tp") > 1
+    if given is not None:
+        return _crossed(rows, {"sequence_parallel": [int(given)]})
+    if not job.framework.sequence_parallel:
+        return rows | {"sequence_parallel": np.zeros_like(split, dtype=np.int64)}
+    if not space.whole or not split.any():
+        return rows | {"sequence_parallel": split.astype(np.int64)}
+    return _crossed(rows, {"sequence_parallel": [1, 0]}, np.column_stack([split, np.ones_like(split)]))
+
+
+def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
+    """Recompute modes. Frameworks that choose what to recompute within a layer also choose layers (block:N)."""
+    given, partly = job.plan.layout.recompute, job.framework.selective != "none"
+    modes = [given] if given else ["none", *(["selective"] if partly else []), "full"]
+    codes = [recompute_code(mode) for mode in modes]
+    columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}
+    pp = rows.pop("pp")
+    if given or not (space.whole and partly):
+        return _crossed(rows, columns)
+    per_stage = -(-job.architecture.layers // pp)
+    layers = per_stage[:, None] * np.array(_QUARTERS) // 4
+    new = layers > per_stage[:, None] * (np.array(_QUARTERS) - 1) // 4
+    columns["recompute"] += [RECOMPUTE.index("block")] * len(_QUARTERS)
+    columns["recompute_layers"] += _QUARTERS
+    rows = _crossed(rows, columns, np.column_stack([np.ones((len(new), len(modes)), dtype=bool), new]))
+    quarters = rows["recompute_layers"]
+    quarters[:] = np.where(quarters > 0, per_stage[rows["group"]] * quarters // 4, 0)
+    return rows

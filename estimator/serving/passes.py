@@ -1,0 +1,249 @@
+"""Seconds of one forward pass of a serving engine: some sequences that generate, and some prompt tokens.
+
+Every pass reads all weights that its tokens reach, and the keys and values of its sequences (Pope et al. 2022,
+Efficiently Scaling Transformer Inference, section 2.1). Partial results are summed over devices by kernels of the
+engine's own. Arrays have shape (k, n): k passes of n deployments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.kernels.attention import core_flop, flash_share
+from estimator.kernels.collectives import all_gather, connect, one_shot_all_reduce, reduce_scatter, send
+from estimator.machine.decode import decode_attention_seconds, expert_seconds, routed
+from estimator.machine.links import KernelLimits
+from estimator.machine.matmul import matmul_seconds
+from estimator.model.architecture import Block
+from estimator.plan.layouts import Floats
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.operators import merged, moved, sums
+
+
+@dataclass(frozen=True)
+class PassTime:
+    """Seconds on the devices by what they are spent on, arrays of shape (k, n); `host` is between two passes."""
+
+    matmul: Floats
+    attention: Floats
+    memory: Floats
+    collective: Floats
+    host: Floats
+
+    def part(self, index: int | slice) -> PassTime:
+        """Some of the k passes."""
+        return PassTime(
+            self.matmul[index], self.attention[index], self.memory[index], self.collective[index], self.host[index]
+        )
+
+    @property
+    def total(self) -> Floats:
+        return self.matmul + self.attention + self.memory + self.collective + self.host
+
+
+def pass_time(job: ServingJob, these: Deployments, decoding: Floats, reading: Floats, context: Floats) -> PassTime:
+    """A pass of all layers with `decoding` sequences of `context` tokens and `reading` prompt tokens in each lane.
+
+    A pipeline takes the sum of its stages for one micro-batch: `decoding` and `reading` are those of one.
+    """
+    factors = job.factors
+    checked = decoding * job.checked_tokens
+    tokens = checked + reading
+    rows = np.maximum(tokens, 1e-9)
+    # A matmul of both is weighed by their tokens, but never shorter than generation's alone.
+    count, few = len(rows), np.maximum(checked, 1e-9)
+    both = _matmuls(
+        job, these, np.concatenate([rows, few]), np.concatenate([checked + reading / these.read_len, checked])
+    )
+    generation = np.where(checked > 0.0, both[count:], 0.0)
+    share = reading / rows
+    weight = factors.prefill * share + factors.decode * (1.0 - share)
+    matmul = np.maximum(factors.decode * generation, weight * both[:count])
+    attention = factors.decode * _decode_cores(job, these, decoding, context)
+    attention = attention + factors.prefill * _prompt_cores(job, these, reading)
+    layers = float(job.architecture.layers)
+    memory = weight * _memory_bound(job, these, rows) + factors.layer_s * layers
+    # Kernels of replayed graphs start sooner after each other than alone.
+    sooner = factors.launch - 1.0
+    for_matmuls, for_attention, for_others = _starts(job)
+    matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others
+    attention = attention + sooner * for_attention * (decoding > 0.0)
+    collective = factors.collective * _collectives(job, these, rows)
+    host = factors.host * (job.engine.host_step_s + job.engine.host_sequence_s * decoding)
+    device = matmul + attention + memory + collective
+    # What is launched kernel by kernel takes at least as long as the launches.
+    replayed = (reading == 0.0) & (decoding <= job.engine.graph_batch) | (tokens <= job.engine.mixed_graph_tokens)
+    launches = 0.0 if job.graphs else np.ones(tokens.shape)
+    launches = np.where(replayed, launches, 1.0) * (factors.host * _launch_s(job))
+    waits = np.maximum(0.0, launches - device)
+    host = np.maximum(0.0, host - device - waits) if job.engine.overlaps else host
+    return PassTime(matmul, attention, memory, collective, host + waits + factors.step_s)
+
+
+def _starts(job: ServingJob) -> tuple[float, float, float]:
+    """Seconds of a pass that timings of single kernels give to their starts: matmuls, attention, everything else."""
+    architecture = job.architecture
+    _, _, kernels = moved(architecture, job.casts)
+    matmuls, attention = float(merged(architecture).times.sum()) * float(job.surface.launch_s), 0.0
+    for kind, block in enumerate(architecture.blocks):
+        count = architecture.pattern.count(kind)
+        if block.heads:
+            attention += count * float(job.decode_kernels[block.mixer == "mla"].launch_s)
+        if block.experts:
+            matmuls += count * float(job.expert_kernel.launch_s + 2.0 * job.expert_surface.launch_s)
+    return matmuls, attention, kernels * job.device.launch_s
+
+
+def _launch_s(job: ServingJob) -> float:
+    """Seconds that the host takes to launch a pass kernel by kernel."""
+    engine, blocks = job.engine, job.architecture.blocks
+    kernels = (engine.expert_kernels if block.experts else engine.layer_kernels for block in blocks)
+    counts = map(job.architecture.pattern.count, range(len(blocks)))
+    return engine.launch_s * sum(count * each for count, each in zip(counts, kernels, strict=True))
+
+
+def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats) -> Floats:
+    """All layers' matmuls and the head for `tokens` of one lane, of which `picked` need logits; shape (k, n)."""
+    accelerator = job.machine.accelerator
+    bandwidth, width = accelerator.memory_bandwidth, job.wide_bytes
+    table, tp = merged(job.architecture), these.tp
+    columns = (table.outputs - table.kv) / tp + np.maximum(table.kv / tp, table.kv_unit)
+    each = matmul_seconds(
+        job.surface,
+        job.peak_flops,
+        bandwidth,
+        tokens,
+        np.where(table.column, columns, table.outputs),
+        np.where(table.row, table.inputs / tp, table.inputs),
+        1.0,
+        job.operand_bytes,
+        width,
+    )
+    seconds = np.einsum("i,ijk->jk", table.times, each)
+    for kind, block in enumerate(job.architecture.blocks):
+        if block.experts:
+            seconds = seconds + float(job.architecture.pattern.count(kind)) * _experts(job, these, block, tokens)
+    # Only the last token of a prompt needs logits.
+    head_bytes = (width, job.weights.head_bits / 8.0)
+    surface = job.device.surfaces["bf16"]
+    columns, hidden = job.architecture.vocab / these.tp, float(job.architecture.hidden)
+    return seconds + matmul_seconds(
+        surface, job.wide_peak_flops, bandwidth, picked, columns, hidden, 1.0, head_bytes, width
+    )
+
+
+def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) -> Floats:
+    """The routed experts of one layer: the tokens of all lanes go to the experts of all devices of a replica."""
+    rows, reached = routed(tokens * these.dp, float(block.experts), float(block.top_k), these.ep, job.expert_spread)
+    return job.factors.experts * expert_seconds(
+        job.expert_kernel,
+        job.expert_surface,
+        job.expert_peak_flops,
+        job.machine.accelerator.memory_bandwidth,
+        rows,
+        reached,
+        float(job.architecture.hidden),
+        block.expert_width / these.etp,
+        job.expert_operand_bytes,
+        3.0 if block.gated else 2.0,
+    )
+
+
+def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context: Floats) -> Floats:
+    seconds = np.zeros_like(decoding)
+    accelerator = job.machine.accelerator
+    for kind, block in enumerate(job.architecture.blocks):
+        count = float(job.architecture.pattern.count(kind))
+        if block.heads:
+            latent = block.mixer == "mla"
+            key = block.kv_lora_rank + block.rope_head_dim if latent else block.head_dim
+            value = block.kv_lora_rank if latent else block.v_head_dim
+            one = decode_attention_seconds(
+                job.decode_kernels[latent],
+                accelerator.memory_bandwidth,
+                job.wide_peak_flops,
+                decoding,
+                context,
+                block.heads / these.tp,
+                1.0 if latent else np.maximum(1.0, block.kv_heads / these.tp),
+                key,
+                value,
+                job.kv_bytes,
+                block.window if job.engine.bounds_windows else None,
+                job.checked_tokens,
+                latent,
+            )
+            seconds = seconds + count * one
+        elif block.ssm_inner:
+            # The state in fp32, read and written.
+            state = 8.0 * block.ssm_inner * max(1, block.state_size) / these.tp
+            seconds = seconds + count * decoding * state / (accelerator.memory_bandwidth * job.device.memory)
+    return np.where(decoding > 0.0, seconds, 0.0)
+
+
+def _prompt_cores(job: ServingJob, these: Deployments, reading: Floats) -> Floats:
+    """The attention core of `reading` prompt tokens, whose prompts have `input_len` tokens, cached ones included."""
+    seconds = np.zeros_like(reading)
+    cached = these.input_len - these.read_len
+    for kind, block in enumerate(job.architecture.blocks):
+        count = float(job.architecture.pattern.count(kind))
+        if block.heads:
+            rows = np.maximum(reading, 1e-9) * block.heads / these.tp
+            window = block.window if job.engine.bounds_windows else None
+            keys = these.read_len / 2.0 + cached + 0.0 * rows
+            share, _ = flash_share(job.device.attention_kernel, block, keys, rows, windowed=False)
+            if window is not None:
+                bounded = _keys(window, these.read_len) + 0.0 * rows
+                narrow, _ = flash_share(job.device.attention_kernel, block, bounded, rows, windowed=True)
+                passes = these.input_len > window
+                keys, share = np.where(passes, bounded, keys), np.where(passes, narrow, share)
+            seconds = seconds + count * core_flop(block, rows * keys)[0] / (job.wide_peak_flops * share)
+        elif block.ssm_inner and block.mixer in job.device.scans:
+            scan = job.device.scans[block.mixer]
+            passes = scan.passes + scan.passes_per_state * block.state_size
+            traffic = reading * block.ssm_inner / these.tp * passes * job.wide_bytes
+            seconds = seconds + count * traffic / (job.machine.accelerator.memory_bandwidth * job.device.memory)
+    return np.where(reading > 0.0, seconds, 0.0)
+
+
+def _keys(window: int, tokens: Floats) -> Floats:
+    """Keys that a token of a prompt sees on average through a window."""
+    return np.where(tokens > window, window * (1.0 - window / (2.0 * np.maximum(tokens, window))), tokens / 2.0)
+
+
+def _memory_bound(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
+    """Norms with the residual sum, rotary embedding with the write to the cache, activation, casts, routing."""
+    whole, split, kernels = moved(job.architecture, job.casts)
+    traffic = tokens * job.wide_bytes * (whole + split / these.tp)
+    bandwidth = job.machine.accelerator.memory_bandwidth * job.device.memory
+    return traffic / bandwidth + kernels * job.device.launch_s
+
+
+def _collectives(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
+    """Sums over tensor groups after each mixer and feed-forward, exchange of tokens where lanes share experts, and the
+    sends between pipeline stages."""
+    seconds = np.zeros_like(tokens)
+    size = tokens * job.architecture.hidden * job.wide_bytes
+    if job.machine.count == 1:
+        return seconds
+    device, one = job.device, np.ones_like(these.tp)
+    tensor = connect(job.machine, device.network, these.tp, one, device.scaleup, device.scaleout)
+    sharing = these.dp > 1
+    every, shared = sums(job.architecture)
+    if not tensor.idle:
+        local = every + np.where(sharing, 0.0, shared)
+        engine = job.engine
+        limits = KernelLimits(engine.direct_limits, engine.one_shot_limits, engine.switch_limits)
+        seconds = seconds + local * one_shot_all_reduce(tensor, size, limits)
+    if shared and sharing.any():
+        experts = connect(job.machine, device.network, these.tp * these.dp, one, device.scaleup, device.scaleout)
+        whole = size * these.dp
+        exchanged = all_gather(experts, whole) + reduce_scatter(experts, whole)
+        seconds = seconds + np.where(sharing, shared * exchanged, 0.0)
+    if these.pp.max(initial=1.0) > 1:
+        pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp, device.scaleup, device.scaleout)
+        seconds = seconds + (these.pp - 1) * send(pipeline, size / these.tp)
+    return seconds

@@ -1,0 +1,160 @@
+"""Which deployments a serving plan allows: all of them, or the one that it names."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Layout
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.engine import most_tokens
+from estimator.plan.serving.job import ServingJob
+
+_PARTS = ("tp", "pp", "ep", "dp")
+
+
+def shapes(job: ServingJob) -> list[tuple[int, int, int, int, int]]:
+    """Valid (tp, pp, ep, dp, replicas) of the plan's devices, what its layout names held fixed.
+
+    Raises PlanError naming the field that nothing valid is left of.
+    """
+    given = job.plan.layout
+    _refuse_training_fields(given)
+    count = job.machine.count
+    found = []
+    tried = product(*(_values(job, name) for name in _PARTS))
+    for tp, pp, ep, dp in tried:
+        if tp * pp * dp <= count and (tp * dp) % ep == 0 and count % (tp * pp * dp) == 0:
+            found.append((tp, pp, ep, dp, count // (tp * pp * dp)))
+    if not found:
+        named = [name for name in _PARTS if getattr(given, name) is not None]
+        said = ", ".join(f"{name}={getattr(given, name)}" for name in named)
+        problem = f"{said or 'the layout'} cannot be laid out on {count} devices"
+        if given.ep and not any((tp * dp) % given.ep == 0 for tp in _values(job, "tp") for dp in _values(job, "dp")):
+            problem = f"ep={given.ep} does not divide tp x dp"
+        raise PlanError(f"layout.{named[0] if named else 'tp'}", problem, [f"sizes whose product divides {count}"])
+    return found
+
+
+def _refuse_training_fields(given: Layout) -> None:
+    for name in ("cp", "vpp", "etp", "shard_group"):
+        if (getattr(given, name) or 1) > 1:
+            raise PlanError(f"layout.{name}", "has no meaning for serving", _PARTS)
+    if given.zero_stage:
+        raise PlanError("layout.zero_stage", "has no meaning for serving", _PARTS)
+    if given.offload not in (None, "none"):
+        raise PlanError("layout.offload", "serving with weights in host memory is not estimated", ["none"])
+
+
+def _values(job: ServingJob, name: str) -> list[int]:
+    """Values of one size that the model, the engine and the devices allow."""
+    architecture, engine, count = job.architecture, job.engine, job.machine.count
+    given = getattr(job.plan.layout, name)
+    if engine.splits_layers and given is None and name in ("tp", "pp") and not _names_split(job.plan.layout):
+        return [1] if name == "tp" else [min(count, architecture.layers)]
+    if name == "tp":
+        heads = architecture.heads or max((block.ssm_inner for block in architecture.blocks), default=1)
+        valid = [
+            n for n in range(1, min(count, heads) + 1) if (heads % n == 0 and count % n == 0 and engine.tp) or n == 1
+        ]
+    elif name == "pp":
+        valid = [n for n in range(1, min(count, architecture.layers) + 1) if n == 1 or (count % n == 0 and engine.pp)]
+    elif name == "dp":
+        sharing = architecture.is_moe and engine.attention_dp
+        valid = [n for n in range(1, count + 1) if count % n == 0] if sharing else [1]
+        if given is not None and not architecture.is_moe:
+            # Lanes of a dense model share nothing: they are replicas.
+            return [1]
+    else:
+        routed = architecture.is_moe and engine.ep
+        valid = [n for n in range(1, count + 1) if architecture.experts % n == 0] if routed else [1]
+    if given is None:
+        return valid
+    if given not in valid:
+        raise PlanError(f"layout.{name}", _why_not(job, name, given), [str(n) for n in valid])
+    return [given]
+
+
+def _names_split(given: Layout) -> bool:
+    return (given.tp or 1) > 1 or (given.pp or 0) > 0
+
+
+def _why_not(job: ServingJob, name: str, value: int) -> str:
+    architecture, count = job.architecture, job.machine.count
+    said = f"{name}={value}"
+    if name == "tp" and architecture.heads % value:
+        return f"{said} does not divide {architecture.heads} attention heads of {architecture.id}"
+    if name == "ep" and architecture.is_moe and architecture.experts % value:
+        return f"{said} does not divide {architecture.experts} experts of {architecture.id}"
+    if name == "ep" and not architecture.is_moe:
+        return f"{architecture.id} has no experts"
+    if value > count:
+        return f"{said} is more than the {count} devices"
+    if name == "pp" and value > architecture.layers:
+        return f"{said} is more than {architecture.layers} layers of {architecture.id}"
+    if name != "ep" and count % value:
+        return f"{said} does not divide {count} devices"
+    return f"{said} is not possible with {job.engine.name}"
+
+
+def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None) -> Deployments:
+    """Every valid deployment under the plan's load, or under each of `loads` (its fields), layouts first."""
+    workload = job.inference
+    rows = shapes(job)
+    base = {
+        "input_len": float(workload.input_len),
+        "output_len": float(workload.output_len),
+        "concurrency": concurrency(job),
+        "request_rate": request_rate(job),
+        "requests": requests(job),
+        "prefix_hit": workload.prefix_hit,
+    }
+    every = [(row, base | load) for load in (loads or [{}]) for row in rows]
+    sizes = np.array([row for row, _ in every], dtype=np.float64).T
+    load = {name: np.array([values[name] for _, values in every], dtype=np.float64) for name in base}
+    most = float(workload.max_batch or job.engine.max_batch)
+    if workload.max_batched_tokens is None:
+        lengths = load["input_len"] + load["output_len"]
+        tokens = np.zeros(len(every)) + most_tokens(job.engine, lengths, workload.scenario == "offline")
+    else:
+        tokens = np.full(len(every), float(workload.max_batched_tokens))
+    return Deployments(*sizes, **load, max_batch=np.full(len(every), most), max_tokens=tokens)
+
+
+# Benchmark clients send this many requests for each one in flight, the first ones all at once (InferenceMAX,
+# benchmark_serving's --num-prompts).
+_ROUNDS = 10.0
+
+
+def requests(job: ServingJob) -> float:
+    """Requests of the run; inf where there is no end of them."""
+    workload = job.inference
+    if workload.requests is not None:
+        return float(workload.requests)
+    return _ROUNDS * workload.concurrency if workload.concurrency is not None else np.inf
+
+
+def request_rate(job: ServingJob) -> float:
+    """Requests per second; 0 where clients wait for their answers, nan for as many as the limits of latency allow."""
+    workload = job.inference
+    if workload.request_rate is not None:
+        return workload.request_rate
+    limited = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None
+    at_random = workload.concurrency is None and workload.scenario in ("server", "interactive")
+    return np.nan if limited and at_random else 0.0
+
+
+def concurrency(job: ServingJob) -> float:
+    """Requests in flight that the plan asks for; inf where all come at once or at a rate."""
+    workload = job.inference
+    if workload.request_rate is not None:
+        return np.inf
+    if workload.scenario == "single-stream":
+        return 1.0
+    if workload.scenario == "static-batch":
+        return float(workload.concurrency or workload.max_batch or 1)
+    if workload.concurrency is not None:
+        return float(workload.concurrency)
+    return np.inf

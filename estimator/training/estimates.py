@@ -1,0 +1,213 @@
+"""One call from a job and its candidate layouts to memory, time and throughput; a single estimate is a batch of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import Floats, stage_shape
+from estimator.training.memory import Memory, device_memory, fits, stage_memory, taken
+from estimator.training.schedule import Step, step_time
+
+# Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache. Of larger batches only
+# totals are kept.
+_PIECE = 16_384
+Entries = TypeVar("Entries", Memory, Step)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What is estimated for n candidates; arrays of shape (n,), bytes per device, seconds per optimizer step.
+
+    Components are there for small batches; `of` gives the estimate of chosen candidates with all components in any
+    case. Times are NaN for candidates that do not fit where `estimate` was told to leave them out.
+    """
+
+    job: Job
+    layouts: Layouts
+    memory: Memory
+    fullest_stage: np.ndarray
+    step: Step
+
+    def of(self, *index: int) -> Estimates:
+        """The estimates of these candidates alone, everything included."""
+        if len(self.layouts) == 1 and index == (0,):
+            return self
+        chosen = np.array(index, dtype=np.int64)
+        layouts = self.layouts.take(chosen)
+        if not (self.memory.components and self.step.components):
+            return estimate(self.job, layouts)
+        memory, step = taken(self.memory, chosen), taken(self.step, chosen)
+        return Estimates(self.job, layouts, memory, self.fullest_stage[chosen], step)
+
+    def joined(self, more: Estimates) -> Estimates:
+        """These estimates with those of other candidates of the job behind them."""
+        memory, step = _joined([self.memory, more.memory]), _joined([self.step, more.step])
+        stages = np.concatenate([self.fullest_stage, more.fullest_stage])
+        return Estimates(self.job, self.layouts.joined(more.layouts), memory, stages, step)
+
+    @property
+    def low_bytes(self) -> Floats:
+        return self.memory.total / (1.0 + self.job.memory_below)
+
+    @property
+    def high_bytes(self) -> Floats:
+        return self.memory.total * (1.0 + self.job.memory_above)
+
+    @property
+    def fits(self) -> np.ndarray:
+        """The upper end of the interval is within what the device can allocate."""
+        return fits(self.job, self.memory.total)
+
+    @property
+    def low_s(self) -> Floats:
+        return self.step.seconds / (1.0 + self.job.calibration.time_spread)
+
+    @property
+    def high_s(self) -> Floats:
+        return self.step.seconds * (1.0 + self.job.calibration.time_spread)
+
+    @property
+    def tokens_per_s(self) -> Floats:
+        return self.job.tokens_per_step / self.step.seconds
+
+    @property
+    def mfu(self) -> Floats:
+        return self.step.model_flop / (self.step.seconds * self.job.peak_flops)
+
+    @property
+    def hfu(self) -> Floats:
+        return self.step.hardware_flop / (self.step.seconds * self.job.peak_flops)
+
+
+def estimate(job: Job, layouts: Layouts, *, misfit_times: bool = True) -> Estimates:
+    """Estimates of all candidates, made in pieces that stay in the processor's cache; each entry is independent.
+
+    Without `misfit_times` the time of candidates that do not fit is left out, which no order of candidates asks for.
+    """
+    if len(layouts) <= _PIECE and misfit_times:
+        return _whole(job, layouts)
+    memories, stages, steps = [], [], []
+    for piece in layouts.pieces(_PIECE):
+        memory, stage = device_memory(job, piece)
+        memories.append(_totals(memory))
+        stages.append(stage)
+        steps.append(_totals(step_time(job, piece)) if misfit_times else _step_of_fitting(job, piece, memory))
+    return Estimates(job, layouts, _joined(memories), np.concatenate(stages), _joined(steps))
+
+
+def _whole(job: Job, layouts: Layouts) -> Estimates:
+    memory, stages = device_memory(job, layouts)
+    return Estimates(job, layouts, memory, stages, step_time(job, layouts))
+
+
+def high_bytes(job: Job, layouts: Layouts) -> Floats:
+    """The upper end of each candidate's memory, without its time."""
+    pieces = (device_memory(job, piece)[0] for piece in layouts.pieces(_PIECE))
+    return np.concatenate([memory.total for memory in pieces]) * (1.0 + job.memory_above)
+
+
+def step_seconds(job: Job, layouts: Layouts) -> Floats:
+    """Seconds of one step of every candidate, whether it fits or not."""
+    return np.concatenate([step_time(job, piece).seconds for piece in layouts.pieces(_PIECE)])
+
+
+def _totals(entries: Entries) -> Entries:
+    """Without the arrays of single components."""
+    return replace(entries, **{field.name: {} for field in fields(entries) if "dict" in str(field.type)})
+
+
+def _step_of_fitting(job: Job, layouts: Layouts, memory: Memory) -> Step:
+    """Totals of the step, NaN for candidates that do not fit."""
+    index = np.flatnonzero(fits(job, memory.total))
+    some = step_time(job, layouts.take(index)) if len(index) else None
+
+    def spread(name: str) -> Floats:
+        values = np.full(len(layouts), np.nan)
+        if some is not None:
+            values[index] = getattr(some, name)
+        return values
+
+    return Step({}, spread("seconds"), spread("model_flop"), spread("hardware_flop"))
+
+
+def _joined(parts: Sequence[Entries]) -> Entries:
+    """Dataclasses of arrays of shape (n,) laid end to end; of mappings of arrays the names that all have."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    joined: dict[str, Any] = {}
+    for field in fields(first):
+        values = [getattr(part, field.name) for part in parts]
+        if isinstance(values[0], dict):
+            shared = [key for key in values[0] if all(key in value for value in values)]
+            joined[field.name] = {key: np.concatenate([value[key] for value in values]) for key in shared}
+        else:
+            joined[field.name] = np.concatenate(values)
+    return type(first)(**joined)
+
+
+def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:
+    """Memory of every pipeline stage of a single candidate."""
+    stages = np.arange(int(layouts.pp[0]))
+    each = layouts.take(np.zeros_like(stages))
+    memory = stage_memory(job, each, stages)
+    counts = stage_shape(job.architecture, each, stages).layer_count
+    return [
+        {
+            "stage": stage,
+            "layers": int(counts[stage]),
+            "per_device_bytes": float(memory.total[stage]),
+            "components": {name: float(value[stage]) for name, value in memory.components.items()},
+        }
+        for stage in stages.tolist()
+    ]
+
+
+def _stand_in(job: Job) -> str:
+    kin = job.framework.kin
+    return f"{kin} stands in" if kin != job.framework.name else "defaults stand in"
+
+
+def warnings(estimates: Estimates, index: int) -> list[str]:
+    """What the user should know before trusting or running candidate `index`."""
+    job, layouts = estimates.job, estimates.layouts
+    found = []
+    accelerator, training = job.machine.accelerator, job.training
+    if not estimates.fits[index]:
+        need, have = estimates.high_bytes[index] / 2**30, job.usable_bytes / 2**30
+        found.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
+    calibration, name = job.calibration, job.framework.name
+    if not calibration.device_measured:
+        found.append(f"no measured run on {accelerator.family} devices is behind the time: its interval is wider")
+    if not calibration.time_measured:
+        found.append(f"no measured speed of {name} is behind the time ({_stand_in(job)}): its interval is wider")
+    if job.unmeasured_memory:
+        missing = ", ".join(job.unmeasured_memory)
+        found.append(f"no measured memory of {missing} is behind this: its interval is wider")
+    if training.stage in ("ppo", "grpo"):
+        if training.rollout == "separate":
+            found.append("generating samples on other devices is not in this estimate")
+        else:
+            found.append(f"samples are taken as {training.response_len} tokens each: a step waits for the longest")
+    domain = job.machine.fast_domain
+    if layouts.tp[index] > domain:
+        found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
+    if job.machine.count % job.machine.per_node:
+        found.append(
+            f"{job.machine.count} devices do not fill {job.machine.nodes} nodes of {job.machine.per_node}: "
+            "the last node is partly used"
+        )
+    if job.seq_len > job.architecture.context > 0:
+        found.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
+    if job.peak_flops and training.precision in ("fp8", "mxfp8", "nvfp4"):
+        kinds = accelerator.peak_flops
+        if not any(kinds.get(kind) for kind in ("fp8", "nvfp4", "fp4")):
+            found.append(f"{accelerator.name} has no {training.precision} matmuls: the bf16 rate is used")
+    found.extend(job.architecture.notes)
+    return found

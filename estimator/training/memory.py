@@ -1,0 +1,396 @@
+"""Memory per device: a sum of named components for the fullest pipeline stage, at the worst moment of a step.
+
+Five moments can be the worst. While the loss is made, all that was kept for backward stands beside the logits, and
+gradients do not exist yet unless an earlier micro-batch or a buffer holds them. When backward begins, everything kept
+stands beside what the last block needs; when it ends, the gradients are there and the activations are gone. The
+optimizer step has its own temporaries, and generation of samples its KV cache. Every array has shape (n,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cache, reduce
+from typing import TypeVar
+
+import numpy as np
+
+from estimator.kernels.activations import block_bytes, boundary_bytes, final_norm_elements, kept_bytes
+from estimator.kernels.adapters import leaked_bytes, matrix_working_bytes, working_elements
+from estimator.model.architecture import Block
+from estimator.plan.layouts import FEW, OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.shards import reached, world_size
+from estimator.plan.training.stages import Floats, StageShape, micro_batch_tokens, recomputed_share, stage_shape, sum_of
+from estimator.training.extra_models import extra_models
+from estimator.training.states import States, model_states
+
+COMPONENTS = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits_and_loss",
+    "extra_models",
+    "communication_buffers",
+    "step_temporaries",
+    "framework_and_context",
+    "allocator_slack",
+)
+Entries = TypeVar("Entries")
+MOMENTS = ("loss", "backward_start", "backward_end", "optimizer_step", "generation")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
+
+    `most[name]` is what a component takes at its own worst moment, `standing` is there from step to step. `cached` is
+    the part of the slack that the allocator gives back when memory runs short.
+    """
+
+    components: dict[str, Floats]
+    most: dict[str, Floats]
+    standing: Floats
+    total: Floats
+    moment: np.ndarray
+    cached: Floats
+
+
+def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
+    """The fullest stage of every candidate, and which stage that is.
+
+    Fewer micro-batches are in flight on later stages, so among stages of the same layers the first is the fullest.
+    """
+    options = fullest_stages(job, layouts)
+    if len(options) > 1 and len(layouts) <= FEW:
+        return _of_few(job, layouts, options)
+    candidates = [stage_memory(job, layouts, stage) for stage in options]
+    if len(candidates) == 1:
+        return candidates[0], options[0]
+    fullest = _worst([memory.total for memory in candidates])
+    places = _places(fullest, len(candidates))
+
+    def pick(values: list[Floats]) -> Floats:
+        return _picked(values, places)
+
+    components = {name: pick([memory.components[name] for memory in candidates]) for name in COMPONENTS}
+    most = {name: pick([memory.most[name] for memory in candidates]) for name in COMPONENTS}
+    moment = pick([memory.moment for memory in candidates])
+    cached = pick([memory.cached for memory in candidates])
+    standing = pick([memory.standing for memory in candidates])
+    total = pick([memory.total for memory in candidates])
+    return Memory(components, most, standing, total, moment, cached), pick(options)
+
+
+def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
+    """(Indices of the candidates that fit, bytes of the fullest stage of each): as `device_memory` has them, where the
+    first stage alone rules most out."""
+    options = fullest_stages(job, layouts)
+    total = stage_memory(job, layouts, options[0]).total
+    index = np.flatnonzero(fits(job, total))
+    if len(options) == 1 or not len(index):
+        return index, total[index]
+    some, count = layouts.take(index), len(index)
+    stages, total = [stage[index] for stage in options[1:]], total[index]
+    if count <= FEW:
+        each = some.take(np.tile(np.arange(count), len(stages)))
+        others = list(stage_memory(job, each, np.concatenate(stages)).total.reshape(-1, count))
+    else:
+        others = [stage_memory(job, some, stage).total for stage in stages]
+    for other in others:
+        total = np.maximum(total, other)
+    inside = fits(job, total)
+    return index[inside], total[inside]
+
+
+def fits(job: Job, total: Floats) -> np.ndarray:
+    """Whether the upper end of the interval is within what the device can allocate."""
+    return total * (1.0 + job.memory_above) <= job.usable_bytes
+
+
+def context_bytes(job: Job, layouts: Layouts) -> Floats:
+    """What the framework and the device's context take, with the buffers of collectives where there are any."""
+    context = job.framework.context_bytes or job.calibration.context_bytes
+    return np.where(world_size(layouts) > 1, context + job.calibration.collective_bytes, context)
+
+
+def _of_few(job: Job, layouts: Layouts, options: list[np.ndarray]) -> tuple[Memory, np.ndarray]:
+    """The same with all stages of all candidates side by side, as one evaluation."""
+    count, stages = len(layouts), np.concatenate(options)
+    memory = stage_memory(job, layouts.take(np.tile(np.arange(count), len(options))), stages)
+    fullest = memory.total.reshape(-1, count).argmax(axis=0) * count + np.arange(count)
+    return taken(memory, fullest), stages[fullest]
+
+
+def taken(entries: Entries, index: np.ndarray) -> Entries:
+    """A dataclass of arrays of shape (n,), and of mappings of such, with the entries that `index` selects."""
+    values = [getattr(entries, name) for name in _names(type(entries))]
+    return type(entries)(
+        *[
+            {key: part[index] for key, part in value.items()} if isinstance(value, dict) else value[index]
+            for value in values
+        ]
+    )
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def fullest_stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
+    """Stages that can be the fullest, shape (n,) each: the first, second and last, and where the kind of layer changes
+    the first stage behind each change."""
+    last = layouts.pp - 1
+    options = [np.zeros_like(last)]
+    if layouts.most("pp") <= 1:
+        return options
+    options += [np.minimum(1, last), last]
+    pattern = job.architecture.pattern
+    if len(job.architecture.blocks) > 1:
+        changes = [at for at in range(1, len(pattern)) if pattern[at] not in pattern[:at]]
+        for at in changes:
+            behind = -(-at * layouts.pp // len(pattern))
+            options += [np.minimum(behind, last), np.minimum(behind + 1, last)]
+    return options
+
+
+def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
+    """Memory of one pipeline stage (shape (n,)) of every candidate."""
+    shape = stage_shape(job.architecture, layouts, stage)
+    states = model_states(job, layouts, shape)
+    always = {
+        "weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context_bytes(job, layouts)
+    }  # fmt: skip
+    moments = _moments(job, layouts, shape, states)
+    _override(_given(job, layouts, shape), always, moments)
+    zero = layouts.zeros()
+    worst = _worst([_sum(parts.values(), zero) for parts in moments])
+    places = _places(worst, len(moments))
+    components = always | {name: _picked([parts[name] for parts in moments], places) for name in moments[0]}
+    components = {name: components[name] for name in COMPONENTS}
+    most = always | {name: _most([parts[name] for parts in moments]) for name in moments[0]}
+    needed = _sum(components.values(), zero)
+    cached = _cached(job, layouts, needed, components["logits_and_loss"])
+    components["allocator_slack"] = components["allocator_slack"] + cached
+    between = moments[MOMENTS.index("optimizer_step")]
+    stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradient_buffers else [])]
+    standing = _sum([*always.values(), *(between[name] for name in stays)], zero)
+    return Memory(components, most, standing, needed + cached, worst, cached)
+
+
+def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> list[dict[str, Floats]]:
+    """What there is at each of MOMENTS besides what is always there."""
+    kept, working = activations_held(job, layouts, shape)
+    logits = _logits_and_loss(job, layouts, shape)
+    extra = extra_models(job, layouts, states, shape, kept)
+    zero = layouts.zeros()
+    # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
+    left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
+    resident = resident_buffers(job, layouts, states)
+    rows = [
+        # gradients, activations, logits and loss, beside the resident extra models, buffers, step temporaries
+        (left, kept, logits, extra.working, states.head_buffers, zero),
+        (left, kept + working, zero, extra.working, states.buffers, zero),
+        (states.gradients, working, zero, zero, states.buffers, zero),
+        (states.gradients, zero, zero, zero, resident, states.step),
+    ]
+    if extra.generation is not zero:
+        rows.append((zero, zero, zero, extra.generation, zero, zero))
+    slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
+    return [
+        {
+            "gradients": gradients,
+            "activations": activations,
+            "logits_and_loss": loss,
+            "extra_models": _sum([extra.resident, more], zero),
+            "communication_buffers": buffers,
+            "step_temporaries": step,
+            "allocator_slack": slack * _sum([activations, step], zero) + loss_slack * loss,
+        }
+        for gradients, activations, loss, more, buffers, step in rows
+    ]
+
+
+def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
+    """The user's figures for this stage; logits are only where the head is."""
+    given = {name: np.full(len(layouts), value) for name, value in job.overridden_bytes.items()}
+    if "logits_and_loss" in given:
+        given["logits_and_loss"] = given["logits_and_loss"] * shape.has_head
+    return given
+
+
+def _sum(parts: Iterable[Floats], zero: Floats) -> Floats:
+    """The sum, term by term, of the parts that are not `zero` itself, of which most moments have several."""
+    found = [part for part in parts if part is not zero]
+    return sum_of(found) if found else zero
+
+
+def _most(parts: list[Floats]) -> Floats:
+    """The largest of each entry, of arrays that are mostly the same ones."""
+    distinct = {id(part): part for part in parts}
+    return reduce(np.maximum, distinct.values())
+
+
+def _worst(totals: list[Floats]) -> np.ndarray:
+    """For each candidate the place of the largest total, the first where several are."""
+    worst, largest = np.zeros(len(totals[0]), dtype=np.int64), totals[0]
+    for place, total in enumerate(totals[1:], 1):
+        more = total > largest
+        if more.any():
+            worst, largest = np.where(more, place, worst), np.maximum(largest, total)
+    return worst
+
+
+def _places(choice: np.ndarray, count: int) -> list[tuple[int, np.ndarray]]:
+    """Of the choices 1 to `count` - 1, those that any candidate makes, with the mask of the candidates that do."""
+    masks = [(index, choice == index) for index in range(1, count)]
+    return [(index, mask) for index, mask in masks if mask.any()]
+
+
+def _picked(values: list[Floats], places: list[tuple[int, np.ndarray]]) -> Floats:
+    """For each candidate the value that it chose, the first where it is in no place."""
+    picked = values[0]
+    for index, mask in places:
+        if values[index] is not values[0]:
+            picked = np.where(mask, values[index], picked)
+    return picked
+
+
+def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list[dict[str, Floats]]) -> None:
+    """Puts the user's figures in place of what is estimated, at the moments where a component is at its largest."""
+    for name, value in given.items():
+        if name in always:
+            always[name] = value
+            continue
+        most = np.max([parts[name] for parts in moments], axis=0)
+        for parts in moments:
+            parts[name] = np.where(parts[name] >= most, value, np.minimum(parts[name], value))
+
+
+def resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
+    """Buffers that outlive the backward pass: all but what FSDP gathers."""
+    if not job.framework.live_units or layouts.most("zero_stage") < 3:
+        return states.buffers
+    return np.where(layouts.zero_stage >= 3, 0.0, states.buffers)
+
+
+def _cached(job: Job, layouts: Layouts, needed: Floats, logits: Floats) -> Floats:
+    """What the allocator has cached of earlier, shorter micro-batches, as far as there is room for it.
+
+    Each new longest sequence needs larger blocks for its logits than any that are free, and the old ones stay cached
+    until memory runs short (torch.cuda caching allocator). Sequences of one length leave nothing behind.
+    """
+    if job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes:
+        return layouts.zeros()
+    high = needed * (1.0 + job.memory_above)
+    room = np.maximum(0.0, job.usable_bytes - high)
+    return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.memory_above))
+
+
+def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
+    """Micro-batches whose activations a stage holds at once, in units of the stage's whole layers.
+
+    1F1B: pp - stage. Interleaved: warm-up of 2 (pp - stage - 1) + (vpp - 1) pp chunks and the one at work, each 1/vpp
+    of the layers (Narayanan et al. 2021, section 2.2; Megatron, forward_backward_pipelining_with_interleaving). GPipe:
+    all. V-half: half of (pp + 2) on every stage (Qi et al. 2024, table 1). DualPipe: pp + 1 (DeepSeek-V3 report, table
+    2), which pass through half of the device's layers each.
+    """
+    held = (layouts.pp - stage).astype(np.float64)
+    if layouts.most("vpp") > 1:
+        chunks = 2.0 * (layouts.pp - stage - 1) + (layouts.vpp - 1) * layouts.pp + 1.0
+        held = np.where(layouts.vpp > 1, chunks / layouts.vpp, held)
+    name = SCHEDULES.index
+    if layouts.most("schedule") > name("interleaved"):
+        held = np.where(layouts.schedule == name("v-half"), (layouts.pp + 2) // 2, held)
+        held = np.where(layouts.schedule == name("dualpipe"), (layouts.pp + 1.0) / 2.0, held)
+        held = np.where(layouts.schedule == name("gpipe"), np.inf, held)
+    return np.minimum(held, layouts.grad_accum)
+
+
+def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
+    """Kept activations of the micro-batches in flight, and what the block at work needs besides."""
+    recomputes = layouts.recompute > RECOMPUTE.index("none")
+    offloads = layouts.most("offload") >= OFFLOAD.index("activations")
+    kept = largest = working = layouts.zeros()
+    boundary = boundary_bytes(job, layouts)
+    again = recomputed_share(layouts, shape)
+    reaches = reached(job, shape)
+    for kind, block in enumerate(job.architecture.blocks):
+        everything, kept_of_one, temporary = block_activations(job, block, layouts)
+        per_layer = kept_of_one
+        if layouts.most("recompute_layers"):
+            per_layer = kept_of_one * (1.0 - again) + boundary * again
+        leaked = leaked_bytes(job, block, layouts)
+        kept = kept + reaches.layers[kind] * (per_layer + leaked)
+        present = reaches.layers[kind] > 0
+        need = temporary
+        if layouts.recomputes:
+            need = need + np.where(recomputes, everything - per_layer, 0.0)
+        working = np.maximum(working, np.where(present, need, 0.0))
+        if offloads:
+            largest = np.maximum(largest, np.where(present, per_layer, 0.0))
+    kept = kept * in_flight(layouts, shape.stage)
+    if offloads:
+        # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
+        kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
+    if layouts.most("pp") > 1 and job.framework.stage_buffers:
+        pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
+        kept = kept + pipelined * boundary
+    return kept, working
+
+
+def block_activations(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+    """Of one block: everything it saves, what of that it keeps, and temporaries while its gradients are made."""
+
+    def make() -> tuple[Floats, Floats, Floats]:
+        everything = block_bytes(job, block, layouts)
+        casts = job.activation_bytes * micro_batch_tokens(job, layouts) * working_elements(job, block) / layouts.tp
+        temporary = casts + matrix_working_bytes(job, block, layouts)
+        return everything, kept_bytes(job, block, layouts, everything), temporary
+
+    return layouts.once("block", (job, block), make)
+
+
+def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
+    """Output head and loss on the last stage.
+
+    Unfused, `logit_bytes` per logit at the peak: 16-bit logits, fp32 log-softmax, and their gradients. Fused (Liger,
+    cut cross-entropy) the logits exist one chunk at a time, and the gradient of the hidden states is kept.
+    """
+    per_logit, columns, hidden_bytes = loss_parts(job, layouts)
+    return shape.has_head * (per_logit * columns * job.architecture.vocab / layouts.tp + hidden_bytes)
+
+
+def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+    """(Bytes per logit at the peak, tokens whose logits exist at once, bytes that the norm before the head keeps)."""
+    architecture, framework = job.architecture, job.framework
+    tokens = micro_batch_tokens(job, layouts)
+    hidden_bytes = final_norm_elements(job) * job.activation_bytes * tokens * architecture.hidden
+    per_logit = _logit_bytes(job, layouts, tokens)
+    columns = tokens
+    if job.fused_loss and framework.fused_logit_bytes is None:
+        # Liger's chunk of tokens makes a matrix of about the size of the hidden states.
+        columns = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
+    return per_logit, columns, hidden_bytes
+
+
+def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
+    """The peak per logit."""
+    framework = job.framework
+    if job.fused_loss and framework.fused_logit_bytes is not None:
+        return np.full(len(layouts), framework.fused_logit_bytes)
+    frozen = job.uses_adapters and not job.training.lora.train_embeddings
+    size = (framework.adapter_logit_bytes if frozen else None) or framework.logit_bytes
+    if job.training.compile and framework.compiled_logit_bytes is not None:
+        size = framework.compiled_logit_bytes
+    per_logit = np.full(len(layouts), size)
+    if framework.parallel_logit_bytes is not None and size >= framework.logit_bytes:
+        per_logit = np.where(layouts.tp > 1, framework.parallel_logit_bytes, per_logit)
+    if framework.quantised_head and job.quantised:
+        # The head is unpacked twice, to fp16 and to bf16, while six bytes a logit are there (BitsandbytesPrecision).
+        per_logit = np.maximum(per_logit, 6.0 + 2.0 * job.activation_bytes * job.architecture.hidden / tokens)
+    if job.architecture.logit_softcap and not job.fused_loss:
+        per_logit = per_logit + job.activation_bytes
+    return per_logit

@@ -1,0 +1,132 @@
+"""Optimizer states of one device and the temporaries of one optimizer step, per trained matrix where its shape matters.
+
+Arrays have shape (n,), one entry a candidate; sizes are bytes. What each optimizer keeps is data
+(`knowledge/data/frameworks.yaml`, optimizers; `estimator.plan.training.framework.OptimizerFacts` says what the fields
+mean).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.model.architecture import Architecture, Matrix
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import Job
+from estimator.plan.training.shards import Held, reached
+from estimator.plan.training.stages import Floats, StageShape
+
+_FP32 = 4.0
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Sums over matrices of one device: elements, rows and columns together, and the longer and the shorter side.
+
+    `largest` is the biggest one. In elements, shape (n,).
+    """
+
+    elements: Floats
+    sides: Floats
+    longer: Floats
+    shorter: Floats
+    largest: Floats
+
+
+def matrix_shapes(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Shapes, Shapes]:
+    """What a stage's block matrices measure after tensor and expert parallelism cut them: (dense, routed experts)."""
+    sums = {routed: [layouts.zeros()] * 5 for routed in (False, True)}
+    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
+        for matrix in block.matrices:
+            part = sums[matrix.role == "expert"]
+            copies, rows, columns = _size(matrix, layouts)
+            several = count * copies
+            part[0] = part[0] + several * rows * columns
+            part[1] = part[1] + several * (rows + columns)
+            part[2] = part[2] + several * np.maximum(rows, columns)
+            part[3] = part[3] + several * np.minimum(rows, columns)
+            part[4] = np.maximum(part[4], np.where(count > 0, rows * columns, 0.0))
+    return Shapes(*sums[False]), Shapes(*sums[True])
+
+
+def _largest_bytes(job: Job) -> float:
+    """Temporaries per element of the largest tensor."""
+    facts, element = job.optimizer, job.updated_bytes
+    if facts.casts and element < _FP32:
+        return (facts.largest_elements + 2.0) * _FP32
+    return facts.largest_elements * element
+
+
+def _largest(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
+    """Elements of the largest tensor that one device steps: a matrix, or the embedding where that is trained."""
+    dense, experts = matrix_shapes(job, layouts, reached(job, shape))
+    table = np.where(held.trained_dense > held.dense - held.outside, _table(job.architecture, layouts, shape), 0.0)
+    return np.maximum(held.sharded(1, np.maximum(dense.largest, table)), held.sharded(1, 0.0 * table, experts.largest))
+
+
+def _table(architecture: Architecture, layouts: Layouts, shape: StageShape) -> Floats:
+    """Elements of the embedding or the head on a stage that has one."""
+    return np.maximum(shape.has_embedding, shape.has_head) * architecture.embedding_parameters / layouts.tp
+
+
+def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+    routed = matrix.role == "expert"
+    cut = layouts.etp if routed else layouts.tp
+    copies = matrix.copies / layouts.ep if routed else matrix.copies * layouts.ones()
+    rows = matrix.outputs / (cut if matrix.split == "column" else layouts.ones())
+    columns = matrix.inputs / (cut if matrix.split == "row" else layouts.ones())
+    return copies, rows, columns
+
+
+def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> tuple[Floats, Floats]:
+    """(states with the master copy, temporaries of one step), both nothing where the optimizer runs on the host."""
+    states, step = states_held(job, layouts, shape, held), _step(job, layouts, shape, held)
+    if not layouts.most("offload"):
+        return states, step
+    away = layouts.optimizer_offloaded
+    return np.where(away, 0.0, states), np.where(away, 0.0, step)
+
+
+def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
+    facts, master = job.optimizer, job.framework.master_bytes
+    element = job.updated_bytes
+    size = facts.state_elements * element + facts.state_bytes + master
+    states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)
+    if not job.uses_adapters and (facts.matrix_elements is not None or facts.side_bytes):
+        dense, experts = (_apart(job, shapes) for shapes in matrix_shapes(job, layouts, reached(job, shape)))
+        states = states + held.sharded(1, dense, experts)
+    if not job.uses_adapters:
+        return states
+    # Adapters are small matrices themselves, too small to be projected to a low rank.
+    plain = facts.state_elements if facts.matrix_elements is None or facts.rank else facts.matrix_elements
+    updated = master or job.framework.adapter_bytes
+    return states + held.sharded(1, held.adapters * (plain * updated + facts.state_bytes + master))
+
+
+def _apart(job: Job, shapes: Shapes) -> Floats:
+    """What block matrices need beyond `state_elements` for each of their parameters; negative where it is less."""
+    facts = job.optimizer
+    instead = 0.0 if facts.matrix_elements is None else facts.matrix_elements - facts.state_elements
+    projected = facts.rank * (facts.longer_elements * shapes.longer + facts.shorter_elements * shapes.shorter)
+    return job.updated_bytes * (instead * shapes.elements + projected) + facts.side_bytes * shapes.sides
+
+
+def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
+    """Every stepped parameter has temporaries where the step goes over all tensors at once (foreach), else the largest
+    tensor has. DeepSpeed steps flat partitions, which count as one tensor, and at stage 3 groups of parameters
+    (sub_group_size)."""
+    framework, facts = job.framework, job.optimizer
+    stepped = held.sharded(1, held.trained_dense, held.trained_experts)
+    step = job.updated_bytes * stepped
+    if job.uses_adapters:
+        step = step + (framework.master_bytes or framework.adapter_bytes) * held.sharded(1, held.adapters)
+    step = (0.0 if framework.fused_optimizer else facts.step_elements) * step
+    flat = framework.live_parameters is not None and framework.master_bytes > 0
+    if flat:
+        group = np.minimum(stepped, framework.live_parameters or 0.0)
+        stepped = np.where(layouts.zero_stage >= 3, group, stepped)
+    if facts.largest_elements:
+        whole = stepped if flat else np.minimum(stepped, _largest(job, layouts, shape, held))
+        step = step + _largest_bytes(job) * whole
+    return step + framework.step_bytes * stepped

@@ -1,0 +1,457 @@
+"""From operators to one optimizer step: what overlaps with what, the pipeline bubble, and the traffic of sharding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from estimator.kernels.activations import boundary_bytes
+from estimator.kernels.collectives import Group, Groups, all_gather, all_reduce, all_to_all, copies_by_node, place, send
+from estimator.kernels.compute import BlockTime, HeadTime, block_time, embedding_time, head_time, optimizer_time
+from estimator.kernels.elementwise import adapted_modules
+from estimator.kernels.offloading import offloaded_seconds
+from estimator.model.architecture import Block
+from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Layouts, either
+from estimator.plan.training.job import Job
+from estimator.plan.training.shards import Held, held_parameters
+from estimator.plan.training.stages import Floats, mean_stage, micro_batch_tokens, recomputed_share, stage_shape, sum_of
+from estimator.rl.generation import generation_seconds
+
+COMPONENTS = (
+    "forward",
+    "backward",
+    "recompute",
+    "extra_models",
+    "tensor_parallel",
+    "context_parallel",
+    "expert_parallel",
+    "data_parallel",
+    "pipeline",
+    "bubble",
+    "optimizer",
+    "host",
+    "offload",
+    "generation",
+    "stragglers",
+)
+# Part of 1F1B's bubble that is left. Zero-bubble schedules fill the wait of a stage with weight gradients (Qi et al.
+# 2023, table 1: a third for ZB-H1); V-half leaves a half (Qi et al. 2024, table 1), DualPipe too (DeepSeek-V3 report,
+# table 2).
+_BUBBLE_LEFT = {"zero-bubble": 1.0 / 3, "v-half": 0.5, "dualpipe": 0.5}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step: `components[name]` sum to `seconds`; FLOP are per device. Arrays of shape (n,)."""
+
+    components: dict[str, Floats]
+    seconds: Floats
+    model_flop: Floats
+    hardware_flop: Floats
+
+
+class Message(NamedTuple):
+    """`times` collectives of `size` bytes a micro-batch (of data parallelism: a step) over one group; `seconds` are of
+    all of them, before anything hides them. Arrays of shape (n,)."""
+
+    group: Group
+    size: Floats
+    times: Floats | float
+    seconds: Floats
+
+
+@dataclass(frozen=True)
+class Passes:
+    """What one micro-batch takes, before it is put into a step.
+
+    `blocks` and `traffic` (messages by kind) are of one layer of each kind of block, `head` and `embedding` (forward,
+    backward) of the ends. `micro` are seconds on the stage that takes longest by component, `stage` says which one that
+    is; `even` are the seconds of all stages together, divided by them.
+    """
+
+    groups: Groups
+    blocks: list[BlockTime]
+    traffic: list[dict[str, Message]]
+    head: HeadTime
+    embedding: tuple[Floats, Floats]
+    micro: dict[str, Floats]
+    stage: np.ndarray
+    per_micro: Floats
+    even: Floats
+
+
+def passes(job: Job, layouts: Layouts) -> Passes:
+    """Of the first and the last stage, the one that takes longer decides."""
+    groups = place(job, layouts)
+    blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
+    traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
+    head, embedding = head_time(job, layouts), embedding_time(job, layouts)
+    last = layouts.pp - 1
+    options = [np.zeros_like(last), last] if layouts.most("pp") > 1 else [np.zeros_like(last)]
+    layers = [
+        _layer(job, layouts, block, time, communication)
+        for block, time, communication in zip(job.architecture.blocks, blocks, traffic, strict=True)
+    ]
+    stages = [_stage(job, layouts, layers, blocks, head, embedding, stage) for stage in options]
+    totals = [_micro_batch_seconds(stage) for stage in stages]
+    micro, per_micro, slowest, even = stages[0], totals[0], options[0], totals[0]
+    if len(stages) > 1:
+        later = totals[1] > totals[0]
+        micro = {name: np.where(later, stages[1][name], micro[name]) for name in micro}
+        per_micro, slowest = np.where(later, totals[1], totals[0]), np.where(later, last, 0)
+        even = _micro_batch_seconds(_stage(job, layouts, layers, blocks, head, embedding, None))
+    return Passes(groups, blocks, traffic, head, embedding, micro, slowest, per_micro, even)
+
+
+def step_time(job: Job, layouts: Layouts) -> Step:
+    """The slowest stage's micro-batches, the bubble, and what of the communication is not hidden."""
+    one = passes(job, layouts)
+    groups, micro = one.groups, one.micro
+    first = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
+    held = held_parameters(job, layouts, first)
+    m = layouts.grad_accum.astype(np.float64)
+
+    components: dict[str, Floats] = dict.fromkeys(COMPONENTS, layouts.zeros())
+    for name in (*_MICRO, "host"):
+        components[name] = m * micro[name]
+    sends = pipeline_sends(job, layouts, groups)
+    components["pipeline"] = m * sends
+    if layouts.most("pp") > 1:
+        # What a micro-batch takes on all stages together, less the slowest one's own.
+        others = np.maximum(0.0, layouts.pp * one.even - one.per_micro)
+        components["bubble"] = bubble_left(layouts) * (others + (layouts.pp - 1) * sends)
+    components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
+    components["optimizer"] = optimizer_time(job, layouts, updated(job, layouts, held))
+    components["host"] = components["host"] + job.calibration.framework.step_host_s
+    if layouts.most("offload"):
+        passing = micro["forward"] + micro["backward"] + micro["recompute"] + micro["host"]
+        components["offload"] = offloaded_seconds(job, layouts, first, held, passing)
+    if job.training.stage in ("ppo", "grpo"):
+        components["generation"] = generation_seconds(job, layouts)
+    seconds = sum_of(components[name] for name in COMPONENTS)
+    slack = straggler_share(job)
+    components["stragglers"] = seconds * slack
+    model_flop, hardware_flop = _flop(job, layouts, one.blocks, one.head)
+    return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
+
+
+def straggler_share(job: Job) -> float:
+    """What waiting for the slowest of many nodes adds to a step, as a share of it; an array where the factor is one."""
+    return job.calibration.framework.straggler * float(np.log2(max(1, job.machine.nodes)))
+
+
+_MICRO = ("forward", "backward", "recompute", "extra_models", "tensor_parallel", "context_parallel", "expert_parallel")
+
+
+def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
+    return sum_of(stage[name] for name in (*_MICRO, "host"))
+
+
+def _layer(
+    job: Job, layouts: Layouts, block: Block, time: BlockTime, communication: dict[str, Message]
+) -> dict[str, Floats]:
+    """Seconds of one micro-batch in one layer by component, on whatever stage it is."""
+    factors = job.calibration.framework
+    zero = layouts.zeros()
+    tensor_hidden = factors.tensor_overlap if job.chosen("tp_overlap") else 0.0
+    expert_hidden = factors.expert_overlap if job.chosen("moe_overlap") else 0.0
+    repeated = 1.0
+    if layouts.recomputes:
+        repeated = 1.0 + 0.5 * (layouts.recompute == RECOMPUTE.index("full"))
+    tensor = expert = ring = zero
+    if layouts.most("tp") > 1:
+        tensor = communication["tensor"].seconds * repeated * (1.0 - tensor_hidden)
+    if "expert" in communication:
+        expert = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
+    if "context" in communication:
+        attention = (time.attention_forward + time.attention_backward) * factors.compute
+        ring = np.maximum(0.0, communication["context"].seconds - attention)
+    host, wait = _host(job, layouts, block, time)
+    compute = time.forward + time.backward + time.recompute
+    return {
+        "tensor_parallel": tensor,
+        "expert_parallel": expert,
+        "context_parallel": ring,
+        # Waiting for the host covers communication too.
+        "host": _wait(compute * factors.compute + (tensor + expert + ring), host) + wait,
+    }
+
+
+def _stage(
+    job: Job,
+    layouts: Layouts,
+    layers: list[dict[str, Floats]],
+    blocks: list[BlockTime],
+    head: HeadTime,
+    embedding: tuple[Floats, Floats],
+    stage: np.ndarray | None,
+) -> dict[str, Floats]:
+    """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
+    shape = mean_stage(job.architecture, layouts) if stage is None else stage_shape(job.architecture, layouts, stage)
+    zero = layouts.zeros()
+    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
+    share = recomputed_share(layouts, shape)
+    for number, time, layer in zip(shape.layers, blocks, layers, strict=True):
+        count = number * shape.visited
+        out["forward"] = out["forward"] + count * time.forward
+        out["backward"] = out["backward"] + count * time.backward
+        if layouts.recomputes:
+            out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
+        for name, seconds in layer.items():
+            if seconds is not zero:
+                out[name] = out[name] + count * seconds
+    out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
+    out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
+    looked_up, scattered = embedding
+    out["forward"] = out["forward"] + shape.has_embedding * looked_up
+    out["backward"] = out["backward"] + shape.has_embedding * scattered
+    out["extra_models"] = _extra_models(job, layouts, out)
+    for name in ("forward", "backward", "recompute", "extra_models"):
+        if out[name] is not zero:
+            out[name] = out[name] * job.calibration.framework.compute
+    return out
+
+
+def layer_seconds(job: Job, layouts: Layouts) -> tuple[list[Floats], Floats, Floats]:
+    """Seconds of one micro-batch in one layer of each kind of block, in the head, and in the embedding: forward and
+    backward with all that they wait for."""
+    groups, compute = place(job, layouts), job.calibration.framework.compute
+
+    def passed(forward: Floats, backward: Floats, again: Floats) -> Floats:
+        extra = _extra_models(job, layouts, {"forward": forward, "backward": backward, "recompute": again})
+        return compute * (forward + backward + again + extra)
+
+    layers = []
+    for block in job.architecture.blocks:
+        time = block_time(job, block, layouts)
+        layer = _layer(job, layouts, block, time, _block_communication(job, layouts, groups, block))
+        layers.append(passed(time.forward, time.backward, time.recompute) + sum_of(layer.values()))
+    head, (looked_up, scattered), zero = head_time(job, layouts), embedding_time(job, layouts), layouts.zeros()
+    return layers, passed(head.forward, head.backward, zero), passed(looked_up, scattered, zero)
+
+
+# Part of the launches that is left where graphs replay the static parts of a layer: routing leaves experts outside
+# (Megatron-core, cuda_graph_scope attn, moe_router, moe_preprocess).
+_GRAPHED = {"none": 1.0, "layers": 0.1, "full": 0.0}
+_GRAPHED_EXPERTS = {"none": 1.0, "layers": 0.7, "full": 0.0}
+
+# What a collective costs the host, in kernels: besides its own launch, the events by which its stream waits for the
+# caller's and the caller's for it (torch ProcessGroupNCCL.cpp, collective).
+_COLLECTIVE_LAUNCHES = 3.0
+
+
+def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Floats, Floats | float]:
+    """(Host seconds of one layer and micro-batch, seconds that the device waits in any case).
+
+    The host launches kernels one by one, but for those in CUDA graphs, and runs the hooks of sharded modules. Experts
+    that drop no token have as many rows as routing gives them, which the host must know before it goes on
+    (Megatron-core token_dispatcher.py, _maybe_dtoh_and_synchronize).
+    """
+    factors = job.calibration.framework
+    left = (_GRAPHED_EXPERTS if block.experts else _GRAPHED)[job.cuda_graph]
+    launches = time.kernels
+    if layouts.most("tp") > 1:
+        sums = (block.mixer != "none") + (block.feed != "none")
+        launches = launches + (layouts.tp > 1) * (_COLLECTIVE_LAUNCHES * sums) * _passes(time)
+    host = (factors.kernel_host_s * left) * launches
+    if job.framework.hook_s:
+        modules = len(block.matrices) + block.norms + 2 * adapted_modules(job, block)
+        host = host + (layouts.zero_stage >= 3) * (job.framework.hook_s * modules) * _passes(time)
+    if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
+        return host, factors.expert_wait_s
+    return host, 0.0
+
+
+def _passes(time: BlockTime) -> Floats:
+    """Forward, backward, and forward again where most of a layer is recomputed."""
+    return np.where(time.kernels_recompute > 0.5 * time.kernels_forward, 3.0, 2.0)
+
+
+def _wait(device: Floats, host: Floats) -> Floats:
+    """How long a device waits for a host that needs `host` seconds to launch work of `device` seconds.
+
+    The larger of the two decides; where they are close, both do, as some layers wait and others do not (the fourth root
+    of the sum of fourth powers, by square roots, which round alike for one entry and for many).
+    """
+    square = (host / device) * (host / device)
+    return device * (np.sqrt(np.sqrt(1.0 + square * square)) - 1.0)
+
+
+def _extra_models(job: Job, layouts: Layouts, stage: dict[str, Floats]) -> Floats:
+    """Forward passes of a reference (also through switched-off adapters), and PPO's reward model and trained critic."""
+    forward, trained = stage["forward"], stage["forward"] + stage["backward"] + stage["recompute"]
+    match job.training.stage:
+        case "dpo" | "ipo" | "kto" | "grpo":
+            return forward
+        case "ppo":
+            return 2.0 * forward + trained
+    return layouts.zeros()
+
+
+def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Message]:
+    """Messages of one block's forward and backward communication.
+
+    Tensor: an all-reduce (or all-gather and reduce-scatter) after attention and after the MLP, each way (Shoeybi et al.
+    2019, section 3). Expert: dispatch and combine, each way. Context: keys and values round the ring, twice as much
+    back (Liu et al. 2023, Ring Attention).
+    """
+    tokens = micro_batch_tokens(job, layouts)
+    row = tokens * job.architecture.hidden * job.activation_bytes
+    sums = (block.mixer != "none") + (block.feed != "none")
+    if job.architecture.parallel_block:
+        sums = 1
+    found: dict[str, Message] = {}
+    if layouts.most("tp") > 1:
+        times = 2.0 * sums
+        found["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
+    if block.experts and layouts.most("ep") > 1:
+        flex = job.chosen("moe_dispatcher") == "flex"
+        once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
+        # Tokens travel at the width that experts read, which may be a narrower latent one.
+        width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
+        sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
+        found["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
+    if block.heads and layouts.most("cp") > 1:
+        keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
+        times = 3.0 * (layouts.cp - 1).astype(np.float64)
+        found["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
+    return found
+
+
+def pipeline_sends(job: Job, layouts: Layouts, groups: Groups) -> Floats:
+    """Sends of one micro-batch that a stage waits for, forward and backward.
+
+    1F1B sends and receives between passes; half of it is hidden. Interleaved stages overlap their sends with another
+    part's pass (Megatron-LM, overlap_p2p_comm): what is left is in the bubble.
+    """
+    return (layouts.vpp == 1) * send(groups.pipeline, boundary_bytes(job, layouts))
+
+
+def bubble_left(layouts: Layouts) -> Floats:
+    """Part of the other stages' micro-batch that the slowest one waits for (Narayanan et al. 2021, section 2.2)."""
+    waits = 1.0 / layouts.vpp
+    for name, left in _BUBBLE_LEFT.items():
+        waits = np.where(layouts.schedule == SCHEDULES.index(name), waits * left, waits)
+    return waits
+
+
+def _data_parallel(
+    job: Job, layouts: Layouts, groups: Groups, held: Held, micro: dict[str, Floats], m: Floats
+) -> Floats:
+    """Gradient reduction and the gathering of what is sharded, less what compute hides.
+
+    ZeRO-0 all-reduces once a step; ZeRO-1 and 2 reduce-scatter and gather the updated weights. ZeRO-3 gathers each
+    micro-batch's weights for forward and again for backward, and reduces every micro-batch where the framework does not
+    accumulate unsharded gradients. Replicas of a shard group all-reduce their shards once a step.
+    """
+    if groups.data.idle and groups.expert_data.idle:
+        return layouts.zeros()
+    framework, overlap = job.framework, job.calibration.framework.data_overlap
+    # A device that waits for its host is free to communicate.
+    passing = micro["forward"] + micro["backward"] + micro["host"]
+
+    def exposed(moved: Floats, hides: Floats, overlap: Floats | float) -> Floats:
+        return np.maximum(moved - hides * overlap, moved * (1.0 - overlap))
+
+    def of_sharded() -> Floats:
+        moved = _seconds(sharded_messages(job, layouts, groups, held, m))
+        return exposed(moved, m * (passing + micro["recompute"]), overlap)
+
+    def of_whole() -> Floats:
+        moved = _seconds(whole_messages(job, layouts, groups, held, m))
+        hides = passing * _stage_two_rounds(job, layouts, m)
+        return exposed(moved, hides, overlap if framework.overlaps_reduction else 0.0)
+
+    return either(layouts.zero_stage >= 3, of_sharded, of_whole)
+
+
+def _seconds(messages: dict[str, list[Message]]) -> Floats:
+    return sum_of(sum_of(part.seconds for part in parts) for parts in messages.values())
+
+
+def _everything(
+    job: Job, groups: Groups, size: float, times: Floats | float, dense: Floats, experts: Floats, group: Group
+) -> list[Message]:
+    """All parameters of either kind gathered `times` over, or their gradients reduced, at `size` bytes each."""
+    parts = [(group, dense * size), (groups.expert_data, experts * size)]
+    return [
+        Message(members, moved, times, times * all_gather(members, moved))
+        for members, moved in (parts if job.architecture.experts else parts[:1])
+    ]
+
+
+def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Floats) -> dict[str, list[Message]]:
+    """What ZeRO-3 moves in one step, by what for."""
+    framework = job.framework
+    trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
+    reduces = m if framework.reduces_each_micro_batch else 1.0
+    # Forward and again backward; quantised weights travel packed.
+    gathers = 2.0 * m * (0.25 if job.quantised else 1.0)
+    found = {
+        "gather": _everything(job, groups, framework.compute_bytes, gathers, held.dense, held.experts, groups.shard),
+        "reduce": _everything(
+            job, groups, framework.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
+        ),
+    }
+    replicas = layouts.dp * layouts.cp / layouts.shard_group
+    if replicas.max(initial=1.0) > 1.0:
+        shards = trained_dense * framework.reduce_bytes / layouts.shard_group
+        several = (replicas > 1).astype(np.float64)
+        found["replicas"] = [Message(groups.data, shards, several, several * all_reduce(groups.data, shards))]
+    return found
+
+
+def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Floats) -> dict[str, list[Message]]:
+    """What ZeRO-0 to 2 move in one step, by what for."""
+    framework = job.framework
+    trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
+    times = _stage_two_rounds(job, layouts, m)
+    return {
+        "reduce": _everything(job, groups, framework.reduce_bytes, times, trained_dense, trained_experts, groups.data),
+        "gather": _everything(job, groups, framework.compute_bytes, 1.0, trained_dense, trained_experts, groups.data),
+    }
+
+
+def moved_by_data(job: Job, layouts: Layouts, groups: Groups, held: Held) -> dict[str, list[Message]]:
+    """What data parallelism moves in a step, of candidates that are all of ZeRO-3 or all of less."""
+    if groups.data.idle and groups.expert_data.idle:
+        return {}
+    m = layouts.grad_accum.astype(np.float64)
+    of = sharded_messages if layouts.zero_stage.min(initial=3) >= 3 else whole_messages
+    return of(job, layouts, groups, held, m)
+
+
+def _stage_two_rounds(job: Job, layouts: Layouts, m: Floats) -> Floats:
+    """Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py)."""
+    return np.where(layouts.zero_stage == 2, m if job.framework.reduces_each_micro_batch else 1.0, 1.0)
+
+
+def updated(job: Job, layouts: Layouts, held: Held) -> Floats:
+    """Parameters that one device's optimizer step updates."""
+    return held.sharded(1, held.trained_dense + held.adapters, held.trained_experts)
+
+
+def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime], head: HeadTime) -> tuple[Floats, Floats]:
+    """(model, hardware) FLOP of one step per device.
+
+    Model FLOP follow PaLM's convention (Chowdhery et al. 2022, appendix B): forward once and backward twice, causal
+    attention counted as the half that is needed, the head in, embedding look-ups and recompute out. Frozen weights
+    need no weight gradient, so adapter runs count backward once.
+    """
+    forward, again = layouts.zeros(), layouts.zeros()
+    for kind, block in enumerate(blocks):
+        count = job.architecture.pattern.count(kind)
+        forward = forward + count * block.forward_flop
+        if layouts.recomputes:
+            again = again + count * block.recompute_flop
+    passes = 1.0 + job.trained_layer_share + job.weight_gradient_share
+    per_micro = (forward + head.flop) / layouts.pp
+    m = layouts.grad_accum
+    model = m * passes * per_micro
+    if not layouts.recomputes:
+        return model, model
+    share = np.minimum(1.0, layouts.recompute_layers * layouts.pp / job.architecture.layers)
+    again = again + np.where(layouts.recompute_layers > 0, share * forward, 0.0)
+    return model, model + m * again / layouts.pp

@@ -1,0 +1,246 @@
+"""Loads the framework profiles, the optimizers and the fitted factors; read once, on first use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from estimator.errors import PlanError, nearest
+from estimator.machine.hardware import Accelerator
+from estimator.machine.matmul import Kind, MatmulSurface
+from estimator.plan.training.framework import (
+    AttentionKernel,
+    Calibration,
+    DeviceFactors,
+    Framework,
+    FrameworkFactors,
+    OptimizerFacts,
+    ScanKernel,
+)
+from knowledge.data_files import document, inherited, lineage
+from knowledge.machines.networks import network_factors
+
+
+@cache
+def _profiles() -> dict[str, Any]:
+    return document("frameworks.yaml")
+
+
+@cache
+def _fitted() -> dict[str, Any]:
+    return document("../calibration.yaml")
+
+
+@cache
+def framework(name: str, version: str | None = None, rack: bool = False, low_precision: bool = False) -> Framework:
+    """The profile of a framework, with what it does not say taken from its kin.
+
+    `version` is the framework's own; without one, or with one that is no number, it is the newest. `rack` is true for
+    devices whose fast domain is more than a node, `low_precision` for 8 bits: recipes set some options only there.
+    """
+    rows = _profiles()["frameworks"]
+    if name not in rows:
+        raise PlanError("workload.framework", f"there is no profile of {name!r}", nearest(name, rows))
+    values = inherited(_profiles(), "usual") | inherited(rows, name, own=("before", "commits"))
+    versions = _versions(version or "", rows[name].get("commits", {}))
+    for change in rows[name].get("before", ()):
+        what = next(key for key in _DATED if key in change)
+        if what in versions and versions[what] < _numbers(change[what]):
+            values |= {key: value for key, value in change.items() if key != what}
+    on_rack, on_rack_8bit = (values.pop(key, {}) for key in ("on_rack", "on_rack_8bit"))
+    if rack:
+        values |= on_rack_8bit if low_precision else on_rack
+    kin = rows[name].get("kin", name)
+    return Framework(**values | {"name": name, "kin": kin})
+
+
+# What a change of `before` can be dated by: the framework itself, or a library that it runs on.
+_DATED = ("version", "bitsandbytes", "cuda", "transformers")
+
+
+def _versions(said: str, commits: Mapping[str, str]) -> dict[str, list[int]]:
+    """Versions in a text such as '0.1.2' or 'torch 2.1, CUDA 11.8, bitsandbytes 0.41': of the framework ('version': a
+    leading number, or the release of a commit), and of the libraries named."""
+    found = {name.lower(): _numbers(number) for name, number in re.findall(r"([A-Za-z_]+) v?([0-9][0-9.]*)", said)}
+    if leading := re.match(r"v?([0-9][0-9.]*)(?![0-9a-z])", said.strip()):
+        found["version"] = _numbers(leading[1])
+    elif release := next((number for commit, number in commits.items() if commit in said), None):
+        found["version"] = _numbers(release)
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]+", version)]
+
+
+def frameworks_known() -> tuple[str, ...]:
+    """Every framework that has a profile."""
+    return tuple(_profiles()["frameworks"])
+
+
+def framework_lineage(name: str) -> list[str]:
+    """The framework, its kin, the kin of that, and so on."""
+    return lineage(_profiles()["frameworks"], name)
+
+
+def device_lineage(family: str) -> list[str]:
+    """The accelerator family, the family that is built like it, and so on."""
+    kin = _fitted()["kin"]
+    line = [family]
+    while line[-1] in kin:
+        line.append(kin[line[-1]])
+    return line
+
+
+_BLANK: dict[str, Any] = {
+    "state_elements": 0.0,
+    "state_bytes": 0.0,
+    "matrix_elements": None,
+    "side_bytes": 0.0,
+    "rank": 0.0,
+    "longer_elements": 0.0,
+    "shorter_elements": 0.0,
+    "step_elements": 0.0,
+    "largest_elements": 0.0,
+    "casts": False,
+    "keeps_gradients": True,
+    "one_block": False,
+}
+
+
+@cache
+def optimizer(name: str) -> OptimizerFacts:
+    row = _profiles()["optimizers"][name]
+    return OptimizerFacts(**(_BLANK | row | {"name": name}))
+
+
+def timed_framework(name: str) -> tuple[str, int]:
+    """(The framework whose measured runs are behind a framework's times, how many): itself, its nearest kin with any,
+    or 'default' and 0."""
+    return _nearest_timed("frameworks", framework_lineage(name))
+
+
+def timed_family(family: str) -> tuple[str, int]:
+    """As `timed_framework`, for an accelerator family."""
+    return _nearest_timed("devices", device_lineage(family))
+
+
+def _nearest_timed(section: str, line: list[str]) -> tuple[str, int]:
+    fitted = _fitted()[section]
+    return next(((kin, fitted[kin]["runs"]) for kin in line if kin in fitted and fitted[kin]["runs"]), ("default", 0))
+
+
+def weighed_as(framework_name: str) -> str:
+    """The framework whose spread of memory stands for a framework's: its own, its nearest kin's, or 'default'."""
+    fitted = _fitted()["frameworks"]
+    line = framework_lineage(framework_name) if framework_name else []
+    return next((kin for kin in line if kin in fitted and _knows_memory(fitted[kin])), "default")
+
+
+def driven_as(family: str) -> str:
+    """The accelerator family whose fitted factors stand for a family's: its own, those of its nearest kin, or
+    'default'."""
+    return next((kin for kin in device_lineage(family) if kin in _fitted()["devices"]), "default")
+
+
+def calibration(
+    family: str, framework_name: str, accelerator: Accelerator | None = None, attention: str = "flash"
+) -> Calibration:
+    """The factors for an accelerator and a framework; the nearest measured kin or defaults stand in, and say so.
+
+    A blank name gives the defaults. `attention` is the plan's setting.
+    """
+    fitted = _fitted()
+    devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
+    device = devices[driven_as(family)]
+    # A framework without runs has a row too: what the fit makes of its kin.
+    own = frameworks.get(framework_name, frameworks["default"])
+    factors, weighed = dict(own), frameworks[weighed_as(framework_name)]
+    for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
+        factors[key] = weighed[key]
+    _, matmuls = surface_rows(accelerator.timed_as if accelerator else "")
+    return Calibration(
+        device=DeviceFactors(
+            family=family,
+            surfaces=surfaces(accelerator.timed_as if accelerator else ""),
+            attention_kernel=attention_kernel(family, framework_name, attention),
+            scans=scan_kernels(),
+            network=network_factors(accelerator),
+            surface=matmuls["bf16"]["points"] > 0,
+            **device,
+        ),
+        framework=FrameworkFactors(framework=framework_name, **factors),
+        context_bytes=memory["context_bytes"],
+        collective_bytes=memory["collective_bytes"],
+        slack=memory["slack"],
+        loss_slack=memory["loss_slack"],
+        varying_lengths=memory["varying_lengths"],
+        device_measured=driven_as(family) == family and device["runs"] > 0,
+        time_measured=own["runs"] > 0,
+        memory_measured=_knows_memory(own),
+        unmeasured_spread=_unmeasured_spread(family),
+        measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},
+    )
+
+
+def _unmeasured_spread(family: str) -> float:
+    """The spread of a time where the framework or the family was never run: wider where no kin of the family was."""
+    fitted = _fitted()
+    spread = fitted["frameworks"]["default"]["time_spread"]
+    return spread if timed_family(family)[1] else max(spread, fitted["strange_device_spread"])
+
+
+@cache
+def surfaces(accelerator: str) -> dict[Kind, MatmulSurface]:
+    """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own."""
+    _, rows = surface_rows(accelerator)
+    names = [field.name for field in fields(MatmulSurface)]
+    return {kind: MatmulSurface(**{name: row[name] for name in names}) for kind, row in rows.items()}
+
+
+def surface_rows(accelerator: str) -> tuple[str, dict[Kind, dict[str, Any]]]:
+    """(The surfaces' name, by kind of operand their numbers and what these were fitted on or borrowed from)."""
+    fitted = _timed_matmuls()
+    name = fitted["accelerators"].get(accelerator, "default")
+    return name, fitted["surfaces"][name]
+
+
+@cache
+def _timed_matmuls() -> dict[str, Any]:
+    return document("../matmul_surfaces.yaml")
+
+
+@cache
+def _cores() -> dict[str, Any]:
+    return document("../attention_factors.yaml")
+
+
+@cache
+def attention_kernel(family: str, framework_name: str, setting: str) -> AttentionKernel:
+    """The kernel that a plan's attention setting means for a framework on a family."""
+    fitted = _cores()
+    wanted = fitted["choice"]
+    by_family = wanted.get(setting, {}).get(family)
+    if setting == "flash2":
+        name = "flash2"
+    else:
+        by_framework = by_family or wanted["flash"].get(family, wanted["flash"]["any"])
+        line = (*framework_lineage(framework_name), "any") if framework_name else ("any",)
+        name = next(by_framework[member] for member in line if member in by_framework)
+    own = fitted["kernels"].get(family, {})
+    row = own.get(name) or next(iter(own.values()), None) or fitted["kernels"]["default"]["flash2"]
+    return AttentionKernel(name=name, family=family, **row)
+
+
+@cache
+def scan_kernels() -> dict[str, ScanKernel]:
+    """The kernels of state-space and linear-attention mixers."""
+    return {name: ScanKernel(name=name, **row) for name, row in _cores()["scans"].items()}
+
+
+def _knows_memory(row: Mapping[str, Any]) -> bool:
+    """Whether peaks were read, or enough runs ran to say how high peaks can be."""
+    return row["memory_runs"] > 0 or row["memory_above"] < row["memory_below"]

@@ -1,0 +1,149 @@
+"""From a serving Plan to a ServingJob: every name looked up, every gap filled, and said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
+from estimator.model.weight_format import Kernel, WeightFormat
+from estimator.plan.schema import Inference, Plan
+from estimator.plan.serving.job import ServingJob
+from estimator.plan.training.job import Assumption
+from knowledge.engines import engine, engines_known, runs_on
+from knowledge.fitted.decode import decode_kernel, expert_kernel
+from knowledge.fitted.serving import serving_factors
+from knowledge.fitted.training import calibration
+from knowledge.machines.catalogue import find_accelerator, machine
+from knowledge.machines.networks import network_factors, with_given_links
+from knowledge.models.catalogue import find_architecture
+from knowledge.models.weight_formats import weight_format
+
+_PLAIN_DEFAULTS = {
+    "input_len": "a common length of prompts",
+    "output_len": "a common length of answers",
+    "engine": "a common engine",
+    "weight_dtype": "weights as most models are published",
+    "scenario": "clients that wait for answers",
+}
+_CLIENTS = 32
+_EXPERT_SPREAD = 10.0
+# Families whose own checkpoints are not in 16 bits.
+_PUBLISHED = {"deepseek-v3": "fp8", "minimax-m2": "fp8", "gpt-oss": "mxfp4"}
+# Families whose own checkpoints in 8 bits have a scale per block of 128 (quantization_config of their config.json).
+_BLOCK_SCALED = ("deepseek-v3", "kimi-k2", "minimax-m2", "glm-5", "qwen3", "qwen3.5")
+
+
+def serving_job(plan: Plan) -> ServingJob:
+    """The ServingJob of a serving plan. Raises PlanError for an unknown or ambiguous name, or what cannot be."""
+    workload = plan.inference
+    if plan.cluster.accelerator is None:
+        raise PlanError(
+            "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
+        )
+    architecture, said_model = find_architecture(plan.model)
+    found = find_accelerator(plan.cluster.accelerator)
+    accelerator = found.value
+    assumptions: list[Assumption] = []
+    if said_model:
+        assumptions.append(Assumption("model", architecture.id, said_model))
+    if found.said:
+        assumptions.append(Assumption("cluster.accelerator", accelerator.id, found.said))
+    count, why = _count(plan)
+    if why:
+        assumptions.append(Assumption("cluster.count", count, why))
+    cluster, said = machine(accelerator, count, plan.cluster.per_node, plan.cluster.interconnect)
+    cluster = with_given_links(cluster, plan.overrides)
+    if plan.cluster.per_node is None and count > 1:
+        assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
+    if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
+        assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
+    changes, assumed = _filled(workload, accelerator, architecture.family)
+    workload_changes: dict[str, Any] = {"workload": changes}
+    placed = {"cluster": {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}}
+    filled = plan.patch(workload_changes | placed)
+    runs = engine(filled.inference.engine, filled.inference.software_version, accelerator)
+    if not runs_on(runs, accelerator):
+        able = [other for other in engines_known() if runs_on(engine(other, None, accelerator), accelerator)]
+        raise PlanError("workload.engine", f"{runs.name} does not run on {accelerator.name}", able)
+    name = filled.inference.weight_dtype
+    if name == "fp8" and architecture.family in _BLOCK_SCALED:
+        name = "fp8_block"
+    weights = weight_format(name, runs.name, architecture, filled.inference.weight_bits)
+    kernel, expert_matmul = weights.kernel(accelerator.peak_flops), weights.experts.kernel(accelerator.peak_flops)
+    kv_dtype = filled.inference.kv_dtype
+    if kv_dtype == "auto":
+        kv_dtype = "fp8" if runs.fp8_cache and weights.name in ("fp8", "fp8_block", "nvfp4") else "bf16"
+        assumed.append(Assumption("workload.kv_dtype", "auto", f"{kv_dtype}, as {runs.name} keeps the cache"))
+    # Engines read prompts with FlashAttention-3 where it runs.
+    attention = "flash3" if accelerator.family == "Hopper" else "flash"
+    device = calibration(accelerator.family, "", accelerator, attention).device
+    if runs.all_reduce:
+        device = replace(device, network=network_factors(accelerator, runs.all_reduce))
+    job = ServingJob(
+        plan=filled,
+        architecture=architecture,
+        machine=cluster,
+        engine=runs,
+        weights=weights,
+        kernel=kernel,
+        expert_matmul=expert_matmul,
+        kv_dtype=kv_dtype,
+        device=device,
+        decode_kernels=(
+            decode_kernel(accelerator.family, "attention", kv_dtype, runs.name, accelerator.timed_as),
+            decode_kernel(accelerator.family, "mla", kv_dtype, runs.name, accelerator.timed_as),
+        ),
+        expert_kernel=expert_kernel(accelerator.family, _expert_entry(weights, expert_matmul), accelerator.timed_as),
+        expert_spread=_EXPERT_SPREAD if architecture.is_moe else 1.0,
+        factors=serving_factors(runs.name, accelerator.family),
+        assumptions=(*assumptions, *assumed),
+    )
+    if not job.peak_flops:
+        known = sorted(accelerator.peak_flops)
+        raise PlanError("workload.weight_dtype", f"no matmul rate is known for {accelerator.name}", known)
+    return job
+
+
+def _count(plan: Plan) -> tuple[int, str]:
+    """Devices, and why where the plan does not say."""
+    if plan.cluster.count is not None:
+        return plan.cluster.count, ""
+    named = [getattr(plan.layout, name) or 1 for name in ("tp", "pp", "dp")]
+    size = named[0] * named[1] * named[2]
+    return size, "as many as the layout names" if size > 1 else "one device unless a number is given"
+
+
+def _filled(workload: Inference, accelerator: Accelerator, family: str) -> tuple[dict[str, Any], list[Assumption]]:
+    """(Changes to the workload, assumptions made)."""
+    given = workload.model_fields_set
+    changes: dict[str, Any] = {}
+    assumed: list[Assumption] = []
+    if "engine" not in given and (accelerator.vendor == "Apple" or accelerator.family == "CPU"):
+        changes["engine"] = "llamacpp"
+        assumed.append(Assumption("workload.engine", "llamacpp", f"the usual engine on {accelerator.name}"))
+        given = given | {"engine"}
+    if "weight_dtype" not in given and family in _PUBLISHED:
+        changes["weight_dtype"] = _PUBLISHED[family]
+        assumed.append(Assumption("workload.weight_dtype", _PUBLISHED[family], "weights as this model is published"))
+        given = given | {"weight_dtype"}
+    for name, why in _PLAIN_DEFAULTS.items():
+        if name not in given:
+            assumed.append(Assumption(f"workload.{name}", getattr(workload, name), why))
+    open_load = workload.concurrency is None and workload.request_rate is None
+    limited = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None
+    if open_load and limited and workload.scenario in ("server", "interactive"):
+        why = "as many requests as the limits of latency allow"
+        assumed.append(Assumption("workload.request_rate", None, why))
+    elif open_load and workload.scenario in ("server", "interactive"):
+        changes["concurrency"] = _CLIENTS
+        assumed.append(Assumption("workload.concurrency", _CLIENTS, "a moderately busy server"))
+    return changes, assumed
+
+
+def _expert_entry(weights: WeightFormat, matmul: Kernel) -> str:
+    """The entry of fitted kernels of experts that stands for these weights."""
+    if weights.name == "mxfp4":
+        return "mxfp4" if matmul.activation_bits < 16 else "mxfp4_weights"
+    return matmul.kind

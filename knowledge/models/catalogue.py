@@ -1,0 +1,271 @@
+"""The model catalogue, and the Architecture of any model: by name, by config file or by inline fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
+from estimator.model.configs import build
+from knowledge.data_files import FOLDER
+from knowledge.models.fields import canonical
+from knowledge.names import Catalogue, Entry, Found, model_tokens
+from knowledge.own.files import Stamp, follow, stamp
+from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
+
+_LARGEST_CONFIG_BYTES = 4_000_000
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A catalogue row. `parameters` is counted from the fields (None where no independent count exists);
+    `published_parameters` is the maker's rounded figure. `context` is in tokens."""
+
+    id: str
+    family: str
+    source: str
+    fields: Mapping[str, Any] = field(repr=False)
+    aliases: tuple[str, ...] = ()
+    parameters: int | None = None
+    active_parameters: int | None = None
+    published_parameters: float | None = None
+    published_active_parameters: float | None = None
+    context: int | None = None
+    license: str | None = None
+    gated: bool | None = None
+    released: str | None = None
+    confirmed_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used."""
+
+    by_id: dict[str, ModelFacts]
+    names: Catalogue
+    own: dict[str, Own[ModelRow]]
+    left_out: list[LeftOut]
+    built: dict[str, Architecture] = field(default_factory=dict)
+
+    def said(self, id: str, said: str | None) -> str | None:
+        if id not in self.own:
+            return said
+        return f"{said}; {self.own[id].source}" if said else self.own[id].source
+
+
+def models() -> list[ModelFacts]:
+    """Every model of the catalogue, in its order, and the user's own."""
+    return list(_known().by_id.values())
+
+
+def own_models() -> dict[str, Own[ModelRow]]:
+    """The user's own rows by id."""
+    return _known().own
+
+
+def models_left_out() -> list[LeftOut]:
+    """The user's own rows that cannot be used."""
+    return _known().left_out
+
+
+def find_model(name: str) -> Found[ModelFacts]:
+    """The catalogue row that a name means. Raises PlanError(field="model") when it is unknown or ambiguous."""
+    known = _known()
+    found = _named(known, name)
+    return Found(known.by_id[found.value], known.said(found.value, found.said))
+
+
+def architecture(spec: str | Mapping[str, Any]) -> Architecture:
+    """The Architecture of a catalogue name, of a config.json (or the folder it is in), or of inline config fields.
+
+    Values that were assumed, and how a name was read, are in `notes`. Raises PlanError.
+    """
+    found, said = find_architecture(spec)
+    return replace(found, notes=(said, *found.notes)) if said else found
+
+
+def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str | None]:
+    """As `architecture`, with the sentence that says how a name was read beside it (None when it was exact)."""
+    if isinstance(spec, Mapping):
+        return _inline(spec), None
+    if not isinstance(spec, str):
+        raise PlanError("model", f"must be a name, a path or a mapping of config fields, not {type(spec).__name__}")
+    known = _known()
+    if exact := known.names.exact(spec):
+        return _of_catalogue(known, exact), known.said(exact, None)
+    if path := _config_path(spec):
+        return _of_file(path), None
+    found = _named(known, spec)
+    return _of_catalogue(known, found.value), known.said(found.value, found.said)
+
+
+def _named(known: _Known, name: str) -> Found[str]:
+    try:
+        return known.names.find(name)
+    except PlanError:
+        refuse_lost(name, known.left_out, "model")
+        raise
+
+
+def _of_catalogue(known: _Known, id: str) -> Architecture:
+    if id not in known.built:
+        row = known.by_id[id]
+        known.built[id] = replace(build(row.fields, id), family=row.family)
+    return known.built[id]
+
+
+def _inline(fields: Mapping[str, Any]) -> Architecture:
+    unusable = [key for key in fields if not isinstance(key, str)]
+    if unusable:
+        raise PlanError("model", f"config field names must be text, not {unusable[0]!r}")
+    name = fields.get("_name_or_path") or fields.get("name") or fields.get("model_type")
+    return build(canonical(fields), str(name) if name else "inline model")
+
+
+def _of_file(path: Path) -> Architecture:
+    config = read_config(path)
+    name = config.get("_name_or_path")
+    return build(canonical(config), str(name) if name else str(path.parent.name or path))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The fields of a config.json. Raises PlanError(field="model")."""
+    try:
+        if path.stat().st_size > _LARGEST_CONFIG_BYTES:
+            raise PlanError("model", f"{path} is too large for a config.json")
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError("model", f"{path} cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise PlanError("model", f"{path} is not JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise PlanError("model", f"{path} must hold a JSON object of config fields")
+    return config
+
+
+def _config_path(spec: str) -> Path | None:
+    """The config file that `spec` points to, None when it is a name. Raises PlanError for a path to nothing."""
+    if "\0" in spec or len(spec) > 4096:
+        return None
+    path = Path(spec)
+    try:
+        path = path.expanduser()
+        if path.is_dir() and (path / "config.json").is_file():
+            return path / "config.json"
+        if path.is_file():
+            return path
+    except (OSError, RuntimeError):
+        return None
+    if spec.endswith(".json") or spec.startswith(("/", "./", "../", "~")):
+        raise PlanError("model", f"there is no config.json at {spec!r}")
+    return None
+
+
+def _known() -> _Known:
+    found = stamp("models")
+    return _joined(found) if found else _shipped()
+
+
+@cache
+def _shipped() -> _Known:
+    with (FOLDER / "models.jsonl").open(encoding="utf-8") as file:
+        next(file)  # the line that says what the columns mean
+        by_id = {row.id: row for row in map(_facts, file)}
+    return _Known(by_id, _catalogue(by_id), {}, [])
+
+
+@lru_cache(maxsize=2)
+def _joined(_: Stamp) -> _Known:
+    """The user's rows after the catalogue's, or in place of them where they say so."""
+    own, left_out = read_rows("models", ModelRow)
+    shipped, added, kept = _shipped(), dict[str, ModelFacts](), dict[str, Own[ModelRow]]()
+    taken: dict[str, str] = {}
+    for each in own:
+        try:
+            facts = own_facts(each)
+            for name in (facts.id, *facts.aliases):
+                if (other := taken.setdefault(name.casefold(), facts.id)) != facts.id:
+                    raise PlanError(f"{each.path}: aliases", f"{name!r} is a name of {other} already")
+            added[facts.id], kept[facts.id] = facts, each
+        except PlanError as error:
+            named = (each.row.id, *(each.row.aliases or ()), each.path.stem)
+            left_out.append(LeftOut(each.path, tuple(name.casefold() for name in named), error))
+    by_id = shipped.by_id | added
+    return _Known(by_id, _catalogue(by_id), kept, left_out)
+
+
+def own_facts(own: Own[ModelRow]) -> ModelFacts:
+    """The catalogue row that a row of the user's makes. Raises PlanError, also where it clashes with another."""
+    row, place, names = own.row, f"{own.path}: ", _shipped().names
+    same = names.exact(row.id)
+    if same and not row.replaces:
+        problem = f"{row.id!r} names {same} of the catalogue; choose another, or say replaces: true"
+        raise PlanError(f"{place}id", problem)
+    if row.replaces and same != row.id:
+        raise PlanError(f"{place}replaces", f"the catalogue has no {row.id!r} to replace", [same] if same else [])
+    for alias in row.aliases or ():
+        if (other := names.exact(alias)) and other != row.id:
+            raise PlanError(f"{place}aliases", f"{alias!r} is a name of {other} in the catalogue")
+    try:
+        config = row.config if isinstance(row.config, dict) else _followed_config(row.config, own.path.parent)
+        fields = canonical(config)
+        built = build(fields, row.id)
+    except PlanError as error:
+        raise PlanError(f"{place}config ({error.field})", error.problem, error.valid) from None
+    kept = _shipped().by_id[same].aliases if same else ()
+    return ModelFacts(
+        id=row.id,
+        family=row.family or str(fields.get("model_type") or ""),
+        source=own.source,
+        fields=fields,
+        aliases=(*kept, *(row.aliases or ())),
+        parameters=built.parameters,
+        active_parameters=built.active_parameters,
+        context=built.context or None,
+        license=row.license,
+    )
+
+
+def _followed_config(given: str, folder: Path) -> dict[str, Any]:
+    """The config that a row of the user's names, from the folder of its file."""
+    try:
+        path = folder / Path(given).expanduser()
+        path = path / "config.json" if path.is_dir() else path
+    except (OSError, RuntimeError, ValueError):
+        raise PlanError("model", f"{given[:60]!r} is not a path") from None
+    follow("models", path)
+    return read_config(path)
+
+
+def _facts(line: str) -> ModelFacts:
+    row = json.loads(line)
+    return ModelFacts(
+        id=row["id"],
+        family=row["family"],
+        source=row["source"],
+        fields=row["fields"],
+        aliases=tuple(row.get("aliases", ())),
+        parameters=row.get("parameters"),
+        active_parameters=row.get("active_parameters"),
+        published_parameters=_billions(row.get("published_b")),
+        published_active_parameters=_billions(row.get("published_active_b")),
+        context=row.get("context"),
+        license=row.get("license"),
+        gated=row.get("gated"),
+        released=row.get("released"),
+        confirmed_by=tuple(row.get("confirmed_by", ())),
+    )
+
+
+def _billions(value: float | None) -> float | None:
+    return None if value is None else value * 1e9
+
+
+def _catalogue(by_id: Mapping[str, ModelFacts]) -> Catalogue:
+    entries = [Entry(row.id, row.id, (row.id.rpartition("/")[2], *row.aliases)) for row in by_id.values()]
+    return Catalogue(entries, model_tokens, "model", "model")

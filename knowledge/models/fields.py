@@ -1,0 +1,192 @@
+"""From a raw Hugging Face config to the canonical fields that `estimator.model.configs.build` reads.
+
+A config.json says the sizes; the conventions (which biases, norms, gates) live in the code of its model_type.
+`data/model_types.yaml` holds those conventions, one entry a model_type, with the class that each comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from estimator.errors import PlanError, nearest
+from knowledge.data_files import document
+
+NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_FLATTENED = ("attn_config", "ffn_config")
+_DEFAULT_TYPE = "llama"
+_NO_CONVENTIONS: dict[str, Any] = {"rename": {}, "when": [], "defaults": {}, "fixed": {}, "halve": [], "copy": {}}
+
+
+def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Canonical fields of `config`: nested text configs followed, names and conventions of its model_type applied.
+
+    Raises PlanError for a config that is not of a decoder-only language model. What had to be assumed is in `notes`.
+    Fields that say `canonical: true` (the catalogue's) are taken as they are.
+    """
+    if config.get("canonical") is True:
+        return dict(config)
+    fields, is_nested = _text_part(config)
+    given = fields.get("notes")
+    notes: list[str] = list(given) if isinstance(given, list | tuple) else []
+    kind = _model_type(fields)
+    table = _table()
+    if kind in table["refused"]:
+        raise PlanError("model.model_type", f"{kind} is {table['refused'][kind]}, not a decoder-only language model")
+    if kind not in table["types"]:
+        near = [name for name in nearest(kind, table["types"], 3) if kind]
+        said = f"model_type {kind!r} is not known" if kind else "model_type is not given"
+        notes.append(f"{said}: fields that the config leaves out follow Llama's conventions")
+        entry = _entry(_DEFAULT_TYPE)
+        if near:
+            notes.append(f"nearest known model types: {', '.join(near)}")
+    else:
+        entry = _entry(kind)
+    fields = _flattened(fields)
+    original = dict(fields)
+    for theirs, ours in entry["rename"].items():
+        _rename(fields, theirs, ours)
+    for ours, names in table["names"].items():
+        for theirs in names:
+            _rename(fields, theirs, ours)
+    for rule in entry["when"]:
+        _apply(rule, original, fields)
+    for name, value in entry["defaults"].items():
+        fields.setdefault(name, value)
+    fields.update(entry["fixed"])
+    _widths(fields, entry)
+    _layer_lists(fields)
+    if entry["approximate"]:
+        notes.append(f"approximate: {entry['approximate']}")
+    if is_nested or "vision_config" in config:
+        fields["multimodal"] = True
+    if fields.get("multimodal"):
+        notes.append("only the text decoder is counted, not the vision or audio towers")
+    if kind in table["types"]:
+        fields["model_type"] = kind
+    fields["notes"] = notes
+    return fields
+
+
+def _text_part(config: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The config of the language model: the nested one of a multimodal config, with what only the outer one says."""
+    fields, is_nested = dict(config), False
+    for _ in range(3):
+        inner = next((fields[name] for name in NESTED if isinstance(fields.get(name), Mapping)), None)
+        if inner is None:
+            break
+        outer, fields, is_nested = fields, dict(inner), True
+        for name in ("tie_word_embeddings", "architectures"):
+            if name in outer:
+                fields.setdefault(name, outer[name])
+        if "model_type" not in fields and "model_type" in outer:
+            fields["model_type"] = outer["model_type"]
+    return fields, is_nested
+
+
+def _model_type(fields: Mapping[str, Any]) -> str:
+    """The model_type; where it is missing or unknown, what the class name in `architectures` implies."""
+    kind = str(fields.get("model_type") or "").lower()
+    types = _table()["types"]
+    if kind in types or kind in _table()["refused"]:
+        return kind
+    if f"{kind}_text" in types:
+        return f"{kind}_text"
+    classes = fields.get("architectures")
+    for name in classes if isinstance(classes, list | tuple) else ():
+        if found := _by_class().get(str(name)):
+            return found
+    return kind
+
+
+def _flattened(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy with the sections of DBRX- and MPT-like configs on one level."""
+    flat = dict(fields)
+    for section in _FLATTENED:
+        inner = flat.pop(section, None)
+        if isinstance(inner, Mapping):
+            for name, value in inner.items():
+                flat.setdefault(str(name), value)
+    return flat
+
+
+def _rename(fields: dict[str, Any], theirs: str, ours: str) -> None:
+    """Move a field to its canonical name; a canonical value that is already there wins."""
+    if theirs in fields:
+        value = fields.pop(theirs)
+        if fields.get(ours) is None and value is not None:
+            fields[ours] = value
+
+
+def _apply(rule: Mapping[str, Any], original: Mapping[str, Any], fields: dict[str, Any]) -> None:
+    conditions = {rule["field"]: rule["is"], **rule.get("and", {})}
+    if any(original.get(name) != value for name, value in conditions.items()):
+        return
+    for name, value in rule.get("set", {}).items():
+        fields.setdefault(name, value)
+    fields.update(rule.get("override", {}))
+    for theirs, ours in rule.get("rename", {}).items():
+        _rename(fields, theirs, ours)
+
+
+def _widths(fields: dict[str, Any], entry: Mapping[str, Any]) -> None:
+    """Feed-forward widths that a config doubles or leaves to a multiple of hidden_size."""
+    for name in entry["halve"]:
+        if isinstance(fields.get(name), int):
+            fields[name] //= 2
+    for name, other in entry["copy"].items():
+        if fields.get(name) is None and fields.get(other) is not None:
+            fields[name] = fields[other]
+    multiple = fields.pop("ffn_multiple", None) or entry["ffn_multiple"]
+    hidden = fields.get("hidden_size")
+    if isinstance(multiple, int | float) and fields.get("intermediate_size") is None and isinstance(hidden, int):
+        fields["intermediate_size"] = int(multiple * hidden)
+
+
+def _layer_lists(fields: dict[str, Any]) -> None:
+    """`layer_types` from the lists that MiMo (1 = sliding) and Kimi Linear (numbers from 1) have instead."""
+    pattern = fields.pop("hybrid_layer_pattern", None)
+    if isinstance(pattern, list):
+        fields.setdefault("layer_types", ["sliding_attention" if on else "full_attention" for on in pattern])
+    linear = fields.pop("linear_attn_config", None)
+    if not isinstance(linear, Mapping):
+        return
+    layers, full = fields.get("num_hidden_layers"), linear.get("full_attn_layers")
+    if isinstance(layers, int) and 0 < layers < 10_000 and isinstance(full, list):
+        kinds = ["full_attention" if i + 1 in full else "linear_attention" for i in range(layers)]
+        fields.setdefault("layer_types", kinds)
+    for theirs, ours in (
+        ("head_dim", "linear_key_head_dim"),
+        ("num_heads", "linear_num_key_heads"),
+        ("short_conv_kernel_size", "linear_conv_kernel_dim"),
+    ):
+        if linear.get(theirs) is not None:
+            fields.setdefault(ours, linear[theirs])
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return document("model_types.yaml")
+
+
+@cache
+def _by_class() -> dict[str, str]:
+    return {name: kind for kind, entry in _table()["types"].items() for name in entry.get("architectures", ())}
+
+
+@cache
+def _entry(kind: str) -> dict[str, Any]:
+    """The conventions of a model_type with those of its `like` below them."""
+    own = _table()["types"][kind]
+    base = _entry(own["like"]) if "like" in own else _NO_CONVENTIONS
+    return {
+        "rename": {**base["rename"], **own.get("rename", {})},
+        "when": [*base["when"], *own.get("when", [])],
+        "defaults": {**base["defaults"], **own.get("defaults", {})},
+        "fixed": {**base["fixed"], **own.get("fixed", {})},
+        "halve": own.get("halve", base["halve"]),
+        "copy": {**base["copy"], **own.get("copy", {})},
+        "ffn_multiple": own.get("ffn_multiple"),
+        "approximate": own.get("approximate"),
+    }

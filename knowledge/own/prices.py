@@ -1,0 +1,98 @@
+"""The user's own prices as rows of the price book."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Price
+from knowledge.machines.catalogue import GIB, find_accelerator, own_accelerators
+from knowledge.own.files import Stamp, stamp
+from knowledge.own.rows import HardwareRow, LeftOut, Own, PriceRow, read_rows
+
+OWN_PROVIDER = "yours"
+"""Provider of the prices that stand in a hardware file."""
+
+
+def with_own_prices(shipped: Sequence[Price]) -> Sequence[Price]:
+    """The price book with the user's rows after its own, or in place of them where they say so."""
+    found = stamp("prices"), stamp("hardware")
+    if not any(found):
+        return shipped
+    own, replaced, _ = _joined(*found, tuple(_key(price) for price in shipped))
+    return [*(price for price in shipped if _key(price) not in replaced), *own]
+
+
+def prices_left_out(shipped: Sequence[Price]) -> list[LeftOut]:
+    """The user's rows that cannot be used, which depends on those of the price book."""
+    return _joined(stamp("prices"), stamp("hardware"), tuple(_key(price) for price in shipped))[2]
+
+
+@lru_cache(maxsize=2)
+def _joined(_prices: Stamp, _hardware: Stamp, shipped: tuple[str, ...]) -> tuple[list[Price], set[str], list[LeftOut]]:
+    rows, left_out = read_rows("prices", PriceRow)
+    own = [_of_device(id, each) for id, each in own_accelerators().items() if each.row.usd_per_hour is not None]
+    replaced: set[str] = set()
+    for each in rows:
+        try:
+            own.append(own_price(each, shipped))
+            replaced |= {each.row.key} if each.row.replaces else set()
+        except PlanError as error:
+            names = (each.row.accelerator, each.path.stem)
+            left_out.append(LeftOut(each.path, tuple(name.casefold() for name in names), error))
+    return own, replaced, left_out
+
+
+def checked_price(own: Own[PriceRow], shipped: Sequence[Price]) -> Price:
+    """As `own_price`, for the price book itself."""
+    return own_price(own, tuple(_key(price) for price in shipped))
+
+
+def own_price(own: Own[PriceRow], shipped: Sequence[str]) -> Price:
+    """The price that a row of the user's is. Raises PlanError, also where it clashes with the keys in `shipped`."""
+    row, place = own.row, f"{own.path}: "
+    if row.key in shipped and not row.replaces:
+        problem = f"{row.provider} {row.instance} is in the price book; say replaces: true to put yours in its place"
+        raise PlanError(f"{place}instance", problem)
+    if row.replaces and row.key not in shipped:
+        problem = f"the price book has no {row.provider} {row.instance} in region {row.region or 'none'} to replace"
+        raise PlanError(f"{place}replaces", problem)
+    if row.usd_per_hour is None and row.spot_usd_per_hour is None:
+        raise PlanError(f"{place}usd_per_hour", "a price is required", ["usd_per_hour", "spot_usd_per_hour"])
+    try:
+        device = find_accelerator(row.accelerator).value
+    except PlanError as error:
+        raise PlanError(f"{place}accelerator", error.problem, error.valid) from None
+    return Price(
+        provider=row.provider,
+        instance=row.instance,
+        accelerator=device.id,
+        count=row.count,
+        usd_per_hour=row.usd_per_hour,
+        spot_usd_per_hour=row.spot_usd_per_hour,
+        price_date=row.price_date.isoformat() if row.price_date else None,
+        region=row.region,
+        ram_bytes=None if row.ram_gib is None else row.ram_gib * GIB,
+        source=own.source,
+        notes=row.notes or "",
+    )
+
+
+def _of_device(id: str, own: Own[HardwareRow]) -> Price:
+    """The price in a hardware file: of one device, as many as are needed."""
+    row = own.row
+    return Price(
+        provider=OWN_PROVIDER,
+        instance=f"{id} (per device)",
+        accelerator=id,
+        count=1,
+        usd_per_hour=row.usd_per_hour,
+        spot_usd_per_hour=None,
+        price_date=row.price_date.isoformat() if row.price_date else None,
+        source=own.source,
+    )
+
+
+def _key(price: Price) -> str:
+    return "/".join((price.provider, price.instance, price.region or "")).casefold()

@@ -1,0 +1,104 @@
+"""The price book: rentable instances and owned machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Price
+from knowledge.data_files import rows
+from knowledge.machines.catalogue import GIB, find_accelerator
+from knowledge.own.prices import checked_price, prices_left_out, with_own_prices
+from knowledge.own.rows import LeftOut, Own, PriceRow
+
+
+def prices(accelerator: str | None = None, provider: str | None = None) -> list[Price]:
+    """The rows for an accelerator (any name of it) and a provider (any case); all where they are None.
+
+    Rows without a price are included: `usd_per_hour` is None there. Raises PlanError for an unknown name.
+    """
+    book = with_own_prices(_book())
+    if provider is not None:
+        name = check_provider(provider).casefold()
+        book = [price for price in book if price.provider.casefold() == name]
+    if accelerator is not None:
+        id = find_accelerator(accelerator).value.id
+        book = [price for price in book if price.accelerator == id]
+    return list(book)
+
+
+def check_provider(name: str, field: str = "goal.provider") -> str:
+    """The name of a provider as the price book has it, from any case of it. Raises PlanError for an unknown one."""
+    known = providers()
+    found = next((other for other in known if other.casefold() == name.strip().casefold()), None)
+    if found is None:
+        raise PlanError(field, f"there is no price book of {name!r}", known)
+    return found
+
+
+def providers() -> list[str]:
+    """Providers in the price book, by name."""
+    return sorted({price.provider for price in with_own_prices(_book())}, key=str.casefold)
+
+
+def left_out() -> list[LeftOut]:
+    """The user's own prices that cannot be used."""
+    return prices_left_out(_book())
+
+
+def check_own_price(own: Own[PriceRow]) -> Price:
+    """The price that a row of the user's makes. Raises PlanError, also where it clashes with the price book's."""
+    return checked_price(own, _book())
+
+
+@cache
+def _book() -> list[Price]:
+    terms = {(row["provider"], row["instance"], row["kind"]): row for row in rows("terms.csv")}
+    return [_with_terms(_price(row), terms) for row in rows("instances.csv")]
+
+
+def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str]]) -> Price:
+    """With the spot and reserved prices that are listed apart, each with its own date."""
+    spot = terms.get((price.provider, price.instance, "spot"))
+    if spot and price.spot_usd_per_hour is None:
+        price = replace(price, spot_usd_per_hour=float(spot["usd_per_hour"]), spot_price_date=spot["price_date"])
+    if reserved := terms.get((price.provider, price.instance, "reserved")):
+        price = replace(
+            price,
+            reserved_usd_per_hour=float(reserved["usd_per_hour"]),
+            reserved_term=reserved["term"],
+            reserved_price_date=reserved["price_date"],
+        )
+    return price
+
+
+def _price(row: dict[str, str]) -> Price:
+    bandwidth = _number(row["inter_node_gb_s_per_node"])
+    ram = _number(row["ram_gb"])
+    vcpus = _number(row["vcpus"])
+    extra = {name: row[name] for name in ("intra_node_link", "local_nvme_tb") if row[name]}
+    return Price(
+        provider=row["provider"],
+        instance=row["instance"],
+        accelerator=row["accelerator"],
+        count=int(row["count_per_node"]),
+        usd_per_hour=_number(row["on_demand_usd_hour"]),
+        spot_usd_per_hour=_number(row["spot_usd_hour"]),
+        price_date=row["price_date"] or None,
+        region=row["region"] or None,
+        capex_usd=_number(row["capex_usd"]),
+        power_kw=_number(row["power_kw"]),
+        network=row["inter_node_network"],
+        network_bandwidth_per_node=None if bandwidth is None else bandwidth * 1e9,
+        vcpus=None if vcpus is None else int(vcpus),
+        ram_bytes=None if ram is None else ram * GIB,
+        source=row["source"],
+        notes=row["notes"],
+        extra=extra,
+    )
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

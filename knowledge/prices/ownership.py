@@ -1,0 +1,35 @@
+"""What owning machines, spot instances and stored checkpoints cost beside the price of devices; sources beside each."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from knowledge.data_files import document
+from knowledge.prices.energy import Fact
+
+
+@cache
+def ownership_assumptions() -> dict[str, Fact]:
+    """years, utilisation, host_capex_share, network_capex_share, colocation_usd_per_kw_month, maintenance_share,
+    staff_usd_per_person_year and devices_per_person."""
+    return {name: Fact(**row) for name, row in document("ownership.yaml").items() if name != "whole_machines"}
+
+
+@cache
+def whole_machines() -> frozenset[str]:
+    """Owned machines in the price book whose price has their hosts in it."""
+    return frozenset(document("ownership.yaml")["whole_machines"])
+
+
+@cache
+def interruption_assumptions() -> dict[str, Fact]:
+    """Of spot instances: monthly_share (of instances that are taken away), restart_minutes, save_gb_per_s_per_node."""
+    return {name: Fact(**row) for name, row in document("interruptions.yaml").items()}
+
+
+@cache
+def storage_price(provider: str) -> Fact | None:
+    """USD per GB and month of a provider's object storage; None where it is not known."""
+    table = document("storage.yaml")
+    usd = table["usd_per_gb_month"].get(provider)
+    return None if usd is None else Fact(usd, f"{table['source']}")

@@ -1,0 +1,91 @@
+"""llama.cpp: the script that starts llama-server, and the plan's load for llama-batched-bench.
+
+A replica splits layers over its devices. The cache is divided into slots of one request each, so that what the server
+holds is slots x context.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from launchers import Piece
+from launchers.devices import is_cpu
+from launchers.engines import load
+from launchers.engines.job import ServingJob
+from launchers.engines.scripts import PATH, PORT, Word, command, notes, options, serve_file, start
+from launchers.tables import table
+
+
+def render(job: ServingJob) -> Piece:
+    needs: list[str] = []
+    model = _file(job, needs)
+    server = {
+        **_common(job, model),
+        "--ctx-size": _slots(job) * job.context,
+        "--parallel": _slots(job),
+        "--no-kv-unified": True,
+        "--fit": "off",
+        "--host": "0.0.0.0",
+        "--port": Word(PORT),
+    }
+    if job.serving.speculative_tokens is not None:
+        server |= {
+            "--spec-type": "draft-simple",
+            "--spec-draft-model": "SET_ME_DRAFT_MODEL.gguf",
+            "--spec-draft-n-max": job.serving.speculative_tokens,
+        }
+        needs.append(f"{PATH}: SET_ME_DRAFT_MODEL.gguf, a small model of the same family that drafts tokens")
+    prepare = ["export GGML_CUDA_DISABLE_GRAPHS=1"] if job.serving.cuda_graph is False else []
+    files = (
+        serve_file(job, "llamacpp", command("exec llama-server", options(server)), prepare),
+        _bench(job, model, prepare),
+    )
+    return Piece(files, (*needs, *notes(job, "llamacpp")), start(job, "llamacpp"))
+
+
+def _file(job: ServingJob, needs: list[str]) -> str:
+    """The GGUF file: the plan's model where it is one."""
+    if job.model is not None and job.model.lower().endswith(".gguf"):
+        return job.model
+    kind = table("llamacpp")["kinds"].get(job.serving.weight_dtype, job.serving.weight_dtype.upper())
+    name = f"SET_ME_{kind}.gguf"
+    needs.append(f"{PATH}: {name}, a GGUF file of {job.model or 'the model'} with {kind} weights")
+    return name
+
+
+def _slots(job: ServingJob) -> int:
+    from knowledge.engines import engine
+
+    return job.serving.max_batch or engine("llamacpp", job.serving.software_version).max_batch
+
+
+def _common(job: ServingJob, model: str) -> dict[str, Any]:
+    """What server and benchmark take alike."""
+    serving = job.serving
+    kind = None if serving.kv_dtype == "auto" else table("llamacpp")["kv"][serving.kv_dtype]
+    step = serving.max_batched_tokens
+    said: dict[str, Any] = {
+        "--model": model,
+        "--cache-type-k": kind,
+        "--cache-type-v": kind,
+        "--batch-size": None if step is None else max(2048, step),
+        "--ubatch-size": step,
+    }
+    if is_cpu(job):
+        return said | {"--device": "none"}
+    return said | {"--n-gpu-layers": 999, "--split-mode": "layer" if job.replica_devices > 1 else "none"}
+
+
+def _bench(job: ServingJob, model: str, prepare: list[str]):
+    """llama-batched-bench reads the prompts of a batch and generates, all requests in step."""
+    part = load.load_of(job)
+    at_once = min(part.concurrency or _slots(job), _slots(job))
+    own = {
+        **_common(job, model),
+        "--ctx-size": at_once * (part.fresh + part.shared + part.output),
+        "-npp": part.fresh + part.shared,
+        "-ntg": part.output,
+        "-npl": at_once,
+    }
+    said = [f"{at_once} requests in step, without the server; it is to be stopped before"]
+    return load.script(job, "llamacpp", [*prepare, *command("exec llama-batched-bench", options(own))], said)

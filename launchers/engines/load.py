@@ -1,0 +1,164 @@
+"""bench.sh: the plan's load put on one replica, so that what was predicted can be measured."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from launchers import File
+from launchers.engines.job import ServingJob
+from launchers.engines.scripts import PORT, Word, command, options
+from launchers.job import heading
+from launchers.shell.quoting import ENGINE_PORT
+
+PATH = "bench.sh"
+# Requests for each one in flight (as the estimate takes closed loops), seconds of arrivals at a rate, and requests of a
+# run that the plan leaves open.
+_ROUNDS = 10
+_SECONDS = 300
+_REQUESTS = 1000
+
+
+@dataclass(frozen=True)
+class Load:
+    """One replica's part of the plan's load. Tokens of a request: `shared` of its prompt are the same in all requests,
+    `fresh` are its own. `concurrency` None: not bounded; `rate` in requests/s, None: as fast as they are answered.
+    `spread`: half the range of generated tokens over their mean."""
+
+    fresh: int
+    shared: int
+    output: int
+    spread: float
+    requests: int
+    concurrency: int | None
+    rate: float | None
+
+
+def load_of(job: ServingJob) -> Load:
+    serving = job.serving
+    prompt = max(1, round(serving.input_len))
+    shared = min(prompt - 1, round(prompt * serving.prefix_hit))
+    rate = serving.request_rate
+    concurrency = 1 if serving.scenario == "single-stream" else serving.concurrency
+    if rate is not None:
+        rate, concurrency = rate / job.replicas, None
+    elif concurrency is not None:
+        concurrency = math.ceil(concurrency / job.replicas)
+    if serving.requests is not None:
+        requests = math.ceil(serving.requests / job.replicas)
+    elif rate is not None:
+        requests = min(100_000, max(100, math.ceil(rate * _SECONDS)))
+    elif concurrency is not None:
+        requests = concurrency if serving.scenario == "static-batch" else _ROUNDS * concurrency
+    else:
+        requests = _REQUESTS
+    return Load(
+        fresh=prompt - shared,
+        shared=shared,
+        output=max(1, round(serving.output_len)),
+        spread=job.spread,
+        requests=requests,
+        concurrency=concurrency,
+        rate=rate,
+    )
+
+
+def bench_file(job: ServingJob, target: str, model: str) -> File:
+    """bench.sh with the benchmark program that comes with the engine."""
+    load = load_of(job)
+    commands = {"vllm": _vllm, "sglang": _sglang, "trtllm": _trtllm}
+    return script(job, target, commands[target](job, load, model), remarks(job, load, target))
+
+
+def script(job: ServingJob, target: str, body: list[str], said: list[str]) -> File:
+    lines = ["#!/bin/sh", *(f"# {line}" for line in [*heading(job, f"sh {PATH}")[:-1], *said])]
+    lines += [f"# run, while the engine runs, on its first node: sh {PATH}", "", "set -eu"]
+    lines += [f': "${{HOST:=127.0.0.1}}" "${{PORT:={ENGINE_PORT}}}"', *body, ""]
+    return File(PATH, target, "\n".join(lines), executable=True)
+
+
+def remarks(job: ServingJob, load: Load, target: str) -> list[str]:
+    """Where the load differs from the plan's, in words."""
+    spread = job.serving.output_spread or 0.0
+    said = []
+    if job.replicas > 1:
+        said.append(f"one of {job.replicas} replicas, with its part of the load")
+    if spread and target != "vllm":
+        said.append("answers are all of the mean length here")
+    elif spread > job.spread:
+        said.append("answers vary less here than in the plan")
+    return said
+
+
+def _limits(job: ServingJob) -> list[str] | None:
+    limits = {"ttft": job.serving.ttft_slo_ms, "tpot": job.serving.tpot_slo_ms}
+    return [f"{name}:{value:g}" for name, value in limits.items() if value is not None] or None
+
+
+def _common(load: Load, model: str) -> dict[str, Any]:
+    return {
+        "--host": Word('"$HOST"'),
+        "--port": Word(PORT),
+        "--model": model,
+        "--num-prompts": load.requests,
+        "--max-concurrency": load.concurrency,
+        "--request-rate": load.rate,
+    }
+
+
+def _vllm(job: ServingJob, load: Load, model: str) -> list[str]:
+    ratio = json.dumps({"input": 0.0, "output": load.spread}) if load.spread else 0.0
+    own = {
+        "--backend": "openai",
+        **_common(load, model),
+        "--dataset-name": "random",
+        "--random-input-len": load.fresh,
+        "--random-prefix-len": load.shared or None,
+        "--random-output-len": load.output,
+        "--random-range-ratio": ratio,
+        "--ignore-eos": True,
+        "--percentile-metrics": "ttft,tpot,itl,e2el",
+        "--goodput": _limits(job),
+        "--save-result": True,
+    }
+    return command("exec vllm bench serve", options(own))
+
+
+def _sglang(job: ServingJob, load: Load, model: str) -> list[str]:
+    """Its ratio is the shortest over the longest: 1 makes all alike."""
+    own: dict[str, Any] = {"--backend": "sglang", **_common(load, model)}
+    if load.shared:
+        own |= {
+            "--dataset-name": "generated-shared-prefix",
+            "--gsp-num-groups": 1,
+            "--gsp-prompts-per-group": load.requests,
+            "--gsp-system-prompt-len": load.shared,
+            "--gsp-question-len": load.fresh,
+            "--gsp-output-len": load.output,
+            "--gsp-range-ratio": 1.0,
+        }
+    else:
+        own |= {
+            "--dataset-name": "random-ids",
+            "--random-input-len": load.fresh,
+            "--random-output-len": load.output,
+            "--random-range-ratio": 1.0,
+        }
+    return command("exec python3 -m sglang.bench_serving", options(own | {"--goodput": _limits(job)}))
+
+
+def _trtllm(job: ServingJob, load: Load, model: str) -> list[str]:
+    own = {
+        "--backend": "openai",
+        **_common(load, model),
+        "--dataset-name": "random",
+        "--random-ids": True,
+        "--random-input-len": load.fresh,
+        "--random-prefix-len": load.shared,
+        "--random-output-len": load.output,
+        "--ignore-eos": True,
+        "--percentile-metrics": "ttft,tpot,itl,e2el",
+    }
+    return command("exec python3 -m tensorrt_llm.serve.scripts.benchmark_serving", options(own))

@@ -1,0 +1,151 @@
+"""MaxText 0.2.5 YAML for TPUs: the plan's values over MaxText's base.yml.
+
+A mesh axis has a size inside a slice (ici) and one across slices (dcn); their product is the number of chips. The batch
+is per chip: per_device_batch_size x gradient_accumulation_steps x chips = the plan's global batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from estimator.errors import PlanError
+from launchers import File, Piece, Start
+from launchers.devices import accelerator_of
+from launchers.job import Job, heading
+from launchers.megatron.arguments import steps
+from launchers.tables import table
+from launchers.yaml_text import Tree, document
+
+if TYPE_CHECKING:
+    from estimator.model.architecture import Architecture
+
+PATH = "maxtext.yml"
+_DATASET = "SET_ME_DATASET"
+_OUTPUT = "SET_ME_OUTPUT"
+
+
+def render(job: Job) -> Piece:
+    """The YAML, the trainer on every host, and what the user must set."""
+    from knowledge.models.catalogue import architecture
+
+    words = table("maxtext")
+    device = accelerator_of(job)
+    if device.vendor != "Google":
+        raise PlanError("cluster.accelerator", "these files are for TPUs", ["tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7"])
+    model = architecture(job.plan.model)
+    if model.id not in words["models"]:
+        raise PlanError("model", f"MaxText 0.2.5 has no config of {model.id}", list(words["models"]))
+    if job.training.optimizer == "muon" and words["models"][model.id] in words["without_muon"]:
+        raise PlanError("workload.optimizer", f"MaxText has no Muon for {model.id}", ["adamw", "sgd"])
+    if job.training.moe_capacity is True and model.id.startswith("openai/gpt-oss"):
+        raise PlanError("workload.moe_capacity", "MaxText drops no tokens of gpt-oss", ["false"])
+    needs: list[str] = []
+    comments: dict[str, str] = {}
+    sections = {
+        "base": {"base_config": "base.yml", "model_name": words["models"][model.id], "hardware": "tpu"},
+        "batch and length": _batch(job, needs, comments),
+        "mesh": _mesh(job, model, device.scaleup_domain),
+        "precision and optimizer": {
+            **words["precisions"][job.training.precision],
+            "weight_dtype": "bfloat16" if job.training.weights == "bf16" else "float32",
+            "opt_type": job.training.optimizer,
+        },
+        "memory and speed": _memory(job, model),
+        "data": _data(job, needs, comments),
+        "run": {**words["run"], **_output(job, needs, comments)},
+    }
+    comments["learning_rate"] = "a value to start from; yours to choose"
+    command = f"python3 -m maxtext.trainers.pre_train.train {PATH}"
+    text = document(heading(job, command), sections, comments)
+    needs.append("environment: pip install maxtext[tpu]==0.2.5 on every host of the slice")
+    return Piece((File(PATH, "maxtext", text),), tuple(needs), Start(command, programs=("maxtext",)))
+
+
+def _batch(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    """Chips that split a sequence or its tensors share the sequences of one replica."""
+    per_chip = job.micro_batch * job.dp / job.devices
+    if int(per_chip * job.devices) != job.micro_batch * job.dp:
+        problem = f"{job.micro_batch} sequences cannot be shared by {job.devices // job.dp} chips as a decimal fraction"
+        raise PlanError("workload.micro_batch", problem, [job.devices // job.dp])
+    comments["per_device_batch_size"] = f"x {job.accumulation} x {job.devices} chips = {job.global_batch} per step"
+    known = steps(job)
+    if known is None:
+        needs.append(f"{PATH}: steps, the optimizer steps of the run (the plan says neither steps nor data)")
+        comments["steps"] = "set this: the plan says neither steps nor data"
+    return {
+        "per_device_batch_size": int(per_chip) if per_chip == int(per_chip) else per_chip,
+        "gradient_accumulation_steps": job.accumulation,
+        "max_target_length": job.seq_len,
+        "packing": job.training.packing,
+        "steps": known or table("maxtext")["steps"],
+    }
+
+
+def _mesh(job: Job, model: Architecture, slice_size: int) -> dict[str, Tree]:
+    """Sizes of the axes. Experts share the data-parallel axes; more chips than a slice has are slices of whole replicas
+    or shards."""
+    layout = job.plan.layout
+    tp, cp, ep = layout.tp or 1, layout.cp or 1, layout.ep or 1
+    for block in model.blocks:
+        if block.heads % tp:
+            raise PlanError("layout.tp", f"{block.heads} attention heads cannot be split over tp={tp}")
+    if cp > 1 and job.seq_len % (2 * cp):
+        raise PlanError("workload.seq_len", f"{job.seq_len} tokens cannot be split into 2 x cp={cp} parts")
+    if ep > 1 and not model.experts:
+        raise PlanError("layout.ep", "the model has no experts", [1])
+    if ep > 1 and (model.experts % ep or job.dp % ep):
+        raise PlanError("layout.ep", f"ep={ep} has to divide {model.experts} experts and dp={job.dp}")
+    if model.experts and layout.etp not in (None, tp):
+        raise PlanError("layout.etp", "experts are split over the tensor axis like the rest", [tp])
+    shards = 1 if job.zero_stage == 0 else layout.shard_group or job.dp
+    if shards % ep and ep > 1:
+        raise PlanError("layout.shard_group", f"a shard group of {shards} does not hold ep={ep}")
+    slices = max(1, -(-job.devices // slice_size))
+    if job.devices % slices or job.dp % slices:
+        raise PlanError("cluster.count", f"{job.devices} chips do not fill slices of {slice_size} evenly")
+    copies = job.dp // shards
+    across = {"data": 1, "fsdp": 1}
+    across["data" if copies % slices == 0 else "fsdp"] = slices
+    if copies % slices and (shards // ep) % slices:
+        raise PlanError("layout.shard_group", f"{shards} shards do not divide over {slices} slices")
+    inside = {
+        "data": copies // across["data"],
+        "fsdp": (shards // ep) // across["fsdp"],
+        "context": cp,
+        "tensor": tp,
+        "expert": ep,
+    }
+    fields: dict[str, Tree] = {f"ici_{axis}_parallelism": size for axis, size in inside.items()}
+    return fields | {f"dcn_{axis}_parallelism": size for axis, size in across.items()}
+
+
+def _memory(job: Job, model: Architecture) -> dict[str, Tree]:
+    words, training = table("maxtext"), job.training
+    fields: dict[str, Tree] = {"remat_policy": words["recompute"][job.recompute]}
+    if job.offload == "activations":
+        fields |= words["offloaded_activations"][job.recompute]
+    else:
+        fields |= words["offload"][job.offload]
+    fields["attention"] = words["attention"][training.attention]
+    if training.fused_loss is True:
+        fields["num_vocab_tiling"] = words["vocabulary_tiles"]
+    if model.experts:
+        fields |= words["moe"]["capacity" if training.moe_capacity is True else "dropless"]
+    return fields
+
+
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {"dataset_type": "hf", "hf_path": job.site.dataset or _DATASET}
+    if job.site.dataset is None:
+        comments["hf_path"] = "set this: a data set of the Hugging Face hub, or another dataset_type"
+        needs.append(f"{PATH}: hf_path, a data set of the Hugging Face hub (or another dataset_type)")
+    if job.model is None:
+        comments["tokenizer_path"] = "set this: a tokenizer of the Hugging Face hub"
+        needs.append(f"{PATH}: tokenizer_path, a tokenizer of the Hugging Face hub")
+    return fields | {"tokenizer_type": "huggingface", "tokenizer_path": job.model or "SET_ME_TOKENIZER"}
+
+
+def _output(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    comments["base_output_directory"] = "set this: a folder that all hosts reach, gs://..."
+    needs.append(f"{PATH}: base_output_directory, a folder that all hosts reach (gs://...)")
+    return {"run_name": job.slug, "base_output_directory": _OUTPUT}

@@ -1,0 +1,239 @@
+"""What Megatron-LM and the programs on it take besides a model: layout, batch, precision, optimizer, memory, experts.
+
+Arguments have Megatron-LM's names without dashes (data/megatron.yaml); the consistency rules are those of its
+validate_args and of the configs it fills.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from estimator.errors import PlanError
+from launchers.tables import table
+from launchers.yaml_text import Tree
+
+if TYPE_CHECKING:
+    from estimator.model.architecture import Architecture
+    from launchers.job import Job
+
+Arguments = dict[str, Tree]
+
+
+def check_split(job: Job, model: Architecture) -> None:
+    """Raises PlanError where the layout does not divide the model as Megatron's core asks."""
+    layout = job.plan.layout
+    tp, pp, cp, ep = layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1
+    for block in model.blocks:
+        if block.heads and block.heads % tp:
+            raise PlanError("layout.tp", f"{block.heads} attention heads cannot be split over tp={tp}")
+        if block.mixer == "attention" and block.kv_heads % tp and tp % block.kv_heads:
+            raise PlanError("layout.tp", f"{block.kv_heads} key-value heads cannot be split over tp={tp}")
+    if pp > model.layers:
+        raise PlanError("layout.pp", f"{model.layers} layers cannot be split over pp={pp}")
+    if cp > 1 and job.seq_len % (2 * cp):
+        raise PlanError("workload.seq_len", f"{job.seq_len} tokens cannot be split into 2 x cp={cp} parts")
+    if is_sequence_parallel(job) and job.seq_len % (tp * cp):
+        raise PlanError("workload.seq_len", f"{job.seq_len} tokens cannot be split over tp x cp = {tp} x {cp} ranks")
+    if (layout.vpp or 1) > 1 and pp < 2:
+        raise PlanError("layout.vpp", "virtual stages need a pipeline", [1])
+    if (layout.vpp or 1) > 1 and job.accumulation % pp:
+        problem = f"interleaving takes micro-batches in groups of pp={pp}, and a step has {job.accumulation}"
+        raise PlanError(
+            "workload.global_batch", problem, [job.micro_batch * job.dp * pp * (job.accumulation // pp + 1)]
+        )
+    if ep > 1 and not model.experts:
+        raise PlanError("layout.ep", "the model has no experts", [1])
+    if model.experts and model.experts % ep:
+        raise PlanError("layout.ep", f"{model.experts} experts cannot be split over ep={ep}")
+    etp = layout.etp or tp
+    if model.experts and (tp * cp * job.dp) % (ep * etp):
+        raise PlanError("layout.ep", f"ep x etp = {ep} x {etp} does not divide tp x cp x dp = {tp} x {cp} x {job.dp}")
+    if model.experts and tp > 1 and layout.sequence_parallel is False:
+        problem = "experts and tensor parallelism need sequence parallelism"
+        raise PlanError("layout.sequence_parallel", problem, ["true"])
+
+
+def is_sequence_parallel(job: Job) -> bool:
+    """A plan that does not say has it wherever tensors are split."""
+    layout = job.plan.layout
+    return (layout.tp or 1) > 1 and layout.sequence_parallel is not False
+
+
+def parallelism(job: Job, model: Architecture) -> Arguments:
+    """Sizes of the groups, pipeline stages, what dp shards."""
+    layout = job.plan.layout
+    arguments: Arguments = {
+        "tensor_model_parallel_size": layout.tp,
+        "pipeline_model_parallel_size": layout.pp,
+        "context_parallel_size": layout.cp,
+    }
+    if is_sequence_parallel(job):
+        arguments["sequence_parallel"] = True
+    if model.experts:
+        arguments["expert_model_parallel_size"] = layout.ep
+        if layout.etp is not None:
+            arguments["expert_tensor_parallel_size"] = layout.etp
+    arguments |= pipeline(job, model)
+    arguments |= table("megatron")["zero"][job.zero_stage]
+    if layout.shard_group is not None and layout.shard_group != job.dp:
+        arguments["num_distributed_optimizer_instances"] = job.dp // layout.shard_group
+    if job.training.tp_overlap is True:
+        arguments["tp_comm_overlap"] = True
+    return arguments
+
+
+def pipeline(job: Job, model: Architecture) -> Arguments:
+    """Virtual stages as layers of each; where layers do not divide, the whole pipeline written out."""
+    layout, layers = job.plan.layout, model.layers
+    pp, vpp = layout.pp or 1, layout.vpp or 1
+    if pp == 1:
+        return {}
+    if layers % (pp * vpp) == 0:
+        return {"num_layers_per_virtual_pipeline_stage": layers // (pp * vpp)} if vpp > 1 else {}
+    if layers < pp * vpp:
+        raise PlanError("layout.vpp", f"{layers} layers cannot be split into pp x vpp = {pp} x {vpp} parts")
+    return {"pipeline_model_parallel_layout": written_out(stage_sizes(layers, pp * vpp))}
+
+
+def stage_sizes(layers: int, stages: int) -> list[int]:
+    """Layers of each stage, as even as they go; the stages with one less are the last, then the first, which hold the
+    head and the embedding, then those beside them."""
+    less = stages - layers % stages if layers % stages else 0
+    sizes = [math.ceil(layers / stages)] * stages
+    order = [stage for pair in zip(reversed(range(stages)), range(stages), strict=True) for stage in pair]
+    for stage in list(dict.fromkeys(order))[:less]:
+        sizes[stage] -= 1
+    return sizes
+
+
+def written_out(sizes: Sequence[int]) -> str:
+    """Megatron's pipeline layout: E the embedding, t a layer, L the loss, | between stages."""
+    parts = [f"t*{size}" if size > 1 else "t" * size for size in sizes]
+    return "|".join(["E" + parts[0], *parts[1:-1], parts[-1] + "L"])
+
+
+def precision(job: Job) -> Arguments:
+    return dict(table("megatron")["precisions"][job.training.precision])
+
+
+def batch(job: Job) -> Arguments:
+    return {"micro_batch_size": job.micro_batch, "global_batch_size": job.global_batch}
+
+
+def steps(job: Job) -> int | None:
+    """Optimizer steps, from the plan's steps or its data; None where it says neither."""
+    from estimator.plan.training.run_length import run_size
+
+    run = run_size(job.training, job.global_batch * job.seq_len)
+    return run.steps if run else None
+
+
+def length(job: Job, option: str, needs: list[str], path: str) -> Arguments:
+    """Iterations of the run; a number to start from, and a need, where the plan does not say."""
+    known = steps(job)
+    if known is None:
+        needs.append(f"{path}: {option}, the optimizer steps of the run (the plan says neither steps nor data)")
+    return {"train_iters": known or table("megatron")["steps"]}
+
+
+def _recomputed(job: Job) -> int:
+    """The plan's layers per pipeline stage as Megatron counts them: per virtual stage. Raises PlanError."""
+    layers, chunks = int(job.recompute.removeprefix("block:")), job.plan.layout.vpp or 1
+    if layers % chunks:
+        low = layers // chunks * chunks
+        near = [f"block:{count}" for count in (low, low + chunks) if count]
+        problem = f"Megatron recomputes equally many layers in each of the {chunks} virtual stages of a device"
+        raise PlanError("layout.recompute", problem, near)
+    return layers // chunks
+
+
+def memory(job: Job, model: Architecture) -> Arguments:
+    """Recompute, offload, attention, fused loss, CUDA graphs."""
+    words, training = table("megatron"), job.training
+    if job.recompute.startswith("block:"):
+        arguments: Arguments = {
+            "recompute_granularity": "full",
+            "recompute_method": "block",
+            "recompute_num_layers": _recomputed(job),
+        }
+    else:
+        arguments = dict(words["recompute"][job.recompute])
+    arguments |= words["offload"][job.offload]
+    arguments |= words["attention"][training.attention]
+    if training.fused_loss is True:
+        arguments |= {"cross_entropy_loss_fusion": True, "cross_entropy_fusion_impl": "native"}
+    arguments |= words["cuda_graphs"][training.cuda_graph]
+    if training.cuda_graph == "layers" and model.experts:
+        arguments["cuda_graph_modules"] = list(words["cuda_graph_parts_of_experts"])
+    return arguments
+
+
+def experts(job: Job, model: Architecture) -> Arguments:
+    """Dispatch of tokens, capacity, grouped matmuls; nothing for a dense model."""
+    if not model.experts:
+        return {}
+    words, training = table("megatron"), job.training
+    arguments: Arguments = dict(words["moe"])
+    if training.moe_dispatcher == "flex":
+        arguments |= words["moe_dispatchers"]["flex_rack" if in_rack(job) else "flex"]
+    else:
+        arguments |= words["moe_dispatchers"]["alltoall"]
+    if training.moe_capacity is True:
+        arguments |= words["moe_capacity"]
+    if training.moe_overlap is True:
+        arguments["overlap_moe_expert_parallel_comm"] = True
+    return arguments
+
+
+def in_rack(job: Job) -> bool:
+    """Whether the devices are those of racks in which NVLink joins more than eight (GB200 and later)."""
+    from launchers.devices import accelerator_of
+
+    try:
+        return accelerator_of(job).id.startswith("gb")
+    except PlanError:
+        return False
+
+
+def check_experts(job: Job, model: Architecture) -> None:
+    """Raises PlanError where experts cannot be run as the plan says."""
+    layout, training = job.plan.layout, job.training
+    if not model.experts:
+        for name in ("moe_overlap", "moe_capacity"):
+            if getattr(training, name) is True:
+                raise PlanError(f"workload.{name}", "the model has no experts", ["false"])
+        return
+    if training.cuda_graph == "full" and training.moe_capacity is not True:
+        problem = "one CUDA graph of an iteration needs a fixed number of tokens per expert"
+        raise PlanError("workload.moe_capacity", problem, ["true"])
+    if training.moe_capacity is True and training.moe_dispatcher == "flex" and not in_rack(job):
+        raise PlanError("workload.moe_dispatcher", "DeepEP takes no padding to a capacity", ["alltoall"])
+    if training.moe_overlap is not True:
+        return
+    if (layout.ep or 1) == 1:
+        raise PlanError(
+            "workload.moe_overlap", "dispatch is overlapped only where experts are split (ep > 1)", ["false"]
+        )
+    if (layout.pp or 1) > 1 and (layout.vpp or 1) == 1:
+        raise PlanError("layout.vpp", "in a pipeline dispatch is overlapped only with virtual stages")
+    if job.recompute == "full" or job.recompute.startswith("block:"):
+        raise PlanError(
+            "layout.recompute", "dispatch is not overlapped where whole layers are recomputed", ["selective"]
+        )
+
+
+def connections(job: Job) -> str | None:
+    """CUDA_DEVICE_MAX_CONNECTIONS: 1 orders collectives before matmuls where tensors or sequences are split on devices
+    before Blackwell; FSDP and overlapped dispatch want several, which is the default."""
+    from launchers.devices import accelerator_of
+
+    layout = job.plan.layout
+    if job.zero_stage > 1 or (layout.tp or 1) * (layout.cp or 1) == 1:
+        return None
+    try:
+        family = accelerator_of(job).family
+    except PlanError:
+        family = ""
+    return None if family.startswith("Blackwell") else "1"

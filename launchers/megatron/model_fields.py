@@ -1,0 +1,47 @@
+"""The fields of a plan's model as a config says them, for programs that take a model by its dimensions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launchers.tables import table
+
+if TYPE_CHECKING:
+    from launchers.job import Job
+
+
+def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Canonical fields (estimator.model.configs) of a catalogue name, a config.json or its folder, or an inline config.
+
+    Raises PlanError as knowledge.models.catalogue.architecture does.
+    """
+    from knowledge.models.catalogue import find_model, models, read_config
+    from knowledge.models.fields import canonical
+
+    if isinstance(spec, Mapping):
+        return canonical(spec)
+    path = Path(spec).expanduser()
+    if not any(spec in (row.id, *row.aliases) for row in models()):
+        if (path / "config.json").is_file():
+            return canonical(read_config(path / "config.json"))
+        if path.is_file():
+            return canonical(read_config(path))
+    return find_model(spec).value.fields
+
+
+def rotary_base(job: Job) -> int | None:
+    """The base of the rotary embedding, from the plan's config or the table of families; None where neither says."""
+    from knowledge.models.catalogue import architecture
+
+    fields = fields_of(job.plan.model)
+    said = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
+    if isinstance(said, int | float) and said >= 1:
+        return int(said)
+    names = (architecture(job.plan.model).id, job.model or "")
+    return next(
+        (base for start, base in table("megatron")["rotary_bases"] if any(re.match(start, n.lower()) for n in names)),
+        None,
+    )

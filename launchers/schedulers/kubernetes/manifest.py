@@ -1,0 +1,221 @@
+"""What all Kubernetes targets share: a manifest that brings the files of the set along, and the pods that start them.
+
+The files lie in a ConfigMap beside the job, which every pod mounts and copies into a folder that it can write. The
+program is started by a script of that ConfigMap and not by the pod's own command, in which Kubernetes would expand
+$(NAME). Figures of a site (host cores, network devices, volumes) stand as comments.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from estimator.errors import PlanError
+from launchers import File, Piece, Start
+from launchers.devices import accelerator_of, word_of
+from launchers.engines.job import ServingJob
+from launchers.job import Job, own_heading
+from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
+from launchers.shell.quoting import AS_WRITTEN
+from launchers.tables import table
+from launchers.yaml_text import Block, Note, Tree, tree
+
+SCRIPT = "start-node.sh"
+KEEP_S = 7 * 24 * 3600
+"""How long a finished job stays, for its logs."""
+RESTARTS = 3
+_FILES, _WORK = "/launch", "/work"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One file of a target on its way: `path`, the job's name, and what the user is asked for so far."""
+
+    path: str
+    target: str
+    job: Job | ServingJob
+    start: Start
+    name: str
+    needs: list[str]
+
+
+def begin(job: Job | ServingJob, start: Start, path: str, target: str) -> Manifest:
+    """Raises PlanError where Kubernetes has no resource of the plan's devices."""
+    word_of(job, "kubernetes")
+    return Manifest(path, target, job, start, plain_name(job), [])
+
+
+def finish(
+    manifest: Manifest,
+    files: Sequence[File],
+    variables: Mapping[str, str],
+    documents: Sequence[Tree],
+    forget: Sequence[str] = (),
+) -> Piece:
+    """The manifest: the ConfigMap with the set's `files` and the script, then the `documents`.
+
+    `variables` give NODE_RANK, MASTER_ADDR and MASTER_PORT from what the kind sets in its pods; what it sets besides
+    and would mislead programs is in `forget`.
+    """
+    job, start = manifest.job, manifest.start
+    names = by_name(files)
+    copies = [f"mkdir -p {_WORK} && cd {_WORK}"]
+    for name, file in names.items():
+        folder = file.path.rpartition("/")[0]
+        if folder:
+            copies.append(f"mkdir -p {shlex.quote(folder)}")
+        copies.append(f"cp {_FILES}/{name} {shlex.quote(file.path)}")
+        if file.executable:
+            copies.append(f"chmod +x {shlex.quote(file.path)}")
+    if forget:
+        copies.append(f"unset {' '.join(forget)}")
+    body = ["#!/bin/sh", "# Run in every pod.", AS_WRITTEN, *script(job, start, variables, copies)]
+    data: dict[str, Tree] = {}
+    if names:
+        data[Note("Copies of the files beside this one: what you change there, change here too.")] = ""
+        manifest.needs.append(f"{manifest.path}: it runs its own copies of {', '.join(names)}; fill those in")
+    data |= {SCRIPT: Block("\n".join(body) + "\n")} | {name: Block(file.text) for name, file in names.items()}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(manifest, "-files"), "data": data}
+    text = [f"# {line}" for line in own_heading(job, f"kubectl apply -f {manifest.path}")]
+    for document in (config, *documents):
+        assert isinstance(document, Mapping)
+        text += ["---", *tree(document)]
+    needs = manifest.needs
+    if job.site.namespace is None:
+        needs.append(f"{manifest.path}: metadata.namespace, if not the one that kubectl is set to")
+    needs.append(f"{manifest.path}: volume work, a volume claim instead of emptyDir for what has to outlive the pods")
+    return Piece((File(manifest.path, manifest.target, "\n".join(text) + "\n"),), tuple(needs))
+
+
+def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict[str, Tree]:
+    """Name, namespace and labels; `queued` for the object that Kueue admits."""
+    site = manifest.job.site
+    found: dict[str, Tree] = {"name": manifest.name + suffix}
+    if site.namespace is not None:
+        found["namespace"] = site.namespace
+    labels: dict[str, Tree] = {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/created-by": "shardwise"}
+    if queued and site.queue is not None:
+        labels["kueue.x-k8s.io/queue-name"] = site.queue
+    elif queued:
+        labels[Note("kueue.x-k8s.io/queue-name: SET_ME  # where Kueue admits jobs")] = ""
+    return found | {"labels": labels}
+
+
+def resources(manifest: Manifest) -> dict[str, Tree]:
+    """The devices of one node, as limits and (they have to be equal) requests."""
+    job = manifest.job
+    word = word_of(job, "kubernetes")
+    notes: dict[str, Tree] = {Note(f"cpu: {job.node_devices * 8}  # and memory: as your nodes have"): ""}
+    if job.nodes > 1:
+        notes[Note("rdma/ib: 1  # the network's devices, by the name that your cluster's device plugin gives them")] = (
+            ""
+        )
+    if not word:
+        return {"limits": {Note("cpu: SET_ME  # the host processors are the plan's devices"): "", "memory": "SET_ME"}}
+    return {"limits": {word: job.node_devices, **notes}, "requests": {word: job.node_devices}}
+
+
+def container(manifest: Manifest, name: str) -> dict[str, Tree]:
+    """The container that runs the script on the devices of one node."""
+    found: dict[str, Tree] = {
+        "name": name,
+        "image": image(manifest),
+        "command": command(),
+        "env": environment(),
+    }
+    if word_of(manifest.job, "kubernetes"):
+        found["resources"] = resources(manifest)
+    else:
+        manifest.needs.append(f"{manifest.path}: resources, the cores and the memory of one replica")
+    return found | mounts(manifest)
+
+
+def image(manifest: Manifest) -> str:
+    return container_image(manifest.job, manifest.start, manifest.path, manifest.needs)
+
+
+def command() -> list[str]:
+    return ["sh", f"{_FILES}/{SCRIPT}"]
+
+
+def environment() -> list[Tree]:
+    """The token for gated models and data, from a secret that need not be there."""
+    secret = {"name": "hf-token", "key": "token", "optional": True}
+    return [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": secret}}]
+
+
+def mounts(manifest: Manifest) -> dict[str, Tree]:
+    """Where a container finds the files, can write, and has shared memory; and may pin memory for RDMA."""
+    found: dict[str, Tree] = {
+        "volumeMounts": [
+            {"name": "files", "mountPath": _FILES, "readOnly": True},
+            {"name": "work", "mountPath": _WORK},
+            {"name": "shm", "mountPath": "/dev/shm"},
+        ]
+    }
+    if manifest.job.nodes > 1:
+        found[Note("RDMA pins memory")] = ""
+        found["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
+    return found
+
+
+def placement(manifest: Manifest) -> dict[str, Tree]:
+    """Volumes, and which nodes a pod may run on."""
+    found: dict[str, Tree] = {
+        "volumes": [
+            {"name": "files", "configMap": {"name": manifest.name + "-files"}},
+            {
+                "name": "work",
+                Note("lost with the pod; for checkpoints: persistentVolumeClaim: {claimName: SET_ME}"): "",
+                "emptyDir": {},
+            },
+            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+        ]
+    }
+    accelerator = accelerator_of(manifest.job)
+    if accelerator.vendor == "Google":
+        kinds = table("devices")["tpus"]
+        if accelerator.id not in kinds:
+            raise PlanError("cluster.accelerator", f"GKE has no node pools of {accelerator.id}", list(kinds))
+        found["nodeSelector"] = {
+            "cloud.google.com/gke-tpu-accelerator": kinds[accelerator.id],
+            Note(f"the slice of {manifest.job.devices // manifest.job.replicas} chips, for example 4x4"): "",
+            "cloud.google.com/gke-tpu-topology": "SET_ME",
+        }
+        manifest.needs.append(f"{manifest.path}: gke-tpu-topology, the shape of the slice")
+    elif accelerator.vendor == "NVIDIA" and accelerator.family != "CPU":
+        found[Note(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
+    return found
+
+
+def pod(manifest: Manifest, name: str, restart: str, extra: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
+    """A pod template with the one container `name`; `extra` is added to the container."""
+    labels = {"app.kubernetes.io/name": manifest.name}
+    spec = {
+        "restartPolicy": restart,
+        "containers": [container(manifest, name) | dict(extra or {})],
+        **placement(manifest),
+    }
+    return {"metadata": {"labels": labels}, "spec": spec}
+
+
+def serving_port(manifest: Manifest) -> int:
+    """Where the engine listens. Raises PlanError for programs that end by themselves."""
+    if manifest.start.port is None:
+        problem = f"{manifest.target} keeps servers running, and {programs(manifest.start)} runs once and ends"
+        raise PlanError("targets", problem, ["kubernetes-jobset", "slurm"])
+    return manifest.start.port
+
+
+def service(manifest: Manifest, port: int, selector: Mapping[str, str]) -> dict[str, Tree]:
+    """A Service in front of the pods that listen."""
+    ports = [{"name": "http", "port": port, "targetPort": "http"}]
+    spec = {"selector": dict(selector), "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(manifest), "spec": spec}
+
+
+def listening(port: int) -> dict[str, Tree]:
+    """What a container that serves adds: its port, and that it is ready once this port is open (loading takes long)."""
+    probe = {"tcpSocket": {"port": "http"}, "periodSeconds": 10}
+    return {"ports": [{"name": "http", "containerPort": port}], "readinessProbe": probe}

@@ -1,1 +1,0 @@
-"""Targets that serve: commands and configs of inference engines and their harnesses."""

@@ -1,0 +1,379 @@
+"""A bash script as the commands that it would start, with variables put in where their value is certain.
+
+Nothing is run. What depends on the machine, on arguments, on other commands or on a condition becomes `UNKNOWN` inside
+the word, and a value with that mark is never read.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from estimator.errors import PlanError
+from launchers.reading.documents import check_size
+from launchers.shell.lexer import Lexer, Part, Token
+
+UNKNOWN = "\ufffc"
+_MOST_WORDS = 50_000
+_LONGEST = 100_000
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_OPENING = {"if", "for", "while", "until", "case", "{", "function", "select"}
+_CLOSING = {"fi", "done", "esac", "}"}
+_MIDDLE = {"then", "do", "!", "time"}
+_REDIRECTION = re.compile(r"(&|[0-9])?[<>]")
+_OPEN_REDIRECTIONS = (">", ">>", "<", "1>", "2>", "&>", "&>>", "2>>", "1>>", "<<<")
+_SETS = {"export", "declare", "local", "readonly", "typeset"}
+_ARITHMETIC: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+@dataclass(frozen=True)
+class Word:
+    text: str
+    line: int
+
+    @property
+    def known(self) -> bool:
+        return UNKNOWN not in self.text
+
+
+@dataclass
+class Command:
+    """One simple command. `conditional`: it stands in a branch or loop."""
+
+    words: list[Word]
+    environment: dict[str, Word] = field(default_factory=dict)
+    conditional: bool = False
+
+
+@dataclass
+class Script:
+    """`files` are those that the script writes from texts in itself (cat > ds.json << EOF)."""
+
+    commands: list[Command]
+    environment: dict[str, Word]
+    files: dict[str, str]
+    defaults: set[str]
+    """Variables whose default was taken, which the environment could change."""
+
+
+def script(name: str, text: str, known: dict[str, str] | None = None) -> Script:
+    """The script's commands; `known` are variables that something outside sets (Slurm). Raises PlanError."""
+    check_size(name, text)
+    return _Reader(name, known or {}).read(text)
+
+
+class _Reader:
+    def __init__(self, name: str, known: dict[str, str]) -> None:
+        self.name = name
+        self.variables: dict[str, list[str] | None] = {key: [value] for key, value in known.items()}
+        self.exported: dict[str, Word] = {}
+        self.commands: list[Command] = []
+        self.files: dict[str, str] = {}
+        self.defaults: set[str] = set()
+        self.branches: list[bool | None] = []
+        """Of each open branch or loop: taken, not taken, or unknown."""
+        self.words = 0
+        self.text = ""
+        self.opened = ""
+        """The last bracket or keyword before a statement: ( is that of a function."""
+        self.piped: Token | None = None
+        """A << whose text goes on to the next command (cat << EOF | tee FILE)."""
+        self.tested = self.after_test = False
+        """Whether the statement decides about the next one, and whether the one before did so about it."""
+
+    @property
+    def conditional(self) -> bool:
+        return None in self.branches or self.after_test
+
+    @property
+    def _skipped(self) -> bool:
+        return False in self.branches
+
+    def _test(self, tokens: list[Token]) -> bool | None:
+        """What a single test of known words comes to: [[ $A == b ]], [ -z $A ] and their like; None if unknown."""
+        words = [text for token in tokens for text in (self._expanded(token) or [""])]
+        if len(words) < 4 or words[0] not in ("[", "[[") or words[-1] not in ("]", "]]"):
+            return None
+        words = words[1:-1]
+        if any(UNKNOWN in word or "*" in word for word in words):
+            return None
+        if len(words) == 2 and words[0] in ("-z", "-n"):
+            return (words[1] == "") == (words[0] == "-z")
+        if len(words) == 3 and words[1] in ("=", "==", "!="):
+            return (words[0] == words[2]) == (words[1] != "!=")
+        compare = {"-eq": operator.eq, "-ne": operator.ne, "-gt": operator.gt, "-ge": operator.ge, "-lt": operator.lt,
+                   "-le": operator.le}  # fmt: skip
+        if len(words) == 3 and words[1] in compare and all(re.fullmatch(r"-?[0-9]{1,15}", words[at]) for at in (0, 2)):
+            return compare[words[1]](int(words[0]), int(words[2]))
+        return None
+
+    def read(self, text: str) -> Script:
+        statement: list[Token] = []
+        self.text = text
+        for token in [*Lexer(self.name, text).tokens(), Token(0, "\n")]:
+            if token.operator and token.operator != "<<":
+                self.tested = token.operator in ("&&", "||") and (token.operator == "||" or _is_test(statement))
+                self._statement(statement)
+                if token.operator != ")":
+                    self.opened = token.operator if token.operator == "(" else self.opened if not statement else ""
+                self.after_test = self.tested
+                statement = []
+            else:
+                statement.append(token)
+        return Script(self.commands, self.exported, self.files, self.defaults)
+
+    def _is_called(self) -> bool | None:
+        """Whether the body that opens is run: that of a function that is named again, or of no function."""
+        before = self.commands[-1].words if self.commands else []
+        if self.opened != "(" or len(before) != 1:
+            return True
+        self.commands.pop()
+        return True if len(re.findall(rf"\b{re.escape(before[0].text)}\b", self.text)) > 1 else None
+
+    def _statement(self, tokens: list[Token]) -> None:
+        while tokens and (word := tokens[0].plain) is not None:
+            if word in _CLOSING:
+                if self.branches:
+                    self.branches.pop()
+            elif word in _OPENING:
+                taken = self._test(tokens[1:]) if word == "if" and not self._skipped else None
+                if word == "{":
+                    taken = self._is_called()
+                if word != "function":
+                    self.branches.append(taken)
+                else:
+                    self.commands.append(Command([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else []))
+                if word in ("for", "case", "function", "select"):
+                    if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
+                        self.variables[name] = None
+                    return
+            elif word in ("else", "elif") and self.branches:
+                before = self.branches[-1]
+                self.branches[-1] = None if before is None else not before
+                if word == "elif" and before is False:
+                    self.branches[-1] = self._test(tokens[1:])
+                elif word == "elif" and before is not False:
+                    self.branches[-1] = None if before is None else False
+            elif word not in _MIDDLE:
+                break
+            tokens = tokens[1:]
+        if not tokens or tokens[0].plain in ("[", "[["):
+            if self.tested and self.branches:
+                # A condition of several tests.
+                self.branches[-1] = None
+            return
+        if self._skipped:
+            return
+        environment: dict[str, Word] = {}
+        assignments: list[tuple[str, list[str], bool]] = []
+        while tokens and (assigned := self._assigned(tokens[0])):
+            assignments.append(assigned)
+            environment[assigned[0]] = Word(" ".join(assigned[1]), tokens[0].line)
+            tokens = tokens[1:]
+        if not tokens:
+            for name, values, appended in assignments:
+                self._set(name, values, appended)
+            return
+        words: list[Word] = []
+        redirected: list[Word] = []
+        here = next((token for token in tokens if token.operator == "<<"), None)
+        for token in tokens:
+            if not token.operator:
+                expanded = [Word(text, token.line) for text in self._expanded(token)]
+                # What follows a bare > or < is a file, not an argument.
+                bare = bool(token.parts) and not token.parts[0].quoted and _REDIRECTION.match(token.parts[0].text)
+                if bare or (redirected and redirected[-1].text in _OPEN_REDIRECTIONS):
+                    redirected += expanded
+                else:
+                    words += expanded
+        if not words:
+            return
+        self.words += len(words)
+        if self.words > _MOST_WORDS:
+            words = words[:1]
+        if words[0].text in _SETS:
+            self._export(tokens[1:], words[0].text == "export")
+            return
+        self._write([*words, *redirected], here)
+        self.commands.append(Command(words, environment, self.conditional))
+
+    def _write(self, words: list[Word], here: Token | None) -> None:
+        """Keeps the text that a command puts into a file, or that sbatch and shells are given to run."""
+        first, target = words[0].text, _written(words)
+        text = here or (self.piped if first == "tee" else None)
+        self.piped = None if target else here
+        if target and text is not None:
+            self.files[target] = self._document(text)
+        elif target and first in ("echo", "printf") and len(words) > 1:
+            self.files[target] = words[1].text
+        elif here is not None and first in ("sbatch", "bash", "sh"):
+            self.files[f"{first} of line {words[0].line}"] = "#!/bin/bash\n" + self._document(here)
+
+    def _document(self, here: Token) -> str:
+        """The text of a << with its variables put in. What is not known stands as text where JSON has a value."""
+        text = here.document or ""
+        if here.literal or not ("$" in text or "`" in text):
+            return text
+        quoted = re.sub(r'\\?"', lambda mark: '\\\\\\"' if len(mark[0]) > 1 else '\\"', text)
+        try:
+            token = Lexer(self.name, f'"{quoted}"').tokens()[0]
+        except PlanError:
+            return text
+        whole = "".join(" ".join(self._values(part)) for part in token.parts)
+        return re.sub(rf"(?<=[:\[,\s]){UNKNOWN}(?=[\s,\]}}])", f'"{UNKNOWN}"', whole)
+
+    def _export(self, tokens: Iterable[Token], exported: bool) -> None:
+        for token in tokens:
+            if assigned := self._assigned(token):
+                self._set(*assigned)
+                name = assigned[0]
+            elif not (name := token.plain) or not re.fullmatch(_NAME, name):
+                continue
+            values = self.variables.get(name)
+            if exported and name in self.variables:
+                self.exported[name] = Word(UNKNOWN if values is None else " ".join(values), token.line)
+
+    def _assigned(self, token: Token) -> tuple[str, list[str], bool] | None:
+        """(name, values, appended) of a token that is an assignment."""
+        if token.operator or not token.parts or token.parts[0].kind != "text" or token.parts[0].quoted:
+            return None
+        match = re.match(rf"({_NAME})(\+?)=", token.parts[0].text)
+        if not match:
+            return None
+        if token.array is not None:
+            return match[1], [text for word in token.array for text in self._expanded(word)], bool(match[2])
+        rest = [Part("text", token.parts[0].text[match.end() :], False), *token.parts[1:]]
+        return match[1], ["".join(" ".join(self._values(part)) for part in rest)], bool(match[2])
+
+    def _set(self, name: str, values: list[str], appended: bool) -> None:
+        if sum(map(len, values)) + sum(map(len, self.variables.get(name) or ())) > _LONGEST:
+            self.variables[name] = None
+        elif self.conditional:
+            # A branch that may not be taken: what was there, or what is set here.
+            before = self.variables.get(name)
+            if not (before == values and not appended):
+                self.variables[name] = [*before, UNKNOWN] if appended and before is not None else None
+        elif appended:
+            before = self.variables.get(name)
+            if before is None:
+                self.variables[name] = None if name in self.variables else values
+            elif len(before) == 1 and len(values) == 1:
+                # Text or an array of one: with a space between both readings hold the same words.
+                self.variables[name] = [before[0], values[0]] if values[0].startswith("-") else [before[0] + values[0]]
+            else:
+                self.variables[name] = [*before, *values]
+        else:
+            self.variables[name] = values
+
+    def _expanded(self, token: Token) -> list[str]:
+        """The words that a word becomes: unquoted variables are split, quoted arrays give a word each."""
+        words, open_word, started, empty = [], "", False, False
+        for part in token.parts:
+            values = self._values(part)
+            if part.kind == "text" or part.quoted:
+                if part.kind == "variable" and part.text.endswith("[@]") and not any(values):
+                    empty = True
+                    continue
+                started = True
+                open_word += values[0] if values else ""
+                for value in values[1:]:
+                    words.append(open_word)
+                    open_word = value
+                continue
+            pieces = " ".join(values).split()
+            if not pieces:
+                continue
+            open_word += pieces[0]
+            started = True
+            for piece in pieces[1:]:
+                words.append(open_word)
+                open_word = piece
+        return [*words, open_word] if started and (open_word or not empty) else words
+
+    def _values(self, part: Part) -> list[str]:
+        """What a part stands for, UNKNOWN where that cannot be told."""
+        if part.kind == "text":
+            return [part.text]
+        if part.kind == "arithmetic":
+            return [self._arithmetic(part.text)]
+        if part.kind == "variable":
+            return self._variable(part.text)
+        return [UNKNOWN]
+
+    def _variable(self, text: str) -> list[str]:
+        match = re.fullmatch(rf"({_NAME}|[0-9@*])(\[[@*]\])?(?:(:?[-=])(.*))?", text, re.DOTALL)
+        if not match:
+            return [UNKNOWN]
+        name, _, mark, default = match.groups()
+        if name in self.variables:
+            values = self.variables[name]
+            if values is None:
+                return [UNKNOWN]
+            if any(values) or not mark:
+                return values
+        if mark is None or default is None:
+            return [UNKNOWN]
+        self.defaults.add(name)
+        tokens = Lexer(self.name, default).tokens()
+        if not tokens:
+            return [""]
+        values = ["".join(self._expanded(token)) for token in tokens if not token.operator]
+        if mark.endswith("=") and name not in self.variables:
+            self._set(name, [" ".join(values)], False)
+        return [" ".join(values)]
+
+    def _arithmetic(self, text: str) -> str:
+        """The whole number that `text` comes to: + - * / % of numbers and known variables."""
+
+        def put_in(match: re.Match[str]) -> str:
+            value = " ".join(self._variable(match[1] or match[2]))
+            return value if re.fullmatch(r"-?[0-9]{1,15}", value) else UNKNOWN
+
+        plain = re.sub(rf"\$?\{{([^}}]+)\}}|\$?({_NAME})", put_in, text).replace("/", "//").strip()
+        if UNKNOWN in plain or len(plain) > 200:
+            return UNKNOWN
+        try:
+            return str(_number(ast.parse(plain, mode="eval").body))
+        except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, OverflowError):
+            return UNKNOWN
+
+
+def _is_test(tokens: list[Token]) -> bool:
+    words = [token.plain for token in tokens if token.plain not in ("if", "elif", "while", "!")]
+    return bool(words) and words[0] in ("[", "[[", "test")
+
+
+def _number(node: ast.expr) -> int:
+    """The value of a parsed sum of whole numbers. Raises ValueError for anything else."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        value = _ARITHMETIC[type(node.op)](_number(node.left), _number(node.right))
+        if abs(value) < 10**15:
+            return value
+    raise ValueError("not a sum of whole numbers")
+
+
+def _written(words: list[Word]) -> str | None:
+    """The file that a command's > or a tee writes."""
+    texts = [word.text for word in words]
+    if texts[0] == "tee":
+        return next((text for text in texts[1:] if not text.startswith(("-", ">"))), None)
+    for place, text in enumerate(texts):
+        if text == ">" and place + 1 < len(texts):
+            return texts[place + 1]
+        if text.startswith(">") and not text.startswith(">>") and len(text) > 1:
+            return text[1:]
+    return None

@@ -1,0 +1,70 @@
+"""What a command starts and where it stands, and the counts of devices that launchers are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number, is_certain
+from launchers.shell.scripts import Word
+
+TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m", "module", "virtual_local_rank")
+
+
+@dataclass
+class Start:
+    """A program that a command starts: `kind` names its reader, `words` are its arguments."""
+
+    kind: str
+    words: list[Word]
+    name: Item
+    environment: dict[str, Word] = field(default_factory=dict)
+
+
+@dataclass
+class Setting:
+    """Where commands of a file stand: what the file is called, and which variables are set for all."""
+
+    file: str
+    found: Findings
+    variables: dict[str, Word]
+    documents: dict[str, Keys]
+    """Configs by file name, which a command may name and override."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Files that the script writes from texts in itself."""
+    known: dict[str, str] = field(default_factory=dict)
+    """Variables that stand outside of the script, which what it starts has too."""
+
+
+def counts(keys: Keys, setting: Setting, nodes: str, per_node: str) -> None:
+    """Nodes and processes of a node, one for each device; one node where nothing else says it."""
+    for name, fact in ((nodes, "nodes"), (per_node, "per_node")):
+        item = keys.take(name)
+        if item is None:
+            continue
+        if not is_certain(item.value):
+            setting.found.leave(item, "is known only where it runs")
+            continue
+        number = as_number(str(item.value).rpartition(":")[2] if fact == "nodes" else item.value)
+        if fact == "nodes" and ":" in str(item.value) and len(set(str(item.value).split(":"))) > 1:
+            setting.found.block(fact, item, "is a range")
+        elif number is not None and number >= 1:
+            setting.found.put(fact, int(number), item)
+        else:
+            setting.found.leave(item, "is no number of devices")
+    if keys.take("standalone") is not None:
+        setting.found.implied.append(("nodes", 1, Item(setting.file, "--standalone", True)))
+
+
+def until_program(words: list[Word], flags: Sequence[str]) -> tuple[list[Word], list[Word]]:
+    """A launcher's own options, and the program with its arguments: the first word that no option takes."""
+    at = 0
+    while at < len(words):
+        name, equals, _ = words[at].text.partition("=")
+        if not re.match(r"--?[A-Za-z]", name):
+            break
+        takes = not equals and name.lstrip("-").replace("-", "_") not in flags
+        at += 2 if takes and at + 1 < len(words) and not words[at + 1].text.startswith("--") else 1
+    return words[:at], words[at:]

@@ -1,0 +1,105 @@
+"""torchrun of the user's own training script: the plan's values are its arguments, and what they do is its business."""
+
+from __future__ import annotations
+
+import shlex
+
+from launchers import File, Piece, Start
+from launchers.job import Job, heading
+from launchers.megatron.arguments import steps
+from launchers.megatron.write import option
+from launchers.shell.starting import script_command, torchrun_in_script
+from launchers.yaml_text import Tree
+
+PATH = "torchrun.sh"
+_DATASET = "SET_ME_DATASET"
+
+
+def render(job: Job) -> Piece:
+    """The script, its start on every node, and what the user must bring."""
+    needs = ["train.py: your training script, which takes the arguments in torchrun.sh (TRAIN_SCRIPT names another)"]
+    groups = {"plan": _plan(job, needs), "layout": _layout(job)}
+    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(job, f"bash {PATH}")), "", "set -euo pipefail", ""]
+    command = [f'exec torchrun {torchrun_in_script(job)} "${{TRAIN_SCRIPT:-train.py}}"']
+    command += [shlex.join(option(name, value)) for group in groups.values() for name, value in group.items()]
+    text = "\n".join([*lines, " \\\n    ".join(command), ""])
+    start = Start(script_command(job, PATH), programs=("torchrun",))
+    return Piece((File(PATH, "torchrun", text, executable=True),), tuple(needs), start)
+
+
+def _plan(job: Job, needs: list[str]) -> dict[str, Tree]:
+    """What is trained, on what, and how."""
+    training = job.training
+    arguments: dict[str, Tree] = {
+        "model": job.model or "SET_ME_MODEL",
+        "dataset": job.site.dataset or _DATASET,
+        "stage": training.stage,
+        "method": training.method,
+    }
+    if job.model is None:
+        needs.append(f"{PATH}: --model, the folder of the model")
+    if job.site.dataset is None:
+        needs.append(f"{PATH}: --dataset, your data")
+    if job.uses_adapters:
+        lora = training.lora
+        arguments |= {
+            "lora_rank": lora.rank,
+            "lora_alpha": float(lora.alpha),
+            "lora_targets": lora.targets,
+            "lora_dropout": float(lora.dropout),
+        }
+        if lora.train_embeddings:
+            arguments["train_embeddings"] = True
+    if job.quantisation:
+        arguments["quantisation"] = job.quantisation
+    arguments |= {
+        "seq_len": job.seq_len,
+        "micro_batch": job.micro_batch,
+        "accumulation": job.accumulation,
+        "global_batch": job.global_batch,
+    }
+    known = steps(job)
+    arguments |= {"epochs": float(training.epochs)} if known is None else {"steps": known}
+    arguments |= {
+        "precision": training.precision,
+        "weights": training.weights,
+        "optimizer": training.optimizer,
+        "attention": training.attention,
+    }
+    if training.stage in ("ppo", "grpo") and training.response_len is not None:
+        arguments["response_len"] = training.response_len
+    if training.stage == "grpo":
+        arguments["group_size"] = training.group_size
+    for name in ("packing", "compile"):
+        if getattr(training, name):
+            arguments[name] = True
+    for name in ("fused_loss", "tp_overlap", "moe_overlap", "moe_capacity"):
+        if getattr(training, name) is True:
+            arguments[name] = True
+    for name in ("cuda_graph", "moe_dispatcher"):
+        if getattr(training, name) != "auto":
+            arguments[name] = getattr(training, name)
+    return arguments
+
+
+def _layout(job: Job) -> dict[str, Tree]:
+    """How it is split: the library that holds the shards, and every size that is not one."""
+    layout = job.plan.layout
+    framework = job.training.framework
+    if framework == "auto":
+        framework = "deepspeed" if "deepspeed" in job.targets else "ddp"
+    arguments: dict[str, Tree] = {"framework": framework, "dp": job.dp, "zero_stage": job.zero_stage}
+    for name in ("tp", "pp", "vpp", "cp", "ep", "etp"):
+        size = getattr(layout, name)
+        if size and size > 1:
+            arguments[name] = size
+    if (layout.tp or 1) > 1 and layout.sequence_parallel is not False:
+        arguments["sequence_parallel"] = True
+    if layout.schedule and (layout.pp or 1) > 1:
+        arguments["schedule"] = layout.schedule
+    if layout.shard_group is not None and layout.shard_group != job.dp:
+        arguments["shard_group"] = layout.shard_group
+    arguments |= {"recompute": job.recompute, "offload": job.offload}
+    if "deepspeed" in job.targets:
+        arguments["deepspeed"] = "deepspeed.json"
+    return arguments

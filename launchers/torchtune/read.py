@@ -1,0 +1,192 @@
+"""torchtune 0.6 recipe YAML. Models are told by their builder and the folder of the checkpoint."""
+
+from __future__ import annotations
+
+import re
+
+from estimator.errors import PlanError
+from launchers.hf import read as hf
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.leftovers import leave_rest
+from launchers.tables import table
+
+_COMPONENT = "_component_"
+_ADAPTS = re.compile(r"\b(q?lora|dora)_")
+
+
+def score(keys: Keys) -> int:
+    return 20 if any(name.endswith(_COMPONENT) for name in keys.items) else 0
+
+
+def published(file: str, config: Item) -> Keys | None:
+    """A config of torchtune's own that a command names instead of a file; None for others."""
+    known = table("reading/torchtune_configs")
+    row = dict(known["configs"].get(str(config.value), {}))
+    if not row:
+        return None
+    keys = Keys(file)
+    builder = row.pop("model")
+    values = known["usual"] | (known["adapters"] if _ADAPTS.search(builder) else {})
+    values |= {known["keys"][name]: value for name, value in row.items() if name != "folder"}
+    values |= {f"model.{_COMPONENT}": f"torchtune.models.{builder}", "checkpointer.checkpoint_dir": row["folder"]}
+    for name, value in values.items():
+        keys.items[name] = Item(f"torchtune's {config.value}", name, value)
+    return keys
+
+
+def read(keys: Keys, found: Findings, recipe: Item | None = None) -> None:
+    words = table("torchtune")
+    found.programs.append("torchtune")
+    _resolve(keys)
+    builder = keys.take(f"model.{_COMPONENT}")
+    _model(keys, found, builder)
+    _stage(keys, found, recipe)
+    _method(keys, found, builder)
+    found.whole("workload.seq_len", keys.take("tokenizer.max_seq_len"))
+    found.whole("workload.micro_batch", keys.take("batch_size"))
+    found.whole("accumulation", keys.take("gradient_accumulation_steps"))
+    found.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
+    epochs, steps = keys.take("epochs"), keys.take("max_steps_per_epoch")
+    count = as_number(epochs.value) if epochs is not None else 1
+    if steps is not None and (each := as_number(steps.value)) and count:
+        found.put("workload.steps", int(each * count), steps)
+    else:
+        found.number("workload.epochs", epochs)
+    found.word("workload.precision", keys.take("dtype"), inverted(words["precisions"]))
+    optimizer = keys.take(f"optimizer.{_COMPONENT}")
+    found.word(
+        "workload.optimizer", optimizer, inverted(words["optimizers"], {"torchao.optim.AdamW8bit": "adamw_8bit"})
+    )
+    loss = keys.take(f"loss.{_COMPONENT}")
+    if loss is not None:
+        plain = loss.value == words["losses"]["plain"]
+        fused = str(loss.value).rpartition(".")[2] in ("CEWithChunkedOutputLoss", "LinearCrossEntropyLoss")
+        if plain or fused:
+            found.put("workload.fused_loss", fused, loss)
+        else:
+            found.leave(loss, "is no loss of language modelling")
+    checkpoints = keys.take("enable_activation_checkpointing")
+    if checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
+        found.recomputes.append((on, checkpoints))
+    found.default("layout.recompute", "none", "enable_activation_checkpointing is off unless given")
+    _host(keys, found)
+    found.truth("workload.compile", keys.take("compile"))
+    reshard = keys.take("fsdp_reshard_after_forward")
+    if reshard is not None and (on := as_truth(reshard.value)) is not None:
+        found.put("layout.zero_stage", 3 if on else 2, reshard)
+    found.default("layout.zero_stage", 3, "recipes for several devices shard with FSDP2")
+    found.whole("layout.tp", keys.take("tensor_parallel_dim"))
+    found.whole("dp_shard", keys.take("data_parallel_shard_dim"), least=-1)
+    found.whole("dp_replicate", keys.take("data_parallel_replicate_dim"))
+    found.truth("workload.packing", keys.take("dataset.packed"))
+    found.default("workload.packing", False, "dataset.packed is off unless given")
+    leave_rest(keys, found, "torchtune")
+
+
+def _resolve(keys: Keys) -> None:
+    """${name} becomes the value of that key; other interpolations stay as they are, and are not read."""
+    for _ in range(3):
+        for item in list(keys.items.values()):
+            if isinstance(item.value, str) and (match := re.fullmatch(r"\$\{([A-Za-z0-9_.]+)\}", item.value)):
+                keys.put(item.key, keys.look(match[1]) or item.value, item.line)
+            elif isinstance(item.value, str) and "${" in item.value:
+                text = re.sub(
+                    r"\$\{([A-Za-z0-9_.]+)\}",
+                    lambda found: str(keys.look(found[1])) if found[1] in keys else found[0],
+                    item.value,
+                )
+                keys.put(item.key, text[:2000], item.line)
+
+
+def _model(keys: Keys, found: Findings, builder: Item | None) -> None:
+    """The folder's name, where the builder is the one for a model of that name."""
+    folder = keys.take("checkpointer.checkpoint_dir")
+    if builder is None or folder is None:
+        return
+    # Meta's own files lie in a folder of that name below the model's.
+    name = re.sub(r"/original$", "", str(folder.value).rstrip("/")).rpartition("/")[2]
+    built = re.sub(r"\.(q?lora|dora)_", ".", str(builder.value).removeprefix("torchtune.models."))
+    for pattern, row in table("torchtune")["models"]:
+        if row["builder"] == built and re.match(pattern, name.lower()):
+            found.put("model", name, folder)
+            return
+    size = re.search(r"_(\d+(?:_\d+)?)b(_|$)", built)
+    if size and size[1].replace("_", ".") + "b" in name.lower() and _in_catalogue(name):
+        found.put("model", name, folder)
+        return
+    found.block("model", builder, f"no model is known that this builds and that would be called {name}")
+
+
+def _in_catalogue(name: str) -> bool:
+    from knowledge.models.catalogue import find_model
+
+    try:
+        return bool(find_model(name))
+    except PlanError:
+        return False
+
+
+def _stage(keys: Keys, found: Findings, recipe: Item | None) -> None:
+    loss, data = keys.items.get(f"loss.{_COMPONENT}"), keys.items.get(f"dataset.{_COMPONENT}")
+    name = str(recipe.value) if recipe is not None else ""
+    if loss is not None and "DPOLoss" in str(loss.value):
+        found.put("workload.stage", "dpo", loss)
+    elif any(word in name for word in ("ppo", "grpo", "knowledge_distillation", "qat", "eval", "generate", "quantize")):
+        assert recipe is not None
+        found.block("workload.stage", recipe, "recipes of this kind are not read")
+    elif loss is None:
+        origin = data or Item(keys.file, "loss", None)
+        found.block("workload.stage", origin, "the file has no loss, so its recipe is no fine-tuning")
+    elif "teacher_model._component_" in keys:
+        found.block("workload.stage", keys.items["teacher_model._component_"], "distillation has no place in a Plan")
+    elif data is not None and str(data.value).endswith("text_completion_dataset"):
+        found.put("workload.stage", "pretrain", data)
+    else:
+        found.default("workload.stage", "sft", "the data set is of instructions or conversations")
+
+
+def _method(keys: Keys, found: Findings, builder: Item | None) -> None:
+    if builder is None:
+        found.block("workload.method", Item(keys.file, "model", None), "no builder is named")
+        return
+    name = str(builder.value).rpartition(".")[2]
+    packed, dora = keys.take("model.quantize_base"), keys.take("model.use_dora")
+    if not re.match(r"(q?lora|dora)_", name):
+        found.put("workload.method", "full", builder)
+        return
+    if is_set(packed) or name.startswith("qlora_"):
+        found.put("workload.method", "qlora", packed if is_set(packed) and packed else builder)
+        found.default("workload.lora.quantisation", "nf4", "torchao's NF4 quantises its scales too")
+    elif is_set(dora) and dora:
+        found.put("workload.method", "dora", dora)
+    else:
+        found.put("workload.method", "lora", builder)
+    found.whole("workload.lora.rank", keys.take("model.lora_rank"))
+    found.number("workload.lora.alpha", keys.take("model.lora_alpha"))
+    found.number("workload.lora.dropout", keys.take("model.lora_dropout"))
+    for name, usual in (("rank", 8), ("alpha", 16), ("dropout", 0.0)):
+        found.default(f"workload.lora.{name}", usual, f"lora_{name} is {usual:g} unless given")
+    attention, mlp = keys.take("model.lora_attn_modules"), keys.take("model.apply_lora_to_mlp")
+    words = table("torchtune")
+    if attention is None or not isinstance(attention.value, list):
+        return
+    names = inverted(words["attention_modules"])
+    said = [names.get(str(word), str(word)) for word in attention.value]
+    if is_set(mlp):
+        said += words["mlp_modules"]
+    every = {*names.values(), *words["mlp_modules"]}
+    found.put("workload.lora.targets", "all-linear" if set(said) == every else ",".join(said), attention)
+    if is_set(head := keys.take("model.apply_lora_to_output")) and head:
+        found.leave(head, "adapters on the head have no place in a Plan")
+
+
+def _host(keys: Keys, found: Findings) -> None:
+    activations, states = keys.take("enable_activation_offloading"), keys.take("fsdp_cpu_offload")
+    if is_set(states) and states:
+        found.put("layout.offload", "params", states)
+    elif is_set(activations) and activations:
+        found.put("layout.offload", "activations", activations)
+    elif (states or activations) is not None:
+        found.put("layout.offload", "none", states or activations)  # type: ignore[arg-type]
+    hf.fsdp(keys, found, version=2)

@@ -1,0 +1,239 @@
+"""torchtune 0.6.1 YAML of a recipe; data/torchtune.yaml lists the recipes and the models that it has builders for.
+
+Recipes keep weights, gradients and moments in `dtype`. The YAML does not carry the number of devices: the launch does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from estimator.errors import PlanError
+from launchers import File, Piece, Start
+from launchers.hf.write import batch_comment, learning_rate
+from launchers.job import Job, heading, last_part, slug
+from launchers.shell.quoting import quoted
+from launchers.shell.starting import torchrun_options
+from launchers.tables import table
+from launchers.yaml_text import Tree, document
+
+PATH = "torchtune.yaml"
+_DATASET = "SET_ME_DATASET"
+_MODELS = "torchtune.models."
+
+
+def render(job: Job) -> Piece:
+    """The YAML, `tune run` of its recipe, and what the user must set."""
+    model, recipe = _model_of(job), _recipe(job)
+    tp = job.plan.layout.tp or 1
+    if tp > 1 and ("tp" not in model or "full_finetune" not in recipe):
+        problem = "torchtune has tensor parallelism for full fine-tuning of Llama 3 models only"
+        raise PlanError("layout.tp", problem, [1])
+    needs: list[str] = []
+    comments = {
+        "gradient_accumulation_steps": batch_comment(job),
+        "lr": "a value to start from; yours to choose",
+    }
+    folder = f"saves/{job.slug}"
+    checkpoint = _checkpoint(job, model, folder, needs, comments)
+    sections: dict[str, dict[str, Tree]] = {
+        "model": {"model": _builder(job, model), "tokenizer": _tokenizer(job, model, checkpoint["checkpoint_dir"])},
+        "checkpoints": {"output_dir": folder, "checkpointer": checkpoint, "resume_from_checkpoint": False},
+        "data": _data(job, needs, comments),
+        "batch": {
+            "batch_size": job.micro_batch,
+            "gradient_accumulation_steps": job.accumulation,
+            **_length(job, comments),
+        },
+        "precision and optimizer": _optimizer(job, recipe, tp),
+        "memory and speed": _memory_and_speed(job, recipe, tp),
+        "run": {
+            "device": "cuda",
+            "metric_logger": {
+                "_component_": "torchtune.training.metric_logging.DiskLogger",
+                "log_dir": f"{folder}/logs",
+            },
+            "log_every_n_steps": 10,
+            "log_peak_memory_stats": True,
+        },
+    }
+    if recipe == "full_dpo_distributed":
+        sections["checkpoints"]["ref_checkpointer"] = checkpoint
+    if job.uses_adapters:
+        sections["checkpoints"]["save_adapter_weights_only"] = False
+    needs.append(f"environment: pip install {' '.join(_packages(job))}")
+    options = f"{torchrun_options(job)} " if recipe.endswith("distributed") else ""
+    command = f"tune run {options}{recipe} --config {PATH}"
+    text = document(heading(job, command), sections, comments)
+    return Piece((File(PATH, "torchtune", text),), tuple(needs), Start(command, programs=("torchtune",)))
+
+
+def _model_of(job: Job) -> dict[str, Any]:
+    name = last_part(job.model or "").lower()
+    for pattern, model in table("torchtune")["models"]:
+        if re.match(pattern, name):
+            return model
+    raise PlanError(
+        "model",
+        f"torchtune has no builder for {name or 'an inline model'}",
+        ["Llama 2 to 3.3", "Qwen 2 and 2.5", "Mistral 7B", "Gemma 1 and 2", "Phi 3 mini", "Phi 4"],
+    )
+
+
+def _recipe(job: Job) -> str:
+    kinds = table("torchtune")["recipes"]["dpo" if job.training.stage == "dpo" else "finetune"]
+    recipes = kinds["adapters" if job.uses_adapters else "full"]
+    count = "one" if job.devices == 1 else "several"
+    if count not in recipes:
+        raise PlanError("workload.method", "torchtune's full DPO runs on two or more devices", ["lora", "qlora"])
+    return recipes[count]
+
+
+def _builder(job: Job, model: dict[str, Any]) -> dict[str, Tree]:
+    """The model's builder with the adapters. Its four-bit weights are torchao's NF4, whose scales are quantised too."""
+    module, _, name = model["builder"].rpartition(".")
+    if not job.uses_adapters:
+        return {"_component_": f"{_MODELS}{module}.{name}"}
+    if job.training.method == "dora" and not model.get("dora", True):
+        raise PlanError("workload.method", f"torchtune has no DoRA for {name}", ["lora", "qlora"])
+    lora = job.training.lora
+    attention, mlp = _targets(job)
+    return {
+        "_component_": f"{_MODELS}{module}.lora_{name}",
+        "lora_attn_modules": attention,
+        "apply_lora_to_mlp": mlp,
+        "lora_rank": lora.rank,
+        "lora_alpha": lora.alpha,
+        "lora_dropout": lora.dropout,
+        **({"use_dora": True} if job.training.method == "dora" else {}),
+        **({"quantize_base": True} if job.quantisation else {}),
+    }
+
+
+def _targets(job: Job) -> tuple[list[str], bool]:
+    """Attention projections with adapters, and whether those of the MLP have them. Raises PlanError."""
+    words = table("torchtune")
+    names, mlp_names = words["attention_modules"], words["mlp_modules"]
+    attention: dict[str, None] = {}
+    mlp: set[str] = set()
+    for word in (part.strip() for part in job.training.lora.targets.split(",") if part.strip()):
+        if word in ("all-linear", "all", "attention"):
+            attention |= dict.fromkeys(names.values())
+        if word in ("all-linear", "all", "mlp"):
+            mlp |= set(mlp_names)
+        elif word in names:
+            attention[names[word]] = None
+        elif word in mlp_names:
+            mlp.add(word)
+        elif word != "attention":
+            raise PlanError(
+                "workload.lora.targets", f"torchtune has no adapters for {word!r}", ["all-linear", "attention", "mlp"]
+            )
+    if not attention or len(mlp) not in (0, len(mlp_names)):
+        problem = "torchtune takes attention projections, and with them all of the MLP's or none"
+        raise PlanError("workload.lora.targets", problem, ["all-linear", "attention"])
+    return list(attention), bool(mlp)
+
+
+def _tokenizer(job: Job, model: dict[str, Any], folder: Tree) -> dict[str, Tree]:
+    """max_seq_len cuts samples, and is the length that packed rows have."""
+    row = table("torchtune")["tokenizers"][model["tokenizer"]]
+    files = {key: f"{folder}/{file}" for key, file in row["files"].items()}
+    return {"_component_": f"{_MODELS}{row['component']}", **files, "max_seq_len": job.seq_len}
+
+
+def _checkpoint(
+    job: Job, model: dict[str, Any], folder: str, needs: list[str], comments: dict[str, str]
+) -> dict[str, Tree]:
+    """Where the model lies: a folder that the plan names, or one that `tune download` fills."""
+    name = job.model or ""
+    if name.startswith(("/", "./", "../")):
+        place = name
+    else:
+        place = f"checkpoints/{slug(last_part(name))}"
+        words = ["tune", "download", name, "--output-dir", place, "--ignore-patterns", "original/consolidated*"]
+        needs.append(f"model: {quoted(words)}")
+    count = model.get("files")
+    if count == 1:
+        files: Tree = ["model.safetensors"]
+    elif count is None:
+        files = {"filename_format": "model-{}-of-{}.safetensors", "max_filename": "SET_ME"}
+        comments["max_filename"] = "set this: the number of files, with five digits"
+        needs.append(f"{PATH}: max_filename, the number of the checkpoint's files")
+    else:
+        files = {"filename_format": "model-{}-of-{}.safetensors", "max_filename": f"{count:05d}"}
+    return {
+        "_component_": "torchtune.training.FullModelHFCheckpointer",
+        "checkpoint_dir": place,
+        "checkpoint_files": files,
+        "recipe_checkpoint": None,
+        "output_dir": folder,
+        "model_type": model["type"],
+    }
+
+
+def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    stage = job.training.stage
+    row = table("torchtune")["datasets"][stage]
+    if job.site.dataset is None:
+        comments["source"] = f"set this: a Hugging Face data set ({row['content']})"
+        needs.append(f"{PATH}: dataset source, your data ({row['content']})")
+    fields: dict[str, Tree] = {"_component_": row["component"], "source": job.site.dataset or _DATASET}
+    fields |= row["fields"]
+    if stage != "dpo":
+        fields["packed"] = job.training.packing
+    return {"dataset": fields | {"split": "train"}, "seed": None, "shuffle": True}
+
+
+def _length(job: Job, comments: dict[str, str]) -> dict[str, Tree]:
+    """Whole passes over the data, or the plan's optimizer steps as those of one."""
+    training = job.training
+    if training.steps is not None:
+        comments["max_steps_per_epoch"] = "the run's steps; the data has to hold as many"
+        return {"epochs": 1, "max_steps_per_epoch": training.steps}
+    if training.epochs != int(training.epochs):
+        whole = max(1, int(training.epochs))
+        raise PlanError("workload.epochs", f"torchtune takes whole passes, not {training.epochs}", [whole, whole + 1])
+    return {"epochs": int(training.epochs), "max_steps_per_epoch": None}
+
+
+def _optimizer(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
+    """torch's fused AdamW, which neither tensor parallelism nor states on the host take."""
+    words, name = table("torchtune"), job.training.optimizer
+    optimizer: dict[str, Tree] = {"_component_": words["optimizers"][name], "lr": learning_rate(job)}
+    if name == "adamw":
+        optimizer["fused"] = tp == 1 and job.offload != "params"
+    plain = job.training.fused_loss is False
+    loss: dict[str, Tree] = {"_component_": words["losses"]["plain" if plain else "chunked"]}
+    if job.training.stage == "dpo":
+        loss = {"_component_": "torchtune.rlhf.loss.DPOLoss", "beta": 0.1, "label_smoothing": 0}
+    fields: dict[str, Tree] = {"dtype": words["precisions"][job.training.precision], "optimizer": optimizer}
+    if recipe == "full_finetune_single_device":
+        fields["optimizer_in_bwd"] = False
+    return fields | {
+        "lr_scheduler": {
+            "_component_": "torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup",
+            "num_warmup_steps": 100,
+        },
+        "loss": loss,
+        **({} if "lora_dpo" in recipe else {"clip_grad_norm": 1.0}),
+    }
+
+
+def _memory_and_speed(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {
+        "enable_activation_checkpointing": job.recompute == "full",
+        "enable_activation_offloading": job.offload == "activations",
+        "compile": job.training.compile,
+    }
+    if recipe.endswith("distributed"):
+        fields |= {"fsdp_reshard_after_forward": job.zero_stage == 3, "fsdp_cpu_offload": job.offload == "params"}
+    if tp > 1:
+        plan = {"_component_": f"{_MODELS}llama3.base_llama_tp_plan"}
+        fields |= {"tensor_parallel_dim": tp, "tensor_parallel_plan": plan}
+    return fields
+
+
+def _packages(job: Job) -> list[str]:
+    component = table("torchtune")["optimizers"][job.training.optimizer]
+    return ["torchtune==0.6.1", "torchao==0.10.0", *(["bitsandbytes"] if "bitsandbytes" in component else [])]

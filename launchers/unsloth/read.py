@@ -1,0 +1,218 @@
+"""Python scripts on transformers' Trainer, TRL, PEFT and Unsloth: the arguments of the calls that say a run.
+
+A script is parsed and never run or imported: literals and names that are given one literal are read, the rest is not
+known.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from estimator.errors import PlanError
+from launchers.reading.documents import Item, Keys, check_size
+from launchers.reading.findings import Findings, as_truth, is_set
+from launchers.shell.scripts import UNKNOWN
+from launchers.trl import read as trl
+
+# The script of TRL that a configuration or a trainer is of.
+_STAGES = {"SFT": "sft", "DPO": "dpo", "KTO": "kto", "ORPO": "orpo", "Reward": "reward", "GRPO": "grpo", "CPO": "cpo"}
+_ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout", "use_dora": "use_dora",
+             "target_modules": "lora_target_modules", "modules_to_save": "lora_modules_to_save"}  # fmt: skip
+_PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_4bit_quant_type": "bnb_4bit_quant_type",
+           "bnb_4bit_use_double_quant": "use_bnb_nested_quant"}  # fmt: skip
+# Of a call that asks the device: bf16 = is_bfloat16_supported().
+_BF16 = "where the device has it"
+_TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
+
+
+def read_python(name: str, text: str, found: Findings) -> str | None:
+    """What the script was taken for; None where it trains with nothing that is known here."""
+    check_size(name, text)
+    try:
+        tree = ast.parse(_source(name, text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise PlanError("files", f"{name} is not readable Python: {str(error)[:120]}") from None
+    names = _constants(tree)
+    calls = sorted(
+        ((_called(node), node) for node in _run(tree) if isinstance(node, ast.Call)), key=lambda row: row[1].lineno
+    )
+    keys, stage = Keys(name), None
+    unsloth = any(called.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for called, _ in calls)
+    adapted = False
+    for called, node in calls:
+        last = called.rpartition(".")[2]
+        given = dict(_arguments(node, names))
+        if last in ("LoraConfig", "get_peft_model") and (last == "LoraConfig" or "r" in given):
+            adapted = True
+            _take(keys, given, _ADAPTERS, node)
+            if last == "get_peft_model" and "use_gradient_checkpointing" in given:
+                keys.put("gradient_checkpointing", given["use_gradient_checkpointing"], node.lineno)
+        elif last == "BitsAndBytesConfig":
+            _take(keys, given, _PACKED, node)
+        elif last == "from_pretrained" and ("Model" in called or "Causal" in called):
+            # A later one loads what was trained.
+            if "model_name_or_path" in keys:
+                continue
+            _loaded(keys, given, node, unsloth and called.startswith("Fast"))
+        elif (last.endswith("Config") and last.removesuffix("Config") in _STAGES) or last == "TrainingArguments":
+            for key, value in given.items():
+                # Unsloth's own checkpointing stays what the model was loaded with.
+                if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
+                    keys.put(key, value, node.lineno)
+            stage = stage or _STAGES.get(last.removesuffix("Config"))
+        elif last.endswith("Trainer") and last.removesuffix("Trainer") in _STAGES:
+            stage = stage or _STAGES[last.removesuffix("Trainer")]
+            _take(keys, given, _TRAINER, node)
+    if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
+        return None
+    keys.put("use_peft", adapted)
+    if _BF16 in (keys.look("bf16"), keys.look("fp16")):
+        for key in ("bf16", "fp16"):
+            keys.take(key)
+        found.default("workload.precision", "bf16", "the script takes it where the device has it")
+    if unsloth:
+        _unsloth(keys, found, adapted)
+    elif adapted:
+        for field, value in (("rank", 8), ("alpha", 8.0), ("dropout", 0.0)):
+            found.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
+    script = Item(name, "trainer", stage) if stage else None
+    trl.read(keys, found, script)
+    if unsloth:
+        found.programs.insert(0, "unsloth")
+        return "Python script for Unsloth"
+    return "Python script on TRL" if stage else "Python script on the transformers Trainer"
+
+
+def _unsloth(keys: Keys, found: Findings, adapted: bool) -> None:
+    """Its own defaults, and its way of checkpointing, which holds what is kept in host memory."""
+    if not adapted and not is_set(keys.take("full_finetuning")):
+        found.leave(Item(keys.file, "get_peft_model", None), "is not there, so nothing would be trained")
+    keys.take("full_finetuning")
+    if adapted and "load_in_4bit" not in keys:
+        found.default("workload.method", "qlora", "load_in_4bit is on unless given")
+        keys.put("load_in_4bit", True)
+    found.default("workload.lora.quantisation", "nf4", "Unsloth's checkpoints quantise their scales too")
+    for field, value in (("rank", 16), ("alpha", 16.0), ("dropout", 0.0)):
+        found.default(f"workload.lora.{field}", value, "get_peft_model has it unless given")
+    kind = keys.items.get("gradient_checkpointing")
+    if kind is None:
+        found.default("layout.offload", "activations", "Unsloth's own checkpointing unless told otherwise")
+    elif kind.value == "unsloth":
+        keys.put("gradient_checkpointing", True, kind.line)
+        found.put("layout.offload", "activations", kind)
+    else:
+        found.default("layout.offload", "none", "nothing is moved to the host")
+    # Its kernels never hold the logits whole.
+    found.default("workload.fused_loss", True, "Unsloth computes the loss in pieces")
+    found.default("layout.zero_stage", 0, "Unsloth keeps whole replicas")
+    if is_set(keys.take("float32_mixed_precision")):
+        found.put("workload.weights", "fp32", Item(keys.file, "float32_mixed_precision", True))
+
+
+def _loaded(keys: Keys, given: dict[str, Any], node: ast.Call, fast: bool) -> None:
+    name = given.get("model_name", given.get("pretrained_model_name_or_path", given.get("0")))
+    keys.put("model_name_or_path", name, node.lineno)
+    if given.get("attn_implementation"):
+        keys.put("attn_implementation", given["attn_implementation"], node.lineno)
+    _take(keys, given, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
+    if fast:
+        keys.put("max_length", given.get("max_seq_length"), node.lineno)
+        own = {"full_finetuning": "full_finetuning", "float32_mixed_precision": "float32_mixed_precision"}
+        _take(keys, given, own, node)
+        if "use_gradient_checkpointing" in given:
+            keys.put("gradient_checkpointing", given["use_gradient_checkpointing"], node.lineno)
+
+
+def _take(keys: Keys, given: dict[str, Any], words: dict[str, str], node: ast.Call) -> None:
+    for name, key in words.items():
+        if name in given:
+            keys.put(key, given[name], node.lineno)
+
+
+def _source(name: str, text: str) -> str:
+    """The Python in a file; of a notebook the cells, without what only a notebook understands."""
+    if not name.endswith(".ipynb"):
+        return text
+    try:
+        cells = [cell for cell in json.loads(text)["cells"] if cell.get("cell_type") == "code"]
+        lines = [line for cell in cells for line in "".join([*cell["source"], "\n"]).splitlines()]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise PlanError("files", f"{name} is not a readable notebook") from None
+    return "\n".join("" if line.lstrip().startswith(("!", "%")) else line for line in lines)
+
+
+def _constants(tree: ast.Module) -> dict[str, Any]:
+    """Names that are given one literal and nothing else."""
+    found: dict[str, Any] = {}
+    again: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                for name in [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]:
+                    if name in found:
+                        again.add(name)
+                    simple = isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign)
+                    found[name] = _value(node.value, found) if simple and node.value is not None else UNKNOWN  # type: ignore[union-attr]
+    return {name: UNKNOWN if name in again else value for name, value in found.items()}
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    """The value of a literal, a list of them or a name of one; UNKNOWN for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return names.get(node.id, UNKNOWN)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
+        return node.attr
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(part, names) for part in node.elts]
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(_value(key, names)): _value(value, names) for key, value in pairs if key is not None}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = _value(node.operand, names)
+        known = as_truth(inner)
+        return inner if inner == _BF16 else UNKNOWN if known is None else not known
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -node.operand.value if isinstance(node.operand.value, int | float) else UNKNOWN
+    if isinstance(node, ast.Call) and _called(node).endswith(("is_bfloat16_supported", "is_bf16_supported")):
+        return _BF16
+    return UNKNOWN
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree, without what stands under `if False`."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Constant) and not node.test.value:
+            left += node.orelse
+        else:
+            left += ast.iter_child_nodes(node)
+
+
+def _called(node: ast.expr) -> str:
+    func = node.func if isinstance(node, ast.Call) else node
+    parts: list[str] = []
+    while isinstance(func, ast.Attribute):
+        parts.append(func.attr)
+        func = func.value
+    return ".".join([func.id if isinstance(func, ast.Name) else "?", *reversed(parts)])
+
+
+def _arguments(node: ast.Call, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values of a call's arguments; the first one without a name is called 0."""
+    if node.args and not isinstance(node.args[0], ast.Starred):
+        yield "0", _value(node.args[0], names)
+    for word in node.keywords:
+        if word.arg is None:
+            spread = _value(word.value, names)
+            if isinstance(spread, dict):
+                yield from spread.items()
+        else:
+            yield word.arg, _value(word.value, names)

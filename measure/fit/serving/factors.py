@@ -1,0 +1,246 @@
+"""Fits the factors of serving engines to measured runs: few, and shared between engines and families (hierarchy.py).
+
+Time per output token, time to first token and throughput are fitted together; a source weighs by a root of its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Floats
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import ServingEstimates, estimate
+from estimator.serving.space import deployments
+from knowledge.engines import engine_lineage
+from knowledge.fitted.serving import ENGINE, SHARED
+from knowledge.fitted.training import device_lineage
+from knowledge.jobs.serving import serving_job
+from measure.fit.hierarchy import NUDGE, Design, Factor, Node, Values, nearest, step
+from measure.history.scores import Prediction
+from measure.history.serving import METRICS, Metric, ServingCase
+
+ENGINE_FACTORS = (
+    Factor("decode", 0.2, 5.0, 1.1, 0.15),
+    Factor("prefill", 0.2, 5.0, 1.1, 0.15),
+    Factor("experts", 0.2, 5.0, 1.0, 0.2),
+    Factor("collective", 0.2, 5.0, 1.0, 0.2),
+    Factor("launch", 0.1, 2.0, 0.7, 0.3),
+    Factor("layer_s", 1e-7, 1e-4, 5e-6, 0.6),
+    Factor("host", 0.05, 10.0, 1.0, 0.5),
+    Factor("step_s", 1e-5, 3e-2, 5e-4, 0.6),
+    Factor("request", 0.05, 10.0, 1.0, 0.5),
+    Factor("clumped", 0.1, 5.0, 1.0, 0.4),
+)
+DEVICE_FACTORS = (
+    Factor("decode", 0.2, 5.0, 1.0, 0.15),
+    Factor("prefill", 0.2, 5.0, 1.0, 0.15),
+    Factor("experts", 0.2, 5.0, 1.0, 0.2),
+    Factor("collective", 0.2, 5.0, 1.0, 0.2),
+)
+# What misses of each metric are measured against: the noise of a good source.
+_NOISE: dict[Metric, float] = {"tpot": 0.1, "ttft": 0.25, "throughput": 0.1}
+# Misses beyond this many times the noise pull no harder than at it.
+_HUBER = 2.5
+_SOURCE_POWER = 0.5
+_STEPS, _REFINING_STEPS = 8, 3
+
+
+@dataclass(frozen=True)
+class Run:
+    """Measured runs of one job: `these` has one entry a run. A run has one observation of each of `metrics` at most."""
+
+    cases: tuple[ServingCase, ...]
+    job: ServingJob
+    these: Deployments
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One measured figure: of which run of the sample, which entry of it, and the metric in SI units."""
+
+    case: ServingCase
+    group: int
+    entry: int
+    metric: Metric
+    value: float
+
+
+def runs_of(cases: Iterable[ServingCase]) -> list[Run]:
+    """The runs of `cases` that the estimator has an answer for, those that differ in load and layout only together."""
+    found: dict[str, list[tuple[ServingCase, ServingJob, Deployments]]] = defaultdict(list)
+    for case in cases:
+        try:
+            job, these = _placed(case)
+        except PlanError:
+            continue
+        found[_key(case)].append((case, job, these))
+    return [
+        Run(tuple(case for case, _, _ in part), part[0][1], _joined([these for _, _, these in part]))
+        for part in found.values()
+    ]
+
+
+def _placed(case: ServingCase) -> tuple[ServingJob, Deployments]:
+    """The job of a case, and the deployment that it names or that the search would take."""
+    assert case.plan is not None
+    job = serving_job(case.plan)
+    these = deployments(job)
+    if len(these) > 1:
+        these = these.take(np.array([best(estimate(job, these))]))
+    return job, these
+
+
+def best(found: ServingEstimates) -> int:
+    """The deployment with the highest rate of those that fit (of all, where none does)."""
+    rate = found.output_tokens_per_s / found.steady.e2e_s**1e-6
+    return int(np.argmax(np.where(found.memory.fits, rate, rate * 1e-9)))
+
+
+def _key(case: ServingCase) -> str:
+    assert case.plan is not None
+    data = case.plan.given()
+    data.pop("layout", None)
+    load = ("input_len", "output_len", "concurrency", "request_rate", "requests", "prefix_hit", "max_batch")
+    workload = {key: value for key, value in data["workload"].items() if key not in load}
+    closed = case.plan.inference.request_rate is None
+    return repr((data | {"workload": workload}, closed))
+
+
+def _joined(parts: Sequence[Deployments]) -> Deployments:
+    names = Deployments.__dataclass_fields__
+    return Deployments(*[np.concatenate([getattr(part, name) for part in parts]) for name in names])
+
+
+def figures(found: ServingEstimates) -> dict[Metric, Floats]:
+    """What is compared with measurements; arrays of shape (n,)."""
+    return {"tpot": found.steady.tpot_s, "ttft": found.steady.ttft_s, "throughput": found.output_tokens_per_s}
+
+
+def observations(runs: Sequence[Run]) -> list[Observation]:
+    """Every figure that counts."""
+    return [
+        Observation(case, group, entry, metric, case.observed[metric])
+        for group, run in enumerate(runs)
+        for entry, case in enumerate(run.cases)
+        for metric in METRICS
+        if metric in case.observed and case.reason_unscored is None
+    ]
+
+
+def _leaves(run: Run) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
+    return (
+        (("engine", run.job.engine.name), ENGINE_FACTORS),
+        (("device", run.job.machine.accelerator.family), DEVICE_FACTORS),
+    )
+
+
+def lineage(node: Node) -> list[Node]:
+    """An engine or family and its kin."""
+    kind, name = node
+    line = engine_lineage(name) if kind == "engine" else device_lineage(name)
+    return [(kind, member) for member in line]
+
+
+def _of(values: Values, node: Node) -> dict[str, float]:
+    return nearest(values, [*lineage(node), (node[0], "default")])
+
+
+def applied(job: ServingJob, engine: Mapping[str, object], device: Mapping[str, object]) -> ServingJob:
+    """The job with fitted values, which may be arrays of shape (n,)."""
+    shared = {name: engine[name] * device[name] for name in SHARED}  # type: ignore[operator]
+    return replace(job, factors=replace(job.factors, **shared, **{name: engine[name] for name in ENGINE}))
+
+
+def estimates(run: Run, values: Values) -> dict[Metric, Floats]:
+    """What is estimated of a group with fitted values."""
+    engine, device = (_of(values, node) for node, _ in _leaves(run))
+    return figures(estimate(applied(run.job, engine, device), run.these))
+
+
+def _responses(run: Run, values: Values) -> dict[Metric, Floats]:
+    """Logs of the figures as they are, and derivatives by the run's factors; shape (1 + factors, entries)."""
+    count, total = len(run.cases), 1 + sum(len(factors) for _, factors in _leaves(run))
+    parts: list[dict[str, Floats]] = []
+    at = 0
+    for node, factors in _leaves(run):
+        own, columns = _of(values, node), {}
+        for factor in factors:
+            at += 1
+            column = np.full((total, count), own[factor.name])
+            column[at] = factor.nudged(own[factor.name], NUDGE)
+            columns[factor.name] = column.reshape(-1)
+        parts.append(columns)
+    these = run.these.take(np.tile(np.arange(count), total))
+    found = figures(estimate(applied(run.job, *parts), these))
+    logs: dict[Metric, Floats] = {
+        metric: np.log(np.clip(value, 1e-9, 1e9)).reshape(total, count) for metric, value in found.items()
+    }
+    for value in logs.values():
+        value[1:] = (value[1:] - value[0]) / NUDGE
+    return logs
+
+
+def fitted_numbers(runs: Sequence[Run]) -> int:
+    """How many numbers are fitted to runs: what all share, what kin add, and each one's own."""
+    return len(Design({node: factors for run in runs for node, factors in _leaves(run)}, lineage).columns)
+
+
+def fit(runs: Sequence[Run], seen: Sequence[Observation], start: Values | None = None) -> Values:
+    """The factors of every engine and family; `seen` are the observations that count, of `runs`."""
+    leaves = {node: factors for run in runs for node, factors in _leaves(run)}
+    design = Design(leaves, lineage)
+    parts = design.parts(start) if start else np.zeros(len(design.columns))
+    values = design.values(parts)
+    rows = Counter((one.case.source, one.metric) for one in seen)
+    weight = np.array([rows[one.case.source, one.metric] ** (_SOURCE_POWER - 1.0) for one in seen])
+    weight = weight / weight.mean()
+    noise = np.array([_NOISE[one.metric] for one in seen])
+    columns = [_columns(design, run) for run in runs]
+    needed = sorted({one.group for one in seen})
+    for _ in range(_REFINING_STEPS if start else _STEPS):
+        responses = {group: _responses(runs[group], values) for group in needed}
+        misses = np.zeros(len(seen))
+        jacobian = np.zeros((len(seen), len(design.columns)))
+        for row, one in enumerate(seen):
+            response = responses[one.group][one.metric][:, one.entry]
+            misses[row] = (response[0] - math.log(one.value)) / noise[row]
+            for entry, own in enumerate(columns[one.group], start=1):
+                jacobian[row, own] = response[entry] / noise[row]
+        parts = step(design, parts, misses, jacobian, weight, 1.0, _HUBER)
+        values = design.values(parts)
+        parts = design.parts(values)
+    return values
+
+
+def _columns(design: Design, run: Run) -> list[list[int]]:
+    return [design.columns_of(node, factor.name) for node, factors in _leaves(run) for factor in factors]
+
+
+@cache
+def everything() -> tuple[list[Run], list[Observation], Values]:
+    """All runs that count, what was observed of them, and the fit."""
+    from measure.history.serving import serving_cases
+
+    runs = runs_of(case for case in serving_cases() if case.reason_unscored is None)
+    seen = observations(runs)
+    return runs, seen, fit(runs, seen)
+
+
+def applied_as_calibrated() -> dict[tuple[str, Metric], Prediction]:
+    """What is said of every figure with the factors as they are in the file, by case id and metric."""
+    runs, seen, _ = everything()
+    said = [figures(estimate(run.job, run.these)) for run in runs]
+    found: dict[tuple[str, Metric], Prediction] = {}
+    for one in seen:
+        value = float(said[one.group][one.metric][one.entry])
+        spread = 1.0 + getattr(runs[one.group].job.factors, f"{one.metric}_spread")
+        found[one.case.id, one.metric] = Prediction(value, value / spread, value * spread, fits=True)
+    return found

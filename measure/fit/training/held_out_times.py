@@ -1,0 +1,138 @@
+"""What would have been said of measured speeds had they, or their whole source, not been there to fit to."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from knowledge.fitted.training import device_lineage
+from measure.fit.spreads import Miss, blended, spread_of
+from measure.fit.training.time import Fit, Run, fit, residual, thinned, timed_runs
+from measure.history.scores import Prediction
+from measure.history.training import training_cases
+
+HoldOut = Literal["rows", "source"]
+# Rows are left out a tenth at a time, every tenth one, so that each tenth has rows of all large sources.
+_FOLDS = 10
+# A framework with fewer runs than this also answers for how far unseen sources are off.
+_FEW_RUNS = 12
+LEAST_SPREAD = 0.08
+# And however many it has: the next run may be of a source of its own.
+_MOST_TRUST = 0.8
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A run's log of estimated over measured step time, fitted without its fold, and without its source."""
+
+    run: Run
+    rows: float
+    source: float
+
+
+@cache
+def everything() -> tuple[list[Run], Fit]:
+    """All runs that count, and the fit to them."""
+    runs = timed_runs(training_cases())
+    return runs, fit(thinned(runs))
+
+
+@cache
+def missed() -> list[Missed]:
+    """How far every run is off, both ways of leaving it out."""
+    runs, full = everything()
+    rows, source = (misses(runs, full, hold_out) for hold_out in ("rows", "source"))
+    return [Missed(run, rows[run.case.id], source[run.case.id]) for run in runs]
+
+
+def misses(
+    runs: Sequence[Run], full: Fit, hold_out: HoldOut, only: Collection[Hashable] | None = None
+) -> dict[str, float]:
+    """By case id, the log of estimated over measured step time with factors fitted without its fold or its source.
+
+    The layout of a run whose source leaves it open is the one chosen with all runs. `only` names the folds or sources
+    that are asked for, if not all.
+    """
+    sample = thinned(runs)
+    keys = _keys(runs, hold_out)
+    found: dict[str, float] = {}
+    for name in sorted(set(keys.values()) if only is None else only, key=str):
+        values = fit([run for run in sample if keys[run.case.id] != name], full).values
+        found |= {run.case.id: residual(run, values) for run in runs if keys[run.case.id] == name}
+    return found
+
+
+def _keys(runs: Sequence[Run], hold_out: HoldOut) -> dict[str, Hashable]:
+    """What each run is left out with."""
+    if hold_out == "rows":
+        return {run.case.id: index % _FOLDS for index, run in enumerate(runs)}
+    return {run.case.id: run.case.source for run in runs}
+
+
+def spreads(sample: Sequence[Missed]) -> dict[str, float]:
+    """Half widths of 80 % intervals of a step time, as fractions: by framework, and 'default' for all others.
+
+    A framework's own runs say how far runs like them are off; unseen sources how far anything else is.
+    """
+    own: dict[str, list[Miss]] = defaultdict(list)
+    for one in sample:
+        own[one.run.job.framework.name].append(Miss(one.rows, one.run.case.source))
+    default = spread_of(Miss(one.source, one.run.case.source) for one in sample)
+    found = {"default": default}
+    for name, part in own.items():
+        trust = _MOST_TRUST * min(1.0, len(part) / _FEW_RUNS)
+        found[name] = max(LEAST_SPREAD, blended(spread_of(part), default, trust))
+    return found
+
+
+def device_spread(sample: Sequence[Missed]) -> float:
+    """Half width of the 80 % interval of a step time on a family that nobody ran, nor its kin, as a fraction.
+
+    Sources on families that no other source ran say it; those of 'default' where there are none. Network, attention
+    and libraries of such a machine are all guessed at once, so it is wider than that of a framework nobody ran.
+    """
+    sources: dict[str, set[str]] = defaultdict(set)
+    for one in sample:
+        for name in device_lineage(_family(one.run)):
+            sources[name].add(one.run.case.source)
+    alone = [one for one in sample if all(len(sources[name]) == 1 for name in device_lineage(_family(one.run)))]
+    own = spread_of(Miss(one.source, one.run.case.source) for one in alone) if alone else 0.0
+    return max(own, spreads(sample)["default"])
+
+
+def _family(run: Run) -> str:
+    return run.job.machine.accelerator.family
+
+
+class _Width:
+    """The half widths that a sample of runs gives others."""
+
+    def __init__(self, sample: Sequence[Missed]) -> None:
+        self.frameworks: Mapping[str, float] = spreads(sample)
+        self.strange = device_spread(sample)
+        self.families = {_family(one.run) for one in sample}
+
+    def of(self, run: Run) -> float:
+        width = self.frameworks.get(run.job.framework.name, self.frameworks["default"])
+        known = self.families.intersection(device_lineage(_family(run)))
+        return width if known else max(width, self.strange)
+
+
+def predictions(hold_out: HoldOut) -> dict[str, Prediction]:
+    """By case id, tokens per second and device, and an interval from runs of other folds or sources only."""
+    runs, _ = everything()
+    keys = _keys(runs, hold_out)
+    by_key = {name: _Width([one for one in missed() if keys[one.run.case.id] != name]) for name in set(keys.values())}
+    found: dict[str, Prediction] = {}
+    for one in missed():
+        run, case = one.run, one.run.case
+        measured = case.observed["tokens_per_s_per_device"]
+        assert measured is not None
+        value = measured * math.exp(-(one.rows if hold_out == "rows" else one.source))
+        spread = 1.0 + by_key[keys[case.id]].of(run)
+        found[case.id] = Prediction(value, value / spread, value * spread, fits=True)
+    return found

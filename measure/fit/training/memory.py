@@ -1,0 +1,227 @@
+"""Fits what is uncertain in the memory of a run: what the allocator holds beyond what is used, and the device context.
+
+A handful of factors for all frameworks together (`FACTORS`), by Gauss-Newton on the log of estimated over measured peak
+with Huber weights, every source weighted by the square root of its rows, and a prior on each factor; and for each
+framework how far its estimates are off. Everything else in the memory of a run is counted, not fitted. Also which runs
+that ran are evidence that a peak cannot be much above its estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.training.job import UNMEASURED_MEMORY
+from knowledge.fitted.training import framework_lineage
+from measure.fit.spreads import Miss, blended, spread_of
+from measure.history.scores import Estimate, estimated
+from measure.history.training import Case
+
+# Factor: (middle of its prior, how far the prior lets its logarithm go).
+FACTORS = {
+    "slack": (0.04, 0.5),
+    "loss_slack": (0.16, 0.5),
+    "varying_lengths": (2.5, 0.3),
+    "context_bytes": (0.55e9, 0.3),
+}
+_CACHED = "varying_lengths"
+_HUBER = 0.1
+_STEPS = 12
+# How far a logarithm of peaks scatters when all factors are right.
+_NOISE = 0.05
+# Runs of one framework that must have run before they bound its interval, and the part of them that may contradict.
+_FEWEST_WITNESSES = 20
+_CONTRADICTING = 0.01
+# A source counts by the root of its rows.
+_SOURCE_POWER = 0.5
+_LEAST_SPREAD = 0.04
+_LEAST_ABOVE = 0.02
+# A framework with fewer rows or sources than this also answers for the spread over all frameworks.
+_FEW_ROWS = 12
+_FEW_SOURCES = 2
+
+Factors = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
+
+    `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
+    can hold: cached blocks are given back before a run fails. `unmeasured` counts what no measured peak covers, the
+    framework apart.
+    """
+
+    case: Case
+    frameworks: tuple[str, ...]
+    observed_bytes: float | None
+    fixed_bytes: float
+    slopes: Mapping[str, float]
+    usable_bytes: float
+    unmeasured: int
+    family: str
+
+    @property
+    def framework(self) -> str:
+        return self.frameworks[0]
+
+    def needed(self, factors: Factors) -> float:
+        """Without the blocks that the allocator gives back."""
+        return self.fixed_bytes + sum(self.slopes[name] * factors[name] for name in FACTORS if name != _CACHED)
+
+    def estimate(self, factors: Factors) -> float:
+        need = self.needed(factors)
+        return need + min(self.slopes[_CACHED] * factors[_CACHED], max(0.0, self.usable_bytes - need))
+
+    def error(self, factors: Factors) -> float:
+        assert self.observed_bytes is not None
+        return math.log(self.estimate(factors) / self.observed_bytes)
+
+
+def peaks(cases: Iterable[Case]) -> list[Peak]:
+    """The cases that the estimator has an answer for."""
+    found = []
+    for case in cases:
+        try:
+            found.append(_peak(case, estimated(case)))
+        except PlanError:
+            continue
+    return found
+
+
+def countable(case: Case) -> bool:
+    return case.reason_unscored is None and bool(case.observed["peak_bytes"])
+
+
+def _peak(case: Case, found: Estimate) -> Peak:
+    job, memory, best = found.all.job, found.all.memory, found.best
+    parts = {name: float(values[0]) for name, values in found.all.of(best).memory.components.items()}
+    kind = case.observed["peak_kind"]
+    held = kind != "allocated"
+    varying = held and not job.training.packing and not job.fused_loss
+    own_context = kind not in ("allocated", "reserved") and job.framework.context_bytes is None
+    slopes = {
+        "slack": held * (parts["activations"] + parts["step_temporaries"]),
+        "loss_slack": held * parts["logits_and_loss"],
+        _CACHED: varying * parts["logits_and_loss"],
+        "context_bytes": float(own_context),
+    }
+    now = job.calibration
+    fitted = now.slack * slopes["slack"] + now.loss_slack * slopes["loss_slack"]
+    fitted += now.context_bytes * slopes["context_bytes"] + held * float(memory.cached[best])
+    unmeasured = sum(not text.startswith("framework ") for text in job.unmeasured_memory)
+    return Peak(
+        case=case,
+        frameworks=tuple(framework_lineage(job.framework.name)),
+        observed_bytes=case.observed["peak_bytes"],
+        fixed_bytes=found.peak_bytes(kind) - fitted,
+        slopes=slopes,
+        usable_bytes=job.usable_bytes,
+        unmeasured=unmeasured,
+        family=job.machine.accelerator.family,
+    )
+
+
+def fit(sample: Sequence[Peak]) -> Factors:
+    """The factors that make the estimates of `sample` agree best with what was measured."""
+    names = list(FACTORS)
+    prior = np.log([FACTORS[name][0] for name in names])
+    sigma = np.array([FACTORS[name][1] for name in names])
+    rows = Counter(peak.case.source for peak in sample)
+    weight = np.array([1.0 / math.sqrt(rows[peak.case.source]) for peak in sample])
+    weight = weight / weight.mean() / _NOISE**2
+    point = prior.copy()
+    for _ in range(_STEPS):
+        now = _errors(sample, names, point)
+        moved = [point + 0.01 * (np.arange(len(names)) == column) for column in range(len(names))]
+        jacobian = np.stack([(_errors(sample, names, other) - now) / 0.01 for other in moved], axis=1)
+        scale = weight * np.minimum(1.0, _HUBER / np.maximum(1e-9, np.abs(now)))
+        normal = jacobian.T @ (jacobian * scale[:, None]) + np.diag(1.0 / sigma**2)
+        gradient = jacobian.T @ (scale * now) + (point - prior) / sigma**2
+        point = point - np.clip(np.linalg.solve(normal, gradient), -0.5, 0.5)
+    return dict(zip(names, np.exp(point).tolist(), strict=True))
+
+
+def _errors(sample: Sequence[Peak], names: list[str], point: np.ndarray) -> np.ndarray:
+    factors = dict(zip(names, np.exp(point).tolist(), strict=True))
+    return np.array([peak.error(factors) for peak in sample])
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Half widths of the 80 % interval, as factors less one: below and above the estimate."""
+
+    below: float
+    above: float
+    rows: int
+    witnesses: int
+
+    @property
+    def known(self) -> bool:
+        """Whether peaks were read, or enough runs ran to say how high peaks can be."""
+        return self.rows > 0 or self.above < self.below
+
+
+def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> dict[str, Spread]:
+    """The spread of each framework, and of all of them as 'default'.
+
+    `ran` are runs that ran, whose peaks cannot have been above what the device holds. They narrow the upper side where
+    a framework's own peaks were not measured.
+    """
+    misses: dict[str, list[Miss]] = defaultdict(list)
+    for peak in sample:
+        misses[peak.framework].append(Miss(peak.error(factors), peak.case.source))
+    rooms: dict[str, list[float]] = defaultdict(list)
+    for peak in ran:
+        rooms[peak.framework].append(peak.usable_bytes / peak.needed(factors) - 1.0)
+    everything = [miss for part in misses.values() for miss in part]
+    pooled = max(_LEAST_SPREAD, spread_of(everything, power=_SOURCE_POWER))
+    found = {"default": Spread(pooled, pooled, 0, 0)}
+    for name in sorted({*misses, *rooms}):
+        own, room = misses.get(name, []), rooms.get(name, [])
+        half = _half_width(own, pooled)
+        above = half if len(own) >= _FEW_ROWS else min(half, _bound(room))
+        found[name] = Spread(half, max(_LEAST_ABOVE, above), len(own), len(room))
+    return found
+
+
+def interval(peak: Peak, factors: Factors, found: Mapping[str, Spread]) -> tuple[float, float, bool]:
+    """(low, high, whether it fits) of a run under fitted factors and spreads, kin standing in for what has none."""
+    known = next((name for name in peak.frameworks if name in found and found[name].known), "default")
+    own = peak.framework in found and found[peak.framework].known
+    more = UNMEASURED_MEMORY * (peak.unmeasured + (not own))
+    below, above = found[known].below + more, found[known].above + more
+    value = peak.estimate(factors)
+    return value / (1.0 + below), value * (1.0 + above), peak.needed(factors) * (1.0 + above) <= peak.usable_bytes
+
+
+def _half_width(own: list[Miss], pooled: float) -> float:
+    if not own:
+        return pooled
+    sources = len({miss.source for miss in own})
+    trust = min(1.0, len(own) / _FEW_ROWS) * min(1.0, sources / _FEW_SOURCES)
+    return max(_LEAST_SPREAD, blended(spread_of(own, power=_SOURCE_POWER), pooled, trust))
+
+
+def _bound(room: list[float]) -> float:
+    """The margin that all but a few of the runs had at least; no bound where there are not enough runs."""
+    if len(room) < _FEWEST_WITNESSES:
+        return math.inf
+    return sorted(room)[int(_CONTRADICTING * len(room))]
+
+
+def measured_kinds(sample: Iterable[Peak], ran: Iterable[Peak]) -> dict[str, list[str]]:
+    """What the measured peaks cover, by what a plan calls it; of devices also those on which runs ran."""
+    seen: dict[str, set[str]] = defaultdict(set)
+    for peak in sample:
+        assert peak.case.plan is not None
+        training = peak.case.plan.training
+        for name in ("method", "stage", "precision", "optimizer"):
+            seen[name].add(str(getattr(training, name)))
+    seen["accelerator family"] = {peak.family for peak in (*sample, *ran)}
+    return {name: sorted(values) for name, values in seen.items()}

@@ -1,0 +1,38 @@
+"""Text made safe to show: no byte of it can move the cursor, recolour the screen or hide what a file is called."""
+
+from __future__ import annotations
+
+from pages.screen import plain
+
+
+def clean(text: object) -> str:
+    """`text` as a string without control sequences, control characters and marks that reorder what is read."""
+    return plain(str(text))
+
+
+def one_line(text: object, width: int | None = None) -> str:
+    """`text` cleaned, on one line, cut to `width` characters."""
+    line = " ".join(clean(text).split())
+    return line if width is None or len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def arguments_line(arguments: object, width: int | None = None) -> str:
+    """A tool's arguments in short: `model=llama-3.1-8b count=8`; nested values show only that they are there."""
+    if not isinstance(arguments, dict):
+        return one_line(arguments, width)
+    return one_line(" ".join(f"{key}={_short(value)}" for key, value in arguments.items()), width)
+
+
+def _short(value: object) -> str:
+    match value:
+        case dict():
+            return "{…}" if value else "{}"
+        case list() if any(isinstance(item, dict | list) for item in value):
+            return f"[{len(value)}]"
+        case list():
+            return ",".join(str(item) for item in value)
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+    return str(value)

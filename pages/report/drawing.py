@@ -1,0 +1,203 @@
+"""Plots as SVG that stands in a page: text stays text, and colours are the page's own variables (light and dark).
+
+Uses matplotlib without pyplot; its settings are global all the same, so that threads draw one after the other.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from planner.plots import Plot, Series
+
+# Drawn in these colours, which the page replaces by its variables --ink, --line and --limit.
+_INK, _LINE, _LIMIT = "#010203", "#040506", "#070809"
+_VARIABLES = {_INK: "var(--ink)", _LINE: "var(--line)", _LIMIT: "var(--limit)"}
+# Where it stands alone: grey enough to be read on white and on black.
+_ALONE = {_INK: "#7a828c", _LINE: "#b4bac2", _LIMIT: "#d1483a"}
+# Told apart by readers with colour blindness: Okabe and Ito's palette, on white and on black.
+_PALETTE = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#d55e00",
+    "#cc79a7",
+    "#56b4e9",
+    "#8c6d31",
+    "#7f7f7f",
+    "#b2df8a",
+    "#6a3d9a",
+)
+_WIDTH_IN, _HEIGHT_IN, _ROW_IN = 8.2, 3.3, 0.42
+_LEGEND_CHARACTERS = 96
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "shardwise",
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": _LINE,
+    "axes.labelcolor": _INK,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "grid.color": _LINE,
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "text.parse_math": False,
+}
+_one_at_a_time = threading.Lock()
+
+
+def svg(plot: Plot, alone: bool = False) -> str:
+    """One <svg> element with the plot's title for readers that see no picture: for a page, or `alone` as a file of its
+    own. The same plot gives the same text."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    lying = plot.kind == "stacked"
+    rows = len(plot.series[0].x) if plot.series else 1
+    legend = 0.22 * -(-len(plot.series) // _columns(plot)) if len(plot.series) > 1 else 0.0
+    height = legend + (max(1.5, 0.9 + _ROW_IN * rows) if lying else _HEIGHT_IN)
+    with _one_at_a_time, mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
+        figure.patch.set_alpha(0)
+        axes: Axes = figure.subplots()
+        axes.patch.set_alpha(0)
+        _DRAWN[plot.kind](axes, plot)
+        if len(plot.series) > 1:
+            figure.legend(loc="outside lower center", ncols=_columns(plot), frameon=False)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return _element(text.getvalue(), plot.title, _ALONE if alone else _VARIABLES)
+
+
+def _stacked(axes: Axes, plot: Plot) -> None:
+    """Lying bars, the first on top."""
+    names = [str(name) for name in plot.series[0].x]
+    left = [0.0] * len(names)
+    for number, series in enumerate(plot.series):
+        widths = [value or 0.0 for value in series.y]
+        axes.barh(range(len(names)), widths, left=left, height=0.55, color=_colour(number), label=series.name)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel(plot.y_label)
+    axes.grid(axis="x")
+    if plot.limit is not None:
+        axes.axvline(plot.limit, color=_LIMIT, linestyle="--")
+        axes.set_xlim(0, max(plot.limit, max(left, default=0.0)) * 1.04)
+        if plot.limit_name:
+            axes.annotate(plot.limit_name, (plot.limit, 1.0), xycoords=("data", "axes fraction"), color=_LIMIT,
+                          xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
+
+
+def _bars(axes: Axes, plot: Plot) -> None:
+    names = [str(name) for name in plot.series[0].x]
+    groups = len(plot.series)
+    width = 0.7 / groups
+    for number, series in enumerate(plot.series):
+        places = [place + (number - (groups - 1) / 2) * width for place in range(len(names))]
+        heights = [float("nan") if value is None else value for value in series.y]
+        axes.bar(places, heights, width=width * 0.92, color=_colour(number), label=series.name)
+        _whiskers(axes, places, series)
+    crowded = sum(map(len, names)) > 70
+    axes.set_xticks(range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center")
+    _finish(axes, plot)
+
+
+def _curves(axes: Axes, plot: Plot) -> None:
+    """Lines or points; text on the x axis is spread evenly. Intervals are bands."""
+    texts = [str(x) for series in plot.series for x in series.x if isinstance(x, str)]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    for number, series in enumerate(plot.series):
+        x: list[Any] = [places[value] if isinstance(value, str) else value for value in series.x]
+        y = [float("nan") if value is None else value for value in series.y]
+        line = "none" if plot.kind == "scatter" else "-"
+        axes.plot(
+            x, y, linestyle=line, marker="o", markersize=4.5, linewidth=1.8, color=_colour(number), label=series.name
+        )
+        if series.low and series.high and plot.kind == "line":
+            low = [float("nan") if value is None else value for value in series.low]
+            high = [float("nan") if value is None else value for value in series.high]
+            axes.fill_between(x, low, high, color=_colour(number), alpha=0.15, linewidth=0)
+    if places:
+        axes.set_xticks(list(places.values()), list(places))
+    elif plot.x_log:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    _finish(axes, plot)
+
+
+_DRAWN = {"stacked": _stacked, "bar": _bars, "line": _curves, "scatter": _curves}
+
+
+def _whiskers(axes: Axes, places: list[float], series: Series) -> None:
+    for place, value, low, high in zip(places, series.y, series.low or (), series.high or (), strict=False):
+        if value is not None and low is not None and high is not None:
+            axes.errorbar(place, value, yerr=[[max(0.0, value - low)], [max(0.0, high - value)]], color=_INK,
+                          capsize=3.5, linewidth=1.1)  # fmt: skip
+
+
+def _finish(axes: Axes, plot: Plot) -> None:
+    axes.set_xlabel(plot.x_label)
+    axes.set_ylabel(plot.y_label)
+    axes.grid(axis="y")
+    if plot.y_log:
+        axes.set_yscale("log")
+        for axis_format in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            axis_format(lambda value, _: _round_number(value))
+    elif plot.kind != "scatter":
+        axes.set_ylim(bottom=0)
+    if plot.limit is not None:
+        axes.axhline(plot.limit, color=_LIMIT, linestyle="--", linewidth=1.2)
+        if plot.limit_name:
+            axes.annotate(plot.limit_name, (1.0, plot.limit), xycoords=("axes fraction", "data"), color=_LIMIT,
+                          xytext=(-2, 3), textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
+
+
+def _round_number(value: float) -> str:
+    """A tick of a logarithmic axis: 1, 2 and 5 times powers of ten, the others bare."""
+    digits = f"{value:.0e}".split("e")[0]
+    return f"{value:,g}" if digits in ("1", "2", "5") else ""
+
+
+def _columns(plot: Plot) -> int:
+    """How many names of series stand side by side: as many as the longest of them leave room for."""
+    widest = max(len(series.name) for series in plot.series) + 6
+    return max(1, min(len(plot.series), _LEGEND_CHARACTERS // widest))
+
+
+def _colour(number: int) -> str:
+    return _PALETTE[number % len(_PALETTE)]
+
+
+def _element(text: str, title: str, colours: Mapping[str, str]) -> str:
+    """The element alone: no XML head, no document type, no fixed size, identifiers that no other plot has, `colours` in
+    place of those drawn with, and the font of the page."""
+    from html import escape
+    from zlib import crc32
+
+    body = text[text.index("<svg") :]
+    for drawn, shown in colours.items():
+        body = body.replace(drawn, shown)
+    body = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>',
+                  rf'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="\1" '
+                  rf'role="img" aria-label="{_replacement(escape(title))}">', body, count=1)  # fmt: skip
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
+    font = "font-family: sans-serif" if colours is _ALONE else "font-family: inherit"
+    body = re.sub(r"font-family: [^;\"]*", font, body)
+    tag = f"p{crc32(text.encode()):08x}"
+    body = re.sub(r'\bid="([^"]+)"', rf'id="{tag}-\1"', body)
+    return re.sub(r'(xlink:href="#|url\(#)', rf"\1{tag}-", body).strip()
+
+
+def _replacement(text: str) -> str:
+    return text.replace("\\", "\\\\")

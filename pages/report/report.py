@@ -1,0 +1,205 @@
+"""report: a plan or a comparison as a page to hand on, in HTML, Markdown or PDF."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference
+from launchers import File, Rendered
+from launchers.writing import write
+from pages.report.page import Report, html, markdown
+from pages.report.shared import Told
+from planner.clock import today
+from planner.compare.scenarios import CompareRequest
+from planner.files.render import inside_root
+from planner.result import Result
+from planner.results import RenderedFile, WrittenFile
+
+_FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".pdf": "pdf"}
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+_PRINT_LIMIT_S = 90.0
+
+
+class ReportRequest(CompareRequest):
+    title: str | None = Field(None, max_length=200, description="Of the report; the plan's name unless given.")
+
+
+class ReportFileRequest(ReportRequest):
+    file: str | None = Field(
+        None, description="Where to write, ending in .html, .md or .pdf; ./reports/<name>.html unless given."
+    )
+    format: Literal["html", "markdown", "pdf"] | None = Field(None, description="Follows from the file's ending.")
+
+
+class WriteReportRequest(ReportFileRequest):
+    overwrite: bool = Field(False, description="Replace files that exist with other contents.")
+
+
+class RenderedReport(Result):
+    title: str
+    verdict: str
+    markdown: str
+
+
+class ReportFiles(Result):
+    title: str
+    verdict: str
+    folder: str
+    files: list[RenderedFile] = Field(description="As they would be written; of a PDF the page that is printed.")
+
+
+class WrittenReport(Result):
+    title: str
+    verdict: str
+    file: str
+    format: str
+    bytes: int
+    pictures: list[str] = Field(description="Pictures written beside a Markdown report.")
+    folder: str
+    files: list[WrittenFile]
+    sections: list[str]
+
+
+def render_report(request: ReportRequest) -> RenderedReport:
+    """Render a report."""
+    made = _report(request)
+    return RenderedReport(title=made.title, verdict=made.verdict, markdown=markdown(made))
+
+
+def preview_report(request: ReportFileRequest) -> ReportFiles:
+    """Preview a report's files."""
+    made = _report(request)
+    path, kind = _place(request, made)
+    files = _files(made, path.name, kind)
+    shown = [RenderedFile(path=file.path, target=file.target, text=file.text) for file in files]
+    return ReportFiles(title=made.title, verdict=made.verdict, folder=str(path.parent), files=shown)
+
+
+def report(request: WriteReportRequest) -> WrittenReport:
+    """Write a report."""
+    made = _report(request)
+    path, kind = _place(request, made)
+    files = _files(made, path.name, kind)
+    if kind == "pdf":
+        files = [File(path.name, "report", "", data=_printed(files[0].text))]
+    written = write(Rendered(tuple(files), "", ()), path.parent, overwrite=request.overwrite)
+    return WrittenReport(
+        title=made.title,
+        verdict=made.verdict,
+        file=written[0].path,
+        format=kind,
+        bytes=written[0].bytes,
+        pictures=[one.path for one in written[1:]],
+        folder=str(path.parent),
+        files=[WrittenFile(path=one.path, target=one.target, bytes=one.bytes) for one in written],
+        sections=[section.title for section in made.sections],
+    )
+
+
+def _files(made: Report, name: str, kind: str) -> list[File]:
+    """The Markdown with its pictures beside it, or the page; of a PDF the page that is to be printed."""
+    if kind == "markdown":
+        pictures = _pictures(made, Path(name).stem)
+        links = {title: file for title, (file, _) in pictures.items()}
+        files = [File(name, "report", markdown(made, links))]
+        return files + [File(file, "report", text) for file, text in pictures.values()]
+    return [File(name, "report", html(made))]
+
+
+def _report(request: ReportRequest) -> Report:
+    if request.scenarios is not None or request.over is not None:
+        from pages.report.comparison import comparison
+
+        asked = {
+            name: getattr(request, name) for name in CompareRequest.model_fields if name in request.model_fields_set
+        }
+        told = comparison(CompareRequest.model_validate(asked).model_dump(exclude_unset=True, mode="json"))
+    else:
+        told = _of_one(request)
+    name = request.title or request.base().get("name") or told.subject
+    return Report(
+        title="".join(character if character.isprintable() else " " for character in name),
+        verdict=told.verdict,
+        good=told.good,
+        made=f"Made by Shardwise {version('shardwise')} on {today().isoformat()}. Every figure is an estimate with its "
+        "80 % interval; the evidence above says what each rests on.",
+        cards=told.cards,
+        warnings=told.warnings,
+        sections=[section for section in told.sections if section.text or section.tables or section.plots],
+    )
+
+
+def _of_one(request: ReportRequest) -> Told:
+    from pages.report.serving import serving
+    from pages.report.training import training
+
+    plan = request.to_plan()
+    price = {} if request.usd_per_device_hour is None else {"usd_per_device_hour": request.usd_per_device_hour}
+    return (serving if isinstance(plan.workload, Inference) else training)(plan.given(), price)
+
+
+def _place(request: ReportFileRequest, made: Report) -> tuple[Path, str]:
+    """Where the report goes, and its format. Raises PlanError."""
+    if request.file is None:
+        kind = request.format or "html"
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", made.title).strip("-.")[:80] or "report"
+        ending = {"html": ".html", "markdown": ".md", "pdf": ".pdf"}[kind]
+        return inside_root(f"reports/{stem}{ending}"), kind
+    path = inside_root(request.file)
+    kind = _FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise PlanError("file", f"{path.name!r} does not end as a report does", [".html", ".md", ".pdf"])
+    if request.format is not None and request.format != kind:
+        raise PlanError("format", f"{request.format} does not go with a file that ends in {path.suffix}", [kind])
+    return path, kind
+
+
+def _pictures(made: Report, stem: str) -> dict[str, tuple[str, str]]:
+    """File name and text of each plot, by its title."""
+    from pages.report.drawing import svg
+
+    plots = [plot for section in made.sections for plot in section.plots]
+    named = {plot.title: re.sub(r"[^a-z0-9]+", "-", plot.title.lower()).strip("-")[:60] for plot in plots}
+    return {
+        plot.title: (f"{stem}-{number}-{named[plot.title]}.svg", svg(plot, alone=True))
+        for number, plot in enumerate(plots, 1)
+    }
+
+
+def _printed(page: str) -> bytes:
+    """The page as PDF, printed by Chromium or Chrome. Raises PlanError where there is none."""
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        raise PlanError(
+            "format", "PDF is printed by Chromium or Chrome, and neither is installed", ["html", "markdown"]
+        )
+    with tempfile.TemporaryDirectory(prefix="shardwise-") as folder:
+        source, target = Path(folder, "report.html"), Path(folder, "report.pdf")
+        source.write_text(page, encoding="utf-8")
+        command = [
+            browser,
+            "--headless",
+            "--disable-gpu",
+            "--no-pdf-header-footer",
+            f"--user-data-dir={folder}/profile",
+        ]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--no-sandbox")  # Chromium refuses to run as root with it
+        command += [f"--print-to-pdf={target}", source.as_uri()]
+        try:
+            subprocess.run(command, capture_output=True, timeout=_PRINT_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            raise PlanError("format", f"{browser} did not print the report within {_PRINT_LIMIT_S:.0f} s") from None
+        if not target.is_file():
+            raise PlanError("format", f"{browser} could not print the report", ["html", "markdown"])
+        return target.read_bytes()

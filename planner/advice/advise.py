@@ -1,0 +1,293 @@
+"""Advice: what the playbook says to a plan, with what each change would gain, estimated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from estimator.errors import PlanError, nearest
+from estimator.plan.schema import Inference, Plan
+from knowledge.playbook import Entry, entries, topics
+from planner.advice.conditions import filled, holds, names_in
+from planner.advice.facts import said, serving_facts, training_facts
+from planner.advice.gains import LEAST_GAIN, Bench, Found, Gain, figure, figures, gain_of, speed_of
+from planner.evidence import evidence_of, serving_evidence_of
+from planner.requests import EitherRequest
+from planner.result import Assumption, Evidence, Result
+from planner.serving import planned as serving_planning
+from planner.serving import warnings as serving_warnings
+from planner.serving.planned import Served
+from planner.training import planned as planning
+
+# Changes that are estimated for one answer, those of the most specific entries first.
+_MOST_TRIED = 60
+# Changes that may be put together.
+_MOST_TOGETHER = 8
+# What is told of every plan beside the objective, and what gains are put first by the plan's goal.
+_ALWAYS = {"training": ("tokens_per_s", "per_device_bytes"), "serving": ("output_tokens_per_s", "per_device_bytes")}
+_GOALS = {
+    "throughput": ("tokens_per_s", "output_tokens_per_s"),
+    "time": ("hours", "tokens_per_s", "ttft_s", "tpot_s"),
+    "cost": ("usd_per_million_tokens", "usd_per_million_output_tokens", "tokens_per_s", "output_tokens_per_s"),
+    "memory": ("per_device_bytes", "max_concurrency"),
+}
+
+
+class AdviseRequest(EitherRequest):
+    topics: list[str] | None = Field(None, description="Only these topics of the playbook; all unless given.")
+    limit: int = Field(12, ge=1, le=200, description="How many pieces of advice to return.")
+    all: bool = Field(
+        False, description="Whether to return every entry that applies, changes that gain nothing included."
+    )
+
+
+class Advised(Result):
+    """An entry of the playbook that applies to the plan."""
+
+    id: str
+    topic: str
+    title: str
+    advice: str = Field(description="With the plan's own figures.")
+    objective: str | None = Field(description="What the gain is of; null where no change was estimated.")
+    gain: float | None = Field(
+        description="Improvement of the objective as a fraction: 0.1 is 10 % more tokens/s, or 10 % fewer bytes, "
+        "seconds or USD. Null where it was not estimated or the changed plan alone does not fit."
+    )
+    effect: str | None = Field(
+        description="What else changes: setting (nothing), training, quality, hardware or load; null without a patch."
+    )
+    patch: dict[str, Any] | None = Field(description="Over the complete plan; null values are chosen anew.")
+    before: dict[str, float | None] | None
+    after: dict[str, float | None] | None
+    fits: bool | None = Field(description="Whether the changed plan fits.")
+    settings: dict[str, str] = Field(description="Environment variables, flags and fields that do it.")
+    source: str
+
+
+class NotWorth(Result):
+    """An entry that applies, but whose change does not help this plan."""
+
+    id: str
+    title: str
+    why: str
+
+
+class Together(Result):
+    """Several pieces of advice at once: gains do not add up, so their sum is estimated too."""
+
+    ids: list[str]
+    patch: dict[str, Any]
+    objective: str
+    gain: float
+    before: dict[str, float | None]
+    after: dict[str, float | None]
+    fits: bool
+
+
+class Advice(Result):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    fits: bool
+    bottleneck: str
+    entries: list[Advised] = Field(
+        description="Those with a computed gain first, by the plan's goal and then by gain (for a plan that does not "
+        "fit: what makes it fit first, the fastest of it ahead); then advice without figures, the most specific first."
+    )
+    together: Together | None = Field(description="The told settings that help at once, one after the other.")
+    applying: int = Field(description="How many entries of the playbook apply to this plan.")
+    not_worth: list[NotWorth] = Field(description="Estimated and of no use to this plan.")
+    untried: list[str] = Field(description="Ids of entries whose change was not estimated, to keep the answer quick.")
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+def advise(request: AdviseRequest) -> Advice:
+    """Advise on a plan."""
+    started = time.perf_counter()
+    chosen = _chosen_topics(request.topics)
+    asked = request.to_plan()
+    found = _estimated(asked)
+    facts = serving_facts(found) if isinstance(found, Served) else training_facts(found)
+    apply = applying(facts, chosen)
+    bench = Bench(found, asked, facts, _MOST_TRIED)
+    gains: list[tuple[Entry, Gain]] = []
+    useless: list[NotWorth] = []
+    untried: list[str] = []
+    for entry in (entry for entry in apply if entry.computable):
+        # Only memory counts for a plan that does not fit: its speed is none.
+        if bench.spent or (not found.fits and entry.objective != "per_device_bytes"):
+            untried.append(entry.id)
+        elif (gain := bench.best(entry)) is None:
+            useless.append(NotWorth(id=entry.id, title=entry.title, why="the changed plan is not valid"))
+        elif why := _no_use(found, gain):
+            useless.append(NotWorth(id=entry.id, title=entry.title, why=why))
+        else:
+            gains.append((entry, gain))
+    gains = _ordered(found, _distinct(gains))
+    told = [_advised(entry, facts, found, gain) for entry, gain in gains]
+    plain = [_advised(entry, facts, found, None) for entry in _first_aid_first(apply, found) if not entry.computable]
+    if request.all:
+        rest = {item.id for item in useless} | set(untried)
+        shown = [*told, *plain, *(_advised(entry, facts, found, None) for entry in apply if entry.id in rest)]
+    else:
+        # A third of the places is kept for what no estimate covers.
+        kept = min(len(plain), request.limit // 3)
+        shown = [*told[: request.limit - kept], *plain]
+        shown = shown[: request.limit]
+    return Advice(
+        plan=found.plan.model_dump(mode="json"),
+        assumptions=found.assumptions,
+        fits=found.fits,
+        bottleneck=str(facts["estimate.bottleneck"]),
+        entries=shown,
+        together=_together(bench, gains),
+        applying=len(apply),
+        not_worth=useless,
+        untried=untried,
+        seconds=time.perf_counter() - started,
+        warnings=serving_warnings.warnings_of(found) if isinstance(found, Served) else planning.warnings_of(found),
+        evidence=serving_evidence_of(found.job) if isinstance(found, Served) else evidence_of(found),
+    )
+
+
+def applying(facts: dict[str, Any], chosen: Sequence[str] | None = None) -> list[Entry]:
+    """The entries whose condition holds, those that ask for the most facts first."""
+    kind = facts["workload.kind"]
+    found = [
+        entry
+        for entry in entries()
+        if entry.kind in (kind, "any") and (chosen is None or entry.topic in chosen) and holds(entry.when, facts)
+    ]
+    return sorted(found, key=lambda entry: -len(list(names_in(entry.when))))
+
+
+def _estimated(asked: Plan) -> Found:
+    return serving_planning.served(asked) if isinstance(asked.workload, Inference) else planning.planned(asked)
+
+
+def _chosen_topics(names: list[str] | None) -> list[str] | None:
+    if names is None:
+        return None
+    return [find_topic(name) for name in names]
+
+
+def find_topic(name: str) -> str:
+    """The topic of a name or of another word for it, in any case. Raises PlanError with the nearest."""
+    known = {word.casefold(): topic.id for topic in topics() for word in topic.also}
+    known |= {word.casefold(): topic.id for topic in topics() for word in (topic.title, topic.id)}
+    said_as = name.strip().casefold()
+    for word in (said_as, said_as.replace(" ", "-").replace("_", "-")):
+        if word in known:
+            return known[word]
+    short = name if len(name) <= 80 else name[:77] + "..."
+    raise PlanError(
+        "topics", f"there is no topic {short!r}", nearest(said_as[:80], [topic.id for topic in topics()], 8)
+    )
+
+
+def _no_use(found: Found, gain: Gain) -> str | None:
+    """Why a change is not told as a gain; None where it is."""
+    other = gain.found
+    if found.fits and not other.fits:
+        return "the changed plan does not fit"
+    if gain.gain < LEAST_GAIN:
+        return f"{gain.objective} would be {_percent(-gain.gain)} worse" if gain.gain < -0.0005 else "no gain"
+    if isinstance(found, Served) and isinstance(other, Served) and found.meets_slo and not other.meets_slo:
+        return "a limit of latency would be missed"
+    return None
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %"
+
+
+def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+    """Each patch and objective once, told by the most specific entry."""
+    seen: set[str] = set()
+    kept = []
+    for entry, gain in gains:
+        key = repr((sorted(gain.patch.items(), key=lambda item: item[0]), gain.objective))
+        if key not in seen:
+            seen.add(key)
+            kept.append((entry, gain))
+    return kept
+
+
+def _ordered(found: Found, gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+    if not found.fits:
+        return sorted(gains, key=lambda one: (not one[1].found.fits, -_first_aid(one[1])))
+    first = _GOALS[found.job.plan.goal.objective]
+    return sorted(gains, key=lambda one: (one[1].objective not in first, -one[1].gain))
+
+
+def _first_aid_first(apply: list[Entry], found: Found) -> list[Entry]:
+    """Of a plan that does not fit, the entries that are about that before the others."""
+    return apply if found.fits else sorted(apply, key=lambda entry: "fits" not in names_in(entry.when))
+
+
+def _first_aid(gain: Gain) -> float:
+    """Of what fits the fastest is best, of what does not the one that saves most."""
+    return speed_of(gain.found) if gain.found.fits else gain.gain
+
+
+def _advised(entry: Entry, facts: dict[str, Any], found: Found, gain: Gain | None) -> Advised:
+    shown: list[str] = []
+    if gain:
+        shown = [*_ALWAYS[facts["workload.kind"]]]
+        shown += [] if gain.objective in shown else [gain.objective]
+    return Advised(
+        id=entry.id,
+        topic=entry.topic,
+        title=entry.title,
+        advice=filled(entry.advice, facts, said),
+        objective=gain.objective if gain else None,
+        gain=gain.gain if gain and gain.found.fits else None,
+        effect=gain.effect if gain else None,
+        patch=gain.patch if gain else None,
+        before=figures(found, shown) if gain else None,
+        after=figures(gain.found, shown) if gain else None,
+        fits=gain.found.fits if gain else None,
+        settings={name: filled(text, facts, said) for name, text in entry.settings.items()},
+        source=entry.source,
+    )
+
+
+def _together(bench: Bench, gains: list[tuple[Entry, Gain]]) -> Together | None:
+    """Settings put together while each still helps: until the plan fits, or as long as the first's objective gains."""
+    base = bench.base
+    usable = [one for one in gains if one[1].effect == "setting" and (base.fits or not one[1].found.fits)]
+    if not usable or (not base.fits and any(gain.found.fits for _, gain in gains)):
+        return None
+    objective = usable[0][1].objective
+    patch: dict[str, Any] = {}
+    ids: list[str] = []
+    best: Found = base
+    for entry, gain in [one for one in usable if one[1].objective == objective][:_MOST_TOGETHER]:
+        both = patch | gain.patch
+        other = bench.estimate(both)
+        now, then = figure(best, objective), figure(other, objective) if other else None
+        if other is None or now is None or then is None or gain_of(objective, now, then) < LEAST_GAIN:
+            continue
+        if base.fits and not other.fits:
+            continue
+        patch, best = both, other
+        ids.append(entry.id)
+        if not base.fits and other.fits:
+            break
+    before, after = figure(base, objective), figure(best, objective)
+    if len(ids) < 2 or before is None or after is None:
+        return None
+    shown = list(dict.fromkeys((*_ALWAYS["serving" if isinstance(base, Served) else "training"], objective)))
+    return Together(
+        ids=ids,
+        patch=patch,
+        objective=objective,
+        gain=gain_of(objective, before, after),
+        before=figures(base, shown),
+        after=figures(best, shown),
+        fits=best.fits,
+    )

@@ -1,0 +1,194 @@
+"""Clusters before they are estimated exactly: what each would cost and take, and who rents it out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from estimator.machine.hardware import Accelerator, Price
+from estimator.money.cost import bill
+from planner.clusters.request import Asked, Sort
+from planner.clusters.results import OtherOffer, Why
+from planner.money.offers import by_device
+from planner.serving.prices import offered
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an accelerator is no option. `least` is what it would need or come to: devices where it does not fit, hours
+    where it takes too long, USD where it costs too much; None where that is not known."""
+
+    accelerator: str
+    reason: Why
+    why: str
+    least: float | None = None
+
+
+Refused = list[Refusal]
+
+MISFIT = "does not fit on as many as were tried"
+# How far a screened candidate may be beyond a limit and still be estimated exactly.
+_SLACK = 1.1
+OVER_HOURLY = "costs more an hour wherever it fits"
+NO_HOURLY = "no price is known, so that it cannot be held to an hourly limit"
+
+
+@dataclass(frozen=True)
+class Hourly:
+    """A row of the price book for so many devices."""
+
+    price: Price
+    usd: float
+
+
+@dataclass(frozen=True)
+class Shape:
+    """So many devices in nodes of a size; `per_node` is None where it is the usual one. `sellers` are the providers
+    that have nodes of that size only (None: any)."""
+
+    accelerator: Accelerator
+    count: int
+    per_node: int | None = None
+    sellers: frozenset[str] | None = None
+
+    @property
+    def node(self) -> int:
+        return min(self.per_node or self.accelerator.per_node, self.count)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The cluster as a Plan patch."""
+        found: dict[str, Any] = {"cluster.accelerator": self.accelerator.id, "cluster.count": self.count}
+        return found | ({"cluster.per_node": self.per_node} if self.per_node else {})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """`hours` of the run (None: not known), `money` and `time` to rank by: USD, or USD per million tokens, and hours,
+    seconds per token, or seconds per request; money is inf where no price is known. `changes` is the Plan patch."""
+
+    shape: Shape
+    changes: Mapping[str, Any]
+    best: Hourly | None
+    hours: float | None
+    money: float
+    time: float
+    tried: int = 1
+
+    def late(self, ask: Asked) -> bool:
+        return ask.deadline_h is not None and self.hours is not None and self.hours > ask.deadline_h
+
+    def dear(self, ask: Asked) -> bool:
+        usd = self._usd
+        return ask.max_usd is not None and usd is not None and usd > ask.max_usd
+
+    def likely(self, ask: Asked) -> bool:
+        """Whether it may keep to the limits once it is estimated exactly, with any layout."""
+        return missed(ask, self._usd or 0.0, self.hours) <= _SLACK
+
+    def missed(self, ask: Asked) -> float:
+        return missed(ask, self._usd, self.hours)
+
+    @property
+    def _usd(self) -> float | None:
+        return None if self.best is None or self.hours is None else self.best.usd * self.hours
+
+
+def missed(ask: Asked, usd: float | None, hours: float | None) -> float:
+    """By what factor the limits are missed; 0 without limits, inf where there is a budget and no price is known."""
+    late = hours / ask.deadline_h if ask.deadline_h and hours is not None else 0.0
+    dear = 0.0 if not ask.max_usd else math.inf if usd is None else usd / ask.max_usd
+    return max(late, dear)
+
+
+def rank(sort: Sort, money: float, time: float) -> tuple[bool, float, float, float]:
+    """What has a price first, then by the order that is asked. The geometric mean that balances cost and time puts them
+    in the order of their product."""
+    if not math.isfinite(money):
+        return True, time, money, time
+    return False, {"cost": money, "time": time, "balanced": money * time}[sort], money, time
+
+
+def unpriced(accelerator: str) -> Refusal:
+    why = "no price is known: name it in accelerators to have it estimated without one"
+    return Refusal(accelerator, "no_price", why)
+
+
+def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, frozenset[str] | None]]:
+    """(Devices of a node, who has such) of the usual node, and of smaller ones where a provider has no larger."""
+    given = ask.plan.cluster.per_node
+    if given is not None:
+        yield given, None
+        return
+    yield None, None
+    largest: dict[str, int] = {}
+    by_unit = set()
+    for price in ask.offered(device.id):
+        if by_device(price):
+            by_unit.add(price.provider)
+        elif price.usd_per_hour is not None:
+            largest[price.provider] = max(price.count, largest.get(price.provider, 0))
+    small = {name: size for name, size in largest.items() if 1 < size < device.per_node and name not in by_unit}
+    for size in sorted(set(small.values())):
+        yield size, frozenset(name for name, own in small.items() if own == size)
+
+
+def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[Hourly]:
+    """The cheapest row of each provider for the shape, `together` devices of which share a node, cheapest first.
+
+    Where nodes are `joined` by a network, offers of single devices that state none are left out: these may stand
+    anywhere.
+    """
+    best: dict[str, Hourly] = {}
+    for price in offered(shape.accelerator.id, None, together):
+        if ask.providers is not None and price.provider not in ask.providers:
+            continue
+        if shape.sellers is not None and price.provider not in shape.sellers:
+            continue
+        usd = bill(price, shape.count, 1.0).usd_per_hour
+        if usd is not None and (price.provider not in best or usd < best[price.provider].usd):
+            best[price.provider] = Hourly(price, usd)
+    able = [row for row in best.values() if not joined or _joins(row.price)]
+    return sorted(able, key=lambda row: (row.usd, row.price.provider))
+
+
+def _joins(price: Price) -> bool:
+    return price.network_bandwidth_per_node is not None or price.count > 1
+
+
+def others(rows: list[Hourly]) -> list[OtherOffer]:
+    return [
+        OtherOffer(
+            provider=row.price.provider, instance=row.price.instance, usd_per_hour=row.usd,
+            price_date=row.price.price_date,
+        )
+        for row in rows[1:4]
+    ]  # fmt: skip
+
+
+def notes_of(price: Price | None, together: int, count: int, joined: bool) -> list[str]:
+    """What to ask the provider before renting `count` devices, `together` of which share a node."""
+    if price is None:
+        return ["the price book has no price of it"]
+    found = []
+    if not price.price_date:
+        found.append("the price has no date: it may be higher today")
+    if by_device(price) and together > 1:
+        found.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
+    if joined and price.network_bandwidth_per_node is None:
+        found.append("the network between nodes is not stated: the usual one of such nodes is taken")
+    if price.notes:
+        found.append(price.notes)
+    return found
+
+
+def network_of(ask: Asked, price: Price | None, shape: Shape, usual: float) -> dict[str, Any]:
+    """The instance's own network as a Plan patch, where it is known and not the usual one (bytes/s of a node)."""
+    plan = ask.plan
+    fixed = plan.cluster.interconnect != "auto" or plan.overrides.network_gb_per_s is not None
+    if price is None or price.network_bandwidth_per_node is None or shape.count <= shape.node or fixed:
+        return {}
+    own = price.network_bandwidth_per_node * shape.node / price.count
+    return {} if math.isclose(own, usual, rel_tol=0.01) else {"overrides.network_gb_per_s": own / 1e9}

@@ -1,0 +1,367 @@
+"""auto_configure: from a model, data and a goal to a complete plan, with the reason for each decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pydantic import Field
+
+import launchers
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference, Plan
+from knowledge.models.catalogue import find_architecture
+from planner.clusters.recommend import (
+    Choice,
+    Recommended,
+    assumed,
+    cost_of,
+    described,
+    duration_of,
+    evidence,
+    recommended,
+    sort_of,
+)
+from planner.clusters.request import Asked, Where, asked
+from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason
+from planner.evidence import evidence_of
+from planner.result import Assumption
+from planner.serving.planned import Served
+from planner.serving.warnings import warnings_of as serving_warnings_of
+from planner.training.planned import complete, planned, warnings_of
+
+# From what keeps all of the model to what fits almost anywhere; each is tried only where the ones before do not do.
+_METHODS = ("full", "lora", "qlora")
+_FORMATS = ("bf16", "fp8", "awq")
+_WHY_METHOD = {
+    "full": "all weights can be trained within the limits, which leaves the most room to learn",
+    "lora": "adapters need no gradients and optimizer states of the whole model",
+    "qlora": "the frozen weights are held in 4 bits, which needs the least memory; a step takes longer",
+}
+_WHY_FORMAT = {
+    "bf16": "the weights as they were trained serve the load within the limits",
+    "fp8": "8 bits for each weight, usually with little loss of quality",
+    "awq": "4 bits for each weight; check the quality on your own prompts",
+}
+# Sequences are made a multiple of this long, as kernels like.
+_UNIT = 512
+# Sequence lengths to fall back on where nothing fits and none was asked for.
+_SHORTER = (2048, 1024, 512)
+# Options that are looked at, and told beside the chosen one. What costs a tenth more is as cheap.
+_LISTED, _TOLD, _NEAR = 10, 3, 1.1
+
+
+class ConfigureRequest(Where):
+    longest_sample_tokens: int | None = Field(
+        None, ge=1, le=100_000_000, description="Tokens of the longest samples of the data; seq_len follows from it."
+    )
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One method (or weight format), and what was found with it."""
+
+    name: str
+    ask: Asked
+    result: Recommended | None
+    error: PlanError | None
+
+    @property
+    def choices(self) -> list[Choice]:
+        """The options in order, the best first."""
+        return self.result.choices if self.result else []
+
+    @property
+    def best(self) -> Choice | None:
+        return self.choices[0] if self.choices else None
+
+    @property
+    def satisfied(self) -> bool:
+        return self.result is not None and self.result.satisfied and self.best is not None
+
+
+def auto_configure(request: ConfigureRequest) -> AutoConfigured:
+    """Configure everything."""
+    ask = asked(request, keep=True)
+    serving = isinstance(ask.plan.workload, Inference)
+    ask, lengths = (ask, []) if serving else _with_length(ask, request.longest_sample_tokens)
+    field = "weight_dtype" if serving else "method"
+    tried = list(_tries(ask, field, _FORMATS if serving else _METHODS))
+    chosen = next((one for one in tried if one.satisfied), None)
+    last = chosen or next((one for one in reversed(tried) if one.best), None)
+    if last is None or last.best is None:
+        return _nothing(ask, tried, field)
+    choice, option = last.best, last.best.option
+    found = choice.found
+    notes = serving_warnings_of(found) if isinstance(found, Served) else warnings_of(found)
+    assumptions = [*lengths, *assumed(last.ask, choice)]
+    return AutoConfigured(
+        plan=found.plan.model_dump(mode="json"),
+        satisfied=chosen is not None,
+        fits=True,
+        hours=option.hours,
+        low_hours=option.low_hours,
+        high_hours=option.high_hours,
+        usd=option.usd,
+        usd_per_hour=option.usd_per_hour,
+        tokens_per_s=option.tokens_per_s,
+        per_device_bytes=option.per_device_bytes,
+        option=option,
+        reasons=list(_reasons(ask, tried, last, field, assumptions)),
+        considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
+        relax=[] if chosen else list(_relax(last)),
+        launch_targets=_targets(found.plan),
+        assumptions=assumptions,
+        warnings=[*notes, *_unchecked(ask, option)],
+        evidence=evidence(choice),
+    )
+
+
+def _with_length(ask: Asked, longest: int | None) -> tuple[Asked, list[Assumption]]:
+    """The sequence length that the data asks for, no longer than the model's context."""
+    if longest is None:
+        return ask, []
+    if ask.plan.training.seq_len is not None:
+        raise PlanError("longest_sample_tokens", "is another word for seq_len, which is given", ["leave one out"])
+    context = find_architecture(ask.plan.model)[0].context
+    wanted = -(-longest // _UNIT) * _UNIT
+    length = min(wanted, context) if context else wanted
+    why = f"the longest samples have {longest:,} tokens"
+    if length < longest:
+        why += f", but the model's context ends at {context:,}: longer ones are cut"
+    plan = ask.plan.patch({"workload.seq_len": length})
+    return replace(ask, plan=plan), [Assumption(field="workload.seq_len", value=length, why=why)]
+
+
+def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Tried]:
+    """Each method in turn, until one satisfies the goal; only the given one, or full for pretraining."""
+    workload = ask.plan.workload
+    if field in workload.model_fields_set:
+        names = (getattr(workload, field),)
+    elif field == "method" and ask.plan.training.stage == "pretrain":
+        names = ("full",)
+    sort = sort_of(ask) if "objective" in ask.plan.goal.model_fields_set else "cost"
+    for name in names:
+        asking = replace(ask, plan=ask.plan.patch({f"workload.{field}": name}), rejected=list(ask.rejected))
+        try:
+            found = recommended(asking, sort, _LISTED)
+            one = Tried(name, asking, _settled(found) if sort == "cost" and found.satisfied else found, None)
+        except PlanError as error:
+            # With one left the plan itself is what cannot be.
+            if len(names) == 1 or error.field in ("model", "request_rate"):
+                raise
+            one = Tried(name, asking, None, error)
+        yield one
+        if one.satisfied:
+            return
+
+
+def _settled(found: Recommended) -> Recommended:
+    """Of the options that cost about as little as the cheapest first the quickest: estimates are no closer than that.
+    Devices that were measured come before others."""
+    listed = [choice for choice in found.choices if choice.option.usd_per_hour is not None]
+    if not listed:
+        return found
+    least = min(cost_of(choice.option) for choice in listed)
+
+    def place(choice: Choice) -> tuple[bool, bool, float]:
+        option = choice.option
+        near = option.usd_per_hour is not None and cost_of(option) <= _NEAR * least
+        return not near, near and not option.measured, duration_of(option) if near else cost_of(option)
+
+    return replace(found, choices=sorted(found.choices, key=place))
+
+
+def _missing(one: Tried) -> str:
+    """Why a method does not do."""
+    if one.error:
+        return str(one.error)
+    if one.best is None:
+        reasons = one.result.rejected if one.result else []
+        why = next((row.why for row in reasons if row.reason not in ("filtered", "not_tried", "not_offered")), None)
+        return why or "no device that may be used can run it"
+    return "; ".join(_exceeded(one.ask, one.best.option)) or "it keeps to no limit"
+
+
+def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:
+    goal = ask.plan.goal
+    if option.fits_budget is False and option.usd is not None:
+        yield f"costs {option.usd:,.2f} USD of a budget of {goal.budget_usd:,.2f}"
+    if option.fits_deadline is False and option.hours is not None:
+        yield f"takes {option.hours:,.1f} h of {goal.deadline_h:,.1f}"
+
+
+def _reasons(
+    ask: Asked, tried: list[Tried], last: Tried, field: str, assumptions: list[Assumption]
+) -> Iterator[Reason]:
+    option, workload = last.best.option if last.best else None, ask.plan.workload
+    assert option is not None
+    why = {"method": _WHY_METHOD, "weight_dtype": _WHY_FORMAT}[field].get(last.name, "it was given")
+    before = [f"{one.name} does not do ({_missing(one)})" for one in tried if one is not last]
+    if field in workload.model_fields_set:
+        why = "it was given"
+    elif field == "method" and ask.plan.training.stage == "pretrain":
+        why = "pretraining trains all weights"
+    elif not last.satisfied:
+        why = "it comes nearest to the goal"
+    elif before:
+        why = f"{why}; {'; '.join(before)}"
+    yield Reason(field=f"workload.{field}", value=last.name, why=why)
+    yield Reason(field="cluster", value=f"{option.count} x {option.accelerator}", why=_why_cluster(ask, last, option))
+    split = "the fastest of the layouts that fit on these devices" if option.framework else "it serves the load best"
+    yield Reason(field="layout", value=option.summary, why=split)
+    if option.engine and "engine" not in workload.model_fields_set:
+        yield Reason(field="workload.engine", value=option.engine, why="the usual server that runs on these devices")
+    told = {f"workload.{field}", "workload.engine"}
+    for item in assumptions:
+        if item.field not in told:
+            yield Reason(field=item.field, value=item.value, why=item.why)
+
+
+def _why_cluster(ask: Asked, last: Tried, option: ClusterOption) -> str:
+    if ask.count is not None and len(ask.devices) == 1:
+        return "it was given"
+    goal, words = ask.plan.goal, []
+    if goal.deadline_h is not None and option.fits_deadline:
+        words.append(f"in time ({option.hours:,.1f} of {goal.deadline_h:,.1f} h)")
+    if goal.budget_usd is not None and option.fits_budget:
+        words.append(f"within budget ({option.usd:,.2f} of {goal.budget_usd:,.2f} USD)")
+    quick = "objective" in goal.model_fields_set and sort_of(ask) == "time"
+    best = "the quickest" if quick else "the quickest of what costs about as little as the cheapest"
+    kept = f", {' and '.join(words)}" if words else ""
+    others = f", of {last.result.tried} sizes that were estimated" if last.result else ""
+    return (
+        f"{best}{others}{kept}: {described(option)}"
+        if last.satisfied
+        else f"nearest to the limits: {described(option)}"
+    )
+
+
+def _methods_considered(tried: list[Tried], last: Tried) -> Iterator[Considered]:
+    for one in tried:
+        if one is not last:
+            option = one.best.option if one.best else None
+            yield Considered(
+                choice=f"{one.name} on {option.count} x {option.accelerator}" if option else one.name,
+                fits=option is not None,
+                usd=option.usd if option else None,
+                hours=option.hours if option else None,
+                why=_missing(one),
+            )
+
+
+def _clusters_considered(last: Tried) -> Iterator[Considered]:
+    for choice in last.choices[1 : 1 + _TOLD]:
+        option = choice.option
+        yield Considered(
+            choice=f"{option.count} x {option.accelerator}" + (f" at {option.provider}" if option.provider else ""),
+            fits=True,
+            usd=option.usd,
+            hours=option.hours,
+            why="; ".join(_exceeded(last.ask, option)) or "it costs more, or takes longer",
+        )
+
+
+def _relax(last: Tried) -> Iterator[str]:
+    """What would meet the goal with one limit less."""
+    ask = last.ask
+    limits = [("goal.budget_usd", "the budget"), ("goal.deadline_h", "the deadline")]
+    some = False
+    for field, name in limits:
+        if getattr(ask.plan.goal, field.removeprefix("goal.")) is None:
+            continue
+        freed = replace(ask, plan=ask.plan.patch({field: None}), rejected=[])
+        told = _first(freed)
+        if told:
+            some = True
+            yield f"Without {name} of {getattr(ask.plan.goal, field.removeprefix('goal.')):,g}: {told}."
+    if ask.count is not None or ask.max_devices or ask.max_nodes or ask.max_usd_per_hour:
+        freed = replace(ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, rejected=[])
+        told = _first(freed)
+        if told:
+            some = True
+            yield f"With another number of these devices: {told}."
+    if not some:
+        yield "No single limit is enough: ask recommend_cluster without budget, deadline and filters."
+
+
+def _first(ask: Asked) -> str | None:
+    """The cheapest that satisfies; None where nothing does."""
+    try:
+        result = recommended(ask, "cost", 1)
+    except PlanError:
+        return None
+    return described(result.choices[0].option) if result.satisfied and result.choices else None
+
+
+def _nothing(ask: Asked, tried: list[Tried], field: str) -> AutoConfigured:
+    """Nothing fits on what may be used: the estimate of the last method there, and what would fit."""
+    last = tried[-1]
+    plan: Plan = last.ask.plan
+    found = None
+    if field == "method" and len(ask.devices) == 1:
+        per_node = ask.devices[0].per_node
+        count = ask.count or ask.most(per_node) or per_node
+        try:
+            found = planned(plan.patch({"cluster.accelerator": ask.devices[0].id, "cluster.count": count}))
+        except PlanError:
+            found = None
+    relax = list(_relax_hardware(last))
+    considered = [Considered(choice=one.name, fits=False, usd=None, hours=None, why=_missing(one)) for one in tried]
+    return AutoConfigured(
+        plan=complete(found) if found else None,
+        satisfied=False,
+        fits=False,
+        hours=None,
+        low_hours=None,
+        high_hours=None,
+        usd=None,
+        usd_per_hour=None,
+        tokens_per_s=None,
+        per_device_bytes=float(found.estimates.memory.total[found.index]) if found else None,
+        option=None,
+        reasons=[Reason(field=f"workload.{field}", value=last.name, why="the last that was tried; none fits")],
+        considered=considered,
+        relax=relax or ["Nothing of the price book can run it: take a smaller model, or shorter sequences."],
+        launch_targets=[],
+        assumptions=found.assumptions if found else [],
+        warnings=warnings_of(found) if found else [],
+        evidence=evidence_of(found) if found else [],
+    )
+
+
+def _relax_hardware(last: Tried) -> Iterator[str]:
+    """What would do with another number of the devices, and with any devices."""
+    more = replace(last.ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, rejected=[])
+    if told := _first(more):
+        yield f"With another number of these devices: {told}."
+    plan = last.ask.plan
+    if not isinstance(plan.workload, Inference) and "seq_len" not in plan.workload.model_fields_set:
+        for length in _SHORTER:
+            shorter = replace(last.ask, plan=plan.patch({"workload.seq_len": length}), rejected=[])
+            if told := _first(shorter):
+                yield f"With sequences of {length:,} tokens: {told}."
+                break
+    anything = asked(Where.model_validate({"plan": plan.given()}))
+    if told := _first(anything):
+        yield f"With other devices: {told}."
+
+
+def _targets(plan: Plan) -> list[str]:
+    """Launch targets that can say this plan."""
+    found = []
+    for name in launchers.target_descriptions():
+        try:
+            launchers.render(plan, [name])
+        except PlanError:
+            continue
+        found.append(name)
+    return found
+
+
+def _unchecked(ask: Asked, option: ClusterOption) -> Iterator[str]:
+    goal = ask.plan.goal
+    if option.hours is None and (goal.budget_usd is not None or goal.deadline_h is not None):
+        yield "budget and deadline cannot be checked without dataset_tokens"
+    if goal.budget_usd is not None and option.hours is not None and option.usd is None:
+        yield "the budget cannot be checked: no price of these devices is known"

@@ -1,0 +1,90 @@
+"""A training cluster as an option: estimated exactly, as the plan that its patch makes."""
+
+from __future__ import annotations
+
+from knowledge.jobs.training import job as look_up
+from planner.clusters.candidates import Candidate, hourly_rows, network_of, notes_of, others
+from planner.clusters.request import Asked
+from planner.clusters.results import ClusterOption
+from planner.clusters.training import chosen
+from planner.money.offers import offers
+from planner.training.planned import Planned, memory_of, planned, run_of
+
+# Layouts from which on the whole space is left to a single estimate.
+_FEW = 200
+
+
+def few_layouts(candidates: list[Candidate]) -> bool:
+    """Whether the whole space of layouts can be searched for each of them in little time."""
+    return all(candidate.tried <= _FEW for candidate in candidates)
+
+
+def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption, Planned] | None:
+    """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
+    shape = candidate.shape
+    joined = shape.count > shape.node
+    rows = hourly_rows(ask, shape, shape.node, joined)
+    price = candidate.best.price if candidate.best else None
+    changes = dict(candidate.changes)
+    usual = look_up(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
+    network = network_of(ask, price, shape, usual)
+    if whole or network:
+        searched = planned(ask.plan.patch(shape.changes | network), whole=whole)
+        layouts, index = searched.estimates.layouts, searched.index
+        settled = chosen(searched.job, layouts.row(index), int(layouts.micro_batch[index]))
+        changes = shape.changes | network | settled
+    if price is not None:
+        changes["goal.provider"] = price.provider
+    found = planned(ask.plan.patch(changes))
+    if not found.fits:
+        return None
+    job, memory, run = found.job, memory_of(found), run_of(found)
+    step_s = float(found.estimates.step.seconds[found.index])
+    listed = offers(found, run.hours if run else 1.0)
+    offer = next((row for row in listed if row.usd is not None), None) if price else None
+    hourly = offer.usd_per_hour if offer else None
+    tokens_per_s = job.tokens_per_step / step_s
+    usd = offer.usd if offer and run else None
+    limits = ask.plan.goal
+    option = ClusterOption(
+        accelerator=shape.accelerator.id,
+        count=shape.count,
+        per_node=job.machine.per_node,
+        nodes=job.machine.nodes,
+        provider=offer.provider if offer else None,
+        instance=offer.instance if offer else None,
+        instances=offer.instances if offer else None,
+        price_date=offer.price_date if offer else None,
+        usd_per_hour=hourly,
+        hours=run.hours if run else None,
+        low_hours=run.low_hours if run else None,
+        high_hours=run.high_hours if run else None,
+        usd=usd,
+        low_usd=hourly * run.low_hours if run and hourly is not None else None,
+        high_usd=hourly * run.high_hours if run and hourly is not None else None,
+        usd_per_million_tokens=_per_million(usd, hourly, tokens_per_s, run.tokens if run else None),
+        tokens_per_s=tokens_per_s,
+        framework=job.framework.name,
+        layout=found.estimates.layouts.row(found.index),
+        summary=found.estimates.layouts.summary(found.index),
+        micro_batch=int(found.estimates.layouts.micro_batch[found.index]),
+        global_batch=job.global_batch,
+        step_s=step_s,
+        mfu=float(found.estimates.mfu[found.index]),
+        per_device_bytes=memory.per_device_bytes,
+        headroom_bytes=memory.capacity_bytes - memory.high_bytes,
+        fits_deadline=None if limits.deadline_h is None or run is None else run.hours <= limits.deadline_h,
+        fits_budget=None if limits.budget_usd is None or usd is None else usd <= limits.budget_usd,
+        measured=job.calibration.device_measured,
+        other_offers=others(rows),
+        notes=notes_of(price, shape.node, shape.count, joined),
+        patch=changes,
+    )
+    return option, found
+
+
+def _per_million(usd: float | None, hourly: float | None, tokens_per_s: float, tokens: float | None) -> float | None:
+    """USD per million tokens: of the run's, as its last step may be partly empty, or at the rate."""
+    if tokens and usd is not None:
+        return usd / (tokens / 1e6)
+    return None if hourly is None else hourly / (tokens_per_s * 3600.0 / 1e6)

@@ -1,0 +1,187 @@
+"""What recommend_cluster and auto_configure are asked: the plan without its cluster, filters and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from estimator.errors import PlanError, nearest
+from estimator.machine.hardware import Accelerator, Price
+from estimator.plan.schema import Plan, merge
+from knowledge.machines.catalogue import GIB, accelerators, find_accelerator
+from knowledge.prices.book import prices, providers
+from planner.clusters.results import ClusterRejected, Why
+from planner.requests import EitherRequest
+from planner.result import Assumption
+from planner.serving.pool import Statistic
+
+Sort = Literal["cost", "time", "balanced"]
+# What belongs to the cluster that a plan names, and is chosen anew with another one.
+_SECTIONS = ("cluster", "layout")
+_SETTLED = ("framework", "micro_batch")
+
+
+class Where(EitherRequest):
+    """What devices there are, and the limits."""
+
+    accelerators: list[str] | None = Field(None, min_length=1, description="Accelerators to restrict the choice to.")
+    vendors: list[str] | None = Field(None, min_length=1, description="Vendors to restrict to: NVIDIA, AMD, Google …")
+    providers: list[str] | None = Field(None, min_length=1, description="Providers to restrict to: AWS, GCP, Lambda …")
+    max_devices: int | None = Field(None, ge=1, le=1_000_000, description="Most devices.")
+    max_nodes: int | None = Field(None, ge=1, le=1_000_000, description="Most nodes.")
+    max_usd: float | None = Field(None, gt=0, description="Most that the run may cost; as budget_usd.")
+    max_usd_per_hour: float | None = Field(None, gt=0, description="Most that an hour of the cluster may cost.")
+    least_memory_gib: float | None = Field(None, gt=0, description="Least memory of a device, as vendors print it.")
+    slo_statistic: Statistic = Field("mean", description="Of serving: whether limits hold for the mean or the p99.")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The plan whose cluster is open, the devices to try, how many, and the limits (None: none)."""
+
+    plan: Plan
+    devices: list[Accelerator]
+    rejected: list[ClusterRejected]
+    said: list[Assumption]
+    providers: tuple[str, ...] | None
+    named: bool
+    count: int | None
+    max_devices: int | None
+    max_nodes: int | None
+    max_usd_per_hour: float | None
+    statistic: Statistic
+
+    @property
+    def max_usd(self) -> float | None:
+        return self.plan.goal.budget_usd
+
+    @property
+    def deadline_h(self) -> float | None:
+        return self.plan.goal.deadline_h
+
+    def most(self, per_node: int) -> int | None:
+        """Most devices in nodes of `per_node`."""
+        limits = [self.max_devices, None if self.max_nodes is None else self.max_nodes * per_node]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def estimates(self, accelerator: str) -> bool:
+        """Whether it is estimated: those without a price only where they, or their vendor, were named."""
+        return self.named or self.rents(accelerator)
+
+    def rents(self, accelerator: str) -> bool:
+        """Whether somebody (of the providers) rents it out at a known price."""
+        return any(price.usd_per_hour is not None for price in self.offered(accelerator))
+
+    def offered(self, accelerator: str) -> list[Price]:
+        """Rentable rows of the price book (of the providers), with a price or without."""
+        return [
+            price for price in prices(accelerator)
+            if price.provider != "owned" and (self.providers is None or price.provider in self.providers)
+        ]  # fmt: skip
+
+
+def asked(request: Where, keep: bool = False) -> Asked:
+    """What the request asks. The cluster in its `plan` is what is asked for, and left out; with `keep` it is what there
+    is, as one that is named flat. Raises PlanError for a name that is not known, or a plan that is not valid."""
+    plan, said = _plan(request, keep)
+    one, count = plan.cluster.accelerator, plan.cluster.count
+    plan = plan.patch({"cluster.accelerator": None, "cluster.count": None})
+    names = request.accelerators or ([one] if one else None)
+    wanted = request.providers or ([plan.goal.provider] if plan.goal.provider else None)
+    field = "providers" if request.providers else "goal.provider"
+    known = [name for name in providers() if name != "owned"]
+    chosen = None if wanted is None else tuple(_known(name, known, field) for name in wanted)
+    if request.max_usd is not None:
+        plan = plan.patch({"goal.budget_usd": request.max_usd})
+    found = Asked(
+        plan=plan,
+        devices=[],
+        rejected=[],
+        said=said,
+        providers=chosen,
+        named=bool(names or request.vendors),
+        count=count,
+        max_devices=request.max_devices,
+        max_nodes=request.max_nodes,
+        max_usd_per_hour=request.max_usd_per_hour,
+        statistic=request.slo_statistic,
+    )
+    found.devices.extend(_devices(request, found, names))
+    return found
+
+
+def _plan(request: Where, keep: bool) -> tuple[Plan, list[Assumption]]:
+    """The plan, without the cluster that stands in `plan` and what belongs to it unless `keep`; what is named flat
+    stays."""
+    whole = request.to_plan()  # in any case: what is left out must be valid too
+    if keep:
+        return whole, []
+    data = merge({}, request.plan or {})
+    said = []
+    for section in _SECTIONS:
+        if data.pop(section, None):
+            why = "the one in the plan is left out: it is what is asked for; name fields flat to keep them"
+            said.append(Assumption(field=section, value=None, why=why))
+    workload = data.get("workload")
+    if said and isinstance(workload, dict):
+        data["workload"] = {name: value for name, value in workload.items() if name not in _SETTLED}
+    return request.model_copy(update={"plan": data}).to_plan(), said
+
+
+def _known(name: str, choices: Sequence[str], field: str) -> str:
+    """The choice that a name means in any case. Raises PlanError."""
+    by_folded = {choice.casefold(): choice for choice in choices}
+    found = by_folded.get(name.strip().casefold())
+    if found is None:
+        raise PlanError(field, f"{name[:60]!r} is not known", nearest(name[:60], choices, limit=len(choices)))
+    return found
+
+
+def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Iterator[Accelerator]:
+    """The accelerators that the filters leave; what they take out goes to the rejected."""
+    every = accelerators()
+    named = None if names is None else {_accelerator(name) for name in names}
+    vendors = sorted({device.vendor for device in every})
+    makers = None if request.vendors is None else {_known(name, vendors, "vendors") for name in request.vendors}
+    least = 0.0 if request.least_memory_gib is None else request.least_memory_gib * GIB
+    rules: list[tuple[Why, str, Callable[[Accelerator], bool]]] = [
+        ("filtered", "not among the accelerators asked for", lambda one: named is None or one.id in named),
+        ("filtered", "of another vendor", lambda one: makers is None or one.vendor in makers),
+        ("filtered", f"less than {least / GIB:g} GiB of memory", lambda one: one.memory_bytes >= least),
+        (
+            "not_offered",
+            f"not rented out by {', '.join(found.providers or ())} in the price book",
+            lambda one: found.providers is None or bool(found.offered(one.id)),
+        ),
+        (
+            "not_tried",
+            "a CPU: name it in accelerators to have it tried",
+            lambda one: one.family != "CPU" or bool(named),
+        ),
+    ]
+    taken: dict[str, ClusterRejected] = {}
+    for device in every:
+        failed: tuple[Why, str] | None = next(
+            ((reason, why) for reason, why, holds in rules if not holds(device)), None
+        )
+        if failed is None:
+            yield device
+            continue
+        row = taken.setdefault(failed[1], ClusterRejected(accelerators=[], reason=failed[0], why=failed[1]))
+        row.accelerators.append(device.id)
+    found.rejected.extend(taken.values())
+
+
+def _accelerator(name: str) -> str:
+    try:
+        return find_accelerator(name).value.id
+    except PlanError as error:
+        raise PlanError("accelerators", error.problem, error.valid) from None
+
+
+def finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

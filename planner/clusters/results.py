@@ -1,0 +1,147 @@
+"""Results of the tools that choose a cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from planner.result import Assumption, Evidence, Result
+
+Why = Literal[
+    "no_framework", "no_layout", "does_not_fit", "too_slow", "past_deadline", "over_budget", "over_hourly",
+    "no_price", "outdone", "not_offered", "not_tried", "filtered",
+]  # fmt: skip
+
+
+class OtherOffer(Result):
+    """The same devices from another provider."""
+
+    provider: str
+    instance: str
+    usd_per_hour: float
+    price_date: str | None
+
+
+class ClusterOption(Result):
+    """One way to run the plan. Figures of money are null where no price is known, hours where the plan names no data;
+    those of latency are of serving, those of steps of training."""
+
+    accelerator: str
+    count: int
+    per_node: int
+    nodes: int
+    provider: str | None
+    instance: str | None
+    instances: int | None
+    price_date: str | None
+    usd_per_hour: float | None
+    hours: float | None = Field(description="Of the whole run; of serving without a number of requests a month.")
+    low_hours: float | None
+    high_hours: float | None
+    usd: float | None = Field(description="For these hours.")
+    low_usd: float | None
+    high_usd: float | None
+    usd_per_million_tokens: float | None
+    tokens_per_s: float
+    framework: str | None = None
+    engine: str | None = None
+    weight_dtype: str | None = None
+    layout: dict[str, Any]
+    summary: str
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    replicas: int | None = None
+    step_s: float | None = None
+    mfu: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    e2e_s: float | None = None
+    output_tokens_per_s: float | None = None
+    requests_per_s: float | None = None
+    meets_slo: bool | None = None
+    per_device_bytes: float
+    headroom_bytes: float | None = Field(description="Below the upper end of the memory's interval; of training.")
+    fits_deadline: bool | None = Field(description="null where there is no deadline.")
+    fits_budget: bool | None = Field(description="null where there is no budget, or no price.")
+    measured: bool = Field(description="Whether measured runs on such devices are behind the time.")
+    pareto: bool = Field(default=False, description="No other option costs less without taking longer.")
+    balanced_score: float | None = Field(
+        default=None,
+        description="Geometric mean of cost and time, each over the least of all options; 1 is best in both.",
+    )
+    other_offers: list[OtherOffer]
+    notes: list[str]
+    patch: dict[str, Any] = Field(description="Plan fields that make this option the plan.")
+
+
+class ClusterRejected(Result):
+    """Accelerators that are no option for the same reason, those that come nearest first."""
+
+    accelerators: list[str]
+    reason: Why
+    why: str
+    least_devices: dict[str, int] | None = Field(
+        default=None, description="Of each, as far as known: fewest that would fit."
+    )
+    least_hours: dict[str, float] | None = Field(
+        default=None, description="Of each: hours on the most devices tried, about."
+    )
+    least_usd: dict[str, float] | None = Field(
+        default=None, description="Of each: least that the run would cost (or a million tokens) of what was estimated."
+    )
+    least_usd_per_hour: dict[str, float] | None = Field(
+        default=None, description="Of each: the least price of an hour."
+    )
+
+
+class RecommendedCluster(Result):
+    plan: dict[str, Any] | None = Field(description="The plan with the first option in it; null where there is none.")
+    options: list[ClusterOption]
+    rejected: list[ClusterRejected]
+    sort: str
+    satisfied: bool = Field(description="Whether the options keep to budget, deadline and limits of latency.")
+    why: list[str]
+    sizes_tried: int = Field(description="Combinations of accelerator, node and number that were estimated.")
+    priced: str | None = Field(description="Newest date of the prices used.")
+    seconds: float
+    assumptions: list[Assumption]
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class Considered(Result):
+    """Another choice, and why it was not taken."""
+
+    choice: str
+    fits: bool
+    usd: float | None
+    hours: float | None
+    why: str
+
+
+class Reason(Result):
+    field: str
+    value: Any
+    why: str
+
+
+class AutoConfigured(Result):
+    plan: dict[str, Any] | None = Field(description="The complete plan; the nearest to the goal where none meets it.")
+    satisfied: bool = Field(description="Whether the plan fits and keeps to all limits that were given.")
+    fits: bool
+    hours: float | None
+    low_hours: float | None
+    high_hours: float | None
+    usd: float | None
+    usd_per_hour: float | None
+    tokens_per_s: float | None
+    per_device_bytes: float | None
+    option: ClusterOption | None = Field(description="The cluster that was chosen, with its figures.")
+    reasons: list[Reason] = Field(description="Why each field has its value, the large decisions first.")
+    considered: list[Considered]
+    relax: list[str] = Field(description="What limit to give up, and what would meet the others, where nothing meets.")
+    launch_targets: list[str] = Field(description="Targets of render_configs that can write this plan.")
+    assumptions: list[Assumption]
+    warnings: list[str]
+    evidence: list[Evidence]

@@ -1,0 +1,392 @@
+"""Clusters for a training plan: every size screened with the usual layouts, the most promising first."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, Literal
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
+from estimator.plan.schema import Plan
+from estimator.plan.training.defaults import framework_choices
+from estimator.plan.training.job import Job
+from estimator.rl.generation import STAGES, least_generation_s
+from estimator.search.bounds import least_training_s
+from estimator.search.fleet import Quick, Slower, quickest, sizes
+from knowledge.jobs.training import job as look_up
+from knowledge.machines.training_devices import no_training
+from planner.clusters.candidates import (
+    MISFIT,
+    NO_HOURLY,
+    OVER_HOURLY,
+    Candidate,
+    Hourly,
+    Refusal,
+    Refused,
+    Shape,
+    hourly_rows,
+    missed,
+    node_sizes,
+    rank,
+    unpriced,
+)
+from planner.clusters.request import Asked, Sort, finite
+
+# Devices up to which sizes are tried at the least, and the most; fewer than a 64th of the most are not tried.
+_USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
+# Without a deadline, sizes are tried until the run takes a month, at this share of the rate that is the most.
+_HORIZON_H, _USUAL_SHARE = 720.0, 0.5
+# How far beyond the most devices the least number that would fit is looked for.
+_BEYOND = 16
+# What more devices have to leave of the least hours to be tried.
+_WORTH_IT = 0.8
+# How many times the bound of it a run may take.
+_SELDOM_ABOVE = 8.0
+# A run of less than an hour is not split further where nobody says how far: starting it takes as long.
+_LEAST_H = 1.0
+# How many others beat in money and time what is surely not on the front: their exact estimates may come out otherwise.
+_BEATEN = 3
+
+
+def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refused, int]:
+    """(What fits, what is left out and why, how many sizes were estimated). Left out is what even at the most that it
+    reaches comes behind `enough` others by `sort` and is not on the front. Raises PlanError where the plan itself
+    cannot be."""
+    refused: Refused = []
+    tries: list[_Tries] = []
+    for device in ask.devices:
+        if why := no_training(device):
+            refused.append(Refusal(device.id, "no_framework", why))
+        elif not ask.estimates(device.id):
+            refused.append(unpriced(device.id))
+        else:
+            tries.append(_Tries(ask, device))
+    ahead = _Ahead(ask, sort, enough)
+    # Where the best are estimated first, the fewest have to be.
+    order = count()
+    waiting = [(ahead.promise(one), next(order), one) for device in tries for one in device.first()]
+    heapify(waiting)
+    while waiting:
+        one = heappop(waiting)[-1]
+        took = one.tries.estimate(one, ahead)
+        if larger := one.tries.larger(one, took):
+            heappush(waiting, (ahead.promise(larger), next(order), larger))
+    failed = [device for device in tries if not device.fitted]
+    errors = [device.error for device in failed if device.error and not device.misfits]
+    if errors and not ahead.found and len({str(error) for error in errors}) == 1:
+        raise errors[0]
+    refused += [device.refusal() for device in failed]
+    return ahead.found, refused, sum(device.tried for device in tries)
+
+
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """A cluster that is not estimated yet, at its place among the sizes: the usual job on it, and the least money and
+    time by which it is ranked."""
+
+    tries: _Tries
+    shape: Shape
+    place: int
+    plan: Plan
+    job: Job
+    best: Hourly | None
+    least_s: float
+    money: float
+    time: float
+
+    @property
+    def hours(self) -> float | None:
+        return None if self.job.steps is None else self.time
+
+    @property
+    def missed(self) -> float:
+        """By what factor it misses the limits at the least."""
+        return missed(self.tries.ask, self.money if self.best else 0.0, self.hours) if self.hours is not None else 0.0
+
+
+class _Ahead:
+    """What fits, and whether what is not estimated yet can come before it."""
+
+    def __init__(self, ask: Asked, sort: Sort, enough: int) -> None:
+        self.ask, self.enough = ask, enough
+        self.sort: Sort = sort
+        self.found: list[Candidate] = []
+        self._missed: list[float] = []
+        self._inside: list[tuple[float, float]] = []
+
+    def promise(self, one: _Open) -> tuple[float, tuple[bool, float, float, float]]:
+        return max(1.0, one.missed), rank(self.sort, one.money, one.time)
+
+    def add(self, one: Candidate) -> None:
+        self.found.append(one)
+        beyond = one.missed(self.ask)
+        insort(self._missed, beyond)
+        if beyond <= 1.0:
+            self._inside.append((one.money, one.time))
+
+    def nearest_s(self, one: _Open) -> float:
+        """Seconds of a step from which on it breaks the limits, and enough others are nearer to them."""
+        if not one.missed or len(self._missed) < self.enough:
+            return math.inf
+        return max(1.0, self._missed[self.enough - 1]) / one.missed * one.least_s
+
+    def outdone_s(self, one: _Open) -> float:
+        """Seconds of a step from which on enough others come before it, and some beat it in money and time both."""
+        if len(self._inside) < max(self.enough, _BEATEN):
+            return math.inf
+        inside = np.array(self._inside)
+        with np.errstate(all="ignore"):
+            # By what factor it would have to be above its least to come behind each.
+            money, time = np.nan_to_num(inside / (one.money, one.time), nan=np.inf, posinf=np.inf).T
+            factors = {"cost": money, "time": time, "balanced": np.sqrt(money * time)}[self.sort]
+        if not math.isfinite(one.money):
+            # Whatever has a price comes before it, the others by time.
+            money, factors = np.zeros(len(inside)), np.where(np.isfinite(inside[:, 0]), 0.0, time)
+        behind, beaten = np.sort(factors)[self.enough - 1], np.sort(np.maximum(money, time))[_BEATEN - 1]
+        return float(max(behind, beaten)) * one.least_s
+
+
+class _Tries:
+    """One accelerator in all sizes that are tried, by the size of its nodes, and what came of them."""
+
+    def __init__(self, ask: Asked, device: Accelerator) -> None:
+        self.ask, self.device = ask, device
+        self.shapes: dict[int | None, list[Shape]] = {}
+        self.usual: dict[int | None, int] = {}
+        # By the size of nodes: the place of the largest that was opened, and the least hours that a run took.
+        self.opened: dict[int | None, int] = {}
+        self.least_hours: dict[int | None, float] = {}
+        # By the name of the framework.
+        self.generation_s: dict[str, float] = {}
+        self.fitted = self.outdone = False
+        self.beyond: Literal["past_deadline", "over_budget"] | None = None
+        self.error: PlanError | None = None
+        self.misfits: list[int] = []
+        self.dear: list[float] = []
+        self.tried = 0
+        self.most_is_open = ask.count is None and ask.max_devices is None and ask.max_nodes is None
+        for per_node, sellers in node_sizes(ask, device):
+            counts = self._counts(per_node)
+            # In one node of fewer devices it is as in the usual node.
+            shapes = [Shape(device, size, per_node, sellers) for size in counts]
+            self.shapes[per_node] = [one for one in shapes if sellers is None or one.count > (per_node or 1)]
+
+    def first(self) -> Iterator[_Open]:
+        """Those of each size of nodes up to the usual most, or to the first on which the run may take less than an
+        hour."""
+        for per_node in self.shapes:
+            while one := self._opened(per_node, self.usual[per_node]):
+                yield one
+                if self._may_be_short(one):
+                    break
+
+    def larger(self, one: _Open, took: float | None) -> _Open | None:
+        """The next size, if none beyond this one is open: up to as many as usual while the run takes an hour, and more
+        while it takes longer than the deadline, or a month, and more can help. `took` is what `estimate` said."""
+        per_node = one.shape.per_node
+        usual, beyond = self.usual[per_node], self.shapes[per_node][one.place + 1 :]
+        if not beyond or one.place < self.opened[per_node]:
+            return None
+        if beyond[0].count <= usual:
+            least = self.least_hours.get(per_node, math.inf)
+            return self._opened(per_node, usual) if self._may_be_short(one) and least >= _LEAST_H else None
+        budget = self.ask.max_usd
+        if not self.most_is_open or took is None or (budget is not None and one.best and one.money > budget):
+            return None
+        if one.hours is None or took <= (self.ask.deadline_h or _HORIZON_H):
+            return None
+        found = self._opened(per_node, _MOST)
+        return found if found and found.time < _WORTH_IT * one.time else None
+
+    def _opened(self, per_node: int | None, most: int) -> _Open | None:
+        """The next size of up to `most` devices that can be tried."""
+        shapes = self.shapes[per_node]
+        for place in range(self.opened.get(per_node, -1) + 1, len(shapes)):
+            if shapes[place].count > most:
+                break
+            self.opened[per_node] = place
+            if one := self._sized(shapes[place], place):
+                return one
+        return None
+
+    def _may_be_short(self, one: _Open) -> bool:
+        return self.most_is_open and one.hours is not None and one.hours < _LEAST_H
+
+    def _counts(self, per_node: int | None) -> list[int]:
+        node = per_node or self.device.per_node
+        most = self.ask.most(node)
+        usual = self._usual_most(node)
+        self.usual[per_node] = self.ask.count or most or usual
+        if self.ask.count is not None:
+            return [self.ask.count]
+        least = max(1, min(usual, most or usual) // _RANGE)
+        return sorted({size for limit in (most or usual, most or _MOST) for size in sizes(node, least, limit)})
+
+    def _usual_most(self, node: int) -> int:
+        """Devices with which the run takes no longer than the deadline, or a month."""
+        try:
+            job = look_up(_with(self.ask.plan, Shape(self.device, node)))
+        except PlanError:
+            return _USUAL_MOST
+        hours = (job.steps or 0) * least_training_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
+        needed = hours / (self.ask.deadline_h or _HORIZON_H)
+        return int(min(_MOST, max(_USUAL_MOST, 2 ** math.ceil(math.log2(max(1.0, needed))))))
+
+    def _sized(self, shape: Shape, place: int) -> _Open | None:
+        rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
+        best = rows[0] if rows else None
+        if best is None and (shape.sellers is not None or self._waits_for_price(shape)):
+            return None
+        plan = _with(self.ask.plan, shape)
+        try:
+            job = look_up(plan)
+        except PlanError as error:
+            self.error = error
+            return None
+        least_s = least_training_s(job) + self._least_generation_s(plan, job)
+        return _Open(self, shape, place, plan, job, best, least_s, *_ranked(job, least_s, best))
+
+    def _least_generation_s(self, plan: Plan, first: Job) -> float:
+        """Seconds of a step that generation takes on each of the frameworks; `first` is the job on the usual one. What
+        the host launches for it does not depend on the number of devices."""
+        if first.rollout is not None or first.training.stage not in STAGES:
+            return least_generation_s(first)
+        least_s = math.inf
+        for choice in (None, *_other_frameworks(plan, first)):
+            name = choice[0] if choice else first.framework.name
+            with suppress(PlanError):
+                if name not in self.generation_s:
+                    self.generation_s[name] = least_generation_s(look_up(plan, choice) if choice else first)
+                least_s = min(least_s, self.generation_s[name])
+        return least_s
+
+    def _waits_for_price(self, shape: Shape) -> bool:
+        """Devices that can be rented are only tried in numbers in which they can, unless a number was asked for."""
+        return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
+
+    def estimate(self, one: _Open, ahead: _Ahead) -> float | None:
+        """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out. Returns the
+        hours of the run (without data: seconds per token), at the least where it misses limits, at the most where it
+        is outdone; None where it cannot be."""
+        nearest_s, outdone_s = ahead.nearest_s(one), ahead.outdone_s(one)
+        slowest_s = min(nearest_s, outdone_s)
+        quick, job = Slower(), one.job
+        if one.least_s < slowest_s:
+            try:
+                quick, job = _quick(one.plan, one.job, slowest_s)
+            except PlanError as error:
+                self.error = error
+                return None
+            self.tried += 1
+        if quick is None:
+            self.misfits.append(one.shape.count)
+            return None
+        if isinstance(quick, Slower):
+            if outdone_s <= nearest_s:
+                self.outdone = True
+                return _SELDOM_ABOVE * one.time
+            late = missed(self.ask, 0.0, one.hours) >= one.missed
+            self.beyond = "past_deadline" if late else "over_budget"
+            return max(1.0, nearest_s / one.least_s) * one.time
+        limit, best = self.ask.max_usd_per_hour, one.best
+        if limit is not None and (best is None or best.usd > limit):
+            self.dear.append(best.usd if best else math.inf)
+            return None
+        money, took = _ranked(job, quick.step_s, best)
+        self.fitted = True
+        ahead.add(
+            Candidate(
+                shape=one.shape,
+                changes=one.shape.changes | chosen(job, quick.layout, quick.micro_batch),
+                best=best,
+                hours=None if job.steps is None else took,
+                money=money,
+                time=took,
+                tried=quick.tried,
+            )
+        )
+        if job.steps is not None:
+            self.least_hours[one.shape.per_node] = min(took, self.least_hours.get(one.shape.per_node, math.inf))
+        return took
+
+    def refusal(self) -> Refusal:
+        name = self.device.id
+        if self.dear:
+            least = finite(min(self.dear))
+            return Refusal(name, "over_hourly", OVER_HOURLY, least) if least else Refusal(name, "no_price", NO_HOURLY)
+        if self.outdone and not self.ask.rents(name):
+            return Refusal(name, "no_price", "no price is known, and enough others have one")
+        if self.outdone:
+            return Refusal(name, "outdone", "others cost and take less, even at the highest rate that it can reach")
+        if self.misfits:
+            return Refusal(name, "does_not_fit", MISFIT, self._least_devices(max(self.misfits)))
+        if self.beyond:
+            limit = {"past_deadline": "deadline", "over_budget": "budget"}[self.beyond]
+            return Refusal(name, self.beyond, f"cannot keep to the {limit} even at the highest rate that it can reach")
+        if self.error:
+            return Refusal(name, "no_layout", " ".join(str(self.error).split()))
+        return Refusal(name, "not_offered", "it is not rented in any number within the limits")
+
+    def _least_devices(self, most: int) -> int | None:
+        """The next doubling beyond the most on which it would fit."""
+        node = self.ask.plan.cluster.per_node or self.device.per_node
+        for size in sizes(node, most + 1, most * _BEYOND):
+            try:
+                plan = _with(self.ask.plan, Shape(self.device, size))
+                if _quick(plan, look_up(plan), 0.0)[0]:
+                    return size
+            except PlanError:
+                continue
+        return None
+
+
+def _with(plan: Plan, shape: Shape) -> Plan:
+    return plan.patch(shape.changes)
+
+
+def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
+    if plan.training.framework != "auto":
+        return []
+    return framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]
+
+
+def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]:
+    """(USD, hours) of the run; without data (USD per million tokens, seconds per token). inf: no price is known."""
+    usd = math.inf if best is None else best.usd
+    if job.steps is not None:
+        hours = job.steps * step_s / 3600.0
+        return usd * hours, hours
+    per_token = step_s / job.tokens_per_step
+    return usd / 3600.0 * per_token * 1e6, per_token
+
+
+def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:
+    """The best usual layout, on the usual framework or, where that does not fit, on another: as in an estimate.
+    `first` is the job on the usual one. What fits and takes `slowest_s` at the least is Slower."""
+    found, job = quickest(first, slowest_s), first
+    if found:
+        return found, job
+    for choice in _other_frameworks(plan, first):
+        with suppress(PlanError):
+            job = look_up(plan, choice)
+            if found := quickest(job, slowest_s):
+                return found, job
+    return None, first
+
+
+def chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
+    """What a plan has to say for these very figures to come out again."""
+    return {
+        "layout": dict(layout),
+        "workload.micro_batch": micro_batch,
+        "workload.global_batch": job.global_batch,
+        "workload.framework": job.framework.name,
+    }

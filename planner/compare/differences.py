@@ -1,0 +1,286 @@
+"""What tells compared rows apart: settings, what each is against the baseline, and that in sentences and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from planner.compare.rows import ComparedServing, ComparedTraining
+from planner.plots import Plot, bars, stacked
+from planner.result import Result
+from planner.serving.planned import Served, memory_of
+from planner.training.planned import Planned
+
+Row = ComparedTraining | ComparedServing
+Found = Planned | Served | None
+GIB = 2.0**30
+# Rows up to which each is told against the baseline; beyond, only the best.
+_TOLD = 8
+# A ratio nearer to 1 than this is no difference that matters.
+_MATTERS = 0.01
+
+
+class Setting(Result):
+    """A field in which plans differ, with the value of each row by its name; null where a plan has none."""
+
+    field: str
+    values: dict[str, Any]
+    chosen: bool = Field(description="Whether nobody gave it: a default or the search decided.")
+
+
+def speed(row: Row) -> tuple[float, float, float] | None:
+    """(Tokens/s, low, high) of a row; of serving, output tokens/s."""
+    if isinstance(row, ComparedServing):
+        if row.output_tokens_per_s is None:
+            return None
+        low, high = row.output_tokens_low_per_s, row.output_tokens_high_per_s
+        return row.output_tokens_per_s, low or row.output_tokens_per_s, high or row.output_tokens_per_s
+    if row.tokens_per_s is None or not row.step_s or not row.low_s or not row.high_s:
+        return None
+    tokens = row.tokens_per_s * row.step_s
+    return row.tokens_per_s, tokens / row.high_s, tokens / row.low_s
+
+
+def relate(rows: Sequence[Row], base: int | None) -> None:
+    """Fills what each row is against the baseline."""
+    first = None if base is None else rows[base]
+    own = None if first is None else speed(first)
+    if first is None or own is None:
+        return
+    for row in rows:
+        other = speed(row)
+        if other is None:
+            continue
+        row.speedup = other[0] / own[0]
+        row.apart = row is not first and (other[1] > own[2] or other[2] < own[1])
+        if row.usd_per_million_tokens is not None and first.usd_per_million_tokens:
+            row.cost_ratio = row.usd_per_million_tokens / first.usd_per_million_tokens
+        if row.per_device_bytes is not None and first.per_device_bytes:
+            row.memory_ratio = row.per_device_bytes / first.per_device_bytes
+            row.memory_difference_bytes = row.per_device_bytes - first.per_device_bytes
+
+
+def winners(rows: Sequence[Row]) -> dict[str, str | None]:
+    """Names of the best rows of those that fit (and, of serving, meet the limits of latency where any does)."""
+    able = [row for row in rows if row.fits]
+    able = [row for row in able if not isinstance(row, ComparedServing) or row.meets_slo is not False] or able
+
+    def least(values: Mapping[str, float | None]) -> str | None:
+        known = {name: value for name, value in values.items() if value is not None}
+        return min(known, key=lambda name: known[name]) if known else None
+
+    rates = {row.name: speed(row) for row in able}
+    fastest = least({name: None if rate is None else -rate[0] for name, rate in rates.items()})
+    found = {
+        "time": fastest,
+        "cost": least({row.name: row.usd_per_million_tokens for row in able}),
+        "memory": least({row.name: row.per_device_bytes for row in able}),
+    }
+    if any(isinstance(row, ComparedServing) for row in rows):
+        latency = {row.name: row.e2e_s for row in able if isinstance(row, ComparedServing)}
+        found |= {"time": least(latency), "throughput": fastest}
+    return found
+
+
+def settings(rows: Sequence[Row], found: Sequence[Found]) -> list[Setting]:
+    """What the user set first, then what was chosen; fields that are alike in all plans are left out."""
+    plans = {row.name: dict(_leaves(row.plan)) for row in rows if row.plan}
+    assumed = [{item.field for item in one.assumptions} for one in found if one]
+    differing: list[Setting] = []
+    for path in dict.fromkeys(path for plan in plans.values() for path in plan if path != "name"):
+        values = {name: plan.get(path) for name, plan in plans.items()}
+        if any(value != next(iter(values.values())) for value in values.values()):
+            chosen = all(path in fields for fields in assumed)
+            differing.append(Setting(field=path, values=values, chosen=chosen))
+    return sorted(differing, key=lambda setting: setting.chosen)
+
+
+def _leaves(data: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted name and value of every plain value; an inline model is its name, or its fields where it has none."""
+    for key, value in data.items():
+        path = f"{section}.{key}" if section else key
+        if path == "model" and isinstance(value, Mapping):
+            yield path, value.get("_name_or_path") or value.get("name") or dict(value)
+        elif isinstance(value, Mapping):
+            yield from _leaves(value, path)
+        elif value is not None:
+            yield path, value
+
+
+def conclusions(
+    rows: Sequence[Row], found: Sequence[Found], base: int | None, best: Mapping[str, str | None]
+) -> list[str]:
+    """The best of each kind, then each row against the baseline; of many rows only the best of them."""
+    texts = list(_of_the_best(rows, best))
+    if base is None:
+        return texts
+    told = set(best.values()) if len(rows) > _TOLD else {row.name for row in rows}
+    first, behind = rows[base], found[base]
+    for row, one in zip(rows, found, strict=True):
+        if row is first or row.name not in told or one is None or behind is None:
+            continue
+        texts += [*_speed(row, first, one, behind), *_latency(row, first), *_memory(row, first, one, behind)]
+        texts += _cost(row, first)
+    return texts
+
+
+def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterator[str]:
+    named = {row.name: row for row in rows}
+    able = [row for row in rows if row.error is None]
+    missing = [row.name for row in able if not row.fits]
+    if able and len(missing) == len(able):
+        yield "None of the scenarios fits." if len(able) > 1 else f"{able[0].name} does not fit."
+    elif missing:
+        yield f"{_listed(missing)} {'does' if len(missing) == 1 else 'do'} not fit."
+    key = "throughput" if "throughput" in best else "time"
+    fastest = named.get(best[key] or "")
+    fitting = [row for row in able if row.fits]
+    if fastest is None or len(fitting) < 2:
+        return
+    rate = speed(fastest)
+    assert rate
+    near = [row.name for row in fitting if row is not fastest and (other := speed(row)) and other[2] >= rate[1]]
+    text = f"Of those that fit {fastest.name} gives the most tokens/s"
+    if near:
+        text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
+        text += "tell them apart"
+    yield f"{text}."
+    for kind, words in (("cost", "the least per token"), ("memory", "the least memory per device")):
+        if name := best[kind]:
+            yield f"{name} {'costs' if kind == 'cost' else 'needs'} {words}."
+
+
+def _speed(row: Row, first: Row, one: Planned | Served, behind: Planned | Served) -> Iterator[str]:
+    mine, other = speed(row), speed(first)
+    if mine is None or other is None or row.speedup is None or abs(row.speedup - 1.0) < _MATTERS:
+        return
+    rates = f"{_number(mine[0])} against {_number(other[0])} tokens/s"
+    if row.devices != first.devices:
+        rates += f", on {row.devices} against {first.devices} devices"
+    factor = f"{row.speedup:.2f}x the speed" if row.speedup > 1.0 else f"{1.0 / row.speedup:.2f}x slower than"
+    of = f"of {first.name}" if row.speedup > 1.0 else first.name
+    doubt = "" if row.apart else "; that is within the interval, so the estimate cannot tell which is faster"
+    verb = "has" if row.speedup > 1.0 else "is"
+    yield f"{row.name} {verb} {factor} {of} ({rates}){_why_faster(one, behind, row.speedup)}{doubt}."
+
+
+def _why_faster(one: Planned | Served, behind: Planned | Served, ratio: float) -> str:
+    """What most of the difference in device time per token goes to; nothing for serving, whose load shapes it."""
+    if not isinstance(one, Planned) or not isinstance(behind, Planned):
+        return ""
+    mine, other = _device_s_per_million(one), _device_s_per_million(behind)
+    kinds = dict.fromkeys((*mine, *other))
+    growth = {kind: mine.get(kind, 0.0) - other.get(kind, 0.0) for kind in kinds}
+    if not growth:
+        return ""
+    change = sum(growth.values())
+    kind = min(growth, key=lambda name: growth[name]) if change < 0 else max(growth, key=lambda name: growth[name])
+    if growth[kind] * change <= 0 or (ratio > 1.0) != (change < 0):
+        return ""
+    now, before = mine.get(kind, 0.0), other.get(kind, 0.0)
+    return f", most of it {kind}: {_number(now)} instead of {_number(before)} device-seconds per million tokens"
+
+
+def _device_s_per_million(found: Planned) -> dict[str, float]:
+    per_token = found.job.machine.count / found.job.tokens_per_step * 1e6
+    return {name: seconds * per_token for name, seconds in found.diagnosis.limits.items()}
+
+
+def _latency(row: Row, first: Row) -> Iterator[str]:
+    if not isinstance(row, ComparedServing) or not isinstance(first, ComparedServing):
+        return
+    for kind, words in (("ttft", "time to first token"), ("tpot", "time per token")):
+        mine, other = getattr(row, f"{kind}_s"), getattr(first, f"{kind}_s")
+        if not mine or not other or abs(mine / other - 1.0) < _MATTERS:
+            continue
+        ends = [getattr(one, f"{kind}_{end}_s") for one in (row, first) for end in ("low", "high")]
+        apart = None not in ends and (ends[0] > ends[3] or ends[1] < ends[2])
+        doubt = "" if apart else ", within the interval"
+        yield (
+            f"{row.name}: {words} {_number(1e3 * mine)} instead of {_number(1e3 * other)} ms of {first.name}{doubt}."
+        )
+
+
+def _memory(row: Row, first: Row, one: Planned | Served, behind: Planned | Served) -> Iterator[str]:
+    mine, other, ratio = row.per_device_bytes, first.per_device_bytes, row.memory_ratio
+    if not mine or not other or ratio is None or abs(ratio - 1.0) < _MATTERS:
+        return
+    parts, others = components_of(one), components_of(behind)
+    growth = {name: parts.get(name, 0.0) - others.get(name, 0.0) for name in {**parts, **others}}
+    kind = (max if ratio > 1.0 else min)(growth, key=lambda name: growth[name])
+    factor = f"{ratio:.2f}x the memory of" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less memory than"
+    sizes = f"{_number(mine / GIB)} against {_number(other / GIB)} GiB per device{_memory_doubt(row, first)}"
+    yield (
+        f"{row.name} needs {factor} {first.name} ({sizes}), "
+        f"most of it {kind.replace('_', ' ')}: {_number(parts.get(kind, 0.0) / GIB)} instead of "
+        f"{_number(others.get(kind, 0.0) / GIB)} GiB."
+    )
+
+
+def _memory_doubt(row: Row, first: Row) -> str:
+    if not isinstance(row, ComparedTraining) or not isinstance(first, ComparedTraining):
+        return ""
+    ends = [one for each in (row, first) for one in (each.low_bytes, each.high_bytes) if one is not None]
+    return ", within the interval" if len(ends) == 4 and ends[0] <= ends[3] and ends[2] <= ends[1] else ""
+
+
+def _cost(row: Row, first: Row) -> Iterator[str]:
+    mine, other, ratio = row.usd_per_million_tokens, first.usd_per_million_tokens, row.cost_ratio
+    if mine is None or other is None or ratio is None or abs(ratio - 1.0) < _MATTERS:
+        return
+    factor = f"{ratio:.2f}x as much as" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less than"
+    hourly = ""
+    if row.usd_per_hour and first.usd_per_hour and abs(row.usd_per_hour / first.usd_per_hour - 1.0) > _MATTERS:
+        hourly = f"; an hour costs ${_number(row.usd_per_hour)} instead of ${_number(first.usd_per_hour)}"
+    paid = f"${_number(mine)} against ${_number(other)} per million tokens{_cost_doubt(row, first)}"
+    yield f"{row.name} costs {factor} {first.name} ({paid}){hourly}."
+
+
+def _cost_doubt(row: Row, first: Row) -> str:
+    """Prices are as they are; what they buy has the interval of the speed."""
+    mine, other = speed(row), speed(first)
+    if not (mine and other and row.usd_per_hour and first.usd_per_hour):
+        return ""
+    overlap = row.usd_per_hour / mine[2] <= first.usd_per_hour / other[1]
+    overlap &= first.usd_per_hour / other[2] <= row.usd_per_hour / mine[1]
+    return ", within the interval" if overlap else ""
+
+
+def components_of(found: Planned | Served) -> dict[str, float]:
+    """Bytes per device by component."""
+    if isinstance(found, Served):
+        return memory_of(found).components
+    return {name: float(values[found.index]) for name, values in found.estimates.memory.components.items()}
+
+
+def _number(value: float) -> str:
+    """Three digits; large numbers in full."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def plots_of(rows: Sequence[Row], found: Sequence[Found]) -> list[Plot]:
+    """Speed with its interval, memory by component, and cost; of serving the latencies too."""
+    names, rates = [row.name for row in rows], [speed(row) for row in rows]
+    value, low, high = ([None if rate is None else rate[place] for rate in rates] for place in range(3))
+    serving = any(isinstance(row, ComparedServing) for row in rows)
+    plots = bars("Speed", "scenario", f"{'output ' if serving else ''}tokens/s", names, value, low, high)
+    capacities = {row.capacity_bytes for row in rows if row.capacity_bytes is not None}
+    parts = [None if one is None else components_of(one) for one in found]
+    limit = capacities.pop() / GIB if len(capacities) == 1 else None
+    plots += stacked("Memory per device", "scenario", "GiB", names, parts, GIB, limit, "usable memory")
+    plots += bars("Cost", "scenario", "USD per million tokens", names, [row.usd_per_million_tokens for row in rows])
+    for kind, title in (("ttft", "Time to first token"), ("tpot", "Time per token")) if serving else ():
+        ends = [[_ms(row, f"{kind}{end}") for row in rows] for end in ("_s", "_low_s", "_high_s")]
+        plots += bars(title, "scenario", "ms", names, *ends)
+    return plots
+
+
+def _ms(row: Row, name: str) -> float | None:
+    seconds = getattr(row, name, None)
+    return None if seconds is None else 1e3 * seconds

@@ -1,0 +1,209 @@
+"""The figures that tables show of one plan in one row: a training plan's, or a serving plan's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from estimator.money.cost import energy_kwh
+from estimator.search.strategies import communication_seconds
+from knowledge.prices.energy import energy_assumptions
+from planner.money.offers import cheapest, offers
+from planner.result import Result
+from planner.serving.planned import Served, latency_of, money_of, summary
+from planner.serving.planned import memory_of as serving_memory
+from planner.serving.planned import throughput_of as serving_throughput
+from planner.training.planned import Planned, run_of
+from planner.training.planned import throughput_of as training_throughput
+
+
+class TrainingFigures(Result):
+    """Figures are null where they are not known, or where there is no estimate; bytes are per device."""
+
+    devices: int | None = None
+    framework: str | None = None
+    layout: dict[str, Any] | None = None
+    summary: str | None = None
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    grad_accum: int | None = None
+    fits: bool = False
+    per_device_bytes: float | None = None
+    low_bytes: float | None = None
+    high_bytes: float | None = None
+    capacity_bytes: float | None = None
+    headroom_bytes: float | None = Field(default=None, description="Capacity less the upper end of the memory.")
+    step_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    communication_s: float | None = Field(default=None, description="Communication in a step that nothing hides.")
+    tokens_per_s: float | None = None
+    tokens_per_s_per_device: float | None = None
+    model_tflops_per_device: float | None = None
+    mfu: float | None = None
+    hours: float | None = Field(default=None, description="Of the whole run; null where the plan names no data.")
+    low_hours: float | None = None
+    high_hours: float | None = None
+    usd_per_hour: float | None = None
+    usd: float | None = Field(default=None, description="Of the whole run.")
+    usd_per_million_tokens: float | None = None
+    kwh: float | None = Field(default=None, description="Of the whole run.")
+    bottleneck: str | None = None
+
+
+class ServingFigures(Result):
+    """Figures are null where they are not known, or where there is no estimate; bytes are per device."""
+
+    devices: int | None = None
+    replicas: int | None = None
+    engine: str | None = None
+    weight_dtype: str | None = None
+    layout: dict[str, Any] | None = None
+    summary: str | None = None
+    fits: bool = False
+    meets_slo: bool | None = None
+    per_device_bytes: float | None = None
+    capacity_bytes: float | None = None
+    headroom_bytes: float | None = Field(default=None, description="Capacity less what the requests of the plan need.")
+    max_concurrency: int | None = None
+    ttft_s: float | None = None
+    ttft_low_s: float | None = None
+    ttft_high_s: float | None = None
+    tpot_s: float | None = None
+    tpot_low_s: float | None = None
+    tpot_high_s: float | None = None
+    e2e_s: float | None = None
+    output_tokens_per_s: float | None = None
+    output_tokens_low_per_s: float | None = None
+    output_tokens_high_per_s: float | None = None
+    output_tokens_per_s_per_device: float | None = None
+    total_tokens_per_s: float | None = None
+    requests_per_s: float | None = None
+    usd_per_hour: float | None = None
+    usd_per_million_tokens: float | None = Field(default=None, description="Prompt and output tokens.")
+    usd_per_million_output_tokens: float | None = None
+    hours: float | None = Field(default=None, description="Until all `requests` are served; null where none are named.")
+    usd: float | None = Field(default=None, description="Of these hours.")
+    kwh: float | None = Field(default=None, description="Of these hours.")
+    bottleneck: str | None = None
+
+
+class Related(Result):
+    """A row against the baseline."""
+
+    speedup: float | None = Field(
+        default=None, description="Tokens/s over the baseline's; of serving, output tokens/s."
+    )
+    cost_ratio: float | None = Field(default=None, description="USD per million tokens over the baseline's.")
+    memory_ratio: float | None = Field(default=None, description="Memory per device over the baseline's.")
+    memory_difference_bytes: float | None = Field(default=None, description="Per device; negative for less.")
+    apart: bool | None = Field(
+        default=None, description="Whether the intervals of speed leave no doubt which is faster, it or the baseline."
+    )
+
+
+class ComparedTraining(TrainingFigures, Related):
+    name: str
+    plan: dict[str, Any] | None = Field(default=None, description="The complete plan; null where it cannot be.")
+    error: str | None = Field(default=None, description="Why there is no estimate.")
+
+
+class ComparedServing(ServingFigures, Related):
+    name: str
+    plan: dict[str, Any] | None = Field(default=None, description="The complete plan; null where it cannot be.")
+    error: str | None = Field(default=None, description="Why there is no estimate.")
+
+
+def training_figures(found: Planned, own_usd: float | None = None) -> dict[str, Any]:
+    """The fields of TrainingFigures. `own_usd` is the user's own price per device and hour."""
+    job, estimates, index = found.job, found.estimates, found.index
+    layouts, devices = estimates.layouts, job.machine.count
+    speed, run = training_throughput(found), run_of(found)
+    hourly = devices * own_usd if own_usd is not None else _listed(found)
+    # Of a whole run by the tokens of its data, as estimate_cost has it: its last step may not be full.
+    hours, tokens = (run.hours, run.tokens) if run else (1.0, speed.tokens_per_s * 3600.0)
+    return {
+        "devices": devices,
+        "framework": job.framework.name,
+        "layout": layouts.row(index),
+        "summary": layouts.summary(index),
+        "micro_batch": int(layouts.micro_batch[index]),
+        "global_batch": job.global_batch,
+        "grad_accum": int(layouts.grad_accum[index]),
+        "fits": found.fits,
+        "per_device_bytes": float(estimates.memory.total[index]),
+        "low_bytes": float(estimates.low_bytes[index]),
+        "high_bytes": float(estimates.high_bytes[index]),
+        "capacity_bytes": job.usable_bytes,
+        "headroom_bytes": job.usable_bytes - float(estimates.high_bytes[index]),
+        "step_s": float(estimates.step.seconds[index]),
+        "low_s": float(estimates.low_s[index]),
+        "high_s": float(estimates.high_s[index]),
+        "communication_s": float(communication_seconds(estimates)[index]),
+        "tokens_per_s": speed.tokens_per_s,
+        "tokens_per_s_per_device": speed.tokens_per_s_per_device,
+        "model_tflops_per_device": speed.model_tflops_per_device,
+        "mfu": speed.mfu,
+        "hours": run and run.hours,
+        "low_hours": run and run.low_hours,
+        "high_hours": run and run.high_hours,
+        "usd_per_hour": hourly,
+        "usd": None if hourly is None or run is None else hourly * run.hours,
+        "usd_per_million_tokens": None if hourly is None else hourly * hours / (tokens / 1e6),
+        "kwh": run and _kwh(found, run.hours),
+        "bottleneck": found.diagnosis.bottleneck,
+    }
+
+
+def serving_figures(found: Served) -> dict[str, Any]:
+    """The fields of ServingFigures."""
+    job, pool, index = found.job, found.pool, found.index
+    memory, latency, speed, money = serving_memory(found), latency_of(found), serving_throughput(found), money_of(found)
+    requests, hourly = job.inference.requests, money and money.usd_per_hour
+    hours = None if requests is None else requests / speed.requests_per_s / 3600.0
+    return {
+        "devices": int(pool.devices[index]),
+        "replicas": int(found.estimates.deployments.replicas[found.entry]),
+        "engine": job.engine.name,
+        "weight_dtype": job.inference.weight_dtype,
+        "layout": found.layout,
+        "summary": summary(pool, index),
+        "fits": found.fits,
+        "meets_slo": found.meets_slo,
+        "per_device_bytes": memory.per_device_bytes,
+        "capacity_bytes": memory.capacity_bytes,
+        "headroom_bytes": memory.capacity_bytes - memory.per_device_bytes,
+        "max_concurrency": memory.max_concurrency,
+        "ttft_s": latency.ttft_s,
+        "ttft_low_s": latency.ttft_low_s,
+        "ttft_high_s": latency.ttft_high_s,
+        "tpot_s": latency.tpot_s,
+        "tpot_low_s": latency.tpot_low_s,
+        "tpot_high_s": latency.tpot_high_s,
+        "e2e_s": latency.e2e_s,
+        "output_tokens_per_s": speed.output_tokens_per_s,
+        "output_tokens_low_per_s": speed.output_tokens_low_per_s,
+        "output_tokens_high_per_s": speed.output_tokens_high_per_s,
+        "output_tokens_per_s_per_device": speed.output_tokens_per_s_per_device,
+        "total_tokens_per_s": speed.total_tokens_per_s,
+        "requests_per_s": speed.requests_per_s,
+        "usd_per_hour": hourly,
+        "usd_per_million_tokens": money and money.usd_per_million_tokens,
+        "usd_per_million_output_tokens": money and money.usd_per_million_output_tokens,
+        "hours": hours,
+        "usd": None if hourly is None or hours is None else hourly * hours,
+        "kwh": None if hours is None else _kwh(found, hours),
+        "bottleneck": found.bottleneck,
+    }
+
+
+def _listed(found: Planned) -> float | None:
+    """USD per hour of the cheapest offer for the run's devices."""
+    best = cheapest(offers(found, 1.0))
+    return best.usd_per_hour if best else None
+
+
+def _kwh(found: Planned | Served, hours: float) -> float | None:
+    facts = energy_assumptions()
+    return energy_kwh(found.job.machine, hours, facts["host_share"].value, facts["pue"].value)

@@ -1,0 +1,243 @@
+"""project_scaling: a training plan on growing numbers of nodes, and where more of them stop paying."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from knowledge.machines.catalogue import find_accelerator
+from planner.compare.rows import TrainingFigures, training_figures
+from planner.compare.sweep import Point, tried_points
+from planner.compare.values import Values, values_of
+from planner.evidence import evidence_of
+from planner.layouts.strategies import common_assumptions
+from planner.plots import Plot, Series
+from planner.requests import PlanRequest
+from planner.result import Assumption, Evidence, Result
+from planner.training.planned import Planned, complete, warnings_of
+
+_MOST_POINTS = 64
+_MOST_DEVICES = 1_000_000
+# Efficiency from which on it is said that it can be above 1.
+_ABOVE = 1.02
+_COUNT, _PER_NODE = "cluster.count", "cluster.per_node"
+
+
+class ScalingRequest(PlanRequest):
+    nodes: int | Values = Field(
+        64, description="Up to so many nodes, doubling from 1; or a list of numbers of nodes, or words: '1..64'."
+    )
+    scaling: Literal["strong", "weak"] = Field(
+        "strong", description="strong: the global batch stays; weak: it grows with the devices."
+    )
+    efficiency_threshold: float = Field(
+        0.8, gt=0, le=1, description="Scaling efficiency below which more nodes no longer pay."
+    )
+    usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
+
+
+class ScalingPoint(TrainingFigures):
+    nodes: int
+    speedup: float | None = Field(default=None, description="Tokens/s over those of the first point that fits.")
+    efficiency: float | None = Field(default=None, description="Tokens/s per device over those of that point.")
+    marginal_efficiency: float | None = Field(
+        default=None,
+        description="Tokens/s that each device beyond the point before adds, over those per device of the first.",
+    )
+    communication_share: float | None = Field(default=None, description="Of the step.")
+    error: str | None = Field(default=None, description="Why there is no estimate.")
+
+
+class ScalingProjection(Result):
+    plan: dict[str, Any] = Field(description="The complete plan of the most nodes that pay; of the first else.")
+    scaling: str
+    points: list[ScalingPoint]
+    pays_up_to_nodes: int | None = Field(
+        description="The most nodes before efficiency first falls below the threshold; null where nothing fits."
+    )
+    stops_at_nodes: int | None = Field(description="The first nodes below the threshold; null where none are.")
+    efficiency_threshold: float
+    why: list[str]
+    assumptions: list[Assumption]
+    plots: list[Plot]
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+def project_scaling(request: ScalingRequest) -> ScalingProjection:
+    """Project scaling over nodes."""
+    started = time.perf_counter()
+    plan = request.to_plan()
+    nodes, per_node, said = _nodes(plan, request)
+    sizes = [number * per_node for number in nodes]
+    fixed = plan if plan.cluster.per_node else plan.patch({_PER_NODE: per_node})
+    tried, freed, more = tried_points(fixed, {_COUNT: sizes}, request.scaling == "weak")
+    points = [
+        _point(number, size, at, request.usd_per_device_hour)
+        for number, size, at in zip(nodes, sizes, tried, strict=True)
+    ]
+    _relate(points)
+    last, stop = _where_it_stops(points, request.efficiency_threshold)
+    shown = [at.found for at, point in zip(tried, points, strict=True) if point is last] or [
+        at.found for at in tried if at.found
+    ]
+    chosen = shown[0]
+    assert chosen
+    told = {item.field for item in (*said, *more)} | {_COUNT}
+    found = [at.found for at in tried if at.found]
+    return ScalingProjection(
+        plan=complete(chosen),
+        scaling=request.scaling,
+        points=points,
+        pays_up_to_nodes=last.nodes if last else None,
+        stops_at_nodes=stop.nodes if stop else None,
+        efficiency_threshold=request.efficiency_threshold,
+        why=list(_why(points, last, stop, request.efficiency_threshold)),
+        assumptions=[*said, *freed, *more, *(one for one in common_assumptions(found) if one.field not in told)],
+        plots=_plots(points, request.scaling),
+        seconds=time.perf_counter() - started,
+        warnings=_warnings(found, points),
+        evidence=evidence_of(chosen),
+    )
+
+
+def _nodes(plan: Plan, request: ScalingRequest) -> tuple[list[int], int, list[Assumption]]:
+    """(Numbers of nodes in rising order, devices per node, what was assumed). Raises PlanError for what cannot be."""
+    if plan.cluster.accelerator is None:
+        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
+    per_node = plan.cluster.per_node
+    said: list[Assumption] = []
+    if per_node is None:
+        device = find_accelerator(plan.cluster.accelerator).value
+        per_node = device.per_node
+        said.append(Assumption(field=_PER_NODE, value=per_node, why=f"usual for {device.name}"))
+    if isinstance(request.nodes, int):
+        if request.nodes < 1:
+            raise PlanError("nodes", f"must be 1 or more, not {request.nodes}", ["64"])
+        doubled = [2**power for power in range(min(request.nodes, _MOST_DEVICES).bit_length())]
+        values: list[Any] = [*doubled, *([] if doubled[-1] == request.nodes else [request.nodes])]
+    else:
+        values = values_of(request.nodes, "nodes")
+    wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, int) or value < 1]
+    if wrong:
+        raise PlanError("nodes", f"{str(wrong[0])[:40]!r} is no number of nodes", ["1", "8", "64"])
+    if len(values) > _MOST_POINTS:
+        raise PlanError("nodes", f"{len(values)} points are too many", [f"up to {_MOST_POINTS}"])
+    if max(values) * per_node > _MOST_DEVICES:
+        limit = _MOST_DEVICES // per_node
+        raise PlanError("nodes", f"{max(values)} nodes of {per_node} are too many devices", [f"up to {limit}"])
+    return sorted(values), per_node, said
+
+
+def _point(nodes: int, devices: int, at: Point, own_usd: float | None) -> ScalingPoint:
+    if at.found is None:
+        return ScalingPoint(nodes=nodes, devices=devices, error=" ".join(str(at.refusal).split()))
+    figures = training_figures(at.found, own_usd)
+    share = figures["communication_s"] / figures["step_s"]
+    return ScalingPoint(nodes=nodes, communication_share=share, **figures)
+
+
+def _relate(points: Sequence[ScalingPoint]) -> None:
+    """Against the first that fits, or the first that is."""
+    able = [point for point in points if point.tokens_per_s and point.devices]
+    first = next((point for point in able if point.fits), able[0] if able else None)
+    before: ScalingPoint | None = None
+    for point in able:
+        assert first
+        each = _rate(first) / _size(first)
+        point.speedup = _rate(point) / _rate(first)
+        point.efficiency = _rate(point) / _size(point) / each
+        if before is not None and before.fits:
+            point.marginal_efficiency = (_rate(point) - _rate(before)) / (_size(point) - _size(before)) / each
+        before = point
+
+
+def _rate(point: ScalingPoint) -> float:
+    return point.tokens_per_s or math.nan
+
+
+def _size(point: ScalingPoint) -> int:
+    return point.devices or 1
+
+
+def _where_it_stops(
+    points: Sequence[ScalingPoint], threshold: float
+) -> tuple[ScalingPoint | None, ScalingPoint | None]:
+    """(The last of those that fit before the first below the threshold, that first)."""
+    last: ScalingPoint | None = None
+    for point in points:
+        if not point.fits or point.efficiency is None:
+            continue
+        if point.efficiency < threshold:
+            return last, point
+        last = point
+    return last, None
+
+
+def _why(
+    points: Sequence[ScalingPoint], last: ScalingPoint | None, stop: ScalingPoint | None, threshold: float
+) -> list[str]:
+    if last is None:
+        return ["Nothing fits on any of these numbers of nodes."]
+    first = next(point for point in points if point.fits)
+    percent = f"{100 * threshold:.3g} %"
+    texts = [] if first is points[0] else [f"The first that fits are {_many(first.nodes)}; efficiency is against that."]
+    if stop is None:
+        most = [point for point in points if point.fits][-1]
+        texts.append(f"Efficiency stays at {percent} or more up to {_many(most.nodes)}.")
+    else:
+        texts.append(
+            f"Up to {_many(last.nodes)} efficiency is {percent} or more; at {_many(stop.nodes)} it is "
+            f"{100 * (stop.efficiency or 0.0):.0f} %, and {100 * (stop.communication_share or 0.0):.0f} % of the step "
+            f"is communication; most of the step goes to {stop.bottleneck}."
+        )
+    if any((point.efficiency or 0.0) > _ABOVE for point in points if point.fits):
+        texts.append("Efficiency above 100 % is no mistake: more devices leave room in memory for a faster layout.")
+    misfits = [point for point in points if point.error is None and not point.fits]
+    if misfits:
+        texts.append(f"It does not fit on {', '.join(_many(point.nodes) for point in misfits)}.")
+    return texts
+
+
+def _many(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"
+
+
+def _plots(points: Sequence[ScalingPoint], scaling: str) -> list[Plot]:
+    able = [point for point in points if point.fits and point.step_s and point.low_s and point.high_s]
+    if not able:
+        return []
+    x: list[float | str] = [float(point.nodes) for point in able]
+    rates: list[float | None] = [_rate(point) for point in able]
+    low: list[float | None] = [_rate(point) * (point.step_s or 0.0) / (point.high_s or 1.0) for point in able]
+    high: list[float | None] = [_rate(point) * (point.step_s or 0.0) / (point.low_s or 1.0) for point in able]
+    ideal: list[float | None] = [_rate(able[0]) / able[0].nodes * point.nodes for point in able]
+    title = f"{scaling.capitalize()} scaling"
+    efficiency: list[float | None] = [100 * (point.efficiency or 0.0) for point in able]
+    share: list[float | None] = [100 * (point.communication_share or 0.0) for point in able]
+    plots = [
+        Plot(title=f"{title}: speed", kind="line", x_label="nodes", y_label="tokens/s", x_log=True, y_log=True,
+             series=[Series(name="estimate", x=x, y=rates, low=low, high=high), Series(name="ideal", x=x, y=ideal)]),
+        Plot(title=f"{title}: efficiency", kind="line", x_label="nodes", y_label="%", x_log=True,
+             series=[Series(name="efficiency", x=x, y=efficiency), Series(name="communication", x=x, y=share)]),
+    ]  # fmt: skip
+    costs = [point.usd if point.usd is not None else point.usd_per_million_tokens for point in able]
+    if all(cost is not None for cost in costs):
+        unit = "USD of the run" if able[0].usd is not None else "USD per million tokens"
+        plots.append(Plot(title=f"{title}: cost", kind="line", x_label="nodes", y_label=unit, x_log=True,
+                          series=[Series(name=unit, x=x, y=costs)]))  # fmt: skip
+    return plots
+
+
+def _warnings(found: Sequence[Planned], points: Sequence[ScalingPoint]) -> list[str]:
+    """Those of the points that fit, each once; what does not fit is told apart."""
+    texts = list(dict.fromkeys(text for one in found if one.fits for text in warnings_of(one)))
+    missing = [point for point in points if point.error]
+    return texts + [f"{_many(point.nodes)}: {point.error}" for point in missing]

@@ -1,0 +1,383 @@
+"""compare: scenarios side by side, each estimated as a plan of its own, with what tells them apart."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from estimator.errors import PlanError, nearest
+from estimator.plan.schema import Inference, Plan, merge
+from planner.compare.differences import Setting, conclusions, plots_of, relate, settings, winners
+from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
+from planner.compare.sweep import FOLLOWS
+from planner.compare.values import Values, path_of, values_of
+from planner.evidence import evidence_of, serving_evidence_of
+from planner.layouts.strategies import Platform, common_assumptions, strategic, strategy_name
+from planner.plots import Plot
+from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
+from planner.result import Assumption, Evidence, Result
+from planner.serving import planned as serving_planning
+from planner.serving import warnings as serving_warnings
+from planner.serving.planned import Served, served
+from planner.training.planned import Planned, complete, planned, warnings_of
+
+MOST_ROWS = 64
+# Up to this many rows the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
+_WHOLE_ROWS = 8
+# Clients and a rate stand for each other.
+_FOLLOWS = FOLLOWS | {
+    "workload.concurrency": ("workload.request_rate",),
+    "workload.request_rate": ("workload.concurrency",),
+}
+_STRATEGY = "strategy"
+
+
+class Scenario(BaseModel):
+    """A variation of the base plan, or a plan of its own. Fields of a plan may also stand here by their flat names."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+    name: str | None = Field(default=None, description="What to call it; made of what it changes unless given.")
+    patch: dict[str, Any] | None = Field(
+        default=None, description="Changes to the base plan by flat, dotted or nested names: {count: 16, layout.tp: 4}."
+    )
+    plan: dict[str, Any] | None = Field(
+        default=None, description="A whole plan, in place of the base and of changes to it."
+    )
+    strategy: str | None = Field(
+        default=None,
+        description="Who chooses the layout: maximum_performance, memory_optimized, minimal_communication or balanced.",
+    )
+
+
+class CompareRequest(EitherRequest):
+    scenarios: list[Scenario] | None = Field(
+        None, description="What to compare: changes to the plan of the other arguments, or plans of their own."
+    )
+    over: dict[str, Values] | None = Field(
+        None,
+        description="Short for scenarios: one or two fields with their values, {method: [full, lora, qlora]} or "
+        "{accelerator: [h100, mi300x], count: '8..32'}; strategy is such a field too.",
+    )
+    baseline: str | int | None = Field(
+        None, description="Name or place (from 0) of the row that others are set against; the first unless given."
+    )
+    include_base: bool | None = Field(
+        None,
+        description="Whether the base plan is the first row: unless said, where it is whole and scenarios vary it.",
+    )
+    usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
+
+    def asks_serving(self) -> bool:
+        keys = [key for one in self.scenarios or () for key in _changes(one)] + list(self.over or ())
+        return any(str(key).strip().replace("-", "_").rpartition(".")[2] in ONLY_SERVING for key in keys)
+
+    def base(self) -> dict[str, Any]:
+        """The data of the plan that scenarios vary, which may lack what they bring."""
+        return self._data()
+
+
+class Comparison(Result):
+    plan: dict[str, Any] | None = Field(description="The complete plan of the baseline.")
+    kind: str = Field(description="training or inference.")
+    rows: Sequence[ComparedTraining | ComparedServing]
+    baseline: str | None = Field(description="Name of the row that others are set against.")
+    differences: list[Setting] = Field(description="Settings in which the plans differ, chosen ones included.")
+    conclusions: list[str] = Field(description="The differences that matter, and what they come from.")
+    best: dict[str, str | None] = Field(
+        description="Names of the best by time, cost and memory, of serving by throughput too, among those that fit."
+    )
+    assumptions: list[Assumption] = Field(description="What was assumed alike for all.")
+    plots: list[Plot]
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A scenario and what became of it: an estimate, or why there is none."""
+
+    name: str
+    found: Planned | Served | None
+    error: str | None
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A scenario before it is estimated. `plan` is None where the scenario is no plan, and `error` says why."""
+
+    name: str
+    plan: Plan | None
+    strategy: str | None = None
+    error: str | None = None
+    said: tuple[str, ...] = ()
+
+
+def compare(request: CompareRequest) -> Comparison:
+    """Compare scenarios."""
+    started = time.perf_counter()
+    asked = _asked(request)
+    serving = _serves(asked)
+    whole = None if len(asked) <= _WHOLE_ROWS else False
+    platforms: dict[str, Platform] = {}
+    entries: list[Entry] = []
+    rows: list[ComparedTraining | ComparedServing] = []
+    for one in asked:
+        entry = _estimated(one, whole, request.usd_per_device_hour, platforms)
+        try:
+            row = _row(entry, serving, request.usd_per_device_hour)
+        except PlanError as error:
+            entry = Entry(one.name, None, " ".join(str(error).split()), one.said)
+            row = _row(entry, serving, request.usd_per_device_hour)
+        entries.append(entry)
+        rows.append(row)
+    base = _baseline(request, rows)
+    relate(rows, base)
+    able = [entry for entry in entries if entry.found]
+    found = [entry.found for entry in able if entry.found]
+    best = winners(rows)
+    return Comparison(
+        plan=None if base is None else rows[base].plan,
+        kind="inference" if serving else "training",
+        rows=rows,
+        baseline=None if base is None else rows[base].name,
+        differences=settings(rows, [entry.found for entry in entries]),
+        conclusions=conclusions(rows, [entry.found for entry in entries], base, best),
+        best=best,
+        assumptions=common_assumptions(found),
+        plots=plots_of(rows, [entry.found for entry in entries]),
+        seconds=time.perf_counter() - started,
+        warnings=_warnings(entries, whole),
+        evidence=_evidence(found),
+    )
+
+
+def _asked(request: CompareRequest) -> list[_Asked]:
+    """The base where it is a row, the scenarios, and those of `over`; names are made distinct."""
+    base = request.base()
+    found = [_scenario(one, base) for one in request.scenarios or ()]
+    grid = _grid(request.over)
+    if len(found) + len(grid) > MOST_ROWS:
+        number = len(found) + len(grid)
+        raise PlanError("scenarios", f"{number} scenarios are more than are compared", [f"up to {MOST_ROWS}"])
+    found += [_scenario(one, base) for one in grid]
+    if first := _base_row(request, base, found):
+        found.insert(0, first)
+    if not found:
+        raise PlanError("scenarios", "is required: what to compare", ['over={"method": ["full", "lora"]}'])
+    return list(_distinct(found))
+
+
+def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
+    """Every combination of the values of `over`, the last field innermost. Raises PlanError for what cannot be."""
+    if over is None:
+        return []
+    if not 1 <= len(over) <= 2:
+        raise PlanError("over", f"has {len(over)} fields; give one or two", ['{"method": ["full", "lora"]}'])
+    axes = {}
+    for name, values in over.items():
+        path = _STRATEGY if name.strip().lower() == _STRATEGY else path_of(name, "over")
+        if path in axes:
+            raise PlanError("over", f"{path} stands there twice", ["one of them"])
+        axes[path] = values_of(values, f"over.{name}")
+    if math.prod(map(len, axes.values())) > MOST_ROWS:
+        raise PlanError("over", "has more combinations than are compared", [f"up to {MOST_ROWS}"])
+    return [
+        Scenario(
+            name=", ".join(_said(path, value) for path, value in zip(axes, values, strict=True)),
+            patch={path: value for path, value in zip(axes, values, strict=True) if path != _STRATEGY},
+            strategy=next((str(v) for path, v in zip(axes, values, strict=True) if path == _STRATEGY), None),
+        )
+        for values in product(*axes.values())
+    ]
+
+
+def _said(path: str, value: Any) -> str:
+    """'lora' for a word, 'tp 4' for a number."""
+    if isinstance(value, str) and path.rpartition(".")[2] not in ("recompute", "offload", "interconnect"):
+        return value
+    if isinstance(value, Mapping):
+        return str(value.get("_name_or_path") or value.get("name") or f"{path.rpartition('.')[2]} of its own")
+    text = "open" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{path.rpartition('.')[2]} {text}"
+
+
+def _changes(one: Scenario) -> dict[str, Any]:
+    """What a scenario changes, by the names it uses."""
+    return {**(one.patch or {}), **(one.model_extra or {})}
+
+
+def _scenario(one: Scenario, base: Mapping[str, Any]) -> _Asked:
+    changes = _changes(one)
+    strategy = one.strategy
+    if _STRATEGY in changes:
+        strategy = str(changes.pop(_STRATEGY))
+    name = one.name or ""
+    try:
+        if one.plan is not None:
+            if changes:
+                raise PlanError(
+                    "scenarios", "a scenario is a plan, or changes to the base: not both", ["plan", "patch"]
+                )
+            plan = EitherRequest(plan=one.plan).to_plan()
+            return _Asked(name or plan.name or _called(plan), plan, strategy)
+        leaves = dict(_leaves(changes))
+        name = name or ", ".join(_said(path, value) for path, value in leaves.items()) or strategy or "base"
+        data, said = merge(base, leaves), []
+        for path in dict.fromkeys(path for changed in leaves for path in _FOLLOWS.get(changed, ())):
+            if path not in leaves and (given := _at(data, path)) is not None:
+                data = merge(data, {path: None})
+                said.append(f"{name}: {path} {given} of the base follows from what is changed, so it is chosen anew")
+        if one.name is None and strategy and leaves:
+            name = f"{name}, {strategy}"
+        plan = EitherRequest(plan=data).to_plan()
+    except PlanError as error:
+        return _Asked(name or "scenario", None, error=" ".join(str(error).split()))
+    return _Asked(name, plan, strategy, said=tuple(said))
+
+
+def _leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted Plan paths and values of changes by flat, dotted or nested names. Raises PlanError for unknown names."""
+    for key, value in changes.items():
+        name = f"{section}.{key}" if section else str(key)
+        head = name.partition(".")[0]
+        if head in ("workload", "cluster", "layout", "goal", "overrides"):
+            if isinstance(value, Mapping):
+                yield from _leaves(value, name)
+            else:
+                yield name, value
+        elif head == "model":
+            yield name, value
+        else:
+            flat = name.strip().replace("-", "_")
+            if flat not in ALL_PATHS:
+                raise PlanError(f"scenarios.{name}", "is no field of a plan", nearest(flat, ALL_PATHS))
+            if isinstance(value, Mapping):
+                yield from _leaves(value, ALL_PATHS[flat])
+            else:
+                yield ALL_PATHS[flat], value
+
+
+def _at(data: Mapping[str, Any], path: str) -> Any:
+    for step in path.split("."):
+        data = data.get(step) if isinstance(data, Mapping) else None  # type: ignore[assignment]
+    return data
+
+
+def _called(plan: Plan) -> str:
+    model = plan.model if isinstance(plan.model, str) else "inline model"
+    return f"{model} on {plan.cluster.count or 1} x {plan.cluster.accelerator or 'unnamed'}"
+
+
+def _base_row(request: CompareRequest, base: Mapping[str, Any], found: Sequence[_Asked]) -> _Asked | None:
+    """The base as a row: where that is asked for, or where it names model and accelerator, scenarios vary it, and none
+    of them is the same."""
+    if request.include_base is False:
+        return None
+    if request.include_base is None:
+        scenarios = request.scenarios or []
+        varied = not request.over and (len(scenarios) == 1 or any(one.plan is None for one in scenarios))
+        whole = base.get("model") is not None and _at(base, "cluster.accelerator") is not None
+        if not (varied and whole):
+            return None
+    plan = EitherRequest(plan=dict(base)).to_plan()
+    if request.include_base is None and any(
+        one.plan and not one.strategy and one.plan.given() == plan.given() for one in found
+    ):
+        return None
+    return _Asked(plan.name or "base", plan)
+
+
+def _distinct(asked: Sequence[_Asked]) -> Iterator[_Asked]:
+    """A name that is there already gets a number."""
+    seen: set[str] = set()
+    for one in asked:
+        name, number = one.name[:120], 2
+        while name in seen:
+            name, number = f"{one.name[:120]} ({number})", number + 1
+        seen.add(name)
+        yield _Asked(name, one.plan, one.strategy, one.error, one.said)
+
+
+def _serves(asked: Sequence[_Asked]) -> bool:
+    """Whether the scenarios are of serving. Raises PlanError where they are mixed: nothing of one is in the other."""
+    kinds = {isinstance(one.plan.workload, Inference) for one in asked if one.plan}
+    if len(kinds) > 1:
+        problem = "some are for training and some for serving, which have no figure in common"
+        raise PlanError("scenarios", problem, ["all for training", "all for serving"])
+    return True in kinds
+
+
+def _estimated(one: _Asked, whole: bool | None, own_usd: float | None, platforms: dict[str, Platform]) -> Entry:
+    """`platforms` keeps what strategies choose from, so that several of them for one plan search once."""
+    if one.plan is None:
+        return Entry(one.name, None, one.error)
+    try:
+        if isinstance(one.plan.workload, Inference):
+            if one.strategy:
+                raise PlanError("strategy", "is of training; serving layouts are ranked by the goal", ["objective"])
+            found: Planned | Served = served(one.plan, own_usd=own_usd)
+        elif one.strategy:
+            found = strategic(one.plan, strategy_name(one.strategy), platforms)
+        else:
+            open_layout = not one.plan.layout.model_fields_set
+            found = planned(one.plan, whole=whole if open_layout else None)
+    except PlanError as error:
+        return Entry(one.name, None, " ".join(str(error).split()), one.said)
+    return Entry(one.name, found, None, one.said)
+
+
+def _row(entry: Entry, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:
+    found = entry.found
+    if isinstance(found, Planned):
+        return ComparedTraining(name=entry.name, plan=complete(found), **training_figures(found, own_usd))
+    if isinstance(found, Served):
+        return ComparedServing(name=entry.name, plan=serving_planning.complete(found), **serving_figures(found))
+    return (ComparedServing if serving else ComparedTraining)(name=entry.name, error=entry.error)
+
+
+def _baseline(request: CompareRequest, rows: Sequence[ComparedTraining | ComparedServing]) -> int | None:
+    """The row named by the request, else the first with an estimate. Raises PlanError for a row that is not there."""
+    said, names = request.baseline, [row.name for row in rows]
+    if said is None:
+        return next((place for place, row in enumerate(rows) if row.error is None), None)
+    if isinstance(said, str) and said in names:
+        return names.index(said)
+    place = int(said) if str(said).strip().isdecimal() and len(str(said)) < 6 else None
+    if place is not None and place < len(rows):
+        return place
+    raise PlanError("baseline", f"there is no row {said!r}", [*nearest(str(said), names), f"0..{len(rows) - 1}"])
+
+
+def _warnings(entries: Sequence[Entry], whole: bool | None) -> list[str]:
+    """Warnings with the names of the rows that they are of, and what was done to plans."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        if isinstance(entry.found, Planned):
+            texts = warnings_of(entry.found)
+        elif isinstance(entry.found, Served):
+            texts = serving_warnings.warnings_of(entry.found)
+        else:
+            texts = []
+        for text in texts:
+            names.setdefault(text, []).append(entry.name)
+    able = sum(1 for entry in entries if entry.found)
+    found = [text if len(of) == able else f"{' / '.join(of)}: {text}" for text, of in names.items()]
+    found += [text for entry in entries for text in entry.said]
+    if whole is False and any(isinstance(entry.found, Planned) for entry in entries):
+        found.append(f"with more than {_WHOLE_ROWS} rows only the usual layouts are tried for each")
+    return found
+
+
+def _evidence(found: Sequence[Planned | Served]) -> list[Evidence]:
+    """The evidence of all rows, each part once."""
+    rows = [evidence_of(one) if isinstance(one, Planned) else serving_evidence_of(one.job) for one in found]
+    return list({repr(row): row for own in rows for row in own}.values())

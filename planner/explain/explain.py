@@ -1,0 +1,284 @@
+"""explain: where a figure comes from, with its formula, inputs and arithmetic, and the measured runs next door."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from estimator.account import Account
+from estimator.plan.schema import Inference, Plan
+from estimator.training.time_account import PHASES
+from knowledge.figures import Figure, figure, figures, find_figure, meant
+from planner.explain.origins import origin_of
+from planner.explain.results import (
+    Check,
+    ExplainedCollective,
+    ExplainedFigure,
+    ExplainedOperator,
+    ExplainedTerm,
+    Explanation,
+    Interval,
+    MeasuredFigure,
+    NearestRun,
+)
+from planner.explain.subject import ALIASES, Spread, Subject, serving_subject, training_subject
+from planner.explain.text import told
+from planner.money.terms import CostTerms
+from planner.requests import ONLY_TRAINING, EitherRequest
+
+_EXACT = 1e-6
+_COVERAGE = 0.8
+_MOST_STEPS = 60
+# Figures that only serving has: words for them make the plan one for serving.
+_SERVING = (
+    "latency.ttft_s", "latency.tpot_s", "latency.e2e_s", "memory.components.kv_cache", "memory.components.cuda_graphs",
+    "memory.max_concurrency", "memory.kv_tokens", "memory.kv_bytes_per_token", "memory.longest_request",
+    "memory.claimed_bytes", "throughput.output_tokens_per_s", "throughput.total_tokens_per_s",
+    "throughput.requests_per_s", "throughput.tokens_per_s_per_user", "time.generating.total_s", "time.reading.total_s",
+    "usd_per_month", "usd_per_million_output_tokens", "usd_per_million_requests",
+)  # fmt: skip
+_BOTH = ("throughput", "tokens per second", "tokens/s", "speed")
+_PHASES = {f"time.components.{phase}": phase for phase in PHASES}
+_COLLECTIVES = ("tensor_parallel", "context_parallel", "expert_parallel", "data_parallel", "pipeline")
+
+
+class ExplainRequest(EitherRequest, CostTerms):
+    figure: str = Field(
+        description="The figure to explain: its dotted key in a result (memory.components.activations, time.step_s, "
+        "throughput.mfu, usd, latency.ttft_s …) or plain words (activation memory, step time, MFU, cost, KV cache)."
+    )
+    depth: int = Field(1, ge=1, le=3, description="How far terms are explained in turn.")
+    nearest: int = Field(5, ge=0, le=20, description="How many of the nearest measured runs to show.")
+
+    def asks_serving(self) -> bool:
+        """Words that training has a figure for too leave the plan as it is, and so do arguments of training alone."""
+        said = self.figure.strip()
+        workload = (self.plan or {}).get("workload")
+        if ONLY_TRAINING & {*self.model_fields_set, *(workload if isinstance(workload, dict) else ())}:
+            return False
+        shared = [key for key, about in figures().items() if about.formula and key not in _SERVING and "*" not in key]
+        trained = said in ALIASES or said.lower() in _BOTH or meant(said, shared) is not None
+        return not trained and meant(said, list(_SERVING), "serving") is not None
+
+
+def explain(request: ExplainRequest) -> Explanation:
+    """Explain where a figure comes from."""
+    asked = request.to_plan()
+    said = request.figure.strip()
+    subject = _subject(asked, said, request)
+    alias = ALIASES.get(said, said.removeprefix("cost.") if subject.kind == "serving" else said)
+    key = find_figure(alias, subject.offered, subject.kind)
+    if key not in subject.accounts:
+        raise subject.refused[key]
+    first, *deeper = _steps(subject, key, request.depth)
+    spread, value = subject.spreads.get(key), subject.values.get(key, first.value)
+    low, high = _interval(key, value, spread, subject)
+    nearest = _nearest(subject, key, request.nearest)
+    interval = None if spread is None or low is None else _spread(spread)
+    return Explanation(
+        plan=subject.plan.model_dump(mode="json"),
+        assumptions=subject.assumptions,
+        figure=key,
+        name=first.name,
+        value=value,
+        unit=first.unit,
+        low=low,
+        high=high,
+        formula=first.formula,
+        symbol=first.symbol,
+        source=first.source,
+        code=first.code,
+        terms=first.terms,
+        check=first.check,
+        note=first.note,
+        steps=deeper,
+        operators=_operators(subject, key),
+        collectives=_collectives(subject, key),
+        interval=interval,
+        nearest=nearest,
+        text=told(first, value, low, high, interval, nearest),
+        figures=_related(subject, key),
+        warnings=subject.warnings,
+        evidence=[row for row in subject.evidence if row.figure == ("memory" if _of_memory(key) else "time")],
+    )
+
+
+def _subject(asked: Plan, said: str, terms: CostTerms) -> Subject:
+    if isinstance(asked.workload, Inference):
+        return serving_subject(asked, terms)
+    return training_subject(asked, terms, every_framework=said.startswith("best."))
+
+
+def _steps(subject: Subject, key: str, depth: int) -> list[ExplainedFigure]:
+    """The figure, and breadth first the terms that have an account, `depth` levels in all."""
+    found, seen, level = [], {key}, [key]
+    for _ in range(depth):
+        following: list[str] = []
+        for name in level:
+            if len(found) == _MOST_STEPS:
+                return found
+            explained = _explained(subject, name)
+            found.append(explained)
+            for term in explained.terms:
+                if term.figure and term.figure not in seen:
+                    seen.add(term.figure)
+                    following.append(term.figure)
+        level = following
+    return found
+
+
+def _explained(subject: Subject, key: str) -> ExplainedFigure:
+    account, about = subject.accounts[key](), figure(key, subject.kind)
+    value = subject.values.get(key, account.value)
+    value = account.value if value is None else float(value)
+    return ExplainedFigure(
+        figure=key,
+        name=about.name,
+        value=value,
+        unit=about.unit,
+        symbol=about.symbol,
+        formula=about.formula,
+        source=about.source,
+        code=about.code,
+        terms=_terms(subject, key, account),
+        check=_check(account, value),
+        note=account.note,
+    )
+
+
+def _terms(subject: Subject, key: str, account: Account) -> list[ExplainedTerm]:
+    rows = []
+    for term in account.terms:
+        about = figure(term.name, subject.kind)
+        further = term.name if term.name in subject.accounts and term.name != key else None
+        kind, source = _origin(subject, about) if further is None else ("computed", about.code or None)
+        rows.append(
+            ExplainedTerm(
+                symbol=about.symbol,
+                value=term.value,
+                unit=about.unit,
+                what=_what(about, term.name, subject),
+                enters=term.enters,
+                origin=kind,
+                source=source,
+                figure=further,
+            )
+        )
+    return rows
+
+
+def _origin(subject: Subject, about: Figure) -> tuple[str, str | None]:
+    return origin_of(about, subject.job, subject.asked, subject.assumptions, subject.price, subject.facts)
+
+
+def _what(about: Figure, name: str, subject: Subject) -> str:
+    """The name, with what a pattern leaves open."""
+    if "*" not in about.key:
+        return about.name
+    last = name.rpartition(".")[2]
+    if last == "layer":
+        return about.name
+    if last.startswith("layers_") or about.key.startswith("cache_of_layers"):
+        kind = int(last.rpartition("_")[2])
+        block = subject.job.architecture.blocks[kind]
+        return f"{about.name}: {block.mixer} with {block.feed} feed-forward"
+    return f"{about.name}: {last.replace('_', ' ')}"
+
+
+def _check(account: Account, value: float | None) -> Check:
+    made = account.recomputed
+    if made is None or value is None:
+        return Check(rule=account.rule, recomputed=made, holds=None)
+    scale = max([abs(value), *(abs(term.value) for term in account.terms if account.rule == "sum")])
+    return Check(rule=account.rule, recomputed=made, holds=abs(made - value) <= _EXACT * max(scale, 1e-30))
+
+
+def _interval(
+    key: str, value: float | bool | None, spread: Spread | None, subject: Subject
+) -> tuple[float | None, float | None]:
+    if key == "latency.e2e_s":
+        low, high = (subject.values.get(f"latency.e2e_{end}_s") for end in ("low", "high"))
+        return (None, None) if low is None or high is None else (float(low), float(high))
+    if spread is None or value is None or not math.isfinite(value):
+        return None, None
+    return value / (1.0 + spread.below), value * (1.0 + spread.above)
+
+
+def _spread(spread: Spread) -> Interval:
+    return Interval(below=spread.below, above=spread.above, coverage=_COVERAGE, runs=spread.runs, how=spread.how)
+
+
+def _of_memory(key: str) -> bool:
+    return key.startswith("memory.") or key in (
+        "headroom_bytes",
+        "max_concurrency",
+        "request_bytes",
+        "cache_room_bytes",
+    )
+
+
+def _operators(subject: Subject, key: str) -> list[ExplainedOperator]:
+    """Of compute time, and of figures that all compute time is in."""
+    whole = ("time.step_s", "time.compute_s", "throughput.mfu", "throughput.hfu", "time.micro_batch_s")
+    if subject.step is None or not (key in _PHASES or key in whole):
+        return []
+    step = subject.step
+    rows = [each for each in step.operators if _PHASES.get(key, each.phase) == each.phase]
+    return [
+        ExplainedOperator(
+            name=each.name,
+            phase=each.phase,
+            shape=each.shape,
+            runs=each.runs,
+            flop=each.flop,
+            traffic_bytes=each.traffic_bytes,
+            seconds=each.seconds,
+            share=each.seconds / step.seconds,
+            bound=each.bound,
+        )
+        for each in rows[:10]
+    ]
+
+
+def _collectives(subject: Subject, key: str) -> list[ExplainedCollective]:
+    component = key.removeprefix("time.components.")
+    if subject.step is None or not (component in _COLLECTIVES or key == "time.step_s"):
+        return []
+    rows = [row for row in subject.step.collectives if key == "time.step_s" or row.component == component]
+    return [ExplainedCollective(**vars(row)) for row in rows]
+
+
+def _nearest(subject: Subject, key: str, count: int) -> list[NearestRun]:
+    if not count:
+        return []
+    from measure.history.nearest import File, nearest_runs
+
+    file: File = "serving" if subject.kind == "serving" else "memory" if _of_memory(key) else "training"
+    return [
+        NearestRun(
+            id=run.id,
+            distance=run.distance,
+            differs=run.differs,
+            run=run.said,
+            source=run.source,
+            reference=run.reference,
+            figures=[
+                MeasuredFigure(
+                    name=one.name, unit=one.unit, measured=one.measured, estimated=one.estimated, error=one.error
+                )
+                for one in run.figures
+            ],
+        )
+        for run in nearest_runs(subject.asked, subject.plan, file, count)
+    ]
+
+
+def _related(subject: Subject, key: str) -> list[str]:
+    """Keys of the same part of a result."""
+    part = key.partition(".")[0]
+    return [
+        other
+        for other in subject.accounts
+        if other != key and other.partition(".")[0] == part and not other.startswith("memory.stages.")
+    ][:30]

@@ -1,0 +1,111 @@
+"""An explanation in a few lines of Markdown, from the same figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.explain.results import ExplainedFigure, ExplainedTerm, Interval, NearestRun
+
+_MOST_TERMS = 5
+
+
+def told(
+    explained: ExplainedFigure,
+    value: float | bool | None,
+    low: float | None,
+    high: float | None,
+    interval: Interval | None,
+    nearest: Sequence[NearestRun],
+) -> str:
+    """Three to eight lines."""
+    unit = explained.unit
+    said = ("yes" if value else "no") if isinstance(value, bool) else amount(value, unit)
+    first = f"**{_capital(explained.name)}: {said}**"
+    if low is not None and high is not None:
+        first += f" (80 %: {amount(low, unit)} to {amount(high, unit)})"
+    lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
+    if terms := _arithmetic(explained):
+        lines.append(f"- Arithmetic: {terms}")
+    if explained.note:
+        lines.append(f"- {_capital(explained.note)}.")
+    if inputs := _inputs(explained.terms):
+        lines.append(f"- From: {inputs}")
+    if interval:
+        runs = f"{interval.runs} measured runs" if interval.runs else "no measured run of its own"
+        ends = f"1/{1.0 + interval.below:.3f} to {1.0 + interval.above:.3f} times the figure"
+        lines.append(f"- Interval: {ends}, {interval.how}; {runs}.")
+    if nearest:
+        run = nearest[0]
+        figures = "; ".join(
+            f"{one.name} measured {amount(one.measured, one.unit)}, estimated {amount(one.estimated, one.unit)} "
+            f"({one.error:+.1%})"
+            for one in run.figures
+        )
+        lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
+    return "\n".join(lines)
+
+
+def _arithmetic(explained: ExplainedFigure) -> str:
+    """The terms as they make the figure, the smallest of a long sum put together."""
+    rule, terms = explained.check.rule, explained.terms
+    if rule == "inputs" or not terms:
+        return ""
+    if rule in ("least", "most"):
+        return f"the {rule} of " + ", ".join(f"{term.what} {amount(term.value, term.unit)}" for term in terms)
+    if rule == "sum":
+        ordered = sorted(terms, key=lambda term: -abs(term.value))
+        shown = [f"{term.enters} {amount(term.value, term.unit)} {term.what}" for term in ordered[:_MOST_TERMS]]
+        if rest := ordered[_MOST_TERMS:]:
+            left = sum(-term.value if term.enters == "-" else term.value for term in rest)
+            shown.append(f"+ {amount(left, rest[0].unit)} in {len(rest)} others")
+        text = " ".join(shown).removeprefix("+ ")
+    else:
+        ordered = sorted(terms, key=lambda term: term.enters == "/")
+        marks = {"*": "x", "/": "/"}
+        text = " ".join(f"{marks[term.enters]} {amount(term.value, term.unit)} ({term.what})" for term in ordered)
+        text = text.removeprefix("x ") if not text.startswith("/") else f"1 {text}"
+    rounded = {"rounded_up": ", rounded up", "rounded_down": ", rounded down"}.get(rule, "")
+    made = explained.check.recomputed
+    return f"{text}{rounded} = {amount(made, explained.unit)}"
+
+
+def _inputs(terms: Sequence[ExplainedTerm]) -> str:
+    """Where the last inputs come from, of each kind of origin the first."""
+    found: dict[str, str] = {}
+    for term in terms:
+        if term.figure is None and term.source and term.origin not in ("computed", "constant"):
+            found.setdefault(term.origin, f"{term.what} - {term.source}")
+    return "; ".join(f"{origin}: {words}" for origin, words in list(found.items())[:3])
+
+
+_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
+    "B": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")),
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")),
+    "FLOP": ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP")),
+    "FLOP/s": ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s")),
+    "B/s": ((1e12, "TB/s"), (1e9, "GB/s")),
+}
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A number with its unit, in the size that reads best."""
+    if value is None:
+        return "unbounded"
+    for size, name in _SCALES.get(unit, ()):
+        if abs(value) >= size:
+            return f"{_number(value / size)} {name}"
+    if unit == "1":
+        return _number(value)
+    return f"{_number(value)} {unit}"
+
+
+def _number(value: float) -> str:
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value)}"
+    if 1e4 <= abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,214 @@
+"""File tools: launch files of a plan, as text or on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+import launchers
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference, Plan
+from launchers.writing import write
+from planner.files.expressible import sayable
+from planner.requests import EitherRequest
+from planner.result import Assumption
+from planner.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
+from planner.training.planned import Planned, complete, memory_of, planned, time_of, warnings_of
+
+
+class SiteArguments(BaseModel):
+    """What the user may say of the place where a run starts."""
+
+    partition: str | None = Field(None, description="Slurm partition.")
+    account: str | None = Field(None, description="Slurm account.")
+    image: str | None = Field(None, description="Container image to run in, e.g. nvcr.io/nvidia/pytorch:25.10-py3.")
+    namespace: str | None = Field(None, description="Kubernetes namespace.")
+    queue: str | None = Field(None, description="Kueue queue of the Kubernetes cluster.")
+    dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
+    time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
+
+    def site(self) -> launchers.Site:
+        return launchers.Site(**{field.name: getattr(self, field.name) for field in fields(launchers.Site)})
+
+
+class RenderRequest(SiteArguments, EitherRequest):
+    targets: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
+        f"Of: {', '.join(launchers.target_descriptions())}.",
+    )
+
+
+class WriteRequest(RenderRequest):
+    folder: str | None = Field(None, description="Where to write; ./runs/<name of the plan> by default.")
+    overwrite: bool = Field(False, description="Replace files that exist with other contents.")
+
+
+@dataclass(frozen=True)
+class _Set:
+    """The files of a plan with the plan as completed, its name, and what the estimate says of it."""
+
+    rendered: launchers.Rendered
+    name: str
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    warnings: list[str]
+
+
+def _rendered(request: RenderRequest) -> _Set:
+    plan = request.to_plan()
+    if isinstance(plan.workload, Inference):
+        return _serving_set(plan, request)
+    found, rendered, chosen = sayable(
+        plan,
+        planned,
+        lambda one: (one.fits, one.score),
+        lambda one: _render(one.plan, request, prediction_of(one), one.job.architecture.id),
+    )
+    model = found.job.architecture.id
+    return _Set(
+        rendered=rendered,
+        name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
+        plan=complete(found),
+        assumptions=[*chosen, *found.assumptions],
+        warnings=warnings_of(found),
+    )
+
+
+def prediction_of(found: Planned) -> launchers.Prediction:
+    """What the estimate of a training plan says, for the headings of its files."""
+    memory, step = memory_of(found), time_of(found)
+    return launchers.Prediction(
+        memory_bytes=memory.per_device_bytes,
+        memory_low_bytes=memory.low_bytes,
+        memory_high_bytes=memory.high_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        step_s=step.step_s,
+        step_low_s=step.low_s,
+        step_high_s=step.high_s,
+    )
+
+
+def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
+    from planner.serving import planned as serving
+    from planner.serving.warnings import warnings_of as serving_warnings_of
+
+    def prediction(found: serving.Served) -> launchers.ServingPrediction:
+        memory, latency = serving.memory_of(found), serving.latency_of(found)
+        return launchers.ServingPrediction(
+            memory_bytes=memory.per_device_bytes,
+            capacity_bytes=memory.capacity_bytes,
+            fits=memory.fits,
+            ttft_s=latency.ttft_s,
+            ttft_low_s=latency.ttft_low_s,
+            ttft_high_s=latency.ttft_high_s,
+            tpot_s=latency.tpot_s,
+            tpot_low_s=latency.tpot_low_s,
+            tpot_high_s=latency.tpot_high_s,
+            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
+            max_concurrency=memory.max_concurrency,
+        )
+
+    found, rendered, chosen = sayable(
+        plan,
+        serving.served,
+        lambda one: (one.fits, serving.latency_of(one).tpot_s),
+        lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
+    )
+    model = found.job.architecture.id
+    return _Set(
+        rendered=rendered,
+        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
+        plan=serving.complete(found),
+        assumptions=[*chosen, *found.assumptions],
+        warnings=serving_warnings_of(found),
+    )
+
+
+def _render(
+    plan: Plan, request: RenderRequest, prediction: launchers.Prediction | launchers.ServingPrediction, model: str
+) -> launchers.Rendered:
+    from launchers.choice import usual_targets
+
+    targets = request.targets or usual_targets(plan)
+    return launchers.render(plan, targets, prediction, model_id(plan, model), request.site())
+
+
+def model_id(plan: Plan, known: str) -> str | None:
+    """What loaders take: the id `known` to the catalogue, the folder of a model on disk, None for one given inline."""
+    model = plan.model
+    if not isinstance(model, str):
+        return None
+    path = os.path.expanduser(model)
+    if os.path.isfile(path):
+        return os.path.dirname(model) or "."
+    return model if os.path.isdir(path) else known
+
+
+def render_configs(request: RenderRequest) -> RenderedConfigs:
+    """Render launch files."""
+    made = _rendered(request)
+    return RenderedConfigs(
+        plan=made.plan,
+        assumptions=made.assumptions,
+        files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files],
+        launch_command=made.rendered.launch_command,
+        needs_from_user=list(made.rendered.needs_from_user),
+        warnings=made.warnings,
+    )
+
+
+def write_configs(request: WriteRequest) -> WrittenConfigs:
+    """Write launch files."""
+    made = _rendered(request)
+    folder = inside_root(request.folder or f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', made.name).strip('.-') or 'plan'}")
+    written = write(made.rendered, folder, overwrite=request.overwrite)
+    return WrittenConfigs(
+        plan=made.plan,
+        assumptions=made.assumptions,
+        folder=str(folder),
+        files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
+        launch_command=made.rendered.launch_command,
+        needs_from_user=list(made.rendered.needs_from_user),
+        warnings=made.warnings,
+    )
+
+
+_root: ContextVar[Path | None] = ContextVar("root", default=None)
+
+
+@contextmanager
+def writing_below(root: Path) -> Iterator[None]:
+    """Tools that run inside write below `root` (absolute, links followed) instead of the working folder."""
+    token = _root.set(root)
+    try:
+        yield
+    finally:
+        _root.reset(token)
+
+
+def inside_root(given: str) -> Path:
+    """The folder asked for, which has to lie below the root of what may be written once links are followed.
+
+    It is relative where the root is the working folder. Raises PlanError.
+    """
+    root = _root.get()
+    base, shown = root or Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
+    try:
+        if len(given) > 1000:
+            raise ValueError
+        inside = not given.startswith("~") and (base / given).resolve().is_relative_to(base)
+    except (OSError, ValueError):
+        raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
+    if not inside:
+        raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
+    return base / given if root else Path(given)

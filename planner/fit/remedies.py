@@ -1,0 +1,274 @@
+"""What makes a plan take less memory, and what one that fits could give up again: Plan patches, each estimated."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+from estimator.plan.schema import Layout, Plan
+from planner.change import Change
+from planner.results import Remedy
+from planner.training.planned import Planned, varied
+
+# Pairs that are estimated, those of the largest savings first, and how many of those that fit are told.
+_TRIED_PAIRS, _TOLD_PAIRS = 24, 8
+# Sizes of cluster that are tried, in units of the plan's own, until one fits.
+_MORE_DEVICES = (2, 4, 8, 16)
+# One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
+_GAIN = 0.99
+
+
+def remedies(found: Planned, asked: Plan) -> list[Remedy]:
+    """Changes that lower the memory, those that fit first, then by slowdown; pairs of them where no single one fits.
+
+    `asked` is the plan as given: what its layout left open is chosen anew where the number of devices changes.
+    """
+    base, now = found.plan, float(found.estimates.memory.total[found.index])
+    singles = [(change, remedy) for change in changes(found) if (remedy := _estimated(found, base, change, now))]
+    more = _more_devices(found, asked, now)
+    told = [remedy for _, remedy in singles] + [remedy for _, remedy in more if remedy.fits or remedy is more[0][1]]
+    if not found.fits and (other := _other_layout(found, asked, now)):
+        told.append(other)
+    if not found.fits and not any(remedy.fits for remedy in told):
+        told += _pairs(found, base, singles + more, now)
+    return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
+
+
+def _more_devices(found: Planned, asked: Plan, now: float) -> list[tuple[Change, Remedy]]:
+    """Larger clusters up to the first that is enough."""
+    tried: list[tuple[Change, Remedy]] = []
+    for change in device_changes(found, asked):
+        if remedy := _estimated(found, found.plan, change, now):
+            tried.append((change, remedy))
+            if remedy.fits:
+                break
+    return tried
+
+
+def relaxations(found: Planned) -> list[Remedy]:
+    """Changes that use the headroom of a plan that fits to make it faster, the fastest first."""
+    if not found.fits:
+        return []
+    base = found.plan
+    tried = [_estimated(found, base, change) for change in _looser(found)]
+    useful = [remedy for remedy in tried if remedy and remedy.fits and remedy.slowdown < _GAIN]
+    return sorted(useful, key=lambda remedy: remedy.slowdown)
+
+
+def _estimated(found: Planned, base: Plan, change: Change, below: float | None = None) -> Remedy | None:
+    """The changed plan's figures; None where it is not valid, or not `below` the memory of the plan asked about."""
+    other = varied(base, change.patch)
+    if other is None:
+        return None
+    size = float(other.estimates.memory.total[other.index])
+    if below is not None and size >= below:
+        return None
+    return Remedy(
+        patch=dict(change.patch),
+        what=change.what,
+        why=change.why,
+        per_device_bytes=size,
+        saves_bytes=float(found.estimates.memory.total[found.index]) - size,
+        fits=other.fits,
+        slowdown=_per_token(other) / _per_token(found),
+    )
+
+
+def _per_token(found: Planned) -> float:
+    return float(found.estimates.step.seconds[found.index]) / found.job.tokens_per_step
+
+
+def _pairs(found: Planned, base: Plan, singles: list[tuple[Change, Remedy]], now: float) -> list[Remedy]:
+    """Two changes at once, of those that save most together; both may touch no field of the other."""
+    pairs = [
+        (one, two, first.saves_bytes + second.saves_bytes)
+        for (one, first), (two, second) in combinations(singles, 2)
+        if not _clash(one, two)
+    ]
+    fitting: list[Remedy] = []
+    for one, two, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
+        both = Change("pair", {**one.patch, **two.patch}, f"{one.what}, and {two.what}", f"{one.why}; {two.why}")
+        remedy = _estimated(found, base, both, now)
+        if remedy and remedy.fits:
+            fitting.append(remedy)
+    return sorted(fitting, key=lambda remedy: remedy.slowdown)[:_TOLD_PAIRS]
+
+
+def _clash(one: Change, two: Change) -> bool:
+    """Whether both set a field, or one undoes the other: what is trained decides which optimizer states there are."""
+    if set(one.patch) & set(two.patch):
+        return True
+    fields = {*one.patch, *two.patch}
+    return {"workload.method", "workload.optimizer"} <= fields
+
+
+def _other_layout(found: Planned, asked: Plan, now: float) -> Remedy | None:
+    """The best layout that the search finds when nothing of it is given, where the one that was given does not fit."""
+    if not asked.layout.model_fields_set and asked.training.micro_batch is None:
+        return None
+    free = varied(asked, {"layout": dict.fromkeys(Layout.model_fields), "workload.micro_batch": None})
+    if free is None or not free.fits:
+        return None
+    patch = {
+        "layout": free.plan.model_dump(mode="json")["layout"],
+        "workload.micro_batch": free.plan.training.micro_batch,
+        "workload.framework": free.job.framework.name,
+        "workload.global_batch": free.job.global_batch,
+    }
+    why = f"of {free.found.valid} layouts this one that fits is best for the plan's goal"
+    summary = free.estimates.layouts.summary(free.index)
+    return _estimated(found, found.plan, Change("layout", patch, f"another layout: {summary}", why), now)
+
+
+def changes(found: Planned) -> list[Change]:
+    """The changes worth trying to lower the memory of a plan on the devices that it has."""
+    return [*_activation_changes(found), *_state_changes(found), *_split_changes(found)]
+
+
+def _activation_changes(found: Planned) -> list[Change]:
+    job, layouts, index = found.job, found.estimates.layouts, found.index
+    row, micro = layouts.row(index), int(layouts.micro_batch[index])
+    tried = []
+    for mode, why in (
+        ("selective", "the largest activations are computed again in the backward pass instead of kept"),
+        ("full", "only the input of each layer is kept; its forward pass runs again in the backward pass"),
+    ):
+        if row["recompute"] != mode and not (mode == "selective" and job.framework.selective == "none"):
+            tried.append(Change("recompute", {"layout.recompute": mode}, f"recompute activations ({mode})", why))
+    for size in sorted({1, micro // 2} - {0, micro}, reverse=True):
+        what = "one sequence per micro-batch" if size == 1 else f"{size} sequences per micro-batch"
+        why = "activations and logits shrink with it; more micro-batches make up the same global batch"
+        tried.append(Change("micro_batch", {"workload.micro_batch": size}, what, why))
+    if not job.fused_loss:
+        why = "the logits of a chunk of tokens exist at a time instead of all"
+        tried.append(Change("fused_loss", {"workload.fused_loss": True}, "fused cross-entropy (no full logits)", why))
+    return tried
+
+
+def _state_changes(found: Planned) -> list[Change]:
+    job, training, framework = found.job, found.job.training, found.job.framework
+    row = found.estimates.layouts.row(found.index)
+    sharded = {1: "optimizer states", 2: "optimizer states and gradients", 3: "optimizer states, gradients and weights"}
+    tried = [
+        Change(
+            "zero_stage",
+            {"layout.zero_stage": stage},
+            f"shard more states (ZeRO-{stage})",
+            f"{sharded[stage]} are dealt over the data-parallel devices, which gather them over the network",
+        )
+        for stage in framework.zero_stages
+        if stage > row["zero_stage"]
+    ]
+    if training.optimizer == "adamw" and not job.uses_adapters:
+        why = "both moments are kept in 8 bits per parameter"
+        tried.append(Change("optimizer", {"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states", why))
+    if row["offload"] == "none":
+        tried += [
+            Change(
+                "offload",
+                {"layout.offload": kind},
+                f"offload {kind} to host memory",
+                "they live in host memory and cross the host link when they are used",
+            )
+            for kind in framework.offloads
+        ]
+    if training.method == "full" and training.stage != "pretrain":
+        why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
+        tried.append(
+            Change("lora", {"workload.method": "lora"}, "train LoRA adapters instead of all weights", why, "training")
+        )
+    if training.method in ("full", "lora") and training.stage != "pretrain":
+        why = "the frozen weights are kept in 4 bits and read as 16 bits when they are used"
+        tried.append(
+            Change("qlora", {"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)", why, "training")
+        )
+    return tried
+
+
+def _split_changes(found: Planned) -> list[Change]:
+    """Twice the tensor, pipeline or context parallelism on the same devices, with less data parallelism."""
+    framework, row = found.job.framework, found.estimates.layouts.row(found.index)
+    freed: dict[str, Any] = {"layout.dp": None, "layout.shard_group": None, "layout.ep": None, "layout.etp": None}
+    tried = []
+    if framework.tp:
+        double = row["tp"] * 2
+        patch = {"layout.tp": double, **freed} | ({"layout.sequence_parallel": None} if double == 2 else {})
+        why = "every matrix and its activations are cut further; its devices talk twice in every layer"
+        tried.append(Change("tp", patch, f"tensor parallelism over {double} devices", why))
+    if framework.pp:
+        double = row["pp"] * 2
+        patch = {"layout.pp": double, "layout.vpp": None, "layout.schedule": None, **freed}
+        why = "each device holds half the layers; the pipeline idles while it fills and drains"
+        tried.append(Change("pp", patch, f"{double} pipeline stages", why))
+    if framework.cp:
+        double = row["cp"] * 2
+        why = "each sequence is cut over more devices, which pass keys and values around"
+        tried.append(Change("cp", {"layout.cp": double, **freed}, f"context parallelism over {double} devices", why))
+    return tried
+
+
+def device_changes(found: Planned, asked: Plan) -> list[Change]:
+    """More devices, the next size first; the global batch grows along, so that every device has as much to do."""
+    job = found.job
+    named = asked.layout.model_fields_set - {"dp", "shard_group"}
+    free: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields if name not in named}
+    if asked.training.micro_batch is None:
+        free["workload.micro_batch"] = None
+    if asked.training.framework == "auto":
+        free["workload.framework"] = None
+    if "cluster.per_node" in {assumption.field for assumption in job.assumptions}:
+        free["cluster.per_node"] = None
+    why = "the model's states and the batch are dealt over more devices"
+    return [
+        Change(
+            "count",
+            {"cluster.count": job.machine.count * times, "workload.global_batch": job.global_batch * times, **free},
+            f"{job.machine.count * times} devices instead of {job.machine.count}",
+            why,
+            "hardware",
+        )
+        for times in _MORE_DEVICES
+    ]
+
+
+def _looser(found: Planned) -> list[Change]:
+    """Changes that take more memory and may give speed."""
+    job, layouts, index = found.job, found.estimates.layouts, found.index
+    row, micro = layouts.row(index), int(layouts.micro_batch[index])
+    tried = []
+    if row["recompute"] != "none":
+        partly = row["recompute"] != "selective" and job.framework.selective != "none"
+        modes = ["none", "selective"] if partly else ["none"]
+        why = "there is room to keep activations instead of computing them again"
+        names = {"none": "no recompute", "selective": "selective recompute only"}
+        tried += [Change("recompute", {"layout.recompute": mode}, names[mode], why) for mode in modes]
+    tried += [
+        Change(
+            "zero_stage",
+            {"layout.zero_stage": stage},
+            f"shard less (ZeRO-{stage})",
+            "less is gathered over the network",
+        )
+        for stage in job.framework.zero_stages
+        if stage < row["zero_stage"]
+    ]
+    if row["offload"] != "none":
+        what = f"keep {row['offload']} on the device"
+        tried.append(Change("offload", {"layout.offload": "none"}, what, "nothing crosses to the host"))
+    per_replica = micro * int(layouts.grad_accum[index])
+    tried += [
+        Change(
+            "micro_batch",
+            {"workload.micro_batch": size},
+            f"{size} sequences per micro-batch",
+            "larger matmuls, fewer of them",
+        )
+        for size in (2 * micro, 4 * micro)
+        if per_replica % size == 0
+    ]
+    if row["tp"] > 1:
+        patch = {"layout.tp": row["tp"] // 2, "layout.dp": None, "layout.shard_group": None, "layout.ep": None,
+                 "layout.etp": None, "layout.sequence_parallel": None}  # fmt: skip
+        what = f"tensor parallelism over {row['tp'] // 2} devices"
+        tried.append(Change("tp", patch, what, "fewer devices talk in every layer"))
+    return tried

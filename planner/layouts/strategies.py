@@ -1,0 +1,415 @@
+"""apply_strategies: models on platforms under named strategies, each with the layout that its strategy takes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from estimator.errors import PlanError, nearest
+from estimator.plan.schema import Plan
+from estimator.plan.training.defaults import framework_choices
+from estimator.plan.training.job import Job
+from estimator.search.layouts import Found, search, search_whole
+from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
+from estimator.training.estimates import Estimates
+from estimator.training.memory import taken
+from knowledge.jobs.training import job as look_up
+from knowledge.machines.catalogue import find_accelerator
+from planner.evidence import evidence_of
+from planner.layouts.rows import StrategyRow, plots, rows_of
+from planner.plots import Plot
+from planner.requests import PlanRequest
+from planner.result import Assumption, Evidence, Result
+from planner.training.planned import Planned, planned, warnings_of
+
+MOST_ROWS = 200
+_MOST_PLATFORMS = 24
+# How many of the best of the whole space join the usual candidates.
+_BEST = 64
+# How often what a strategy takes may be refused, one field of the layout at a time.
+_MOST_REFUSALS = 8
+_MEANING = {
+    "maximum_performance": "the shortest step",
+    IDENTICAL: "one layout for all platforms, the one with the least geometric mean of step times",
+    "memory_optimized": "the least memory per device",
+    "minimal_communication": "the least communication in a step that nothing hides",
+    "balanced": "the least geometric mean of three ratios: step time over the shortest, communication on top of the "
+    "shortest step over the least such, and memory on top of the device's capacity over the least such",
+    CUSTOM: "the layout given, and the fastest of what it leaves open",
+}
+
+
+class StrategiesRequest(PlanRequest):
+    strategies: list[str] | None = Field(
+        None, description=f"Of {', '.join(STRATEGIES)}; all unless given, custom where custom_layout is given."
+    )
+    accelerators: list[str] | None = Field(None, description="Platforms; the plan's accelerator unless given.")
+    models: list[str] | None = Field(None, description="Models; the plan's model unless given.")
+    custom_layout: dict[str, Any] | None = Field(
+        None, description="For custom: sizes such as {tp: 4, pp: 2, recompute: full, micro_batch: 1}."
+    )
+    usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
+
+    def _data(self) -> dict[str, Any]:
+        """The plan's data; where models are named it needs none of its own."""
+        data = super()._data()
+        return data if data.get("model") is not None or not self.models else data | {"model": self.models[0]}
+
+
+class AppliedStrategies(Result):
+    plan: dict[str, Any] = Field(
+        description="The plan as given; a row's framework, layout and micro_batch complete it."
+    )
+    rows: list[StrategyRow] = Field(description="Model by model, strategy by strategy, platform by platform.")
+    strategies: dict[str, str] = Field(description="What each strategy makes small.")
+    identical_in: dict[str, list[str]] = Field(
+        description="By model, the layout fields that truly_identical has the same on all platforms."
+    )
+    assumptions: list[Assumption]
+    plots: list[Plot]
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A model on one accelerator: estimates of what may be chosen, by framework in order of preference, and why what
+    is left out of them was refused."""
+
+    plan: Plan
+    job: Job
+    first: Estimates
+    refused: tuple[str, ...] = ()
+
+    @cached_property
+    def others(self) -> list[Estimates]:
+        """Of the frameworks besides the usual one, where the plan leaves that open."""
+        if self.plan.training.framework != "auto":
+            return []
+        choices = framework_choices(self.plan, self.job.machine.accelerator, self.job.machine.count)[1:]
+        return list(self._estimated(choices))
+
+    @property
+    def options(self) -> Iterator[Estimates]:
+        yield self.first
+        yield from self.others
+
+    def _estimated(self, choices: Sequence[tuple[str, str]]) -> Iterator[Estimates]:
+        for choice in choices:
+            try:
+                yield platform_estimates(look_up(self.plan, choice))
+            except PlanError:
+                continue
+
+
+def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
+    """Apply named strategies."""
+    started = time.perf_counter()
+    made = applied(request)
+    table: list[StrategyRow] = []
+    for group in made.groups:
+        table += rows_of(group, request.usd_per_device_hour)
+    shown = [choice.found for group in made.groups for choice in group if isinstance(choice.found, Planned)]
+    return AppliedStrategies(
+        plan=made.base.given(),
+        rows=table,
+        strategies=made.strategies,
+        identical_in=made.identical_in,
+        assumptions=common_assumptions(shown),
+        plots=plots(table),
+        seconds=time.perf_counter() - started,
+        warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
+        evidence=union_evidence(shown),
+    )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a strategy takes for a model on an accelerator; in place of the layout why there is none."""
+
+    model: str
+    strategy: str
+    accelerator: str
+    found: Planned | str
+    refused: tuple[str, ...] = ()
+    """Why layouts were passed over that might have been taken."""
+
+    @property
+    def why(self) -> str | None:
+        """Why it cannot be run; None where it can."""
+        if isinstance(self.found, str):
+            return " ".join(self.found.split())
+        return None if self.found.fits else _misfit(self.found.estimates)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The choices of all platforms together, model by model and strategy by strategy; `strategies` are in words."""
+
+    base: Plan
+    groups: list[list[Choice]]
+    strategies: dict[str, str]
+    identical_in: dict[str, list[str]]
+
+
+def applied(
+    request: StrategiesRequest,
+    frameworks: Mapping[str, str] | None = None,
+    refusal: Callable[[str, Planned], PlanError | None] | None = None,
+) -> Applied:
+    """The layouts that the strategies take; `frameworks` are those of single accelerators, by id. Raises PlanError.
+
+    Where `refusal` (of an accelerator and what was taken there) names a field of the layout, no layout with that value
+    of it is taken there, as long as there are others.
+    """
+    base, strategies = request.to_plan(), _strategies(request)
+    models: list[Any] = _distinct(request.models) if request.models else [base.model]
+    accelerators = _accelerators(request, base)
+    rows = len(models) * len(accelerators) * len(strategies)
+    if rows > MOST_ROWS:
+        problem = f"{len(models)} models x {len(accelerators)} platforms x {len(strategies)} strategies are {rows} rows"
+        raise PlanError("strategies", problem, [f"up to {MOST_ROWS} rows"])
+    own = {name: {"workload.framework": framework} for name, framework in (frameworks or {}).items()}
+    groups: list[list[Choice]] = []
+    shared: dict[str, list[str]] = {}
+    for model in models:
+        plans = [
+            base.patch({"model": model, "cluster.accelerator": name, **own.get(name, {})}) for name in accelerators
+        ]
+        platforms = [_or_why(plan) for plan in plans]
+        _refuse_unknown(platforms)
+        for strategy in strategies:
+            if strategy == CUSTOM:
+                chosen, names = [_custom(plan, request) for plan in plans], []
+            else:
+                chosen, names = _of_all(platforms, accelerators, strategy)
+                for _ in range(_MOST_REFUSALS if refusal else 0):
+                    narrowed = [
+                        _narrowed(platform, name, found, refusal)
+                        for platform, name, found in zip(platforms, accelerators, chosen, strict=True)
+                    ]
+                    if all(new is old for new, old in zip(narrowed, platforms, strict=True)):
+                        break
+                    platforms = narrowed
+                    chosen, names = _of_all(platforms, accelerators, strategy)
+            shared |= {_name(model): names} if names else {}
+            groups.append(
+                [
+                    Choice(_name(model), strategy, name, found, _refused(platform) if strategy != CUSTOM else ())
+                    for name, found, platform in zip(accelerators, chosen, platforms, strict=True)
+                ]
+            )
+    return Applied(base, groups, {name: _MEANING[name] for name in strategies}, shared)
+
+
+def platform_estimates(job: Job) -> Estimates:
+    """What strategies choose from: all usual candidates of the job, with the best of the whole space by speed and by
+    memory. Raises PlanError where no layout is valid."""
+    usual, _ = search(job)
+    for objective in ("throughput", "memory"):
+        found = search_whole(replace(job, plan=job.plan.patch({"goal.objective": objective})))
+        order = found.order[: _BEST // 2]
+        usual = usual.joined(found.estimates.of(*(int(place) for place in order)))
+    return usual
+
+
+def strategy_name(said: str) -> str:
+    """'Truly-Identical' as truly_identical; whether there is such a strategy is for others to say."""
+    return said.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def strategic(plan: Plan, strategy: str, known_platforms: dict[str, Platform]) -> Planned:
+    """The estimate of `plan` with the layout that a strategy of one platform takes. What it is chosen from is kept in
+    `known_platforms` for other strategies of the same plan.
+
+    Raises PlanError where nothing fits.
+    """
+    known = [name for name in CRITERIA if name != CUSTOM]
+    if strategy == IDENTICAL:
+        raise PlanError("strategy", f"{strategy} is of several platforms at once: apply_strategies has it", known)
+    if strategy not in known:
+        raise PlanError("strategy", f"{strategy!r} is no strategy of a single platform", nearest(strategy, known, 6))
+    key = json.dumps(plan.given(), sort_keys=True)
+    if key not in known_platforms:
+        known_platforms[key] = _platform(plan)
+    found = _taken(known_platforms[key], strategy)
+    if isinstance(found, str):
+        raise PlanError("strategy", f"{strategy}: {found}")
+    return found
+
+
+def common_assumptions(found: Sequence[Any]) -> list[Assumption]:
+    """What was assumed alike in all of several estimates; what differs stands in the rows."""
+    lists = [one.assumptions for one in found]
+    return [item for item in lists[0] if all(item in other for other in lists[1:])] if lists else []
+
+
+def union_evidence(found: Sequence[Planned]) -> list[Evidence]:
+    """The evidence of all estimates, each row once."""
+    unique = {repr(row): row for one in found for row in evidence_of(one)}
+    return list(unique.values())
+
+
+def _accelerators(request: StrategiesRequest, base: Plan) -> list[str]:
+    named = request.accelerators if request.accelerators is not None else [base.cluster.accelerator or ""]
+    try:
+        found = [find_accelerator(name).value.id for name in named if name]
+    except PlanError as error:
+        raise PlanError("accelerators", error.problem, error.valid) from None
+    if not found:
+        raise PlanError("accelerators", "is required: name the platforms", ["h100-sxm", "mi300x"])
+    if len(found) > _MOST_PLATFORMS:
+        raise PlanError("accelerators", f"{len(found)} platforms are too many", [f"up to {_MOST_PLATFORMS}"])
+    return _distinct(found)
+
+
+def _strategies(request: StrategiesRequest) -> list[str]:
+    if request.strategies is None:
+        return [name for name in STRATEGIES if name != CUSTOM or request.custom_layout]
+    wanted = [strategy_name(name) for name in request.strategies]
+    for name in wanted:
+        if name not in STRATEGIES:
+            raise PlanError("strategies", f"there is no strategy {name!r}", nearest(name, STRATEGIES, len(STRATEGIES)))
+    if not wanted:
+        raise PlanError("strategies", "has no strategies", STRATEGIES)
+    return _distinct(wanted)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _name(model: Any) -> str:
+    return model if isinstance(model, str) else str(model.get("_name_or_path") or model.get("name") or "inline model")
+
+
+def _platform(plan: Plan) -> Platform:
+    job = look_up(plan)
+    return Platform(plan, job, platform_estimates(job))
+
+
+def _or_why(plan: Plan) -> Platform | PlanError:
+    try:
+        return _platform(plan)
+    except PlanError as error:
+        return error
+
+
+def _refuse_unknown(platforms: Sequence[Platform | PlanError]) -> None:
+    """Raises what no platform can help: a model or a field that cannot be, or the same refusal of all."""
+    refusals = [one for one in platforms if isinstance(one, PlanError)]
+    if len(refusals) == len(platforms) and len({one.field for one in refusals}) == 1:
+        raise refusals[0]
+
+
+def _taken(platform: Platform | PlanError, strategy: str) -> Planned | str:
+    """The candidate that the strategy takes, of the first framework in which anything fits; or why there is none."""
+    if isinstance(platform, PlanError):
+        return str(platform)
+    for estimates in platform.options:
+        index = choose(strategy, estimates)
+        if index is not None:
+            return _planned(estimates, index)
+    return _misfit(platform.first)
+
+
+def _of_all(
+    platforms: Sequence[Platform | PlanError], names: Sequence[str], strategy: str
+) -> tuple[list[Planned | str], list[str]]:
+    """What a strategy takes on each platform, and of IDENTICAL in which fields that is the same."""
+    if strategy == IDENTICAL:
+        return _same_everywhere(platforms, names)
+    return [_taken(one, strategy) for one in platforms], []
+
+
+def _narrowed(
+    platform: Platform | PlanError,
+    name: str,
+    found: Planned | str,
+    refusal: Callable[[str, Planned], PlanError | None] | None,
+) -> Platform | PlanError:
+    """The platform without the layouts that share what `found` is refused for; the same one where there is no such
+    thing, or nothing that fits would be left."""
+    if isinstance(platform, PlanError) or isinstance(found, str) or found.job is not platform.first.job or not refusal:
+        return platform
+    error = refusal(name, found)
+    section, _, field = (error.field if error else "").partition(".")
+    if error is None or ((section, field) != ("workload", "micro_batch") and section != "layout"):
+        return platform
+    first = platform.first
+    value = getattr(found.estimates.layouts, field, None)
+    if value is None:
+        return platform
+    index = np.flatnonzero(getattr(first.layouts, field) != value[found.index])
+    if not first.fits[index].any():
+        return platform
+    memory, step = taken(first.memory, index), taken(first.step, index)
+    left = Estimates(first.job, first.layouts.take(index), memory, first.fullest_stage[index], step)
+    return replace(platform, first=left, refused=(*platform.refused, " ".join(str(error).split())))
+
+
+def _refused(platform: Platform | PlanError) -> tuple[str, ...]:
+    return () if isinstance(platform, PlanError) else platform.refused
+
+
+def _misfit(estimates: Estimates) -> str:
+    least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
+    return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
+
+
+def _planned(estimates: Estimates, index: int) -> Planned:
+    one = estimates.of(index)
+    return Planned(estimates.job, one, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
+
+
+def _same_everywhere(
+    platforms: Sequence[Platform | PlanError], names: Sequence[str]
+) -> tuple[list[Planned | str], list[str]]:
+    """The layout that all platforms can have with the fields in which it is the same, or why there is none.
+
+    Frameworks are tried in order of preference, of all platforms alike."""
+    none: list[str] = []
+    able: list[Platform] = []
+    for name, one in zip(names, platforms, strict=True):
+        if isinstance(one, PlanError):
+            return [f"there is no common layout, as {name} has none: {one}"] * len(platforms), none
+        able.append(one)
+    tried = [list(one.options) if _nothing_common(able) else [one.first] for one in able]
+    for rank in range(max(map(len, tried))):
+        options = [one[min(rank, len(one) - 1)] for one in tried]
+        if found := identical(options):
+            chosen = [_planned(one, index) for one, index in zip(options, found.index, strict=True)]
+            return list(chosen), list(found.fields)
+    for name, options in zip(names, tried, strict=True):
+        if not any(estimates.fits.any() for estimates in options):
+            return [f"there is no common layout, as on {name} {_misfit(options[0])}"] * len(platforms), none
+    return ["no layout is valid and fits on all platforms"] * len(platforms), none
+
+
+def _nothing_common(platforms: Sequence[Platform]) -> bool:
+    return identical([one.first for one in platforms]) is None
+
+
+def _custom(plan: Plan, request: StrategiesRequest) -> Planned | str:
+    sizes = dict(request.custom_layout or {})
+    micro = sizes.pop("micro_batch", None)
+    changes: dict[str, Any] = {"layout": sizes} | ({} if micro is None else {"workload.micro_batch": micro})
+    if not sizes and micro is None and not plan.layout.model_fields_set:
+        raise PlanError("custom_layout", "is required for the strategy custom", ["{tp: 4, pp: 2, dp: 1}"])
+    try:
+        patched = plan.patch(changes)
+    except PlanError as error:
+        raise PlanError(f"custom_layout.{error.field.rpartition('.')[2]}", error.problem, error.valid) from None
+    try:
+        found = planned(patched, whole=False)
+    except PlanError as error:
+        return str(error)
+    return found

@@ -1,0 +1,147 @@
+"""Trying one value of a plan after another until the last that fits is found; every probe is a whole search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from planner.training.planned import Planned, planned, varied
+
+Value = int | str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one value: the layout that needs least memory of those that were tried, or why there is none."""
+
+    value: Value
+    found: Planned | None
+    why: str | None
+
+    @property
+    def fits(self) -> bool:
+        return self.found is not None and self.found.fits
+
+    @property
+    def bytes(self) -> float | None:
+        """Memory per device of that layout; None where no layout is valid."""
+        return None if self.found is None else float(self.found.estimates.memory.total[self.found.index])
+
+    @property
+    def too_large(self) -> bool:
+        """Valid, but beyond the memory."""
+        return self.found is not None and not self.found.fits
+
+
+@dataclass
+class Trials:
+    """The values tried so far. `plan_at` gives the plan for a value.
+
+    Whether anything fits is asked of the choices in `narrow` alone: of what the plan leaves open, those that take the
+    least memory. What was refused so is refused for good only once `confirmed` has searched all layouts.
+    """
+
+    plan_at: Callable[[Value], Plan]
+    narrow: Mapping[str, Any]
+    tried: dict[Value, Tried] = field(default_factory=dict)
+    searched: set[Value] = field(default_factory=set)
+
+    def fits(self, value: Value) -> bool:
+        if value not in self.tried:
+            self.tried[value] = self._try(value, self.narrow)
+        return self.tried[value].fits
+
+    def confirmed(self, value: Value) -> bool:
+        """As `fits`, where a refusal comes from the search over all layouts."""
+        if not self.fits(value) and value not in self.searched:
+            self.searched.add(value)
+            self.tried[value] = self._try(value, {})
+        return self.tried[value].fits
+
+    def with_patch(self, value: Value, patch: Mapping[str, Any]) -> Planned | None:
+        """The plan for a value with one layout, without keeping note of it; None where that is not valid."""
+        return varied(self.plan_at(value), {**self.narrow, **patch})
+
+    def _try(self, value: Value, narrow: Mapping[str, Any]) -> Tried:
+        try:
+            plan = self.plan_at(value)
+            least = plan.patch({**narrow, "goal.objective": "memory"})
+            found = planned(least, past_errors=True, whole=not plan.layout.model_fields_set)
+        except PlanError as error:
+            return Tried(value, None, str(error))
+        return Tried(value, found, None)
+
+
+def narrowed(plan: Plan, *solved: str) -> dict[str, Any]:
+    """Of the choices that the plan leaves open, those that take least memory whatever the rest is.
+
+    One sequence per micro-batch keeps the fewest activations, full recompute keeps the least of each, and without
+    interleaving the fewest micro-batches are in flight; `solved` names Plan paths that are what is asked for.
+    """
+    least: dict[str, Any] = {}
+    if plan.training.micro_batch is None and "workload.micro_batch" not in solved:
+        least["workload.micro_batch"] = 1
+    if plan.layout.recompute is None:
+        least["layout.recompute"] = "full"
+    if plan.layout.vpp is None and plan.layout.schedule is None:
+        least["layout.vpp"] = 1
+    return least
+
+
+def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequence[int], start: int) -> int | None:
+    """The last index whose value fits, or None. `marks` are ascending indices, the last of them the end of the range.
+
+    From mark `start` on it goes up while marks fit, or down until one does: longer sequences may open layouts that
+    shorter ones do not have, so the search begins where all are open. Between two neighbouring marks memory grows.
+    There the layouts of both are tried first; the search over all layouts then has the last word on the next value.
+    """
+    place = min(start, len(marks) - 1)
+    if trials.fits(value_of(marks[place])):
+        while place + 1 < len(marks) and trials.fits(value_of(marks[place + 1])):
+            place += 1
+        low = marks[place]
+    else:
+        place = next((at for at in range(place - 1, -1, -1) if trials.fits(value_of(marks[at]))), -1)
+        low = marks[place] if place >= 0 else -1
+    if low == marks[-1]:
+        return low
+    end, high = marks[-1], marks[place + 1]
+    if low >= 0:
+        known = [trials.tried[value_of(mark)].found for mark in (low, high)]
+        low, high = _guess(trials, value_of, [found for found in known if found], low, high)
+    low = _bisect(lambda index: trials.fits(value_of(index)), low, high)
+    while low < end and trials.confirmed(value_of(low + 1)):
+        low += 1
+    return None if low < 0 else low
+
+
+def _guess(
+    trials: Trials, value_of: Callable[[int], int], known: Sequence[Planned], low: int, high: int
+) -> tuple[int, int]:
+    """Narrower bounds: where the layouts of `known` stop fitting, if the search agrees on both sides of it."""
+    patches = [
+        {"layout": found.estimates.layouts.row(found.index), "workload.framework": found.job.framework.name,
+         "workload.global_batch": found.job.global_batch}
+        for found in known
+    ]  # fmt: skip
+
+    def fits(index: int) -> bool:
+        return any((found := trials.with_patch(value_of(index), patch)) and found.fits for patch in patches)
+
+    guess = _bisect(fits, low, high)
+    if guess > low and not trials.fits(value_of(guess)):
+        return low, guess
+    if guess + 1 < high and trials.fits(value_of(guess + 1)):
+        return guess + 1, high
+    return guess, min(guess + 1, high)
+
+
+def _bisect(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """The last index below `high` that fits, where `low` does (or is before the first) and `high` does not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

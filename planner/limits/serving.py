@@ -1,0 +1,314 @@
+"""find_limit for serving: the longest request, most requests at once, largest model or fewest devices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Floats
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import GIB
+from estimator.search.layouts import divisors
+from estimator.serving.memory import serving_memory
+from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.models.catalogue import ModelFacts, architecture
+from planner.evidence import serving_evidence_of
+from planner.result import Assumption
+from planner.results import Limit, LimitProbe, NextValue
+from planner.serving.planned import choice, complete, memory_of, served
+from planner.serving.pool import slo_of
+from planner.serving.sizing import most_clients
+from planner.serving.warnings import warnings_of
+
+ServingGoal = Literal["input_len", "context", "concurrency"]
+_LONGEST = 100_000_000
+_POINTS = 33
+_MOST_DEVICES = 65_536
+_SHOWN_PROBES = 24
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The last value that fits (None: none does), the nearest that does not, what limits it and why."""
+
+    plan: Callable[[Any], Plan]
+    value: int | str | None
+    first: int | str
+    beyond: int | str | None
+    limited_by: str
+    why: str
+    probes: list[LimitProbe] = field(default_factory=list)
+    assumptions: list[Assumption] = field(default_factory=list)
+
+
+def serving_limit(goal: str, plan: Plan, candidates: tuple[Sequence[ModelFacts], Assumption] | None = None) -> Limit:
+    """The most that still fits of a serving plan: of all layouts that agree with it. Raises PlanError."""
+    started = time.perf_counter()
+    match goal:
+        case "input_len" | "context" | "seq_len":
+            found = _longest(plan, goal == "input_len")
+        case "concurrency":
+            found = _most_at_once(plan)
+        case "model":
+            assert candidates
+            found = _largest_model(plan, *candidates)
+        case "devices":
+            found = _fewest_devices(plan)
+        case _:
+            valid = ["context", "input_len", "concurrency", "model", "devices"]
+            raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
+    at = served(found.plan(found.first if found.value is None else found.value))
+    own = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
+    solved = own.get(goal, "workload.input_len")
+    return Limit(
+        goal=goal,
+        value=found.value,
+        plan=complete(at),
+        assumptions=[
+            *found.assumptions, *(item for item in at.assumptions if item.field != solved or found.value is None)
+        ],
+        parameters=at.job.architecture.parameters,
+        memory=memory_of(at),
+        chosen=choice(at.pool, at.index, at.slo),
+        limited_by=found.limited_by,
+        why=found.why,
+        next_value=None if found.beyond is None else _next(found, found.beyond),
+        tried=len(found.probes),
+        probes=_nearest(found),
+        seconds=time.perf_counter() - started,
+        warnings=warnings_of(at),
+        evidence=serving_evidence_of(at.job),
+    )  # fmt: skip
+
+
+def _longest(plan: Plan, prompt: bool) -> _Found:
+    """The longest prompt, or request of prompt and output, by halving what is left between fits and does not.
+
+    Where the plan counts its clients, all of their requests have to fit at once.
+    """
+    workload = plan.inference
+    output, clients = float(workload.output_len), workload.concurrency or 1
+    least = 1 if prompt else int(output) + 1
+    job = serving_job(_with_prompt(plan, 1))
+    own = job.architecture.context
+    taken = 0 if not prompt else int(output)
+    most = min(_LONGEST, own - taken) if own else _LONGEST
+    probes: dict[int, LimitProbe] = {}
+
+    def fits(values: Floats) -> np.ndarray:
+        lengths = values if prompt else values - output
+        these = deployments(job, [{"input_len": float(length)} for length in lengths])
+        memory = serving_memory(job, these)
+        able = (memory.fits & (memory.max_concurrency >= clients)).reshape(len(values), -1)
+        least_bytes = memory.total.reshape(able.shape).min(axis=1).tolist()
+        found = np.asarray(able.any(axis=1))
+        for value, ok, size in zip(values.tolist(), found.tolist(), least_bytes, strict=True):
+            probes[int(value)] = LimitProbe(value=int(value), fits=ok, per_device_bytes=size, why=None)
+        return found
+
+    def planned(value: Any) -> Plan:
+        return _with_prompt(plan, value if prompt else value - int(output))
+
+    value = _last(fits, least, max(least, most))
+    unit = "tokens of prompt" if prompt else "tokens of prompt and output"
+    each = f"{clients} requests at once" if clients > 1 else "one request"
+    shown = list(probes.values())
+    if value is None:
+        why = f"not even the shortest of {each} fits"
+        return _Found(planned, None, least, least, "kv_cache", why, shown)
+    if value >= most:
+        why = f"the model reads no more than {own:,} tokens, and {each} of them fit"
+        return _Found(planned, value, least, None, "model context" if own else "range", why, shown)
+    why = f"with more than {value:,} {unit} the cache of {each} does not fit beside the weights"
+    return _Found(planned, value, least, value + 1, "kv_cache", why, shown)
+
+
+def _with_prompt(plan: Plan, value: int) -> Plan:
+    """The plan with a prompt of so many tokens; a context that was wanted gives way to it."""
+    return plan.patch({"workload.input_len": max(1, value), "workload.max_context": None})
+
+
+def _last(fits: Callable[[Floats], np.ndarray], low: int, high: int) -> int | None:
+    """The last whole number in [low, high] for which the monotone `fits` holds, many tried in each call."""
+    good: int | None = None
+    while True:
+        step = np.linspace(low, high, _POINTS) if high - low < 1000 else np.geomspace(low, high, _POINTS)
+        values = np.unique(np.round(step))
+        able = fits(values)
+        if not able[0]:
+            return good
+        last = int(np.flatnonzero(np.logical_and.accumulate(able))[-1])
+        good = int(values[last])
+        if last == len(values) - 1 or int(values[last + 1]) == good + 1:
+            return good
+        low, high = good, int(values[last + 1]) - 1
+        if low == high:
+            return good
+
+
+def _most_at_once(plan: Plan) -> _Found:
+    """The most requests in flight that all have room, and that meet the limits of latency where there are any."""
+    open_plan = plan.patch({"workload.request_rate": None, "workload.concurrency": 1})
+    job = serving_job(open_plan)
+    these, slo = deployments(job), slo_of(open_plan.inference, "mean")
+    memory = serving_memory(job, these)
+    room = np.where(memory.fits, memory.max_concurrency, 0.0)
+    engine = np.floor(these.max_batch) * these.lanes
+    limit, reasons = most_clients(job, these, slo)
+    slow = limit if slo.given else np.full(len(these), np.inf)
+    found = np.minimum(np.minimum(room, engine), slow)
+    best = int(np.argmax(found))
+    value = int(min(found[best], 10_000_000))
+
+    def planned(wanted: Any) -> Plan:
+        return open_plan.patch({"workload.concurrency": wanted})
+
+    rows = zip(found, memory.total, strict=True)
+    probes = [LimitProbe(value=int(min(n, 1e7)), fits=n >= 1.0, per_device_bytes=float(b), why=None) for n, b in rows]
+    if value < 1:
+        by = reasons[best] if room[best] >= 1.0 and reasons[best] in ("ttft", "tpot") else "kv_cache"
+        return _Found(planned, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow")
+    if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
+        by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {reasons[best]} is missed"
+    elif engine[best] < room[best]:
+        by, why = "max_batch", f"{job.engine.name} runs no more than {int(these.max_batch[best])} requests in a step"
+    else:
+        by, why = "kv_cache", "the caches of more whole requests do not fit beside the weights"
+    # The layout that has room for them is part of the answer.
+    row = these.row(best)
+
+    def placed(wanted: Any) -> Plan:
+        return planned(wanted).patch({"layout": row})
+
+    return _Found(placed, value, 1, value + 1, by, why, probes)
+
+
+def _largest_model(plan: Plan, rows: Sequence[ModelFacts], said: Assumption) -> _Found:
+    """Of `rows`, the largest first."""
+    probes: list[LimitProbe] = []
+    best = None
+    for place, row in enumerate(rows):
+        probes.append(_probe(row.id, _tried(plan.patch({"model": row.id}))))
+        if probes[-1].fits:
+            best = place
+            break
+
+    def planned(value: Any) -> Plan:
+        return plan.patch({"model": value})
+
+    smallest = rows[-1].id
+    if best is None:
+        why = "the smallest of those considered does not fit"
+        return _Found(planned, None, smallest, smallest, "weights", why, probes, [said])
+    value = rows[best].id
+    larger = next((probe for probe in reversed(probes[:-1]) if probe.why is None), None)
+    if larger is None:
+        why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
+        return _Found(planned, value, smallest, None, "catalogue", why, probes, [said])
+    need = (larger.per_device_bytes or 0.0) / GIB
+    why = f"{larger.value} would take {need:.1f} GiB per device even in the layout that needs least"
+    return _Found(planned, value, smallest, larger.value, "weights", why, probes, [said])
+
+
+def _fewest_devices(plan: Plan) -> _Found:
+    """Parts of a node, then powers of two of whole nodes, until the plan fits and meets its limits of latency."""
+    name = plan.cluster.accelerator
+    if name is None:
+        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
+    node = plan.cluster.per_node or find_accelerator(name).value.per_node
+    node = max(node, 1)
+    counts = [*divisors(node), *(node * 2**power for power in range(1, 17) if node * 2**power <= _MOST_DEVICES)]
+
+    def planned(value: Any) -> Plan:
+        return plan.patch({"cluster.count": value})
+
+    probes: list[LimitProbe] = []
+    slow = False
+    for count in counts:
+        probe = _probe(count, _tried(planned(count)))
+        if probe.fits:
+            at = served(planned(count))
+            slow = at.meets_slo is False
+            probe = probe.model_copy(update={"fits": not slow})
+        probes.append(probe)
+        if probe.fits:
+            break
+    last = probes[-1]
+    before = probes[-2] if len(probes) > 1 else None
+    if not last.fits:
+        by = "latency" if slow else "weights"
+        why = f"no number of these devices up to {counts[-1]:,} is enough"
+        return _Found(planned, None, 1, None, by, why, probes)
+    value = int(last.value)
+    if before is None:
+        return _Found(planned, value, 1, None, "range", "it fits on a single device", probes)
+    if before.why is None and before.per_device_bytes and not _roomy(planned(before.value)):
+        need = before.per_device_bytes / GIB
+        why = f"on {before.value} devices even the layout that needs least takes {need:.1f} GiB per device"
+        return _Found(planned, value, 1, before.value, "weights", why, probes)
+    why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
+    return _Found(planned, value, 1, before.value, "layout" if before.why else "latency", why, probes)
+
+
+def _roomy(plan: Plan) -> bool:
+    return served(plan).fits
+
+
+def _tried(plan: Plan) -> tuple[bool, float] | str:
+    """(Whether any layout fits, bytes per device of the one that needs least), or why no layout is valid."""
+    try:
+        job = serving_job(plan)
+        memory = serving_memory(job, deployments(job))
+    except PlanError as error:
+        return str(error)
+    return bool(memory.fits.any()), float(memory.total.min())
+
+
+def _probe(value: int | str, tried: tuple[bool, float] | str) -> LimitProbe:
+    if isinstance(tried, str):
+        return LimitProbe(value=value, fits=False, per_device_bytes=None, why=" ".join(tried.split()))
+    return LimitProbe(value=value, fits=tried[0], per_device_bytes=tried[1], why=None)
+
+
+def _next(found: _Found, value: int | str) -> NextValue:
+    """The nearest value that does not fit, with the memory of the layout that is nearest to fitting."""
+    try:
+        at = served(found.plan(value))
+    except PlanError as error:
+        return NextValue(
+            value=value,
+            per_device_bytes=None,
+            high_bytes=None,
+            components={},
+            stage=None,
+            why=" ".join(str(error).split()),
+        )
+    memory = memory_of(at)
+    return NextValue(
+        value=value,
+        per_device_bytes=memory.per_device_bytes,
+        high_bytes=memory.per_device_bytes,
+        components=memory.components,
+        stage=None,
+        why=None,
+    )
+
+
+def _nearest(found: _Found) -> list[LimitProbe]:
+    """The values tried nearest to the limit, in order."""
+    unique = {probe.value: probe for probe in found.probes}
+    if all(isinstance(value, int) for value in unique):
+        ordered = sorted(unique.values(), key=lambda probe: int(probe.value))
+    else:
+        ordered = sorted(unique.values(), key=lambda probe: architecture(str(probe.value)).parameters)
+    keys = [probe.value for probe in ordered]
+    at = keys.index(found.value) if found.value in keys else 0
+    start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
+    return ordered[start : start + _SHOWN_PROBES]

@@ -1,0 +1,132 @@
+"""matrix_results: what was measured of a benchmark matrix, beside what was predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from launchers.matrix import MANIFEST
+from measure.run.matrix import METRICS, SOURCE, Measured, read, summaries, table
+from planner.files.render import inside_root
+from planner.result import Result
+
+
+class MatrixQuestion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    folder: str = Field(
+        description="Of the matrix, below the working folder; each cell has its result.json or its run's logs there."
+    )
+    source: str = Field(
+        SOURCE, pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", description="What to call these runs in the measurement rows."
+    )
+
+
+class MeasuredFigure(Result):
+    figure: str = Field(description="step_s, tokens_per_s_per_device or peak_bytes.")
+    measured: float
+    predicted: float | None = Field(description="Of memory as the result's counter would show it.")
+    low: float | None = Field(description="Of the 80 % interval.")
+    high: float | None
+    error: float | None = Field(description="Predicted over measured, less 1.")
+    covered: bool | None = Field(description="Whether the interval holds what was measured.")
+
+
+class MeasuredCell(Result):
+    id: str
+    model: str | None
+    platform: str | None
+    strategy: str | None
+    outcome: str | None = Field(description="ran, oom or failed; null where there is no result.")
+    file: str | None = Field(description="Where that stands: the cell's result.json, or else a log of the program.")
+    note: str | None
+    fits: bool | None = Field(description="Whether it was predicted to fit.")
+    figures: list[MeasuredFigure]
+    versions: dict[str, str]
+    problem: str | None = Field(description="Why its result does not count; null where it does.")
+
+
+class Accuracy(Result):
+    figure: str
+    runs: int
+    mape: float = Field(description="Mean size of the errors.")
+    median_error: float = Field(description="Median size of the errors.")
+    bias: float = Field(description="Mean error: above 0 where too much was predicted.")
+    within_20: float
+    coverage: float = Field(description="Part of the runs that the 80 % intervals hold.")
+
+
+class MatrixResults(Result):
+    folder: str
+    cells: list[MeasuredCell] = Field(description="Those with a result, in the matrix's order.")
+    accuracy: list[Accuracy]
+    missing: list[str] = Field(description="Cells that the script runs and that have no result.")
+    training_csv: str = Field(description="Measured speeds as rows of knowledge/measurements/training.csv.")
+    memory_csv: str = Field(description="Measured peaks as rows of knowledge/measurements/memory.csv.")
+    warnings: list[str]
+
+
+def matrix_results(request: MatrixQuestion) -> MatrixResults:
+    """Read a matrix's results."""
+    folder = inside_root(request.folder)
+    found = read(folder / MANIFEST)
+    shown = [_cell(one) for one in found if one.result is not None or one.problem is not None]
+    accuracy = [
+        Accuracy(
+            figure=name,
+            runs=summary.runs,
+            mape=summary.mape,
+            median_error=summary.median_error,
+            bias=summary.bias,
+            within_20=summary.within_20,
+            coverage=summary.coverage,
+        )
+        for name, summary in summaries(found).items()
+    ]
+    return MatrixResults(
+        folder=str(folder),
+        cells=shown,
+        accuracy=accuracy,
+        missing=[one.id for one in found if one.cell.get("runs") is True and one.result is None and not one.problem],
+        training_csv=table(found, "training", request.source),
+        memory_csv=table(found, "memory", request.source),
+        warnings=[f"{one.id}: {one.problem}" for one in shown if one.problem] + _surprises(found),
+    )
+
+
+def _cell(one: Measured) -> MeasuredCell:
+    said = {name: one.cell.get(name) for name in ("model", "platform", "strategy")}
+    fits = one.cell.get("fits")
+    return MeasuredCell(
+        id=one.id,
+        **{name: value if isinstance(value, str) else None for name, value in said.items()},
+        outcome=one.result and one.result.outcome,
+        file=one.file,
+        note=one.result and one.result.note,
+        fits=fits if isinstance(fits, bool) else None,
+        figures=[_figure(one, name) for name in METRICS if name in one.values],
+        versions=one.result.versions if one.result else {},
+        problem=one.problem or one.doubt,
+    )
+
+
+def _figure(one: Measured, name: str) -> MeasuredFigure:
+    score = one.scores.get(name)
+    beside: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "error", "covered"))
+    if score is not None:
+        said = score.prediction
+        beside = {"predicted": said.value, "low": said.low, "high": said.high}
+        beside |= {"error": score.error, "covered": score.covered}
+    return MeasuredFigure(figure=name, measured=one.values[name], **beside)
+
+
+def _surprises(found: list[Measured]) -> list[str]:
+    """Where whether it fits was predicted wrongly."""
+    lines: list[str] = []
+    for one in found:
+        outcome, fits = one.result and one.result.outcome, one.cell.get("fits")
+        if outcome == "oom" and fits is True:
+            lines.append(f"{one.id}: ran out of memory, but was predicted to fit")
+        elif outcome == "ran" and fits is False:
+            lines.append(f"{one.id}: ran, but was predicted not to fit")
+    return lines

@@ -1,0 +1,156 @@
+"""What the price book has for a run's devices: on demand, spot with its interruptions, and reserved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import Literal
+
+from estimator.machine.hardware import Price
+from estimator.money.cost import bill
+from knowledge.prices.book import prices
+from knowledge.prices.energy import Place, is_within
+from planner.clock import today
+from planner.result import ProviderCost
+from planner.training.planned import Planned
+
+PriceKind = Literal["on_demand", "spot", "reserved", "owned", "own"]
+FRESH_DAYS = 90
+# What a row costs at each kind of price that providers have.
+_USD = {"on_demand": "usd", "spot": "spot_usd_with_interruptions", "reserved": "reserved_usd"}
+
+
+@dataclass(frozen=True)
+class SpotRun:
+    """A run on spot machines: its expected hours, and the hours of work between two checkpoints (None: none is saved
+    for it)."""
+
+    hours: float
+    interval_h: float | None
+
+
+@dataclass(frozen=True)
+class OfferTerms:
+    """What rows say beside the price book: `on_spot` is the run on a number of spot machines (None where it would not
+    end), of which one that is rented by the device has `per_node`; `place` is the region asked for."""
+
+    on_spot: Callable[[int], SpotRun | None] | None = None
+    per_node: int = 1
+    reserved_discount: float | None = None
+    place: Place | None = None
+
+
+_PLAIN = OfferTerms()
+
+
+def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) -> ProviderCost:
+    """One price as a row of a result."""
+    paid = bill(price, devices, hours)
+    day = today()
+    row = ProviderCost(
+        provider=price.provider,
+        instance=price.instance,
+        instances=paid.instances,
+        usd_per_hour=paid.usd_per_hour,
+        usd=paid.usd,
+        spot_usd=paid.spot_usd,
+        price_date=price.price_date,
+        note=price.notes,
+        source=price.source,
+        region=price.region,
+        in_region=is_within(price.region, terms.place) if terms.place and price.region else None,
+        price_age_days=None if paid.usd is None else age_days(price.price_date, day),
+        stale=None if paid.usd is None else is_stale(price.price_date, day),
+    )
+    if price.spot_usd_per_hour is not None:
+        row.spot_usd_per_hour = price.spot_usd_per_hour * paid.instances
+        row.spot_price_date = price.price_date if price.spot_price_date is None else price.spot_price_date or None
+        row.spot_stale = is_stale(row.spot_price_date, day)
+        machines = math.ceil(devices / terms.per_node) if by_device(price) else paid.instances
+        if terms.on_spot and (run := terms.on_spot(machines)):
+            row.spot_hours = run.hours
+            row.spot_checkpoint_minutes = None if run.interval_h is None else 60.0 * run.interval_h
+            row.spot_usd_with_interruptions = row.spot_usd_per_hour * run.hours
+    _reserve(row, price, hours, terms, day)
+    return row
+
+
+def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, day: date) -> None:
+    """Puts the reserved price into the row: by the user's own discount, else the published one."""
+    if terms.reserved_discount is not None and row.usd_per_hour is not None:
+        row.reserved_usd_per_hour = row.usd_per_hour * (1.0 - terms.reserved_discount)
+        row.reserved_term, row.reserved_price_date = "at your discount on the on-demand price", price.price_date
+    elif price.reserved_usd_per_hour is not None:
+        row.reserved_usd_per_hour = price.reserved_usd_per_hour * row.instances
+        row.reserved_term, row.reserved_price_date = price.reserved_term, price.reserved_price_date or None
+    if row.reserved_usd_per_hour is not None:
+        row.reserved_usd = row.reserved_usd_per_hour * hours
+        row.reserved_stale = is_stale(row.reserved_price_date, day)
+
+
+def offers(found: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[ProviderCost]:
+    """Instances (of the plan's provider) that can hold the run's nodes, cheapest first; those without a price last."""
+    machine = found.job.machine
+    listed = rentable(
+        prices(machine.accelerator.id, found.job.plan.goal.provider), min(machine.per_node, machine.count)
+    )
+    return in_order([offer(price, machine.count, hours, terms) for price in listed])
+
+
+def rentable(listed: Iterable[Price], together: int) -> list[Price]:
+    """Those that are for rent and hold `together` devices in a node, or are rented by the device."""
+    return [price for price in listed if price.provider != "owned" and (price.count >= together or by_device(price))]
+
+
+def by_device(price: Price) -> bool:
+    """Whether it is a price per device of larger machines."""
+    return price.count == 1 and "(per " in price.instance
+
+
+def in_order(rows: list[ProviderCost], kind: PriceKind = "on_demand") -> list[ProviderCost]:
+    """Those with a price of this kind (on demand where providers have none of it) first: what is outside the region
+    asked for last of them, then by USD."""
+    listed: PriceKind = kind if kind in _USD else "on_demand"
+
+    def key(row: ProviderCost) -> tuple[bool, bool, float, str]:
+        usd = usd_of(row, listed)
+        return (usd is None, row.in_region is False, usd or 0.0, row.provider)
+
+    return sorted(rows, key=key)
+
+
+def usd_of(row: ProviderCost, kind: PriceKind = "on_demand") -> float | None:
+    """What the row comes to at a provider's kind of price."""
+    return getattr(row, _USD[kind]) if kind in _USD else None
+
+
+def cheapest(rows: list[ProviderCost], kind: PriceKind = "on_demand") -> ProviderCost | None:
+    """The first offer with a price of this kind, of rows in order; None where there is none."""
+    return next((row for row in rows if usd_of(row, kind) is not None), None)
+
+
+def dated(price_date: str | None, day: date) -> str:
+    """'price of 2026-07-20, 124 days old' or 'undated price'."""
+    age = age_days(price_date, day)
+    return "undated price" if age is None else f"price of {price_date}, {age} days old"
+
+
+def age_days(price_date: str | None, day: date) -> int | None:
+    """Days since a price; of a month or year since its first day. None where it is undated."""
+    since = _day(price_date) if price_date else None
+    return None if since is None else max(0, (day - since).days)
+
+
+def is_stale(price_date: str | None, day: date) -> bool:
+    """Older than 90 days, or undated."""
+    age = age_days(price_date, day)
+    return age is None or age > FRESH_DAYS
+
+
+@lru_cache(maxsize=256)
+def _day(text: str) -> date:
+    year, month, day = (*map(int, text.split("-")), 1, 1)[:3]
+    return date(year, month, day)

@@ -1,0 +1,79 @@
+"""The result of estimate_cost. Every number has its unit in its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from planner.result import Assumption, Evidence, ProviderCost, Result
+
+
+class CostPart(Result):
+    part: str = Field(
+        description="devices and interruptions where rented; hardware, power, colocation, maintenance and staff where "
+        "owned; checkpoint_storage."
+    )
+    usd: float
+    what: str
+
+
+class OwnedCost(Result):
+    """What the same devices cost their owner."""
+
+    machine: str
+    capex_usd: float = Field(description="Of all devices with their part of hosts and network.")
+    years: float
+    utilisation: float
+    kw: float = Field(description="Of all devices with hosts and network, before the PUE of the building.")
+    usd_per_device_hour: float = Field(description="Per hour of use.")
+    usd_per_hour: float
+    usd: float = Field(description="For the hours of the run.")
+    low_usd: float
+    high_usd: float
+    usd_per_year: float = Field(description="At this utilisation.")
+    parts: dict[str, float] = Field(description="USD for the hours of the run; they add up to usd.")
+    source: str
+    assumptions: list[Assumption]
+
+
+class CostEstimate(Result):
+    """Of a whole training run; of serving for a month of 730 hours, or until all `requests` of the plan are served."""
+
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    tokens: float = Field(description="Of serving: prompt and output tokens in these hours.")
+    steps: int | None = Field(description="Null for serving.")
+    epochs: float | None = Field(default=None, description="Null for serving, and where the data is not known.")
+    hours: float = Field(description="At spot prices with the interruptions that are to be expected.")
+    low_hours: float
+    high_hours: float
+    device_hours: float
+    price: str = Field(description="What usd is at: on_demand, spot, reserved, owned or own (yours).")
+    provider: str | None = Field(default=None, description="Of the chosen offer; null at your own price.")
+    instance: str | None = None
+    usd: float | None = Field(description="Of the devices: usd_per_hour times hours.")
+    low_usd: float | None
+    high_usd: float | None
+    usd_total: float | None = Field(default=None, description="With all parts.")
+    parts: list[CostPart] = Field(default_factory=list, description="They add up to usd_total.")
+    usd_per_hour: float | None = None
+    usd_per_device_hour: float | None = Field(default=None, description="Of the devices that the run uses.")
+    usd_per_step: float | None = Field(default=None, description="Of training.")
+    usd_per_epoch: float | None = Field(default=None, description="Of training, where the data is known.")
+    usd_per_million_tokens: float | None = Field(description="Of serving: prompt and output tokens alike.")
+    usd_per_million_output_tokens: float | None = Field(default=None, description="Of serving.")
+    usd_per_million_requests: float | None = Field(default=None, description="Of serving.")
+    usd_per_month: float | None = Field(default=None, description="Of serving: 730 hours.")
+    region: str | None = Field(default=None, description="Whose electricity the energy figures are of.")
+    kwh: float | None
+    co2_kg: float | None
+    by_provider: list[ProviderCost]
+    owned: OwnedCost | None = Field(
+        default=None, description="The same devices bought; null where their price or power is not known."
+    )
+    within_budget: bool | None = Field(description="Of usd.")
+    within_deadline: bool | None
+    not_included: list[str] = Field(default_factory=list, description="What the figures leave out.")
+    warnings: list[str]
+    evidence: list[Evidence]

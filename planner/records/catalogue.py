@@ -1,0 +1,330 @@
+"""Catalogue tools: what is known by name, the user's own rows in it, and adding one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from estimator.errors import PlanError
+from knowledge.fitted.training import timed_family
+from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
+from knowledge.models.catalogue import models, models_left_out, own_facts, own_models, read_config
+from knowledge.own.files import file_stem, project_folder, user_folder, write_file
+from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
+from knowledge.prices import book as price_book
+from planner.records.scenarios import ScenarioFile, StoredFile
+from planner.result import Assumption, Result
+
+_MOST_ROWS = 500
+_HEAD = "# A row of your own for Shardwise's catalogue."
+
+
+class CatalogueQuestion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    kind: Literal["hardware", "models", "prices"] = Field(description="What to list.")
+    query: str | None = Field(None, max_length=200, description="Words that must be in its names, vendor or family.")
+    only_own: bool = Field(False, description="Only what the user added.")
+    limit: int = Field(100, ge=1, le=_MOST_ROWS, description="Most rows to list.")
+
+
+class HardwareEntry(Result):
+    id: str
+    name: str
+    vendor: str
+    family: str
+    usable_bytes: float
+    memory_bandwidth_bytes_per_s: float
+    bf16_tflops: float | None
+    per_node: int
+    own: bool
+    source: str
+
+
+class ModelEntry(Result):
+    id: str
+    family: str
+    parameters: float | None
+    active_parameters: float | None
+    context_tokens: int | None
+    own: bool
+    source: str
+
+
+class PriceEntry(Result):
+    provider: str
+    instance: str
+    accelerator: str
+    count: int
+    usd_per_hour: float | None
+    spot_usd_per_hour: float | None
+    price_date: str | None
+    region: str | None
+    own: bool
+    source: str
+
+
+class LeftOutFile(Result):
+    path: str
+    problem: str
+
+
+class CatalogueList(Result):
+    hardware: list[HardwareEntry] = Field(default_factory=list)
+    models: list[ModelEntry] = Field(default_factory=list)
+    prices: list[PriceEntry] = Field(default_factory=list)
+    total: int = Field(description="Rows that match, shown or not.")
+    left_out: list[LeftOutFile] = Field(description="The user's own files that cannot be used, and why.")
+    folders: list[str] = Field(description="Where the user's own rows of this kind are looked for, the nearer last.")
+
+
+def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
+    """List the catalogue."""
+    words = (request.query or "").casefold().split()
+    entries, left_out = _LISTS[request.kind]()
+    found: list[Any] = [
+        entry
+        for entry, names in entries
+        if (entry.own or not request.only_own) and all(word in names.casefold() for word in words)
+    ]
+    shown = {request.kind: found[: request.limit]}
+    return CatalogueList(
+        total=len(found),
+        left_out=[LeftOutFile(path=str(each.path), problem=str(each)) for each in left_out],
+        folders=list(dict.fromkeys(str(folder / request.kind) for folder in (user_folder(), project_folder()))),
+        **shown,
+    )
+
+
+def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
+    own, rows = own_accelerators(), list[tuple[HardwareEntry, str]]()
+    for device in accelerators():
+        entry = HardwareEntry(
+            id=device.id,
+            name=device.name,
+            vendor=device.vendor,
+            family=device.family,
+            usable_bytes=device.usable_bytes,
+            memory_bandwidth_bytes_per_s=device.memory_bandwidth,
+            bf16_tflops=rate / 1e12 if (rate := device.peak_flops.get("bf16")) else None,
+            per_node=device.per_node,
+            own=device.id in own,
+            source=device.source,
+        )
+        rows.append((entry, f"{device.id} {device.name} {device.vendor} {device.family}"))
+    return rows, accelerators_left_out()
+
+
+def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
+    own, rows = own_models(), list[tuple[ModelEntry, str]]()
+    for facts in models():
+        entry = ModelEntry(
+            id=facts.id,
+            family=facts.family,
+            parameters=facts.parameters or facts.published_parameters,
+            active_parameters=facts.active_parameters or facts.published_active_parameters,
+            context_tokens=facts.context,
+            own=facts.id in own,
+            source=facts.source,
+        )
+        rows.append((entry, " ".join((facts.id, facts.family, *facts.aliases))))
+    return rows, models_left_out()
+
+
+def _prices() -> tuple[list[tuple[PriceEntry, str]], list[LeftOut]]:
+    rows: list[tuple[PriceEntry, str]] = []
+    for price in price_book.prices():
+        entry = PriceEntry(
+            provider=price.provider,
+            instance=price.instance,
+            accelerator=price.accelerator,
+            count=price.count,
+            usd_per_hour=price.usd_per_hour,
+            spot_usd_per_hour=price.spot_usd_per_hour,
+            price_date=price.price_date,
+            region=price.region,
+            own=price.source.startswith("yours ("),
+            source=price.source,
+        )
+        rows.append((entry, f"{price.provider} {price.instance} {price.accelerator} {price.region or ''}"))
+    return rows, price_book.left_out()
+
+
+_LISTS: dict[str, Callable[[], tuple[Sequence[tuple[Any, str]], list[LeftOut]]]] = {
+    "hardware": _hardware,
+    "models": _models,
+    "prices": _prices,
+}
+
+Where = Literal["user", "project"]
+_FOR = "For all the user's projects, or for the one in the working folder (./.shardwise)."
+
+
+class HardwareToShow(HardwareRow):
+    where: Where = Field("user", description=_FOR)
+
+
+class HardwareToAdd(HardwareToShow):
+    overwrite: bool = Field(False, description="Replace the file of that name.")
+
+
+class ModelToShow(ModelRow):
+    where: Where = Field("user", description=_FOR)
+
+
+class ModelToAdd(ModelToShow):
+    overwrite: bool = Field(False, description="Replace the file of that name.")
+
+
+class PriceToShow(PriceRow):
+    where: Where = Field("user", description=_FOR)
+
+
+class PriceToAdd(PriceToShow):
+    overwrite: bool = Field(False, description="Replace the file of that name.")
+
+
+class ShownRow(Result):
+    id: str
+    folder: str
+    files: list[ScenarioFile]
+    assumptions: list[Assumption] = Field(description="What the row leaves open, and what is taken for it.")
+    warnings: list[str]
+
+
+class AddedRow(Result):
+    id: str
+    folder: str
+    files: list[StoredFile]
+    assumptions: list[Assumption]
+    warnings: list[str]
+
+
+def _shown(path: Path, name: str, row: UserRow) -> ShownRow:
+    """The file of a row that has been checked."""
+    data = row.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    text = f"{_HEAD}\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}"
+    return ShownRow(
+        id=name, folder=str(path.parent), files=[ScenarioFile(path=path.name, text=text)], assumptions=[], warnings=[]
+    )
+
+
+def _added(shown: ShownRow, overwrite: bool) -> AddedRow:
+    file = shown.files[0]
+    write_file(Path(shown.folder) / file.path, file.text, overwrite, "id")
+    stored = StoredFile(path=file.path, bytes=len(file.text.encode()))
+    return AddedRow(
+        id=shown.id, folder=shown.folder, files=[stored], assumptions=shown.assumptions, warnings=shown.warnings
+    )
+
+
+def _checked(path: Path, check: Callable[[], Any]) -> Any:
+    """What `check` gives; its PlanError about the row of a file that is not there yet names the argument alone."""
+    try:
+        return check()
+    except PlanError as error:
+        raise PlanError(error.field.removeprefix(f"{path}: "), error.problem, error.valid) from None
+
+
+def _refuse_twice(known: Mapping[str, Own[Any]], id: str, folder: Path, path: Path) -> None:
+    if (there := known.get(id)) and there.path.parent == folder and there.path != path:
+        raise PlanError("id", f"{id!r} is in {there.path} already; change it there")
+
+
+def _row_of(request: UserRow, row: type[UserRow]) -> Any:
+    given = {name: getattr(request, name) for name in row.model_fields if name in request.model_fields_set}
+    return row.model_validate(given)
+
+
+def _place(request: HardwareToShow | ModelToShow | PriceToShow, kind: str, name: str) -> Path:
+    folder = (user_folder() if request.where == "user" else project_folder()) / kind
+    return folder / f"{file_stem(name, 'id')}.yaml"
+
+
+def _hardware_shown(request: HardwareToShow) -> ShownRow:
+    row: HardwareRow = _row_of(request, HardwareRow)
+    path = _place(request, "hardware", row.id)
+    _refuse_twice(own_accelerators(), row.id, path.parent, path)
+    device, taken = _checked(path, lambda: check_own_accelerator(Own(row, path)))
+    shown = _shown(path, row.id, row)
+    shown.assumptions = [Assumption(field=field, value=value, why=why) for field, value, why in taken]
+    if not timed_family(device.family)[1]:
+        problem = f"no run was measured on {device.family} devices: intervals of time are wide"
+        shown.warnings.append(f"{problem}; like or family can name measured ones")
+    if row.usd_per_hour is not None and row.price_date is None:
+        shown.warnings.append("the price has no date")
+    return shown
+
+
+def preview_hardware(request: HardwareToShow) -> ShownRow:
+    """Show an accelerator of your own as a file."""
+    return _hardware_shown(request)
+
+
+def add_hardware(request: HardwareToAdd) -> AddedRow:
+    """Add an accelerator of your own."""
+    return _added(_hardware_shown(request), request.overwrite)
+
+
+def _model_shown(request: ModelToShow) -> ShownRow:
+    row: ModelRow = _row_of(request, ModelRow)
+    path = _place(request, "models", row.id)
+    _refuse_twice(own_models(), row.id, path.parent, path)
+    if isinstance(row.config, str):
+        # The fields are copied, so that the row stays what was shown.
+        row = row.model_copy(update={"config": _config_of(row.config)})
+    facts = _checked(path, lambda: own_facts(Own(row, path)))
+    shown = _shown(path, row.id, row)
+    shown.assumptions = [
+        Assumption(field="parameters", value=facts.parameters, why="counted from the config"),
+        Assumption(field="active_parameters", value=facts.active_parameters, why="counted from the config"),
+    ]
+    notes = facts.fields.get("notes")
+    shown.warnings = [str(note) for note in notes] if isinstance(notes, list) else []
+    return shown
+
+
+def _config_of(given: str) -> dict[str, Any]:
+    try:
+        path = Path(given).expanduser()
+        return read_config(path / "config.json" if path.is_dir() else path)
+    except PlanError as error:
+        raise PlanError("config", error.problem) from None
+    except (OSError, RuntimeError, ValueError):
+        raise PlanError("config", "is not the path of a config.json that can be read") from None
+
+
+def preview_model(request: ModelToShow) -> ShownRow:
+    """Show a model of your own as a file."""
+    return _model_shown(request)
+
+
+def add_model(request: ModelToAdd) -> AddedRow:
+    """Add a model of your own."""
+    return _added(_model_shown(request), request.overwrite)
+
+
+def _price_shown(request: PriceToShow) -> ShownRow:
+    row: PriceRow = _row_of(request, PriceRow)
+    name = "-".join(filter(None, (row.provider, row.instance, row.region)))
+    path = _place(request, "prices", name)
+    price = _checked(path, lambda: price_book.check_own_price(Own(row, path)))
+    shown = _shown(path, name, row)
+    if price.accelerator != row.accelerator:
+        shown.assumptions.append(Assumption(field="accelerator", value=price.accelerator, why="as the name was read"))
+    if row.price_date is None:
+        shown.warnings.append("the price has no date")
+    return shown
+
+
+def preview_price(request: PriceToShow) -> ShownRow:
+    """Show a price of your own as a file."""
+    return _price_shown(request)
+
+
+def add_price(request: PriceToAdd) -> AddedRow:
+    """Add a price of your own."""
+    return _added(_price_shown(request), request.overwrite)

@@ -1,0 +1,229 @@
+"""The arguments that planning tools share: a whole or partial Plan, and each Plan field under its own flat name.
+
+`{"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}` says the same as the nested Plan. The flat fields are
+made from the Plan's own, so there is one definition of each; a flat argument wins over the same field inside `plan`.
+Tools for training have the fields of training, tools for serving those of serving, and tools for both have both: there
+a field that only serving has makes the plan one for serving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from estimator.errors import PlanError
+from estimator.plan.schema import (
+    Cluster,
+    Goal,
+    Inference,
+    Layout,
+    Lora,
+    Overrides,
+    Plan,
+    Training,
+    merge,
+    plan_error,
+    refuse_bools,
+)
+from knowledge.scenarios import find_scenario
+
+# Fields inside the Plan whose own name would be unclear or taken when flat.
+_RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
+# Of the figures that a user may set only these have flat names; `overrides` takes them all.
+_FLAT_OVERRIDES = ("usable_gib", "reserve_gib")
+_Sections = tuple[tuple[str, type[BaseModel], tuple[str, ...]], ...]
+_TRAINING: _Sections = (
+    ("workload", Training, tuple(name for name in Training.model_fields if name not in ("kind", "lora"))),
+    ("workload.lora", Lora, tuple(Lora.model_fields)),
+    ("cluster", Cluster, tuple(Cluster.model_fields)),
+    ("layout", Layout, tuple(Layout.model_fields)),
+    ("goal", Goal, tuple(Goal.model_fields)),
+)
+# Of layout and goal only what has a meaning for serving.
+_SERVING: _Sections = (
+    ("workload", Inference, tuple(name for name in Inference.model_fields if name != "kind")),
+    ("cluster", Cluster, tuple(Cluster.model_fields)),
+    ("layout", Layout, ("tp", "pp", "ep", "dp")),
+    ("goal", Goal, ("provider",)),
+)
+
+
+Request = TypeVar("Request", bound=BaseModel)
+
+
+def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
+    """Plain arguments as a request. Raises PlanError naming the argument and what is wrong with it."""
+    if not isinstance(arguments, Mapping):
+        raise PlanError("arguments", f"must be a mapping of arguments, not {type(arguments).__name__}")
+    refuse_bools(request, arguments)
+    try:
+        return request.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise plan_error(error, request) from None
+
+
+def flag_of(name: str) -> str:
+    """The command line's flag of a flat field."""
+    return "--" + name.replace("_", "-")
+
+
+def _flat_fields(sections: _Sections) -> Iterator[tuple[str, str, FieldInfo]]:
+    """(flat name, dotted Plan path, Plan field) of every field that can be given flat."""
+    for section, model, names in sections:
+        for name in names:
+            yield _RENAMED.get(name, name), f"{section}.{name}", model.model_fields[name]
+    for name in _FLAT_OVERRIDES:
+        yield name, f"overrides.{name}", Overrides.model_fields[name]
+
+
+def _paths(sections: _Sections) -> dict[str, str]:
+    """Dotted Plan paths by flat name; `overrides` stands before its own fields, so that those win over it."""
+    whole = {name: name for name in ("model", "name", "overrides")}
+    return whole | {flat: path for flat, path, _ in _flat_fields(sections)}
+
+
+FLAT_PATHS: dict[str, str] = _paths(_TRAINING)
+"""Of the fields that tools for training have."""
+SERVING_PATHS: dict[str, str] = _paths(_SERVING)
+"""Of the fields that tools for serving have."""
+ALL_PATHS: dict[str, str] = FLAT_PATHS | SERVING_PATHS
+ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
+"""Flat names of what a plan for training does not have; they are the names inside the workload too."""
+ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)
+
+
+def _of_scenario(given: object) -> object:
+    """The plan of the scenario that a name means; anything else as it is."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return find_scenario(given, "plan").data("plan")
+    except PlanError as error:
+        # pydantic takes plain words, and names the field itself.
+        raise ValueError(str(error).removeprefix("plan: ")) from None
+
+
+class PlanArguments(BaseModel):
+    """Base of the planning requests; `to_plan` gives the Plan that they describe."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    paths: ClassVar[Mapping[str, str]] = FLAT_PATHS
+
+    plan: Annotated[
+        dict[str, Any] | None,
+        BeforeValidator(_of_scenario, json_schema_input_type=dict[str, Any] | str | None),
+    ] = Field(None, description="A whole or partial Plan, or the name of a saved scenario; flat arguments win over it.")
+
+    def to_plan(self) -> Plan:
+        """Raises PlanError as Plan.parse does, or when no model is named."""
+        data = self._data()
+        if data.get("model") is None:
+            raise PlanError(
+                "model", "is required: name a catalogue model or a config.json", ["meta-llama/Llama-3.1-8B"]
+            )
+        return Plan.parse(data)
+
+    def _data(self) -> dict[str, Any]:
+        """The plan's data with the flat arguments laid over it."""
+        data = merge({}, self.plan or {})
+        for flat, path in self.paths.items():
+            if flat in self.model_fields_set and (value := getattr(self, flat)) is not None:
+                data = merge(data, {path: value})
+        return data
+
+
+class ServingArguments(PlanArguments):
+    """Base of the requests of tools for serving: the plan is one for serving unless it says otherwise."""
+
+    paths: ClassVar[Mapping[str, str]] = SERVING_PATHS
+
+    def _data(self) -> dict[str, Any]:
+        return _served(super()._data())
+
+
+class EitherArguments(PlanArguments):
+    """Base of the requests of tools for both: a field that only serving has makes the plan one for serving."""
+
+    paths: ClassVar[Mapping[str, str]] = ALL_PATHS
+
+    def _data(self) -> dict[str, Any]:
+        data = super()._data()
+        workload = data.get("workload")
+        given = workload if isinstance(workload, dict) else {}
+        serves = given.get("kind") == "inference" or any(name in ONLY_SERVING for name in given)
+        return _served(data) if serves or self.asks_serving() else data
+
+    def asks_serving(self) -> bool:
+        """Whether the arguments beside the plan are of serving; tools add those that are no fields of a plan."""
+        return False
+
+
+def _served(data: dict[str, Any]) -> dict[str, Any]:
+    """The plan's data as one for serving. Raises PlanError where it is for training in so many words."""
+    workload = data.setdefault("workload", {})
+    if not isinstance(workload, dict):
+        return data
+    kind = workload.setdefault("kind", "inference")
+    of = {"training": (ONLY_SERVING, "serving", "inference"), "inference": (ONLY_TRAINING, "training", "training")}
+    foreign, what, other = of.get(kind, (frozenset(), "", ""))
+    if only := next((name for name in workload if name in foreign), None):
+        problem = f"is a field of {what}, but the plan is for {'training' if kind == 'training' else 'serving'}"
+        raise PlanError(f"workload.{only}", problem, [f"kind={other}"])
+    return data
+
+
+def _optional(info: FieldInfo) -> tuple[Any, Any]:
+    """The Plan field without its constraints' default: given or not given. The Plan itself checks the bounds."""
+    annotation: Any = info.annotation
+    for reader in info.metadata:
+        # What reads other spellings of a name comes along.
+        annotation = Annotated[annotation, reader] if isinstance(reader, BeforeValidator) else annotation
+    return annotation | None, Field(None, description=info.description)
+
+
+_WHOLE: dict[str, Any] = {
+    "model": (str | dict[str, Any] | None, Field(None, description=Plan.model_fields["model"].description)),
+    "name": (str | None, Field(None, description="A name for the plan.")),
+}
+
+
+def _overrides(names: Iterable[str]) -> tuple[Any, Any]:
+    return (
+        dict[str, Any] | None,
+        Field(
+            None,
+            description="Figures that you know better, each in place of what would be estimated or looked up: "
+            "memory in GiB per device, bandwidths of links in GB/s one way, latency in microseconds; "
+            + ", ".join(names),
+        ),
+    )
+
+
+if TYPE_CHECKING:
+    PlanRequest = PlanArguments
+    ServingRequest = ServingArguments
+    EitherRequest = EitherArguments
+else:
+    _TRAINED = {flat: _optional(info) for flat, _, info in _flat_fields(_TRAINING)}
+    _SERVED = {flat: _optional(info) for flat, _, info in _flat_fields(_SERVING)}
+    # Memory by component is of training.
+    _LINKS = [name for name in Overrides.model_fields if not name.endswith("_gib") or name in _FLAT_OVERRIDES]
+    PlanRequest = create_model(
+        "PlanRequest",
+        __base__=PlanArguments,
+        **_WHOLE,
+        overrides=_overrides(Overrides.model_fields),
+        **_TRAINED,
+    )
+    ServingRequest = create_model(
+        "ServingRequest", __base__=ServingArguments, **_WHOLE, overrides=_overrides(_LINKS), **_SERVED
+    )
+    _BOTH = _TRAINED | {name: field for name, field in _SERVED.items() if name in ONLY_SERVING}
+    # Training and serving each have a field of this name.
+    _BOTH["cuda_graph"] = (_TRAINED["cuda_graph"][0] | _SERVED["cuda_graph"][0], _TRAINED["cuda_graph"][1])
+    EitherRequest = create_model(
+        "EitherRequest", __base__=EitherArguments, **_WHOLE, overrides=_overrides(Overrides.model_fields), **_BOTH
+    )

@@ -1,0 +1,326 @@
+"""The results that tools share. Every number has its unit in its name; bytes are per device unless said otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from planner.result import Assumption, Evidence, ProviderCost, Result, TimeLimit
+from planner.serving.results import ServingChoice, ServingMemoryEstimate
+
+
+class StageMemory(Result):
+    stage: int
+    layers: int
+    per_device_bytes: float
+    components: dict[str, float]
+
+
+class HostMemoryEstimate(Result):
+    """Host (CPU) memory of the fullest node that cannot be reclaimed."""
+
+    per_node_bytes: float
+    phase: str = Field(description="The worst phase: loading, steady or saving.")
+    capacity_bytes: float | None = Field(description="What a node of these accelerators usually has; None: not known.")
+    capacity_low_bytes: float | None = Field(description="The least among machines of this kind.")
+    capacity_source: str | None
+    fits: bool | None
+    components: dict[str, float] = Field(description="Of the worst phase.")
+    phases: dict[str, float]
+    page_cache_bytes: float = Field(description="What loading reads through besides; given back under pressure.")
+
+
+class SaveEstimate(Result):
+    """Saving a checkpoint: what is on the fullest device then, and the sizes on disk."""
+
+    device_bytes: float
+    fits: bool
+    checkpoint_bytes: float = Field(description="The trained weights.")
+    resumable_bytes: float = Field(description="All that it takes to resume the run.")
+
+
+class Overridden(Result):
+    """A figure that the user gave in place of the estimate."""
+
+    field: str
+    value_bytes: float
+    estimated_bytes: float
+
+
+class MemoryEstimate(Result):
+    per_device_bytes: float
+    low_bytes: float
+    high_bytes: float
+    capacity_bytes: float = Field(description="What a device can allocate, less what is to stay free.")
+    fits: bool
+    components: dict[str, float] = Field(description="At the worst moment.")
+    own_peaks: dict[str, float] = Field(description="Each component at its own worst moment.")
+    stages: list[StageMemory]
+    fullest_stage: int
+    decided_by: str = Field(description="The largest component of the fullest stage.")
+    peak: str = Field(description="The worst moment: loss, backward_start, backward_end, optimizer_step or generation.")
+    overridden: list[Overridden] = Field(description="What the user set, each beside its estimate.")
+    host: HostMemoryEstimate
+    save: SaveEstimate
+
+
+class TimeEstimate(Result):
+    step_s: float
+    low_s: float
+    high_s: float
+    components: dict[str, float]
+
+
+class Throughput(Result):
+    tokens_per_s: float
+    tokens_per_s_per_device: float
+    samples_per_s: float
+    model_tflops_per_device: float
+    mfu: float
+    hfu: float
+
+
+class RunLength(Result):
+    """The whole run, when the size of the data is known."""
+
+    tokens: float
+    steps: int
+    hours: float
+    low_hours: float
+    high_hours: float
+
+
+class LayoutChoice(Result):
+    framework: str
+    layout: dict[str, Any]
+    micro_batch: int
+    grad_accum: int
+    per_device_bytes: float
+    headroom_bytes: float
+    step_s: float
+    tokens_per_s: float
+    mfu: float
+    summary: str
+
+
+class Rejected(Result):
+    layout: dict[str, Any]
+    rule: str
+    summary: str
+
+
+class Roofline(Result):
+    """The forward and backward passes of a step on one device, against arithmetic and device memory."""
+
+    arithmetic_intensity_flop_per_byte: float
+    ridge_flop_per_byte: float = Field(description="The intensity from which arithmetic binds and memory does not.")
+    attainable_flops: float = Field(description="FLOP/s that this intensity allows.")
+    achieved_flops: float = Field(description="FLOP/s over the whole step, with recompute, waiting included.")
+    peak_flops: float
+    memory_bandwidth_bytes_per_s: float
+    traffic_bytes: float = Field(description="Read from and written to device memory.")
+    bound: str = Field(description="compute or memory bandwidth.")
+
+
+class Improvement(Result):
+    """A change that makes the plan faster, estimated as a plan of its own."""
+
+    patch: dict[str, Any]
+    what: str
+    why: str
+    kind: str = Field(
+        description="setting, framework, training (what is trained changes) or hardware (it has to be bought)."
+    )
+    step_s_before: float
+    step_s: float
+    tokens_per_s: float
+    gain: float = Field(description="Tokens/s more, as a fraction: 0.1 is 10 % more.")
+    speedup: float = Field(description="Tokens/s over those of the plan asked about.")
+    mfu: float
+    per_device_bytes: float
+    fits: bool
+
+
+class TrainingEstimate(Result):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    memory: MemoryEstimate
+    time: TimeEstimate
+    throughput: Throughput
+    run: RunLength | None
+    bottleneck: str = Field(description="What most of the step goes to; the first of limits.")
+    limits: list[TimeLimit] = Field(description="What the step waits for, the most first.")
+    roofline: Roofline
+    improvements: list[Improvement] | None = Field(
+        description="What would be faster and fits, the most gain first; null unless asked for."
+    )
+    layout_chosen: bool = Field(description="True when the search chose what the layout left open.")
+    why: list[str] = Field(description="Why this layout, in sentences.")
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class Remedy(Result):
+    patch: dict[str, Any]
+    what: str
+    why: str = Field(description="What it saves, and at what price.")
+    per_device_bytes: float
+    saves_bytes: float = Field(description="Less per device than the plan asked about; negative for more.")
+    fits: bool
+    slowdown: float = Field(description="Time per token over that of the plan asked about; 1.1 is 10 % slower.")
+
+
+class FitCheck(Result):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    fits: bool
+    headroom_bytes: float = Field(
+        description="Capacity minus the upper end of the memory interval; of serving, room for more requests."
+    )
+    memory: MemoryEstimate | ServingMemoryEstimate
+    largest_micro_batch: int | None = Field(description="Of training.")
+    largest_seq_len: int | None = Field(description="The longest sequence; of serving, prompt and output together.")
+    max_concurrency: int | None = Field(default=None, description="Of serving: whole requests that fit at once.")
+    meets_slo: bool | None = Field(default=None, description="Of serving: null where no limit of latency was set.")
+    remedies: list[Remedy]
+    relaxations: list[Remedy] = Field(description="For a plan that fits: what its headroom could buy in speed.")
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class LimitProbe(Result):
+    """One value tried, with the memory of the layout that needs least of those tried."""
+
+    value: int | str
+    fits: bool
+    per_device_bytes: float | None = Field(description="None where no layout is valid; `why` says why.")
+    why: str | None
+
+
+class NextValue(Result):
+    """The nearest value that does not fit, and the memory of the layout that needs least there."""
+
+    value: int | str
+    per_device_bytes: float | None
+    high_bytes: float | None
+    components: dict[str, float]
+    stage: int | None
+    why: str | None = Field(description="Why no layout is valid there; None where memory decides.")
+
+
+class Limit(Result):
+    goal: str
+    value: int | str | None = Field(
+        description="The last value that fits; a model's id for goal model. None: none does."
+    )
+    plan: dict[str, Any] = Field(description="The complete plan at that value, or at the least value where none fits.")
+    assumptions: list[Assumption]
+    parameters: int = Field(description="Parameters of the plan's model.")
+    memory: MemoryEstimate | ServingMemoryEstimate
+    chosen: LayoutChoice | ServingChoice = Field(description="The best layout that fits at that value.")
+    limited_by: str = Field(
+        description="The largest memory component where it no longer fits; or global_batch, range, catalogue, a field."
+    )
+    why: str
+    next_value: NextValue | None
+    tried: int = Field(description="How many values were tried.")
+    probes: list[LimitProbe] = Field(description="Those nearest to the limit.")
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class BestParallelism(Result):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    best: LayoutChoice
+    why: list[str]
+    alternatives: list[LayoutChoice]
+    pareto: list[LayoutChoice]
+    rejected: list[Rejected]
+    candidates: int = Field(description="Valid layouts.")
+    estimated: int = Field(description="Those of them that were estimated: the others cannot fit or cannot be best.")
+    feasible: int = Field(description="Those of the estimated ones that fit.")
+    seconds: float
+    warnings: list[str]
+    evidence: list[Evidence]
+
+
+class ModelDescription(Result):
+    id: str
+    family: str
+    parameters: int
+    active_parameters: int
+    embedding_parameters: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn_width: int
+    experts: int
+    top_k: int
+    vocab: int
+    context: int
+    kv_bytes_per_token: int = Field(description="KV cache bytes per token at 16 bits.")
+    valid_tp: list[int] = Field(description="Tensor parallel sizes that the attention and key/value heads allow.")
+    weights_bytes_bf16: int
+    license: str | None
+    source: str | None
+    assumptions: list[Assumption]
+    notes: list[str]
+
+
+class HardwareDescription(Result):
+    id: str
+    name: str
+    vendor: str
+    family: str
+    memory_bytes: float
+    usable_bytes: float
+    memory_bandwidth_bytes_per_s: float
+    peak_tflops: dict[str, float]
+    scaleup_link: str
+    scaleup_bytes_per_s: float
+    peer_bytes_per_s: float
+    scaleup_domain: int
+    topology: str
+    per_node: int
+    host_link_bytes_per_s: float
+    tdp_w: float | None
+    prices: list[ProviderCost]
+    source: str
+    assumptions: list[Assumption]
+    notes: list[str]
+
+
+class RenderedFile(Result):
+    path: str
+    target: str
+    text: str
+
+
+class RenderedConfigs(Result):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    files: list[RenderedFile]
+    launch_command: str
+    needs_from_user: list[str]
+    warnings: list[str]
+
+
+class WrittenFile(Result):
+    path: str
+    target: str
+    bytes: int
+
+
+class WrittenConfigs(Result):
+    plan: dict[str, Any]
+    assumptions: list[Assumption]
+    folder: str
+    files: list[WrittenFile]
+    launch_command: str
+    needs_from_user: list[str]
+    warnings: list[str]

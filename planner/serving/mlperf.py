@@ -1,0 +1,264 @@
+"""Projections of MLPerf Inference: what a machine would score in a benchmark's scenario, on one node and on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Floats
+from estimator.plan.schema import Plan, merge
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import ServingEstimates, estimate, loads_of
+from estimator.serving.space import deployments
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.mlperf import Benchmark, Limits, benchmark, loadgen_name, samples_of_run
+from planner.evidence import serving_evidence_of
+from planner.result import Assumption
+from planner.serving.options import options
+from planner.serving.planned import Served, choice, chosen_of, complete, finite, settled
+from planner.serving.pool import Pool, Slo, goal_order, pool_of
+from planner.serving.results import MlperfNodes, MlperfProjection
+from planner.serving.sizing import most_rate
+from planner.serving.warnings import warnings_of
+
+if TYPE_CHECKING:
+    from planner.serving.estimate import MlperfRequest
+
+_NO_LIMIT = Slo(np.inf, np.inf, "p99")
+# A rate at which nothing is served, and requests of a run whose ends do not count.
+_NOTHING, _ENDLESS = 1e-9, 1e9
+
+
+def projected(request: MlperfRequest) -> MlperfProjection:
+    bench, scenario = benchmark(request.benchmark), request.scenario
+    loadgen_name(bench, scenario)
+    if bench.beams > 1:
+        raise PlanError("benchmark", f"{bench.id} searches with {bench.beams} beams, which is not estimated")
+    plan, nodes = _plan(request, bench)
+    limits = bench.limits.get(scenario)
+    slo = _slo(limits) if scenario in ("server", "interactive") else _NO_LIMIT
+    found, said, fastest = _chosen(plan, request, nodes, slo)
+    pool, best = found.pool, found.index
+    estimates, entry = pool.of(best)
+    steady, rate = estimates.steady, float(pool.requests_per_s[best])
+    rows = list(_by_nodes(bench, scenario, pool, best, nodes))
+    last, factor = rows[-1], 1.0 + found.job.factors.throughput_spread
+    return MlperfProjection(
+        plan=complete(found),
+        assumptions=_assumptions(request, said, found.plan, nodes),
+        benchmark=bench.id,
+        model=found.job.architecture.id,
+        scenario=scenario,
+        accelerator=found.job.machine.accelerator.id,
+        devices=int(pool.devices[best]),
+        nodes=nodes,
+        samples=bench.samples,
+        mean_input_tokens=bench.input.mean,
+        mean_output_tokens=bench.output.mean,
+        limits_ms=_limits_ms(limits),
+        samples_per_s=last.samples_per_s,
+        samples_low_per_s=last.samples_per_s / factor,
+        samples_high_per_s=last.samples_per_s * factor,
+        tokens_per_s=last.tokens_per_s,
+        tokens_per_s_per_device=last.tokens_per_s / float(pool.devices[best]),
+        dataset_s=last.dataset_s,
+        run_s=last.run_s,
+        offline_tokens_per_s=fastest * bench.output.mean,
+        share_of_offline=rate / fastest if fastest else 0.0,
+        ttft_p99_s=None if scenario == "offline" else finite(steady.ttft_p99_s[entry]),
+        tpot_p99_s=None if scenario == "offline" else finite(steady.tpot_p99_s[entry]),
+        limited_by=_limited_by(found.bottleneck, pool, best, slo),
+        choice=choice(pool, best, slo),
+        by_nodes=rows,
+        why=list(_why(bench, scenario, rate, fastest, found.bottleneck)),
+        warnings=[*_closed(bench, rate, scenario), *warnings_of(found)],
+        evidence=serving_evidence_of(found.job),
+    )
+
+
+def _chosen(plan: Plan, request: MlperfRequest, nodes: int, slo: Slo) -> tuple[Served, list[Assumption], float]:
+    """(The best deployment on all nodes, what was assumed, samples/s offline). A replica takes a node at most, or as
+    few as hold it; replicas are the same on one node and on many."""
+    scenario, count = request.scenario, plan.cluster.count or 1
+    width = 1
+    while True:
+        part = plan.patch({"cluster.count": count * width // nodes})
+        tried = options(part, None, _formats(request, plan), None)
+        offline = _pool(tried.jobs, _NO_LIMIT, "offline")
+        if offline.fits.any() or width * 2 > nodes:
+            break
+        width *= 2
+    pool = offline if scenario == "offline" else _pool(tried.jobs, slo, scenario)
+    if scenario == "single-stream":
+        best = int(goal_order(pool, "latency", slo)[0])
+    else:
+        best = int(np.lexsort((pool.complexity, -pool.requests_per_s, ~pool.fits))[0])
+    times = nodes // width
+    rate = float(pool.requests_per_s[best]) * times
+    changes: dict[str, Any] = {"cluster.count": count // nodes * width * times}
+    if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:
+        changes["workload.request_rate"] = rate
+    found = settled(plan, pool, best, slo, None, changes)
+    fastest = float(np.max(np.where(offline.fits, offline.requests_per_s, 0.0))) * times
+    whole = replace(found, pool=_pool([found.job], slo, scenario), index=0)
+    return whole, chosen_of(found, tried.assumptions, []), fastest
+
+
+def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
+    """The plan of the benchmark on the machine that was asked for, and its nodes."""
+    device = find_accelerator(request.accelerator).value
+    node = request.per_node or device.per_node
+    count = request.count or (request.nodes or 1) * node
+    if request.count and request.nodes and request.count != request.nodes * min(node, request.count):
+        raise PlanError("nodes", f"{request.count} devices are no {request.nodes} nodes of {node}", ["nodes or count"])
+    spread = bench.output.sd / bench.output.mean if bench.output.sd else 0.0
+    scenario = {"interactive": "interactive", "server": "server"}.get(request.scenario, request.scenario)
+    workload: dict[str, Any] = {
+        "kind": "inference",
+        "input_len": bench.input.mean,
+        "output_len": bench.output.mean,
+        "output_spread": spread,
+        "scenario": scenario,
+        "max_context": bench.input.most + bench.output.most,
+    }
+    usual = {"NVIDIA": "trtllm"}.get(device.vendor, "vllm")
+    for name, value in (
+        ("engine", request.engine or usual),
+        ("weight_dtype", request.weight_dtype),
+        ("kv_dtype", request.kv_dtype),
+        ("software_version", request.software_version),
+    ):
+        if value is not None:
+            workload[name] = value
+    limits = bench.limits.get(request.scenario)
+    if limits:
+        workload |= {"ttft_slo_ms": limits.ttft_ms, "tpot_slo_ms": limits.tpot_ms}
+    data = {
+        "model": bench.model,
+        "workload": workload,
+        "cluster": {"accelerator": device.id, "count": count, "per_node": request.per_node},
+        "layout": {name: getattr(request, name) for name in ("tp", "pp", "ep", "dp")},
+    }
+    return Plan.parse(merge(data, request.plan or {})), -(-count // min(node, count))
+
+
+def _formats(request: MlperfRequest, plan: Plan) -> list[str] | None:
+    """What submissions run: the fewest bits that the device computes in, 4 and 8, where nothing else is asked for."""
+    if request.weight_dtype or "weight_dtype" in plan.inference.model_fields_set:
+        return None
+    peaks = find_accelerator(request.accelerator).value.peak_flops
+    if "gpt-oss" in plan.model:
+        return ["mxfp4"]
+    names = [name for name in ("nvfp4", "fp8") if name in peaks]
+    return names or ["int8" if "int8" in peaks else "bf16"]
+
+
+def _slo(limits: Limits | None) -> Slo:
+    def seconds(limit_ms: float | None) -> float:
+        return np.inf if limit_ms is None else limit_ms / 1e3
+
+    return Slo(seconds(limits.ttft_ms), seconds(limits.tpot_ms), "p99") if limits else _NO_LIMIT
+
+
+def _pool(jobs: Sequence[ServingJob], slo: Slo, scenario: str) -> Pool:
+    """Every deployment as fast as the scenario lets it run: all at once, one at a time, or at its highest rate."""
+    rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
+    refused: list[PlanError] = []
+    for job in jobs:
+        one = replace(job, plan=job.plan.patch({"workload.scenario": scenario}))
+        try:
+            these = deployments(one)
+        except PlanError as error:
+            refused.append(error)
+            continue
+        if scenario in ("server", "interactive"):
+            single = replace(these, replicas=np.ones(len(these), dtype=np.int64))
+            rate = most_rate(one, single, slo, loads_of(one, single))[0] * these.replicas
+            these = replace(these, request_rate=np.maximum(rate, _NOTHING), concurrency=np.full(len(these), np.inf))
+        elif scenario == "offline":
+            these = replace(these, concurrency=np.full(len(these), np.inf), request_rate=np.zeros(len(these)))
+        these = replace(these, requests=np.full(len(these), _ENDLESS))
+        found = estimate(one, these)
+        rows.append((one, found, np.full(len(these), np.nan)))
+    if not rows:
+        raise refused[0]
+    return pool_of(rows)
+
+
+def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int) -> Iterator[MlperfNodes]:
+    """One node (or as many as a replica spans), twice as many, and so on up to all. Replicas are independent, but a run
+    ends for all with the last answer."""
+    job, (estimates, entry) = pool.job(best), pool.of(best)
+    one = estimates.deployments.take(np.array([entry]))
+    replicas = int(one.replicas[0])
+    counts = [2**power for power in range(nodes.bit_length()) if 2**power < nodes]
+    first = 0.0
+    for count in [*counts, nodes]:
+        share = count / nodes
+        if replicas * share < 1.0:
+            continue
+        part = replace(one, replicas=np.array([round(replicas * share)]), request_rate=one.request_rate * share)
+
+        def speed(samples: float, part: Deployments = part) -> float:
+            sent = estimate(job, replace(part, requests=np.array([samples])))
+            return max(float(sent.requests_per_s[0]), _NOTHING)
+
+        run = samples_of_run(bench, scenario, speed(_ENDLESS))
+        rate, whole = speed(run), speed(bench.samples)
+        first = first or rate / count
+        yield MlperfNodes(
+            nodes=count,
+            devices=round(float(one.devices[0]) * share),
+            samples_per_s=rate,
+            tokens_per_s=rate * bench.output.mean,
+            dataset_s=bench.samples / whole,
+            run_s=run / rate,
+            scaling_efficiency=rate / count / first,
+        )
+
+
+def _limits_ms(limits: Limits | None) -> dict[str, float]:
+    found = {"ttft": limits.ttft_ms, "tpot": limits.tpot_ms, "e2e": limits.e2e_ms} if limits else {}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _limited_by(bottleneck: str, pool: Pool, best: int, slo: Slo) -> str:
+    """The limit of latency that is nearest, where one is near; else what a step waits for."""
+    near = {"ttft": pool.ttft_p99_s[best] / slo.ttft_s, "tpot": pool.tpot_p99_s[best] / slo.tpot_s}
+    name = max(near, key=lambda name: near[name])
+    return name if near[name] > 0.9 else bottleneck
+
+
+def _closed(bench: Benchmark, rate: float, scenario: str) -> list[str]:
+    if rate > 2.0 * _NOTHING:
+        return []
+    return [f"no deployment meets the limits of {bench.id} in scenario {scenario} on these devices, at any rate"]
+
+
+def _assumptions(request: MlperfRequest, said: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
+    """The benchmark's own facts are no assumptions; what stands for submissions is."""
+    facts = {"workload.input_len", "workload.output_len", "workload.scenario", "slo_statistic", "workload.request_rate"}
+    found = {item.field: item for item in said if item.field not in facts}
+    rows: list[tuple[str, Any, str]] = []
+    if request.engine is None:
+        rows.append(("workload.engine", plan.inference.engine, "the engine of most submissions on these devices"))
+    if request.weight_dtype is None:
+        why = "the fewest bits that the device computes in, of those that submissions run"
+        rows.append(("workload.weight_dtype", plan.inference.weight_dtype, why))
+    if request.count is None and request.nodes is None:
+        rows.append(("nodes", nodes, "one node unless a number is given"))
+    found |= {field: Assumption(field=field, value=value, why=why) for field, value, why in rows}
+    return list(found.values())
+
+
+def _why(bench: Benchmark, scenario: str, rate: float, fastest: float, bottleneck: str) -> Iterator[str]:
+    lengths = f"{bench.input.mean:.0f} tokens in and {bench.output.mean:.0f} out on average"
+    yield f"{bench.id}: {bench.dataset}; {bench.samples:,} samples, {lengths}."
+    if scenario in ("server", "interactive") and fastest > 0:
+        yield f"Within the limits it serves {100 * rate / fastest:.0f} % of what it does offline."
+    yield f"What binds it is {bottleneck}."

@@ -1,0 +1,393 @@
+"""What tools for serving share: a Plan looked up, estimated under its load, and put into the shape of the results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from estimator.plan.schema import Plan
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import ServingEstimates, estimate
+from estimator.serving.memory import cache_bytes
+from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
+from planner.result import Assumption, TimeLimit
+from planner.serving.pool import Goal, Pool, Slo, Statistic, goal_order, pool_of, slo_of
+from planner.serving.prices import cheapest_hour, cost_of, hourly_usd
+from planner.serving.results import (
+    LatencyLimit,
+    PassSplit,
+    ServingChoice,
+    ServingCost,
+    ServingLatency,
+    ServingMemoryEstimate,
+    ServingThroughput,
+    ServingTime,
+)
+from planner.serving.step import bottleneck, queue, step_limits
+
+_GOALS: dict[str, Goal] = {"throughput": "throughput", "cost": "cost", "time": "latency", "memory": "throughput"}
+_SEARCHED = "the best of the layouts searched"
+
+
+@dataclass(frozen=True)
+class Served:
+    """The estimate of the plan `asked`: entry `index` of `pool` is the deployment that the answer is about."""
+
+    asked: Plan
+    pool: Pool
+    index: int
+    slo: Slo
+    own_usd: float | None
+
+    @property
+    def job(self) -> ServingJob:
+        return self.pool.job(self.index)
+
+    @property
+    def estimates(self) -> ServingEstimates:
+        return self.pool.of(self.index)[0]
+
+    @property
+    def entry(self) -> int:
+        return self.pool.of(self.index)[1]
+
+    @property
+    def searched(self) -> bool:
+        return len(self.pool) > 1
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.pool.fits[self.index])
+
+    @property
+    def meets_slo(self) -> bool | None:
+        """None where no limit of latency was set."""
+        return bool(self.pool.missed(self.slo)[self.index] <= 1.0) if self.slo.given else None
+
+    @cached_property
+    def layout(self) -> dict[str, int]:
+        return self.estimates.deployments.row(self.entry)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The complete plan, with the chosen layout."""
+        return self.job.plan.patch({"layout": self.layout})
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        return step_limits(self.job, self.estimates, self.entry)
+
+    @cached_property
+    def bottleneck(self) -> str:
+        return bottleneck(self.estimates, self.entry, self.limits, self.queue)
+
+    @cached_property
+    def queue(self) -> tuple[float, float | None, bool]:
+        return queue(self.job, self.estimates, self.entry)
+
+    @property
+    def assumptions(self) -> list[Assumption]:
+        """What was filled in by look-up, by defaults and by the search."""
+        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        named = {item.field for item in found}
+        given = self.asked.layout.model_fields_set
+        why = _SEARCHED if self.searched else "follows from the other sizes"
+        rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in given]
+        for field, value, reason in (*_settings(self), *rows):
+            if field not in named:
+                found.append(Assumption(field=field, value=value, why=reason))
+        if self.slo.given:
+            why = "limits are of the mean unless slo_statistic is p99"
+            found += [Assumption(field="slo_statistic", value="mean", why=why)] if self.slo.statistic == "mean" else []
+        return found
+
+
+def _settings(found: Served) -> Iterator[tuple[str, Any, str]]:
+    """Fields with a default of their own that the user left open, as far as the engine has a use for them."""
+    job, workload = found.job, found.job.inference
+    these, entry = found.estimates.deployments, found.entry
+    of = f"the default of {job.engine.name}"
+    why = {
+        "prefix_hit": "no prompt begins like an earlier one",
+        "output_spread": "answers are equally long",
+        "chunked_prefill": f"{of}: prompts {'beside' if job.mixes else 'before'} generation",
+        "cuda_graph": f"{of}: {'on' if job.graphs else 'off'}",
+        "acceptance": "a usual acceptance of drafts; it depends on the text",
+        "max_batch": of,
+        "max_batched_tokens": of,
+    }
+    filled = {
+        "max_batch": int(min(these.max_batch[entry], 1e9)),
+        "max_batched_tokens": int(min(these.max_tokens[entry], 1e9)),
+    }
+    for name in type(workload).model_fields:
+        value = filled.get(name, getattr(workload, name))
+        drafts = name != "acceptance" or bool(workload.speculative_tokens)
+        if value is not None and drafts and name not in found.asked.inference.model_fields_set | {"kind"}:
+            yield f"workload.{name}", value, why.get(name, "as usual")
+    if "objective" not in (found.asked.goal.model_fields_set | job.plan.goal.model_fields_set):
+        yield "goal.objective", job.plan.goal.objective, "deployments are ranked by speed unless another goal is named"
+
+
+def goal_of(plan: Plan) -> Goal:
+    return _GOALS[plan.goal.objective]
+
+
+def served(plan: Plan, statistic: Statistic = "mean", own_usd: float | None = None) -> Served:
+    """The estimate of a serving plan: of its layout where it names one whole, else of the best that agrees with it.
+
+    `own_usd` is the user's own price per device and hour. Raises PlanError for what cannot be served at all.
+    """
+    job = serving_job(plan)
+    slo = slo_of(job.inference, statistic)
+    these = deployments(job)
+    pool = pool_of([(job, estimate(job, these), np.full(len(these), np.nan))])
+    goal = goal_of(plan)
+    # At a given number of devices the cheapest is the fastest.
+    order = goal_order(pool, "throughput" if goal == "cost" else goal, slo)
+    return Served(plan, pool, int(order[0]), slo, own_usd)
+
+
+def settled(asked: Plan, pool: Pool, index: int, slo: Slo, own_usd: float | None, changes: Mapping[str, Any]) -> Served:
+    """Deployment `index` as the estimate of a plan of its own, so that every figure can be had again from that.
+
+    `changes` are what was chosen besides engine, format and layout.
+    """
+    tried, (estimates, entry) = pool.job(index), pool.of(index)
+    chosen = {"workload.engine": tried.engine.name, "workload.weight_dtype": tried.inference.weight_dtype}
+    plan = asked.patch(chosen | {"layout": estimates.deployments.row(entry)} | dict(changes))
+    one = pool.take(np.array([index]))
+    job = serving_job(plan)
+    return Served(
+        asked, replace(one, jobs=tuple(job if each is tried else each for each in pool.jobs)), 0, slo, own_usd
+    )
+
+
+def chosen_of(
+    found: Served, tried: Sequence[Assumption], more: Sequence[tuple[str, Any, str]] = ()
+) -> list[Assumption]:
+    """The assumptions of a settled plan, with those about what was tried and the reasons of `more` (field, value, why);
+    a field that is told twice is told by the last."""
+    said = {item.field: item for item in found.assumptions}
+    names = {"engines": "engine", "weight_dtypes": "weight_dtype"}
+    for item in tried:
+        name = names[item.field]
+        value = getattr(found.plan.inference, name)
+        said[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
+    for field, value, why in more:
+        said[field] = Assumption(field=field, value=value, why=why)
+    return [*tried, *said.values()]
+
+
+def complete(found: Served) -> dict[str, Any]:
+    return found.plan.model_dump(mode="json")
+
+
+def finite(value: Any) -> float | None:
+    """A float, None where a queue grows without end."""
+    return float(value) if math.isfinite(float(value)) else None
+
+
+def whole(value: Any) -> int | None:
+    return int(value) if math.isfinite(float(value)) else None
+
+
+def memory_of(found: Served) -> ServingMemoryEstimate:
+    job, entry = found.job, found.entry
+    memory, these = found.estimates.memory, found.estimates.deployments
+    components = {name: float(values[entry]) for name, values in memory.components.items()}
+    return ServingMemoryEstimate(
+        per_device_bytes=float(memory.total[entry]),
+        claimed_bytes=float(memory.claimed[entry]),
+        capacity_bytes=float(memory.capacity),
+        fits=found.fits,
+        components=components,
+        decided_by=max(components, key=lambda name: components[name]),
+        kv_tokens=whole(memory.room_tokens[entry] * these.lanes[entry]),
+        kv_bytes_per_token=job.architecture.kv_elements_per_token * job.kv_bytes,
+        kv_bytes_per_token_per_device=float(cache_bytes(job, these)[0][entry]),
+        max_concurrency=most_requests(found.estimates, entry),
+        longest_request=whole(memory.longest[entry]),
+    )
+
+
+def most_requests(estimates: ServingEstimates, entry: int) -> int:
+    """Whole requests that fit at once over all devices."""
+    return int(min(float(estimates.memory.max_concurrency[entry]), 1e12))
+
+
+def latency_of(found: Served) -> ServingLatency:
+    steady, entry, factors = found.estimates.steady, found.entry, found.job.factors
+    ttft, tpot, e2e = steady.ttft_s[entry], float(steady.tpot_s[entry]), steady.e2e_s[entry]
+    # The whole is as sure as its parts are, in proportion.
+    first, each = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
+    return ServingLatency(
+        ttft_s=finite(ttft),
+        ttft_low_s=finite(ttft / first),
+        ttft_high_s=finite(ttft * first),
+        ttft_p99_s=finite(steady.ttft_p99_s[entry]),
+        tpot_s=tpot,
+        tpot_low_s=tpot / each,
+        tpot_high_s=tpot * each,
+        tpot_p99_s=float(steady.tpot_p99_s[entry]),
+        e2e_s=finite(e2e),
+        e2e_low_s=finite(ttft / first + (e2e - ttft) / each) if np.isfinite(e2e) else None,
+        e2e_high_s=finite(ttft * first + (e2e - ttft) * each) if np.isfinite(e2e) else None,
+    )
+
+
+def throughput_of(found: Served) -> ServingThroughput:
+    estimates, entry = found.estimates, found.entry
+    output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
+    devices = float(found.pool.devices[found.index])
+    factor = 1.0 + found.job.factors.throughput_spread
+    # What comes at a rate and is served leaves at it, however fast the devices are.
+    asked = found.job.inference.request_rate is not None and not bool(estimates.steady.saturated[entry])
+    return ServingThroughput(
+        output_tokens_per_s=output,
+        output_tokens_low_per_s=output if asked else output / factor,
+        output_tokens_high_per_s=output if asked else output * factor,
+        total_tokens_per_s=total,
+        requests_per_s=float(estimates.requests_per_s[entry]),
+        output_tokens_per_s_per_device=output / devices,
+        total_tokens_per_s_per_device=total / devices,
+        tokens_per_s_per_user=1.0 / float(estimates.steady.tpot_s[entry]),
+    )
+
+
+def time_of(found: Served) -> ServingTime:
+    steady, entry = found.estimates.steady, found.entry
+
+    def split(passes: Any) -> PassSplit:
+        parts = {
+            f"{name}_s": float(getattr(passes, name)[entry])
+            for name in ("matmul", "attention", "memory", "collective", "host")
+        }
+        return PassSplit(**parts, total_s=sum(parts.values()))
+
+    generating, reading = split(steady.generating), split(steady.reading)
+    step, share = sum(found.limits.values()), float(steady.reading_share[entry])
+    return ServingTime(
+        step_s=step,
+        generating=generating,
+        reading=reading,
+        reading_share=share,
+        prompt_utilisation=min(1.0, share * reading.total_s / step),
+    )
+
+
+def time_limits(found: Served) -> list[TimeLimit]:
+    step = sum(found.limits.values())
+    return [
+        TimeLimit(limit=name, seconds=seconds, share=seconds / step)
+        for name, seconds in found.limits.items()
+        if seconds > 0
+    ]
+
+
+def slo_rows(found: Served) -> list[LatencyLimit]:
+    """Each limit that was set, and whether it is met by the estimate and by its whole interval."""
+    steady, entry, factors, slo = found.estimates.steady, found.entry, found.job.factors, found.slo
+    tail = "_p99" if slo.statistic == "p99" else ""
+    rows = []
+    for name, limit, spread in (
+        ("ttft", slo.ttft_s, factors.ttft_spread), ("tpot", slo.tpot_s, factors.tpot_spread),
+    ):  # fmt: skip
+        if np.isfinite(limit):
+            value = float(getattr(steady, f"{name}{tail}_s")[entry])
+            met = value <= limit
+            sure = value * (1.0 + spread) <= limit if met else value / (1.0 + spread) > limit
+            rows.append(
+                LatencyLimit(
+                    limit=name, statistic=slo.statistic, limit_s=limit, value_s=finite(value), met=met, sure=sure
+                )
+            )
+    return rows
+
+
+def money_of(found: Served) -> ServingCost | None:
+    """At the user's own price, or at the cheapest offer; None where there is none."""
+    job, estimates, entry = found.job, found.estimates, found.entry
+    devices = int(found.pool.devices[found.index])
+    rates = (estimates.output_tokens_per_s[entry], estimates.total_tokens_per_s[entry], estimates.requests_per_s[entry])
+    output, total, requests = (float(rate) for rate in rates)
+    if found.own_usd is not None:
+        return cost_of(found.own_usd * devices, output, total, requests, None)
+    together = min(job.machine.per_node, per_replica(estimates, entry))
+    best = cheapest_hour(job.machine.accelerator.id, job.plan.goal.provider, together, devices)
+    return cost_of(best[1], output, total, requests, best[0]) if best else None
+
+
+def per_replica(estimates: ServingEstimates, entry: int) -> int:
+    these = estimates.deployments
+    return int(these.tp[entry] * these.pp[entry] * these.dp[entry])
+
+
+def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -> float | None:
+    """USD per hour of devices of a job's kind."""
+    return hourly_usd(job.machine.accelerator.id, job.plan.goal.provider, together, devices, own)
+
+
+def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
+    return ServingChoice(**choice_fields(pool, index, slo))
+
+
+def choice_fields(pool: Pool, index: int, slo: Slo) -> dict[str, Any]:
+    """The fields of a ServingChoice."""
+    job = pool.job(index)
+    estimates, entry = pool.of(index)
+    these = estimates.deployments
+    output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
+    usd = finite(pool.usd_per_hour[index])
+    clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
+    devices = int(pool.devices[index])
+    return {
+        "accelerator": job.machine.accelerator.id,
+        "devices": devices,
+        "replicas": int(these.replicas[entry]),
+        "engine": job.engine.name,
+        "weight_dtype": job.inference.weight_dtype,
+        "kv_dtype": job.kv_dtype,
+        "layout": these.row(entry),
+        "concurrency": whole(clients),
+        "request_rate": rate or None,
+        "running": float(estimates.steady.running[entry] * these.lanes[entry]),
+        "per_device_bytes": float(estimates.memory.total[entry]),
+        "fits": bool(pool.fits[index]),
+        "max_concurrency": most_requests(estimates, entry),
+        "ttft_s": finite(pool.ttft_s[index]),
+        "tpot_s": float(pool.tpot_s[index]),
+        "e2e_s": finite(pool.e2e_s[index]),
+        "ttft_p99_s": finite(pool.ttft_p99_s[index]),
+        "tpot_p99_s": float(pool.tpot_p99_s[index]),
+        "output_tokens_per_s": output,
+        "output_tokens_per_s_per_device": output / devices,
+        "total_tokens_per_s": total,
+        "requests_per_s": float(estimates.requests_per_s[entry]),
+        "tokens_per_s_per_user": 1.0 / float(pool.tpot_s[index]),
+        "meets_slo": bool(pool.missed(slo)[index] <= 1.0) if slo.given else None,
+        "usd_per_hour": usd,
+        "usd_per_million_output_tokens": None if usd is None else usd / (output * 3600.0 / 1e6),
+        "usd_per_million_tokens": None if usd is None else usd / (total * 3600.0 / 1e6),
+        "measured": job.factors.engine_measured and job.factors.device_measured,
+        "summary": summary(pool, index),
+    }
+
+
+def summary(pool: Pool, index: int) -> str:
+    """'2 x tp4, fp8, vllm, 64 requests in flight'."""
+    estimates, entry = pool.of(index)
+    these = estimates.deployments
+    names = [f"{name}{size}" for name, size in these.row(entry).items() if size > 1] or ["one device"]
+    replicas = int(these.replicas[entry])
+    copies = f"{replicas} x " if replicas > 1 else ""
+    clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
+    load = f"{rate:.3g} requests/s" if rate else "all at once" if math.isinf(clients) else f"{clients:.0f} in flight"
+    job = pool.job(index)
+    return f"{copies}{' '.join(names)}, {job.inference.weight_dtype}, {job.engine.name}, {load}"

@@ -1,0 +1,78 @@
+"""What serving costs: the cheapest offer for devices of a kind, and money per token."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from estimator.machine.hardware import Price
+from estimator.money.cost import HOURS_PER_MONTH, bill
+from estimator.plan.layouts import Floats
+from knowledge.own.files import Stamp, stamp
+from knowledge.prices.book import prices
+from planner.money.offers import in_order, offer, rentable
+from planner.result import ProviderCost
+from planner.serving.results import ServingCost
+
+
+def offered(accelerator: str, provider: str | None, together: int) -> tuple[Price, ...]:
+    """Rentable instances (of a provider) that hold `together` devices or are rented by the device."""
+    return _offered(accelerator, provider, together, (stamp("prices"), stamp("hardware")))
+
+
+@lru_cache(maxsize=256)
+def _offered(accelerator: str, provider: str | None, together: int, _: tuple[Stamp, ...]) -> tuple[Price, ...]:
+    """The same while the user's own prices stay as they are."""
+    return tuple(rentable(prices(accelerator, provider), together))
+
+
+def cheapest_hour(accelerator: str, provider: str | None, together: int, devices: int) -> tuple[Price, float] | None:
+    """The cheapest on-demand offer for `devices`, `together` of which share a node, and its USD per hour.
+
+    Whole instances are rented. None where no offer has a price. Raises PlanError for an unknown provider.
+    """
+    priced = [price for price in offered(accelerator, provider, together) if price.usd_per_hour is not None]
+    paid = [(price, bill(price, devices, 1.0).usd_per_hour) for price in priced]
+    return min(((price, usd) for price, usd in paid if usd is not None), key=lambda row: row[1], default=None)
+
+
+def hourly_usd(accelerator: str, provider: str | None, together: int, devices: int, own: float | None) -> float | None:
+    """USD per hour of `devices` at the user's `own` price per device, or at the cheapest offer."""
+    if own is not None:
+        return own * devices
+    found = cheapest_hour(accelerator, provider, together, devices)
+    return found[1] if found else None
+
+
+def hourly_column(accelerator: str, provider: str | None, together: int, devices: Floats, own: float | None) -> Floats:
+    """The same of an array of devices; NaN where no price is known."""
+    sizes, places = np.unique(devices, return_inverse=True)
+    usd = [hourly_usd(accelerator, provider, together, int(size), own) for size in sizes]
+    return np.array([np.nan if value is None else value for value in usd])[places]
+
+
+def offers_of(accelerator: str, provider: str | None, together: int, devices: int) -> list[ProviderCost]:
+    """Every offer for an hour, cheapest first; those without a price last."""
+    return in_order([offer(price, devices, 1.0) for price in offered(accelerator, provider, together)])
+
+
+def cost_of(
+    usd_per_hour: float, output_tokens_per_s: float, total_tokens_per_s: float, requests_per_s: float,
+    price: Price | None,
+) -> ServingCost:  # fmt: skip
+    """`price` is the offer behind it; None for the user's own."""
+
+    def per_million(rate: float) -> float:
+        return usd_per_hour / (rate * 3600.0 / 1e6)
+
+    return ServingCost(
+        usd_per_hour=usd_per_hour,
+        usd_per_month=usd_per_hour * HOURS_PER_MONTH,
+        usd_per_million_output_tokens=per_million(output_tokens_per_s),
+        usd_per_million_tokens=per_million(total_tokens_per_s),
+        usd_per_million_requests=per_million(requests_per_s),
+        provider=price.provider if price else None,
+        instance=price.instance if price else None,
+        price_date=price.price_date if price else None,
+    )

@@ -1,0 +1,242 @@
+"""The search over layouts, engines, weight formats, accelerators and loads: one vectorised call for each engine, format
+and accelerator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Floats, Ints
+from estimator.plan.schema import Inference
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import ServingEstimates, estimate, most_running
+from estimator.serving.memory import serving_memory
+from estimator.serving.space import deployments
+from planner.evidence import serving_evidence_of
+from planner.serving.options import Options, options
+from planner.serving.planned import Served, choice, chosen_of, complete, goal_of, settled, summary
+from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
+from planner.serving.prices import hourly_column
+from planner.serving.results import BestServing, ServingChoice, ServingRejected
+from planner.serving.warnings import warnings_of
+
+if TYPE_CHECKING:
+    from planner.serving.estimate import BestServingRequest
+
+_GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
+_MOST_CLIENTS = 2.0**20
+_SHOWN_FRONT = 40
+
+
+def searched(request: BestServingRequest) -> BestServing:
+    started = time.perf_counter()
+    plan = request.to_plan()
+    workload = plan.inference
+    goal: Goal = request.goal or goal_of(plan)
+    slo = slo_of(workload, request.slo_statistic)
+    open_load = load_is_open(workload)
+    # One client stands for each number of them that is tried.
+    asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
+    found = options(asked, request.engines, request.weight_dtypes, request.accelerators)
+    own, skipped = request.usd_per_device_hour, list(found.skipped)
+    pool, refused = _pool(found, open_load, own)
+    skipped += refused
+    order = goal_order(pool, goal, slo)
+    best = int(order[0])
+    chosen = settled(plan, pool, best, slo, own, _changes(pool, best, request, goal, open_load))
+    allowed = feasible(pool, slo)
+    cheap = -pool.usd_per_million
+    reason = f"the best of powers of two up to what fits, for the goal of {goal}"
+    more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
+    return BestServing(
+        plan=complete(chosen),
+        assumptions=chosen_of(chosen, found.assumptions, more),
+        goal=goal,
+        best=choice(pool, best, slo),
+        meets_slo=bool(allowed[best]) if slo.given else None,
+        why=_why(pool, order, goal, chosen, allowed),
+        alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
+        pareto=[choice(pool, int(i), slo) for i in front(pool, allowed, pool.per_device)[:_SHOWN_FRONT]],
+        pareto_cost=[choice(pool, int(i), slo) for i in front(pool, allowed, cheap)[:_SHOWN_FRONT]],
+        rejected=list(_rejected(pool, order, goal, slo)),
+        by_accelerator=_by_accelerator(pool, order, slo),
+        candidates=len(pool),
+        feasible=int(allowed.sum()),
+        skipped=skipped,
+        seconds=time.perf_counter() - started,
+        warnings=[*warnings_of(chosen), *_unlimited(slo, open_load, goal)],
+        evidence=serving_evidence_of(chosen.job),
+    )
+
+
+def load_is_open(workload: Inference) -> bool:
+    """Whether the plan leaves it to the search how many requests are in flight."""
+    given = workload.concurrency is not None or workload.request_rate is not None
+    return not given and workload.scenario not in ("offline", "single-stream")
+
+
+def _pool(found: Options, open_load: bool, own: float | None) -> tuple[Pool, list[str]]:
+    """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
+    rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
+    refused: list[PlanError] = []
+    for job in found.jobs:
+        try:
+            these = deployments(job)
+        except PlanError as error:
+            refused.append(error)
+            continue
+        if open_load:
+            these = loaded(job, these)
+        rows.append((job, estimate(job, these), priced(job, these, own)))
+    if not rows:
+        raise refused[0]
+    return pool_of(rows), list(dict.fromkeys(str(error) for error in refused))
+
+
+def loaded(job: ServingJob, these: Deployments) -> Deployments:
+    """Each deployment of a job for one client under loads of 1, 2, 4 … up to those that run at once, and these."""
+    memory = serving_memory(job, these)
+    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, these, memory) * these.lanes))
+    powers = 2.0 ** np.arange(np.ceil(np.log2(most.max())) + 1.0)
+    which, load = np.meshgrid(np.arange(len(these)), powers)
+    which, load = which.ravel(), load.ravel()
+    # The first power beyond what runs at once stands for that itself.
+    wanted = load < 2.0 * most[which]
+    which, load = which[wanted], np.minimum(load[wanted], np.floor(most[which[wanted]]))
+    chosen = these.take(which)
+    # A benchmark's requests are as many times its clients.
+    run = chosen.requests if job.inference.requests is not None else chosen.requests * load
+    return replace(chosen, concurrency=load, requests=run)
+
+
+def priced(job: ServingJob, these: Deployments, own: float | None) -> Floats:
+    """USD per hour of each deployment's devices; NaN where no price is known."""
+    machine = job.machine
+    together = min(machine.per_node, machine.count)
+    provider = job.plan.goal.provider
+    return hourly_column(machine.accelerator.id, provider, together, these.devices.astype(np.float64), own)
+
+
+def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, open_load: bool) -> dict[str, Any]:
+    """What the best deployment has that the plan leaves open, besides engine, format and layout."""
+    estimates, entry = pool.of(index)
+    changes: dict[str, Any] = {}
+    if request.accelerators:
+        changes["cluster.accelerator"] = pool.job(index).machine.accelerator.id
+    if open_load:
+        changes["workload.concurrency"] = round(float(estimates.deployments.concurrency[entry]))
+    if request.goal:
+        changes["goal.objective"] = _GOAL_NAMES[goal]
+    return changes
+
+
+def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarray) -> list[str]:
+    best = int(order[0])
+    waits = f"what binds it is {chosen.bottleneck}"
+    met = " and meet the limits" if chosen.slo.given else ""
+    sentences = [f"{len(pool)} deployments were estimated; {int(allowed.sum())} of them fit{met}."]
+    if not pool.fits[best]:
+        return [*sentences, "None fits, so one that is nearest to it is shown."]
+    if not allowed[best]:
+        return [*sentences, f"None meets the limits; this one misses them least, and {waits}."]
+    least = {
+        "throughput": "gives the most tokens/s per device",
+        "latency": "answers soonest",
+        "cost": "has the cheapest tokens",
+    }[goal]
+    sentences.append(f"Of those, {summary(pool, best)} {least}; {waits}.")
+    return sentences
+
+
+def _alternatives(pool: Pool, order: Ints, count: int) -> list[int]:
+    """The best of each other kind of deployment: accelerator, engine, format and layout."""
+    fitting = order[pool.fits[order]]
+    kinds = np.stack([pool.option, *(pool.column(name).astype(np.int64) for name in ("tp", "pp", "ep", "dp"))])
+    firsts = np.sort(np.unique(kinds[:, fitting], axis=1, return_index=True)[1])
+    return [int(fitting[place]) for place in firsts[1 : count + 1]]
+
+
+def _by_accelerator(pool: Pool, order: Ints, slo: Slo) -> list[ServingChoice]:
+    ids = np.array([job.machine.accelerator.id for job in pool.jobs])[pool.option[order]]
+    firsts = np.sort(np.unique(ids, return_index=True)[1])
+    return [choice(pool, int(order[place]), slo) for place in firsts]
+
+
+def _rejected(pool: Pool, order: Ints, goal: Goal, slo: Slo) -> Iterator[ServingRejected]:
+    """For each field the best deployment with each other value, the rest being free, and why it lost."""
+    best = int(order[0])
+    names = {
+        "accelerator": np.array([job.machine.accelerator.id for job in pool.jobs])[pool.option],
+        "engine": np.array([job.engine.name for job in pool.jobs])[pool.option],
+        "weight_dtype": np.array([job.inference.weight_dtype for job in pool.jobs])[pool.option],
+    } | {name: pool.column(name).astype(np.int64) for name in ("tp", "pp", "ep", "dp")}
+    load = pool.column("concurrency")
+    own = np.flatnonzero(pool.option == pool.option[best])
+    seen = {best}
+    for column in names.values():
+        ordered = column[order]
+        values, firsts = np.unique(ordered, return_index=True)
+        for value, place in zip(values, firsts, strict=True):
+            index = int(order[place])
+            if value != column[best] and index not in seen:
+                seen.add(index)
+                yield ServingRejected(choice=choice(pool, index, slo), rule=_lost(pool, best, index, goal, slo))
+    # The same deployment with half and twice as many clients.
+    same = own[np.all([names[name][own] == names[name][best] for name in ("tp", "pp", "ep", "dp")], axis=0)]
+    for wanted in (same[load[same] < load[best]], same[load[same] > load[best]]):
+        if len(wanted):
+            index = int(wanted[np.argmin(np.abs(load[wanted] - load[best]))])
+            yield ServingRejected(choice=choice(pool, index, slo), rule=_lost(pool, best, index, goal, slo))
+
+
+def _lost(pool: Pool, best: int, index: int, goal: Goal, slo: Slo) -> str:
+    """Why a deployment comes after the best."""
+    if not pool.fits[index]:
+        estimates, entry = pool.of(index)
+        need, gib = float(estimates.memory.total[entry]), 2.0**30
+        return f"does not fit: {need / gib:.1f} GiB per device of {estimates.memory.capacity / gib:.1f} GiB usable"
+    missed = pool.missed(slo)
+    if missed[index] > 1.0 and missed[index] > missed[best]:
+        return _misses(pool, index, slo)
+    tokens = float(pool.per_device[index] / pool.per_device[best])
+    latency = float(pool.e2e_s[index] / pool.e2e_s[best])
+    money = float(pool.usd_per_million[index] / pool.usd_per_million[best])
+    slower = f"a request takes {_more(latency)}"
+    fewer = f"{100.0 * (1.0 - tokens):.1f} % fewer tokens/s per device"
+    match goal:
+        case "latency" if latency > 1.0:
+            return slower
+        case "cost" if money > 1.0:
+            return f"tokens cost {_more(money)}"
+        case "throughput" if tokens < 1.0:
+            return fewer
+    if latency > 1.0 and goal != "latency":
+        return f"no better for the goal, and {slower}"
+    return f"no better for the goal, and {fewer}" if tokens < 1.0 else "equal; the simpler deployment wins"
+
+
+def _more(ratio: float) -> str:
+    return f"{100.0 * (ratio - 1.0):.1f} % more" if ratio < 3.0 else f"{ratio:.1f} times as much"
+
+
+def _misses(pool: Pool, index: int, slo: Slo) -> str:
+    tail = slo.statistic == "p99"
+    first = float((pool.ttft_p99_s if tail else pool.ttft_s)[index])
+    each = float((pool.tpot_p99_s if tail else pool.tpot_s)[index])
+    if pool.saturated[index]:
+        return f"cannot serve the load: at most {float(pool.requests_per_s[index]):.3g} requests/s"
+    if first / slo.ttft_s > each / slo.tpot_s:
+        return f"misses the limit: {1e3 * first:,.0f} ms to the first token, limit {1e3 * slo.ttft_s:,.0f} ms"
+    return f"misses the limit: {1e3 * each:,.1f} ms per token, limit {1e3 * slo.tpot_s:,.1f} ms"
+
+
+def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:
+    if slo.given or not open_load or goal == "latency":
+        return []
+    return ["no limit of latency was given, so that as many requests as fit are taken at once; set tpot_slo_ms"]

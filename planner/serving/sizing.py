@@ -1,0 +1,317 @@
+"""How many devices serve a load within limits of latency: for each deployment the most that one replica takes, then
+replicas, devices and money."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Floats, Ints
+from estimator.plan.schema import Plan
+from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import ServingEstimates, estimate, loads_of, most_running
+from estimator.serving.memory import serving_memory
+from estimator.serving.space import concurrency, deployments, request_rate, requests
+from estimator.serving.steady import Loads
+from knowledge.machines.catalogue import find_accelerator
+from planner.evidence import serving_evidence_of
+from planner.result import Assumption
+from planner.serving.options import options
+from planner.serving.planned import Served, choice_fields, chosen_of, complete, per_replica, settled
+from planner.serving.pool import Pool, Slo, pool_of, slo_of
+from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
+from planner.serving.results import ServingSize, SizedServing
+from planner.serving.warnings import warnings_of
+
+if TYPE_CHECKING:
+    from planner.serving.estimate import SizeServingRequest
+
+# The largest and the least share of the most that a replica takes, where what lies between is divided, and how often.
+_MOST_SHARE, _LEAST_SHARE = 0.98, 0.02
+_PARTS = np.array([0.25, 0.5, 0.75])
+_DIVISIONS = 4
+# Nodes that one replica may span where none fits on fewer.
+_MOST_NODES = 16
+_BEYOND_ANY = 1e15
+
+
+@dataclass(frozen=True)
+class Sized:
+    """The deployments of one job: what one replica of each takes (requests/s, or requests in flight), what limits that,
+    and the estimate of as many replicas as the whole load takes; arrays of shape (n,)."""
+
+    job: ServingJob
+    limit: Floats
+    limited_by: list[str]
+    replicas: Floats
+    estimates: ServingEstimates
+    able: np.ndarray
+
+
+def sized(request: SizeServingRequest) -> SizedServing:
+    started = time.perf_counter()
+    plan = request.to_plan()
+    workload = plan.inference
+    if workload.request_rate is None and workload.concurrency is None:
+        raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
+    slo = slo_of(workload, request.slo_statistic)
+    most = plan.cluster.count
+    rows: list[Sized] = []
+    skipped: dict[str, None] = {}
+    said: list[Assumption] = []
+    refused: list[PlanError] = []
+    for name in dict.fromkeys(request.accelerators or [plan.cluster.accelerator]):
+        node = _node(plan, name)
+        asked = plan.patch({"cluster.count": min(node, most or node)})
+        tried = options(asked, request.engines, request.weight_dtypes, [name] if name else None)
+        said = tried.assumptions or said
+        skipped |= dict.fromkeys(tried.skipped)
+        for job in tried.jobs:
+            try:
+                rows.append(_sized(job, node, most, slo))
+            except PlanError as error:
+                refused.append(error)
+    if not rows:
+        raise refused[0]
+    own = request.usd_per_device_hour
+    pool = pool_of([(one.job, one.estimates, _paid(one, own)) for one in rows])
+    order, able = _ordered(pool, rows, most, slo)
+    best = int(order[0])
+    chosen = settled(plan, pool, best, slo, own, _changes(pool, best, request))
+    sizes = [_size(pool, rows, int(index), slo, own) for index in _kinds(pool, order, able, request.top)]
+    job = chosen.job
+    provider, together = plan.goal.provider, min(job.machine.per_node, per_replica(chosen.estimates, chosen.entry))
+    devices = int(pool.devices[best])
+    return SizedServing(
+        plan=complete(chosen),
+        assumptions=chosen_of(chosen, said, _assumed(chosen, most)),
+        best=sizes[0] if able[best] else None,
+        sizes=sizes if able[best] else [],
+        by_accelerator=[_size(pool, rows, int(index), slo, own) for index in _firsts(pool, order, able)],
+        offers=offers_of(job.machine.accelerator.id, provider, together, devices) if able[best] else [],
+        why=list(_why(pool, rows, best, bool(able[best]), most)),
+        candidates=len(pool),
+        skipped=[*dict.fromkeys([*skipped, *map(str, refused)])],
+        seconds=time.perf_counter() - started,
+        warnings=warnings_of(chosen),
+        evidence=serving_evidence_of(job),
+    )
+
+
+def _node(plan: Plan, name: str | None) -> int:
+    """Devices of one node. Raises PlanError for an accelerator that is not known, or none."""
+    if name is None:
+        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x", "b200-sxm"])
+    return plan.cluster.per_node or find_accelerator(name).value.per_node
+
+
+def _sized(job: ServingJob, node: int, most: int | None, slo: Slo) -> Sized:
+    """All deployments of one job that fit, or all where none does. Raises PlanError where no layout is valid."""
+    job, these = _replicas(job, node, most)
+    rate, clients = job.inference.request_rate, job.inference.concurrency
+    known = loads_of(job, these) if rate is not None else None
+    limit, limited_by = most_rate(job, these, slo, known) if known else most_clients(job, these, slo)
+    able = limit > 0.0
+    load = float(rate if rate is not None else clients or 1)
+    needed = np.ceil(load / np.where(able, limit, np.inf) * (1.0 - 1e-9))
+    replicas = np.maximum(1.0, needed)
+    whole = deployed(these, replicas.astype(np.int64), job)
+    return Sized(job, limit, limited_by, replicas, estimate(job, whole, known), able)
+
+
+def deployed(these: Deployments, replicas: Ints, job: ServingJob) -> Deployments:
+    """So many replicas of each deployment under the whole load of the job."""
+    load = {"concurrency": concurrency(job), "request_rate": request_rate(job), "requests": requests(job)}
+    return replace(these, replicas=replicas, **{name: np.full(len(these), value) for name, value in load.items()})
+
+
+def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob, Deployments]:
+    """Single replicas of every size up to a node; on whole nodes where nothing fits on one."""
+    nodes = 1
+    while True:
+        count = min(node * nodes, most or node * nodes)
+        wider = replace(job, machine=replace(job.machine, count=count, per_node=min(node, count)))
+        every = deployments(wider)
+        single = replace(every, replicas=np.ones(len(every), dtype=np.int64))
+        fits = serving_memory(wider, single).fits
+        if fits.any():
+            return wider, single.take(fits)
+        if nodes >= _MOST_NODES or (most and count >= most):
+            return wider, single
+        nodes *= 2
+
+
+def most_rate(job: ServingJob, these: Deployments, slo: Slo, known: Loads) -> tuple[Floats, list[str]]:
+    """The highest rate of one replica within the limits, and what stands against more; 0 where there is none. `known`
+    are the loads of these deployments."""
+    endless = replace(these, request_rate=np.full(len(these), _BEYOND_ANY))
+    top = estimate(job, endless, known).requests_per_s
+
+    def meets(shares: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
+        """Of shares (k, m) of the top of deployments `which`: which meet the limits up to there, and what the first
+        that does not fails by."""
+        index = np.tile(which, len(shares))
+        load = replace(these.take(index), request_rate=(shares * top[which]).ravel())
+        found = estimate(job, load, known.take(index))
+        return _met(pool_of([(job, found, np.full(shares.size, np.nan))]), slo, len(shares))
+
+    # Latency grows with the load, so what lies between a share that does and one that does not is divided ever finer.
+    low, high = np.zeros(len(these)), np.full(len(these), _MOST_SHARE)
+    reasons = [""] * len(these)
+    for step in range(2 + _DIVISIONS):
+        which = np.flatnonzero((high > low) & ((low > 0.0) | (step < 2)))
+        if not len(which):
+            break
+        if step < 2:
+            shares = np.full((1, len(which)), (_MOST_SHARE, _LEAST_SHARE)[step])
+        else:
+            shares = low[which] + (high - low)[which] * _PARTS[:, None]
+        met, failing = meets(shares, which)
+        high[which] = np.minimum(high[which], np.min(np.where(met, np.inf, shares), axis=0))
+        low[which] = np.maximum(low[which], np.max(np.where(met, shares, 0.0), axis=0))
+        for place, reason in zip(which, failing, strict=True):
+            reasons[place] = reason or reasons[place]
+    return low * top, [reason or "throughput" for reason in reasons]
+
+
+def most_clients(job: ServingJob, these: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
+    """The most requests in flight of one replica within the limits: no more than run at once."""
+    memory = serving_memory(job, these)
+    lane = most_running(job, these, memory)
+    most = np.floor(np.minimum(1e7, lane * these.lanes))
+    by_memory = lane < these.max_batch
+    points = int(np.ceil(4.0 * np.log2(max(2.0, float(most.max()))))) + 1
+    loads = np.minimum(np.round(2.0 ** (np.arange(points)[:, None] / 4.0)), most)
+    many = _repeated(these, points)
+    # A benchmark's requests are as many times its clients.
+    run = np.where(np.isfinite(many.requests), many.requests / many.concurrency * loads.ravel(), np.inf)
+    many = replace(many, concurrency=loads.ravel(), requests=run)
+    met, failing = _met(pool_of([(job, estimate(job, many), np.full(loads.size, np.nan))]), slo, points)
+    limit = np.max(np.where(met, loads, 0.0), axis=0)
+    usual = ["kv memory" if short else "throughput" for short in by_memory]
+    return limit, [reason or other for reason, other in zip(failing, usual, strict=True)]
+
+
+def _repeated(these: Deployments, times: int) -> Deployments:
+    return these.take(np.tile(np.arange(len(these)), times))
+
+
+def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
+    """(Which of (k, n) loads meet the limits, as all lower ones do; what the first that does not fails by)."""
+    shape = (points, len(pool) // points)
+    met = np.logical_and.accumulate((pool.fits & (pool.missed(slo) <= 1.0)).reshape(shape), axis=0)
+    tail = slo.statistic == "p99"
+    first = ((pool.ttft_p99_s if tail else pool.ttft_s) / slo.ttft_s).reshape(shape)
+    each = ((pool.tpot_p99_s if tail else pool.tpot_s) / slo.tpot_s).reshape(shape)
+    fits = pool.fits.reshape(shape)
+    reasons = []
+    for column in range(shape[1]):
+        fails = np.flatnonzero(~met[:, column])
+        if not len(fails):
+            reasons.append("")
+            continue
+        at = int(fails[0])
+        slow = "ttft" if first[at, column] >= each[at, column] else "tpot"
+        over = max(first[at, column], each[at, column]) > 1.0
+        reasons.append("kv memory" if not fits[at, column] else slow if over else "throughput")
+    return met, reasons
+
+
+def _paid(one: Sized, own: float | None) -> Floats:
+    """USD per hour of all replicas; NaN where no price is known."""
+    machine, these = one.job.machine, one.estimates.deployments
+    per = (these.tp * these.pp * these.dp).astype(np.float64)
+    found = np.full(len(these), np.nan)
+    for size in np.unique(per):
+        here = per == size
+        together, provider = int(min(machine.per_node, size)), one.job.plan.goal.provider
+        found[here] = hourly_column(
+            machine.accelerator.id, provider, together, these.devices[here].astype(np.float64), own
+        )
+    return found
+
+
+def _ordered(pool: Pool, rows: list[Sized], most: int | None, slo: Slo) -> tuple[Ints, np.ndarray]:
+    """By cost, then devices, then latency; what cannot serve the load last, the least too slow first."""
+    able = np.concatenate([one.able for one in rows])
+    enough = pool.devices <= (most or np.inf)
+    money = np.nan_to_num(pool.usd_per_hour, nan=np.inf)
+    missed = np.where(able, 0.0, np.minimum(pool.missed(slo), 1e12))
+    return np.lexsort((pool.e2e_s, pool.devices, money, missed, ~enough, ~able, ~pool.fits)), able & enough
+
+
+def _kinds(pool: Pool, order: Ints, able: np.ndarray, count: int) -> list[int]:
+    """The best of each accelerator, engine, format and size of replica."""
+    fine = order[able[order]]
+    per = pool.devices / pool.column("replicas")
+    kinds = np.stack([pool.option[fine], per[fine].astype(np.int64)])
+    firsts = np.sort(np.unique(kinds, axis=1, return_index=True)[1])
+    return [int(fine[place]) for place in firsts[:count]]
+
+
+def _firsts(pool: Pool, order: Ints, able: np.ndarray) -> list[int]:
+    """The best of each accelerator."""
+    fine = order[able[order]]
+    ids = np.array([job.machine.accelerator.id for job in pool.jobs])[pool.option[fine]]
+    return [int(fine[place]) for place in np.sort(np.unique(ids, return_index=True)[1])]
+
+
+def _size(pool: Pool, rows: list[Sized], index: int, slo: Slo, own: float | None) -> ServingSize:
+    job, entry = pool.job(index), int(pool.entry[index])
+    one = rows[int(pool.option[index])]
+    estimates = one.estimates
+    together = min(job.machine.per_node, per_replica(estimates, entry))
+    provider = job.plan.goal.provider
+    offer = cheapest_hour(job.machine.accelerator.id, provider, together, int(pool.devices[index])) if not own else None
+    limit, load = float(one.limit[entry]), float(job.inference.request_rate or job.inference.concurrency or 0.0)
+    fields = choice_fields(pool, index, slo)
+    usd = fields["usd_per_hour"]
+    return ServingSize(
+        **fields,
+        devices_per_replica=per_replica(estimates, entry),
+        replica_limit=limit,
+        limited_by=one.limited_by[entry],
+        utilisation=load / (limit * float(one.replicas[entry])) if limit else 0.0,
+        usd_per_month=None if usd is None else usd * HOURS_PER_MONTH,
+        provider=offer[0].provider if offer else None,
+        instance=offer[0].instance if offer else None,
+    )
+
+
+def _changes(pool: Pool, index: int, request: SizeServingRequest) -> dict[str, Any]:
+    """What the best size has besides engine, format and layout."""
+    changes: dict[str, Any] = {"cluster.count": int(pool.devices[index])}
+    if request.accelerators:
+        changes["cluster.accelerator"] = pool.job(index).machine.accelerator.id
+    return changes
+
+
+def _assumed(found: Served, most: int | None) -> list[tuple[str, Any, str]]:
+    devices = int(found.pool.devices[found.index])
+    why = f"the fewest that serve it, of at most {most}" if most else "the fewest of these that serve the load"
+    return [] if devices == most else [("cluster.count", devices, why)]
+
+
+def _why(pool: Pool, rows: list[Sized], best: int, able: bool, most: int | None) -> Iterator[str]:
+    one, entry = rows[int(pool.option[best])], int(pool.entry[best])
+    able_kinds = sum(int(row.able.sum()) for row in rows)
+    yield f"{len(pool)} kinds of replica were sized; {able_kinds} of them can serve within the limits."
+    unit = "requests/s" if one.job.inference.request_rate is not None else "requests in flight"
+    if able:
+        yield (
+            f"One replica on {per_replica(one.estimates, entry)} devices takes up to {float(one.limit[entry]):.4g} "
+            f"{unit}, held back by {one.limited_by[entry]}, so {int(one.replicas[entry])} are needed."
+        )
+    elif most and one.able[entry]:
+        yield f"It would take {int(pool.devices[best])} devices, more than the {most} there are."
+    elif not pool.fits[best]:
+        yield "The model fits in no replica that was tried."
+    else:
+        missed = one.limited_by[entry]
+        yield f"No deployment meets the limits even under the least load; the nearest fails by {missed}."

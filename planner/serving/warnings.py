@@ -1,0 +1,99 @@
+"""What to beware of in an estimate of serving, in sentences."""
+
+from __future__ import annotations
+
+from estimator.plan.serving.job import ServingJob
+from estimator.plan.training.job import GIB
+from planner.rejected_rows import left_out_of
+from planner.serving.planned import Served, per_replica, slo_rows
+
+_MANY = 1.05
+
+
+def warnings_of(found: Served) -> list[str]:
+    return [*_memory(found), *_load(found), *_latency(found), *_doubts(found)]
+
+
+def misfit(found: Served) -> str:
+    """Why not even one request fits: what a device needs and has, and the largest part."""
+    memory, entry = found.estimates.memory, found.entry
+    components = {name: float(values[entry]) for name, values in memory.components.items()}
+    need, have = float(memory.total[entry]), float(memory.capacity)
+    largest = max(components, key=lambda name: components[name])
+    parts = f"{largest.replace('_', ' ')} alone {components[largest] / GIB:.1f} GiB"
+    if need > have:
+        return f"does not fit: {need / GIB:.1f} GiB per device of {have / GIB:.1f} GiB usable; {parts}"
+    claimed = float(memory.claimed[entry])
+    return (
+        f"does not fit: {need / GIB:.1f} GiB per device, but {found.job.engine.name} takes no more than "
+        f"{claimed / GIB:.1f} GiB of {have / GIB:.1f} GiB usable; {parts}"
+    )
+
+
+def _memory(found: Served) -> list[str]:
+    workload, architecture = found.job.inference, found.job.architecture
+    texts = [] if found.fits else [f"{misfit(found)}; the speeds are those of a device with room for one request"]
+    longest = max(workload.input_len + workload.output_len, workload.max_context or 0)
+    if architecture.context and longest > architecture.context:
+        texts.append(f"requests of {longest:,.0f} tokens are longer than the {architecture.context:,} of the model")
+    return texts
+
+
+def _load(found: Served) -> list[str]:
+    estimates, entry = found.estimates, found.entry
+    these = estimates.deployments
+    room, waiting, by_memory = found.queue
+    why = "for memory of the cache" if by_memory else f"as {found.job.engine.name} runs no more at once"
+    if bool(estimates.steady.saturated[entry]):
+        asked, served = float(these.request_rate[entry]), float(estimates.requests_per_s[entry])
+        return [f"{asked:.4g} requests/s cannot be served: at most {served:.4g}, and the queue grows all the time"]
+    clients = float(these.concurrency[entry])
+    if found.fits and waiting and clients > room * _MANY:
+        return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; the others wait, which is in ttft_s"]
+    return []
+
+
+def _latency(found: Served) -> list[str]:
+    texts = []
+    for row in slo_rows(found):
+        name = {"ttft": "time to first token", "tpot": "time per output token"}[row.limit]
+        what = f"p99 {name}" if row.statistic == "p99" else name
+        if row.value_s is None:
+            texts.append(f"{what} grows without end; the limit is {_ms(row.limit_s)}")
+        elif not row.met:
+            over = 100.0 * (row.value_s / row.limit_s - 1.0)
+            texts.append(f"{what} is {_ms(row.value_s)}, {over:.0f} % over the limit of {_ms(row.limit_s)}")
+        elif not row.sure:
+            texts.append(f"{what} is {_ms(row.value_s)} and may miss the limit of {_ms(row.limit_s)}: see its interval")
+    return texts
+
+
+def _doubts(found: Served) -> list[str]:
+    job, factors = found.job, found.job.factors
+    device = job.machine.accelerator
+    texts = engine_doubts(job)
+    if not factors.engine_measured:
+        texts.append(f"no run of {job.engine.name} was measured: the factors are those of other engines")
+    if not factors.device_measured:
+        texts.append(f"no serving run on {device.family} devices was measured: the factors are those of others")
+    if per_replica(found.estimates, found.entry) > job.machine.fast_domain:
+        texts.append("one replica spans several nodes, over the network between them")
+    return [*texts, *left_out_of(device.id, job.architecture.id)]
+
+
+def engine_doubts(job: ServingJob) -> list[str]:
+    """Whether the engine reads the format."""
+    if reads(job):
+        return []
+    known = ", ".join(job.engine.weight_formats)
+    return [f"{job.engine.name} does not read {job.inference.weight_dtype} weights: it reads {known}"]
+
+
+def reads(job: ServingJob) -> bool:
+    """Whether the engine reads weights in the plan's format; `gguf` stands for all kinds of it."""
+    name, known = job.inference.weight_dtype, job.engine.weight_formats
+    return name in known or (name.startswith(("q", "iq")) and "gguf" in known)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:,.3g} ms" if seconds < 1.0 else f"{seconds:,.3g} s"

@@ -1,0 +1,106 @@
+"""What the chosen layout needs beside the devices' memory for training: host memory, and room to save a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from estimator.plan.layouts import Layouts
+from estimator.plan.training.job import GIB, Job
+from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save
+from estimator.training.host import PHASES, host_memory
+from estimator.training.memory import Memory
+from estimator.training.node import whole_model
+from knowledge.machines.host import host_capacity, host_facts
+from planner.results import HostMemoryEstimate, SaveEstimate
+
+_WHEN = {"loading": "loading the weights", "steady": "training", "saving": "saving a checkpoint"}
+# What makes the largest part of a node's host memory smaller, by its name (estimator.training.host,
+# HostMemory.components).
+_WAYS_OUT = {
+    "processes": "start fewer processes per node",
+    "workers": "start fewer data-loading workers",
+    "weights": "spread the run over more nodes",
+    "optimizer": "offload less, or spread the states over more nodes",
+    "gradients": "offload less, or spread the states over more nodes",
+    "pinned_rounding": "offload less, or spread the states over more nodes",
+    "activations": "recompute activations instead of offloading them",
+    "gathered_weights": "save sharded checkpoints instead of gathering the model on one node",
+    "gathered_optimizer": "save sharded checkpoints instead of gathering the optimizer states on one node",
+    "staged_copy": "spread the run over more nodes, so that each copies less",
+    "serialisation": "spread the run over more nodes, so that each writes less",
+}
+
+
+@dataclass(frozen=True)
+class Around:
+    """Host memory and saving of one layout, and what to beware of in either."""
+
+    host: HostMemoryEstimate
+    save: SaveEstimate
+    warnings: tuple[str, ...]
+
+
+def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> Around:
+    """Of candidate `index` of `layouts`, whose device memory is `memory`; `trains` says whether that fits."""
+    one = layouts.take(np.array([index]))
+    facts = host_facts(job.framework.name)
+    whole = whole_model(job)
+    needed = host_memory(job, one, facts, whole=whole)
+    phases = {phase: float(needed.total(phase)[0]) for phase in PHASES}
+    worst = needed.peak_phase[0]
+    capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
+    host = HostMemoryEstimate(
+        per_node_bytes=phases[worst],
+        phase=worst,
+        capacity_bytes=capacity.bytes if capacity else None,
+        capacity_low_bytes=capacity.low_bytes if capacity else None,
+        capacity_source=capacity.source if capacity else None,
+        fits=phases[worst] <= capacity.bytes if capacity else None,
+        components={name: float(size[0]) for name, size in needed.components[worst].items()},
+        phases=phases,
+        page_cache_bytes=float(needed.page_cache[0]),
+    )
+    at_save = float(device_bytes_at_save(replace(memory, standing=memory.standing[[index]]), needed.device_at_save)[0])
+    size = checkpoint_size(job, facts, int(one.zero_stage[0]), whole)
+    save = SaveEstimate(
+        device_bytes=at_save,
+        fits=at_save * (1.0 + job.memory_above) <= job.usable_bytes,
+        checkpoint_bytes=size.weights,
+        resumable_bytes=size.resumable,
+    )
+    gathered = float(needed.device_at_save[0])
+    found = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
+    return Around(host, save, tuple(found))
+
+
+def _host_warnings(host: HostMemoryEstimate) -> list[str]:
+    """Of the phases that need more than a node has, each with its bytes, and what makes the worst of them smaller."""
+    have, least = host.capacity_bytes, host.capacity_low_bytes
+    if have is None or least is None or host.per_node_bytes <= least:
+        return []
+    over = [phase for phase in PHASES if host.phases[phase] > (least if host.fits else have)]
+    takes = " and ".join(f"{_WHEN[phase]} takes {_gib(host.phases[phase])}" for phase in over)
+    if host.fits:
+        text = f"host memory can run out: {takes}; nodes of this kind usually have {_gib(have)}, but some {_gib(least)}"
+    else:
+        text = f"host memory runs out: {takes} of the {_gib(have)} that a node of this kind usually has"
+    largest = max(host.components, key=lambda name: host.components[name])
+    return [f"{text}; {_WAYS_OUT[largest]}, or use machines with more host memory"]
+
+
+def _save_warnings(job: Job, save: SaveEstimate, gathered_bytes: float) -> list[str]:
+    """For a run that trains: whether it ends when its first checkpoint is saved."""
+    if save.fits:
+        return []
+    high = save.device_bytes * (1.0 + job.memory_above)
+    return [
+        f"training fits, but saving a checkpoint may not: it gathers {_gib(gathered_bytes)} on a device beside what "
+        f"stays there, up to {_gib(high)} of {_gib(job.usable_bytes)} usable; save sharded checkpoints, or shard the "
+        "states over more devices"
+    ]
+
+
+def _gib(size_bytes: float) -> str:
+    return f"{size_bytes / GIB:,.1f} GiB"

@@ -1,0 +1,332 @@
+"""What the planning tools share: a Plan looked up, estimated, and put into the shape of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Layouts
+from estimator.plan.schema import Plan
+from estimator.plan.training.defaults import framework_choices, recipe_options
+from estimator.plan.training.job import GIB, Job
+from estimator.search.layouts import Found, search, search_whole
+from estimator.training.bottleneck import Diagnosis, diagnosis
+from estimator.training.estimates import Estimates, stages_of, warnings
+from estimator.training.memory import MOMENTS, stage_memory
+from knowledge.jobs.training import job as look_up
+from planner.rejected_rows import left_out_of
+from planner.results import (
+    Assumption,
+    LayoutChoice,
+    MemoryEstimate,
+    Overridden,
+    RunLength,
+    StageMemory,
+    Throughput,
+    TimeEstimate,
+)
+from planner.training.host import Around, around
+
+_SEARCHED = "the best of the layouts searched"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan's estimate: `estimates` has at `index` the layout that the answer is about, with everything about it, and
+    `found` what that was chosen from."""
+
+    job: Job
+    estimates: Estimates
+    index: int
+    found: Found
+
+    @property
+    def searched(self) -> bool:
+        return self.found.valid > 1
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.estimates.fits[self.index])
+
+    @property
+    def score(self) -> float:
+        """What the goal makes small: memory, or the time of a step."""
+        if self.job.plan.goal.objective == "memory":
+            return float(self.estimates.high_bytes[self.index])
+        return float(self.estimates.step.seconds[self.index])
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The complete plan, with the chosen layout and micro-batch."""
+        row = self.estimates.layouts.row(self.index)
+        micro = int(self.estimates.layouts.micro_batch[self.index])
+        return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the step of the chosen layout waits for."""
+        return diagnosis(self.job, self.estimates.layouts, self.estimates.step, self.index)
+
+    @cached_property
+    def around(self) -> Around:
+        """Host memory and saving, of the chosen layout alone."""
+        return around(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
+
+    @property
+    def assumptions(self) -> list[Assumption]:
+        """What was filled in by look-up, by defaults and by the search."""
+        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        found += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
+        given = self.job.plan.layout.model_fields_set
+        layout = self.plan.layout
+        why = _SEARCHED if self.searched else "follows from the other sizes"
+        for name in type(layout).model_fields:
+            value = getattr(layout, name)
+            if name not in given and value is not None:
+                found.append(Assumption(field=f"layout.{name}", value=value, why=why))
+        if self.job.training.micro_batch is None:
+            micro = int(self.estimates.layouts.micro_batch[self.index])
+            found.append(Assumption(field="workload.micro_batch", value=micro, why=why))
+        goal = self.job.plan.goal
+        if "objective" not in goal.model_fields_set:
+            why = "layouts are ranked by speed unless another goal is named"
+            found.append(Assumption(field="goal.objective", value=goal.objective, why=why))
+        return found
+
+
+def _settings(job: Job) -> Iterator[Assumption]:
+    """Fields with a default of their own that the user left open, as far as the run has a use for them."""
+    training, plan = job.training, job.plan.training
+    rows: list[tuple[str, Any, str]] = [("weights", training.weights, "held as the framework does")]
+    if training.stage in ("ppo", "grpo"):
+        rows.append(("rollout", training.rollout, "the trained model generates the samples itself"))
+        if training.rollout == "colocated":
+            rows.append(("engine_share", training.engine_share, "the usual share of an engine beside a trainer"))
+    if training.stage == "grpo":
+        rows.append(("group_size", training.group_size, "the usual number of samples per prompt"))
+    for name, value, why in rows:
+        if name not in plan.model_fields_set:
+            yield Assumption(field=f"workload.{name}", value=value, why=why)
+    if not job.uses_adapters:
+        return
+    lora = training.lora
+    rows = [
+        ("train_embeddings", lora.train_embeddings, "adapters alone are trained"),
+    ]
+    for name, value, why in rows:
+        if "lora" not in plan.model_fields_set or name not in lora.model_fields_set:
+            yield Assumption(field=f"workload.lora.{name}", value=value, why=why)
+
+
+def planned(
+    plan: Plan, *, every_framework: bool = False, past_errors: bool = False, whole: bool | None = None
+) -> Planned:
+    """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it.
+
+    What a layout leaves open beside what it names stays at its usual setting. With `whole` the whole space is searched:
+    unless told otherwise where the layout is left open altogether, and with `every_framework` (the best is asked for)
+    in any case, with offloading to host memory where nothing fits without.
+
+    Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
+    `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
+    take it; the usual one's error is raised when none does.
+    """
+    first = look_up(plan)
+    best, refusal = None, None
+    if whole is None:
+        whole = every_framework or not plan.layout.model_fields_set
+    try:
+        best = _choose(first, whole, every_framework)
+    except PlanError as error:
+        if not past_errors:
+            raise
+        refusal = error
+    if plan.training.framework == "auto":
+        for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
+            if best and best.fits and not every_framework:
+                break
+            try:
+                job = look_up(plan, choice)
+                other = _choose(job, whole, every_framework)
+            except PlanError:
+                continue
+            if best is None or _is_better(other, best):
+                best = other
+    if best is None:
+        assert refusal
+        raise refusal
+    return best
+
+
+def _is_better(other: Planned, best: Planned) -> bool:
+    """What fits wins, then what serves the goal; of two that do not fit the first stays unless memory is the goal."""
+    if other.fits != best.fits:
+        return other.fits
+    return (other.fits or other.job.plan.goal.objective == "memory") and other.score < best.score
+
+
+def _choose(job: Job, whole: bool, offload: bool) -> Planned:
+    if whole:
+        found = search_whole(job, offload=offload)
+    else:
+        estimates, order = search(job)
+        found = Found(estimates, order, len(order))
+    return Planned(job, found.estimates.of(int(found.order[0])), 0, found)
+
+
+def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
+    """As `planned` for the changed plan, but None where that cannot be; used to try variations of a valid plan."""
+    try:
+        return planned(plan.patch(changes))
+    except PlanError:
+        return None
+
+
+def complete(planned: Planned) -> dict[str, Any]:
+    return planned.plan.model_dump(mode="json")
+
+
+def memory_of(planned: Planned) -> MemoryEstimate:
+    estimates, index = planned.estimates, planned.index
+    one = estimates.layouts.take(np.array([index]))
+    components = {name: float(values[index]) for name, values in estimates.memory.components.items()}
+    decisive = {name: size for name, size in components.items() if name != "allocator_slack"}
+    return MemoryEstimate(
+        per_device_bytes=float(estimates.memory.total[index]),
+        low_bytes=float(estimates.low_bytes[index]),
+        high_bytes=float(estimates.high_bytes[index]),
+        capacity_bytes=planned.job.usable_bytes,
+        fits=planned.fits,
+        components=components,
+        own_peaks={name: max(components[name], float(values[index])) for name, values in estimates.memory.most.items()},
+        stages=_stages(planned, one, components),
+        fullest_stage=int(estimates.fullest_stage[index]),
+        decided_by=max(decisive, key=lambda name: decisive[name]),
+        peak=MOMENTS[estimates.memory.moment[index]],
+        overridden=_overridden(planned, one),
+        host=planned.around.host,
+        save=planned.around.save,
+    )
+
+
+def _stages(planned: Planned, one: Layouts, components: dict[str, float]) -> list[StageMemory]:
+    """Every pipeline stage; without a pipeline the only one, which has been estimated already."""
+    if int(one.pp[0]) > 1:
+        return [StageMemory(**stage) for stage in stages_of(planned.job, one)]
+    total = float(planned.estimates.memory.total[planned.index])
+    layers = planned.job.architecture.layers
+    return [StageMemory(stage=0, layers=layers, per_device_bytes=total, components=components)]
+
+
+def _overridden(planned: Planned, one: Layouts) -> list[Overridden]:
+    """What the user set, each beside what it would be: of components at the fullest stage and their worst moment."""
+    job, given = planned.job, planned.job.plan.overrides
+    rows: list[tuple[str, float, float]] = []
+    if given.usable_gib is not None:
+        rows.append(("usable_gib", given.usable_gib * GIB, job.machine.accelerator.usable_bytes))
+    if given.reserve_gib is not None:
+        rows.append(("reserve_gib", given.reserve_gib * GIB, 0.0))
+    if job.overridden_bytes:
+        plain = replace(job, plan=job.plan.patch({"overrides": None}))
+        stage = planned.estimates.fullest_stage[[planned.index]]
+        memory = stage_memory(plain, one, stage)
+        for name, value in job.overridden_bytes.items():
+            estimated = max(float(memory.most[name][0]), float(memory.components[name][0]))
+            rows.append((f"{name}_gib", value, estimated))
+    return [
+        Overridden(field=f"overrides.{name}", value_bytes=value, estimated_bytes=estimated)
+        for name, value, estimated in rows
+    ]
+
+
+def time_of(planned: Planned) -> TimeEstimate:
+    estimates, index = planned.estimates, planned.index
+    return TimeEstimate(
+        step_s=float(estimates.step.seconds[index]),
+        low_s=float(estimates.low_s[index]),
+        high_s=float(estimates.high_s[index]),
+        components={name: float(values[index]) for name, values in estimates.step.components.items()},
+    )
+
+
+def throughput_of(planned: Planned) -> Throughput:
+    job, estimates, index = planned.job, planned.estimates, planned.index
+    step_s = float(estimates.step.seconds[index])
+    tokens_per_s = job.tokens_per_step / step_s
+    return Throughput(
+        tokens_per_s=tokens_per_s,
+        tokens_per_s_per_device=tokens_per_s / job.machine.count,
+        samples_per_s=job.global_batch / step_s,
+        model_tflops_per_device=float(estimates.step.model_flop[index]) / step_s / 1e12,
+        mfu=float(estimates.mfu[index]),
+        hfu=float(estimates.hfu[index]),
+    )
+
+
+def run_of(planned: Planned) -> RunLength | None:
+    """Length of the whole run; None when the plan names neither data nor steps."""
+    run, index = planned.job.run, planned.index
+    if run is None:
+        return None
+    hours = run.steps / 3600.0
+    return RunLength(
+        tokens=run.tokens,
+        steps=run.steps,
+        hours=hours * float(planned.estimates.step.seconds[index]),
+        low_hours=hours * float(planned.estimates.low_s[index]),
+        high_hours=hours * float(planned.estimates.high_s[index]),
+    )
+
+
+def warnings_of(planned: Planned) -> list[str]:
+    found = [*warnings(planned.estimates, planned.index), *planned.around.warnings]
+    return [*found, *left_out_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
+
+
+def choice(estimates: Estimates, index: int) -> LayoutChoice:
+    job, layouts = estimates.job, estimates.layouts
+    return LayoutChoice(
+        framework=job.framework.name,
+        layout=layouts.row(index),
+        micro_batch=int(layouts.micro_batch[index]),
+        grad_accum=int(layouts.grad_accum[index]),
+        per_device_bytes=float(estimates.memory.total[index]),
+        headroom_bytes=float(job.usable_bytes - estimates.high_bytes[index]),
+        step_s=float(estimates.step.seconds[index]),
+        tokens_per_s=float(estimates.tokens_per_s[index]),
+        mfu=float(estimates.mfu[index]),
+        summary=layouts.summary(index),
+    )
+
+
+def why_chosen(planned: Planned) -> list[str]:
+    """Sentences that say why the chosen layout won, with the nearest alternatives' figures."""
+    found, limit = planned.found, planned.diagnosis.bottleneck
+    if not planned.searched:
+        return [f"The plan names the whole layout; most of the step goes to {limit}."]
+    goal = planned.job.plan.goal.objective
+    estimates, fits = found.estimates, found.estimates.fits
+    count, feasible = len(estimates.layouts), int(fits.sum())
+    sentences = [f"{found.valid} valid layouts were estimated; {feasible} of them fit."]
+    if count < found.valid:
+        sentences = [
+            f"Of {found.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
+            f"{feasible} of them fit."
+        ]
+    if not feasible:
+        return [*sentences, "None fits, so the one that needs the least memory is shown."]
+    least = {"memory": "needs the least memory per device"}.get(goal, "has the shortest step")
+    sentences.append(f"Of those that fit, this one {least}; most of its step goes to {limit}.")
+    best, layouts = int(found.order[0]), estimates.layouts
+    for other in found.order[1:]:
+        if fits[other] and layouts.summary(int(other)) != layouts.summary(best):
+            slower = estimates.step.seconds[other] / estimates.step.seconds[best] - 1.0
+            words = f"{100 * slower:.1f} % slower" if slower > 0 else "as fast"
+            sentences.append(f"Next comes {layouts.summary(int(other))}: {words}.")
+            break
+    return sentences

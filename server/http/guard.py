@@ -1,0 +1,317 @@
+"""Who may speak to the HTTP server: the Host and Origin of a request, its bearer token, and how much it may send.
+
+It stands before the whole application, and keeps the access log of all that comes.
+
+A browser sends a page's requests to any address that the page names. Host stops a foreign name that was pointed at this
+machine (DNS rebinding), Origin a foreign page; neither replaces the token, which is required beyond loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from estimator.errors import PlanError
+from server.calls import dumps
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+LARGEST_BODY_BYTES = 1 * 2**20
+# A body that is too large is still read up to here, since a client that is cut off while it sends reads no answer.
+_DRAINED_BYTES = 32 * 2**20
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_BODY_S = 30.0
+_FEW = 24  # headers of a usual client
+_ONCE = frozenset({"host", "authorization", "content-length", "origin"})
+_log = logging.getLogger("shardwise")
+_ANY = frozenset({"0.0.0.0", "::", ""})
+
+
+@dataclass(frozen=True)
+class Guard:
+    """`hosts` are the names this server goes by; `any_address` also lets IP addresses through, which nobody can rebind.
+    `origins` are other sites whose pages may call it."""
+
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()
+    token: str | None = None
+    any_address: bool = False
+
+
+@dataclass(frozen=True)
+class Refusal(Exception):
+    """A request that is answered by its status and one sentence."""
+
+    status: int
+    problem: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    code: int | None = None
+
+
+def guard_for(
+    host: str, token: str | None, hosts: frozenset[str] = frozenset(), origins: frozenset[str] = frozenset()
+) -> Guard:
+    """The guard of a server bound to `host`."""
+    names = {name.casefold() for name in hosts} | LOOPBACK | ({host.casefold()} - _ANY)
+    return Guard(frozenset(names), frozenset(origin.casefold() for origin in origins), token, host in _ANY)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.casefold() in LOOPBACK
+
+
+def check(guard: Guard, headers: Mapping[str, str]) -> None:
+    """Raises Refusal: 421 for another server's name, 403 for a foreign page, 401 without the token."""
+    name = _host_name(headers.get("host", ""))
+    if not _is_ours(guard, name):
+        raise Refusal(421, "the Host header does not name this server; --allow-host adds a name")
+    origin = headers.get("origin")
+    if origin is not None and not _may_call(guard, origin):
+        raise Refusal(403, "pages of this Origin may not call this server; --allow-origin adds one")
+    if guard.token is not None and not _has_token(guard.token, headers.get("authorization", "")):
+        raise Refusal(401, "a bearer token is required: Authorization: Bearer TOKEN",
+                      ((b"www-authenticate", b'Bearer realm="shardwise"'),))  # fmt: skip
+
+
+@dataclass
+class _Seen:
+    """One request as the guard sees it."""
+
+    scope: Scope
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    message: Any = None
+    status: int = 0
+    bytes_out: int = 0
+    begun: float = field(default_factory=time.perf_counter)
+
+
+def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) -> App:
+    """The application behind its guard. `log` takes one line of JSON a request; None keeps none."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        seen = _Seen(scope)
+
+        async def counted(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                seen.status = message["status"]
+                there = {name.lower() for name, _ in message["headers"]}
+                added = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in there)]
+            else:
+                seen.bytes_out += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await _admit(seen, guard, receive)
+            scope["shardwise.message"], scope["shardwise.body"] = seen.message, seen.body
+            await app(scope, _replayed(seen.body, receive), counted)
+        except Refusal as refusal:
+            await _answer(counted, refusal.status, error_text(refusal.problem, refusal.code), refusal.headers)
+        except ConnectionError:
+            pass
+        except Exception:
+            _log.exception("%s failed", scope["method"])
+            if not seen.status:
+                await _answer(counted, 500, error_text("an error inside Shardwise"))
+        finally:
+            if log is not None:
+                log(_line(seen))
+
+    return serve
+
+
+def error_text(error: PlanError | str, code: int | None = None) -> str:
+    """The one form of an error as JSON: the sentence that every face shows, and its parts. `code` is JSON-RPC's."""
+    body: dict[str, Any] = {"message": str(error)}
+    if code is not None:
+        return dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, **body}})
+    if isinstance(error, PlanError):
+        body |= {"field": error.field, "problem": error.problem, "valid": error.valid}
+    return dumps({"error": body})
+
+
+async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
+    """Reads the body of a request that may speak. Raises Refusal, ConnectionError."""
+    raw = tuple(seen.scope["headers"])
+    seen.headers, refusal = (_known if len(raw) <= _FEW else _verdict)(guard, raw)
+    # What is refused is read as well, so that the client reads the answer.
+    with suppress(*([Refusal, ConnectionError] if refusal else [])):
+        try:
+            async with asyncio.timeout(_BODY_S):
+                seen.body = await read_body(seen.headers, receive)
+        except TimeoutError:
+            raise Refusal(408, "the body did not arrive in time", ((b"connection", b"close"),)) from None
+    if refusal:
+        raise refusal
+    if seen.scope["path"] == "/mcp" and seen.scope["method"] != "DELETE":
+        if seen.scope["method"] != "POST":
+            # No stream that the server opens by itself: it has nothing to announce, and its end would wait for them.
+            raise Refusal(405, "this address takes POST, DELETE", ((b"allow", b"POST, DELETE"),))
+        if not _accepts(seen.headers.get("accept", "")):
+            raise Refusal(406, "a client must accept both application/json and text/event-stream", code=-32600)
+        seen.message = _message(seen.body)
+
+
+def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], Refusal | None]:
+    """A request's headers by name, and why it is refused for them, if it is."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in raw:
+        name = raw_name.decode("latin-1")
+        if name in headers and name in _ONCE:
+            return headers, Refusal(400, "a header that says who calls whom is there twice")
+        headers[name] = raw_value.decode("latin-1")
+    try:
+        check(guard, headers)
+    except Refusal as refusal:
+        return headers, refusal
+    return headers, None
+
+
+# A client sends the same headers with each request.
+_known = lru_cache(512)(_verdict)
+
+
+def _message(body: bytes) -> dict[str, Any]:
+    """The one JSON-RPC message in a body; what comes after this can count on its form. Raises Refusal."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the body is not valid JSON", code=-32700) from None
+    if isinstance(found, list):
+        raise Refusal(400, "send one message at a time, not a batch", code=-32600)
+    if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
+        raise Refusal(400, 'a message must be an object with "jsonrpc": "2.0"', code=-32600)
+    id, method = found.get("id"), found.get("method")
+    if "id" in found and (isinstance(id, bool) or not isinstance(id, str | int)):
+        raise Refusal(400, "id must be text or a whole number", code=-32600)
+    answers = "id" in found and (isinstance(found.get("result"), dict) or isinstance(found.get("error"), dict))
+    if not isinstance(method, str) and not (method is None and answers):
+        raise Refusal(400, "a message needs a method, or an id with a result or an error", code=-32600)
+    if not isinstance(found.get("params"), dict | None):
+        raise Refusal(400, "params must be an object", code=-32600)
+    return found
+
+
+def _accepts(accept: str) -> bool:
+    """Whether an answer over MCP may be one message or a stream of them, as the protocol has it."""
+    kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")}
+    return "*/*" in kinds or (
+        not kinds.isdisjoint({"application/json", "application/*"})
+        and not kinds.isdisjoint({"text/event-stream", "text/*"})
+    )
+
+
+async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
+    """The body of a request. Raises Refusal(413) when it is too large, ConnectionError when the client goes away."""
+    too_large = Refusal(413, f"the body is larger than {LARGEST_BODY_BYTES:,} bytes", ((b"connection", b"close"),))
+    announced = headers.get("content-length", "0")
+    if len(announced) > 12 or not announced.isdigit() or int(announced) > _DRAINED_BYTES:
+        raise too_large
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionError
+        part, more = message.get("body", b""), message.get("more_body", False)
+        size += len(part)
+        if size <= LARGEST_BODY_BYTES:
+            parts.append(part)
+        elif size > _DRAINED_BYTES:
+            break
+        else:
+            parts.clear()
+    if size > LARGEST_BODY_BYTES:
+        raise too_large
+    return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def _answer(send: Send, status: int, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    body = text.encode("ascii")
+    described = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": described})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _line(seen: _Seen) -> str:
+    """One request as a line of JSON: never its token, its query or its body but for what it calls."""
+    scope, client = seen.scope, seen.scope.get("client")
+    message = seen.message or {}
+    params = message.get("params") or {}
+    called = (("rpc", message.get("method")), ("name", params.get("name")))
+    noted = {key: value[:60] for key, value in called if isinstance(value, str)}
+    return dumps(
+        {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "client": client[0] if client else None,
+            "method": scope["method"][:20], "path": scope["path"][:200], **noted, "status": seen.status,
+            "bytes_in": len(seen.body), "bytes_out": seen.bytes_out,
+            "ms": round((time.perf_counter() - seen.begun) * 1e3, 2),
+        }
+    )  # fmt: skip
+
+
+def _host_name(host: str) -> str:
+    """A Host header without its port, in lower case; empty when it is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port
+    except ValueError:
+        return ""
+    if parts.path or parts.query or parts.fragment or "@" in host:
+        return ""
+    return (parts.hostname or "").rstrip(".")
+
+
+def _is_ours(guard: Guard, name: str) -> bool:
+    if name in guard.hosts:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return guard.any_address
+
+
+def _may_call(guard: Guard, origin: str) -> bool:
+    folded = origin.casefold()
+    if folded in guard.origins:
+        return True
+    scheme, _, rest = folded.partition("://")
+    return scheme in ("http", "https") and _is_ours(guard, _host_name(rest))
+
+
+def _has_token(token: str, authorization: str) -> bool:
+    scheme, _, given = authorization.partition(" ")
+    return scheme.casefold() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())

@@ -1,0 +1,132 @@
+"""The OpenAPI document of the REST face, made from the registry like every other face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from server.mcp.resources import accelerator_ids, model_ids
+from server.service import Service
+from tools.registry import Tool
+from tools.schemas import CONFIRM, untitled
+
+_REF = "#/components/schemas/{model}"
+_JSON = "application/json"
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {
+                "message": {"type": "string", "description": "The whole sentence, the same on every face."},
+                "field": {"type": "string", "description": "The argument that cannot be used."},
+                "problem": {"type": "string"},
+                "valid": {"type": "array", "items": {"type": "string"}, "description": "The nearest valid values."},
+            },
+            "required": ["message"],
+        }
+    },
+    "required": ["error"],
+}
+_FAILURES = {
+    "400": "What was sent is not an HTTP request with JSON.",
+    "401": "The bearer token is missing or wrong.",
+    "403": "Pages of this Origin may not call the server.",
+    "404": "There is no such thing; the error lists the nearest.",
+    "405": "The address does not take this method.",
+    "408": "The body did not arrive in time.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON.",
+    "421": "The Host header names another server.",
+    "422": "The arguments cannot be used; the error says which, why, and what would be valid.",
+    "503": "Too many calls are waiting.",
+}
+
+
+def document(service: Service, version: str, token: bool) -> dict[str, Any]:
+    """The document, OpenAPI 3.1. `token` says whether a bearer token is required."""
+    pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = []
+    for tool in service.tools.values():
+        pairs.append((tool.request, "validation"))
+        pairs.append((tool.response, "serialization"))
+    refs, definitions = models_json_schema(pairs, ref_template=_REF)
+    schemas = {name: untitled(schema) for name, schema in definitions.get("$defs", {}).items()} | {"Error": _ERROR}
+    paths: dict[str, Any] = {}
+    for tool in service.tools.values():
+        given, found = refs[(tool.request, "validation")], refs[(tool.response, "serialization")]
+        paths[f"/v1/tools/{tool.name}"] = {"post": _tool_operation(tool, given, found, schemas)}
+    paths |= _other_paths(service, refs)
+    secured = {"security": [{"bearer": []}]} if token else {}
+    schemes = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}} if token else {}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Shardwise",
+            "version": version,
+            "description": "Plans for LLM training, fine-tuning and serving: memory, time, cost, layouts, launch "
+            "files. Every tool takes and gives flat JSON.",
+        },
+        **secured,
+        "paths": paths,
+        "components": {"schemas": schemas, **schemes},
+    }
+
+
+def _tool_operation(tool: Tool, given: Any, found: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    if not tool.read_only:
+        # As over MCP: the first call shows the files and gives a code, the same call with the code writes them.
+        name = given["$ref"].rpartition("/")[2]
+        schema = schemas[name]
+        schemas[name] = {**schema, "properties": {**schema["properties"], "confirm": CONFIRM}}
+        not_written = {"type": "object", "properties": {"written": {"const": False}, "preview": {"type": "object"}},
+                       "required": ["written", "preview", "confirm", "how"]}  # fmt: skip
+        found = {"anyOf": [found, not_written]}
+    return {
+        "operationId": tool.name,
+        "summary": tool.title,
+        "description": tool.description,
+        "tags": ["tools"],
+        "requestBody": {"required": True, "content": {_JSON: {"schema": given}}},
+        "responses": _responses(found, f"The result of {tool.name}.", "400", "404", "408", "413", "415", "422", "503"),
+    }
+
+
+def _other_paths(service: Service, refs: Any) -> dict[str, Any]:
+    listing = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+    paths = {
+        "/v1/tools": _get("list_tools", "List the tools", {"type": "object", "required": ["tools"]}),
+        "/v1/models": _get("list_models", "List the model catalogue", listing, "422", parameters=_PAGING),
+        "/v1/hardware": _get("list_hardware", "List the accelerators", listing, "422", parameters=_PAGING),
+        "/healthz": _get("healthz", "Whether the server answers", {"type": "object", "required": ["status"]}),
+    }
+    for path, tool, name, ids in (
+        ("/v1/models/{id}", "describe_model", "model", model_ids()),
+        ("/v1/hardware/{id}", "describe_hardware", "accelerator", accelerator_ids()),
+    ):
+        parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+                     "description": f"Any name of the {name}, slashes included.", "example": ids[0]}  # fmt: skip
+        found = refs[(service.tools[tool].response, "serialization")]
+        paths[path] = _get(f"get_{name}", f"One {name}", found, "404", "422", parameters=[parameter])
+    return paths
+
+
+_PAGING = [
+    {"name": "query", "in": "query", "description": "Words that names must contain.", "schema": {"type": "string"}},
+    {"name": "offset", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 1_000_000}},
+    {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 500}},
+]
+
+
+def _get(name: str, title: str, schema: Any, *failures: str, parameters: list[Any] | None = None) -> dict[str, Any]:
+    operation = {"operationId": name, "summary": title, "tags": ["catalogue"], "parameters": parameters or []}
+    return {"get": {**operation, "responses": _responses(schema, title + ".", "400", *failures)}}
+
+
+def _responses(schema: Any, description: str, *failures: str) -> dict[str, Any]:
+    error = {_JSON: {"schema": {"$ref": _REF.format(model="Error")}}}
+    found = {"200": {"description": description, "content": {_JSON: {"schema": schema}}}}
+    for status in sorted({*failures, "401", "403", "405", "421"}):
+        found[status] = {"description": _FAILURES[status], "content": error}
+    return found

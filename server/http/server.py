@@ -1,0 +1,119 @@
+"""The HTTP server: FastMCP's application with the REST face beside it, behind the guard, and an end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Callable, Generator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from estimator.errors import PlanError
+from server.calls import Busy
+from server.http import rest as http_rest
+from server.http.express import express
+from server.http.guard import App, Guard, guarded
+from server.mcp.server import hush, server
+from server.service import Service
+
+_FINISH_S = 10
+# Sessions end when there are too many (server.http.sessions): FastMCP does not see all that is asked in one.
+_IDLE_S = 30 * 86400.0
+_MOST_AT_ONCE = 1000
+_WARM = ("estimate_training", {"model": "gpt2", "accelerator": "h100-sxm"})
+
+
+def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None) -> App:
+    """The server as an ASGI application. `log` takes one line of JSON a request; None keeps none."""
+    served = server(service, lambda: _warm(service))
+    for (method, path), route in http_rest.routes(service, guard.token is not None).items():
+        served.custom_route(path, [method])(route)
+    built = served.http_app(path="/mcp", host_origin_protection=False, session_idle_timeout=_IDLE_S)
+    for error in (PlanError, Busy, HTTPException):
+        built.add_exception_handler(error, http_rest.refused)
+    return guarded(express(built, service, served.name, version("shardwise")), guard, log)
+
+
+async def _warm(service: Service) -> None:
+    """Loads what the first estimate would have to wait for; a server is started once and asked often."""
+    name, arguments = _WARM
+    await service.calls.run((await service.loaded())[name], arguments, keep=False)
+    # What is loaded by now stays: leaving it out of every collection keeps pauses short.
+    gc.collect()
+    gc.freeze()
+
+
+def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, ready: Callable[[int], None]) -> None:
+    """Serves until SIGINT or SIGTERM; running requests get a few seconds to finish. `ready` is told the port.
+
+    Raises PlanError when the address cannot be used.
+    """
+    import socket
+
+    import uvicorn
+
+    from server.http.limits import BoundedHttp
+
+    hush()
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either
+    # Computations in threads must not keep the loop from answering the others.
+    sys.setswitchinterval(0.001)
+    service = Service(root, remote=True)
+    lines = (lambda line: print(line, file=sys.stderr, flush=True)) if log else None
+    config = uvicorn.Config(
+        app(service, guard, lines), log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+        timeout_graceful_shutdown=_FINISH_S, timeout_keep_alive=30, limit_concurrency=_MOST_AT_ONCE, backlog=2048,
+        http=BoundedHttp, proxy_headers=False, interface="asgi3",
+    )  # fmt: skip
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except (OSError, OverflowError) as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise PlanError("--port", f"cannot listen on {host} port {port}: {said}") from None
+        listening.setblocking(False)
+        running = uvicorn.Server(config)
+        running.capture_signals = lambda: _signals(running)  # type: ignore[method-assign]
+        bound = listening.getsockname()[1]
+        # The loop that uvicorn finds best: uvloop where it is installed.
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(_run(running, listening, lambda: ready(bound)))
+
+
+async def _run(running: Any, listening: Any, ready: Callable[[], None]) -> None:
+    async def announce() -> None:
+        while not running.started and not running.should_exit:
+            await asyncio.sleep(0.01)
+        if running.started:
+            ready()
+
+    announcing = asyncio.create_task(announce())
+    try:
+        await running.serve(sockets=[listening])
+    finally:
+        announcing.cancel()
+
+
+@contextlib.contextmanager
+def _signals(running: Any) -> Generator[None, None, None]:
+    """SIGINT and SIGTERM end the server in good order, and the process with code 0; a second one ends it at once."""
+
+    def stop(*_: object) -> None:
+        running.force_exit = running.should_exit
+        running.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

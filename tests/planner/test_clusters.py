@@ -1,0 +1,275 @@
+"""recommend_cluster: every option is what the other tools say of the same plan."""
+
+import time
+from functools import cache
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan, merge
+from knowledge.machines.catalogue import GIB, accelerators
+from knowledge.prices.book import prices
+from planner.clusters import training as cluster_training
+from planner.clusters.recommend import ClusterRequest
+from planner.clusters.request import asked as asked_of
+from tools.registry import find
+
+LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
+PLANS = {
+    "lora": {"model": LLAMA, "method": "lora", "dataset_tokens": "100M", "limit": 5},
+    "full": {"model": LLAMA, "dataset_tokens": "1B", "sort": "cost", "limit": 6},
+    "moe": {"model": MIXTRAL, "method": "lora", "dataset_tokens": "300M", "sort": "time", "max_nodes": 4, "limit": 4},
+    "pretrain": {"model": LLAMA, "stage": "pretrain", "dataset_tokens": "20B", "deadline_h": 200, "limit": 3},
+    "unpriced": {"model": LLAMA, "method": "lora", "dataset_tokens": "50M", "accelerators": ["rtx-5090", "l40s"]},
+    "rate": {"model": LLAMA, "request_rate": 20, "ttft_slo_ms": 1000, "tpot_slo_ms": 50, "limit": 5},
+    "clients": {
+        "model": LLAMA,
+        "concurrency": 64,
+        "requests": 10_000,
+        "sort": "cost",
+        "vendors": ["NVIDIA"],
+        "limit": 4,
+    },
+}
+FILTERS = {"accelerators", "providers", "max_nodes", "max_devices", "sort", "limit"}
+
+
+@cache
+def asked(name):
+    return find("recommend_cluster")(PLANS[name])
+
+
+def plan_of(name, option):
+    request: Any = find("recommend_cluster").request
+    plain = request.model_validate({key: value for key, value in PLANS[name].items() if key not in FILTERS})
+    return Plan.parse(merge(plain.to_plan().given(), option["patch"])).given()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_option_fits_and_costs_what_the_cost_tool_says(name):
+    found = asked(name)
+    assert found["options"]
+    for option in found["options"]:
+        plan = plan_of(name, option)
+        assert find("check_fit")({"plan": plan})["fits"], option["accelerator"]
+        cost = find("estimate_cost")({"plan": plan})
+        assert cost["hours"] == pytest.approx(option["hours"], rel=1e-9)
+        if option["usd"] is None:
+            assert cost["usd"] is None
+        else:
+            assert round(cost["usd"], 2) == round(option["usd"], 2)
+            assert option["low_usd"] <= option["usd"] <= option["high_usd"]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_no_pareto_option_is_dominated(name):
+    serving = name in ("rate", "clients")
+    rows = [(one["usd"], one["e2e_s"] if serving else one["hours"], one) for one in asked(name)["options"]]
+    priced = [row for row in rows if row[0] is not None]
+    for usd, took, option in priced:
+        beaten = any(u <= usd and t <= took and (u < usd or t < took) for u, t, _ in priced)
+        assert not (option["pareto"] and beaten)
+    assert all(not option["pareto"] for usd, _, option in rows if usd is None)
+
+
+@pytest.mark.parametrize(("name", "key"), [("full", "usd"), ("moe", "hours"), ("lora", "balanced_score")])
+def test_options_come_in_the_order_asked_for(name, key):
+    values = [option[key] for option in asked(name)["options"] if option["usd"] is not None]
+    assert values == sorted(values)
+
+
+def test_first_is_the_plan():
+    found = asked("full")
+    first = found["options"][0]
+    assert found["plan"]["cluster"]["accelerator"] == first["accelerator"]
+    assert found["plan"]["cluster"]["count"] == first["count"]
+    assert found["plan"]["goal"]["provider"] == first["provider"]
+
+
+def test_every_accelerator_is_an_option_or_rejected():
+    found = asked("full")
+    named = {option["accelerator"] for option in found["options"]}
+    for row in found["rejected"]:
+        assert row["why"]
+        assert row["accelerators"]
+        named |= set(row["accelerators"])
+    assert {device.id for device in accelerators()} == named
+
+
+def test_without_a_price_there_are_no_dollars():
+    options = asked("unpriced")["options"]
+    bare = [option for option in options if option["accelerator"] == "rtx-5090"]
+    assert bare
+    assert all(option["usd"] is None and option["usd_per_hour"] is None for option in bare)
+    assert not any(price.usd_per_hour for price in prices("rtx-5090"))
+    first_bare = next(place for place, option in enumerate(options) if option["usd"] is None)
+    assert all(option["usd"] is None for option in options[first_bare:])
+
+
+def test_filters_hold():
+    found = find("recommend_cluster")(
+        PLANS["lora"] | {"vendors": ["amd"], "least_memory_gib": 200, "max_devices": 6, "max_usd_per_hour": 60}
+    )
+    by_id = {device.id: device for device in accelerators()}
+    for option in found["options"]:
+        device = by_id[option["accelerator"]]
+        assert device.vendor == "AMD"
+        assert device.memory_bytes >= 200 * GIB
+        assert option["count"] <= 6
+        assert option["usd_per_hour"] <= 60
+    aws = find("recommend_cluster")(PLANS["lora"] | {"providers": ["aws"], "limit": 5})["options"]
+    assert aws
+    assert {option["provider"] for option in aws} == {"AWS"}
+
+
+def test_limits_are_kept_or_said_to_be_missed():
+    free = asked("full")["options"]
+    budget = min(option["usd"] for option in free) * 1.2
+    kept = find("recommend_cluster")(PLANS["full"] | {"max_usd": budget})
+    assert kept["satisfied"]
+    assert all(option["fits_budget"] and option["usd"] <= budget for option in kept["options"])
+    missed = find("recommend_cluster")(PLANS["full"] | {"budget_usd": 0.5, "accelerators": ["h100", "a10g"]})
+    assert not missed["satisfied"]
+    assert missed["warnings"]
+    assert all(option["fits_budget"] is False for option in missed["options"])
+    row = next(row for row in missed["rejected"] if row["reason"] == "over_budget")
+    assert set(row["accelerators"]) == {"h100-sxm", "a10g"}
+    assert row["least_usd"]["h100-sxm"] > 0.5
+    late = find("recommend_cluster")(PLANS["full"] | {"deadline_h": 0.5, "max_devices": 1, "limit": 2})
+    assert not late["satisfied"]
+    assert all(option["fits_deadline"] is False for option in late["options"])
+
+
+def test_what_fits_nowhere_says_how_many_would():
+    found = find("recommend_cluster")(
+        {"model": "meta-llama/Llama-3.1-70B", "dataset_tokens": "1B", "accelerators": ["h100"], "max_devices": 2}
+    )
+    assert found["options"] == []
+    assert found["plan"] is None
+    row = next(row for row in found["rejected"] if row["reason"] == "does_not_fit")
+    least = row["least_devices"]["h100-sxm"]
+    fits = find("check_fit")({"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": least})
+    assert least > 2
+    assert fits["fits"]
+
+
+def test_without_data_options_are_ranked_by_tokens():
+    found = find("recommend_cluster")({"model": LLAMA, "method": "lora", "sort": "cost", "max_devices": 8, "limit": 4})
+    values = [option["usd_per_million_tokens"] for option in found["options"]]
+    assert values == sorted(values)
+    assert all(option["hours"] is None for option in found["options"])
+    assert any("dataset_tokens" in text for text in found["warnings"])
+
+
+def test_the_cluster_in_a_plan_is_what_is_asked_for():
+    plan = find("estimate_training")({"model": LLAMA, "accelerator": "h100", "count": 8, "dataset_tokens": "1B"})[
+        "plan"
+    ]
+    found = find("recommend_cluster")({"plan": plan, "sort": "cost", "limit": 8})
+    assert len({option["accelerator"] for option in found["options"]}) > 1
+    assert any(item["field"] == "cluster" for item in found["assumptions"])
+    flat = find("recommend_cluster")({"plan": plan, "accelerator": "h100", "count": 16})
+    assert {(option["accelerator"], option["count"]) for option in flat["options"]} == {("h100-sxm", 16)}
+
+
+@pytest.mark.parametrize(
+    ("bad", "field", "valid"),
+    [
+        ({"providers": ["Lamda"]}, "providers", "Lambda"),
+        ({"vendors": ["nvidea"]}, "vendors", "NVIDIA"),
+        ({"accelerators": ["h1000"]}, "accelerators", "h100"),
+        ({"sort": "cheap"}, "sort", "cost"),
+        ({"max_usd": float("nan")}, "max_usd", ""),
+        ({"limit": 0}, "limit", ""),
+        ({"accelerators": []}, "accelerators", ""),
+        ({"model": "no such model"}, "model", ""),
+        ({"plan": {"cluster": "h100"}}, "cluster", ""),
+    ],
+)
+def test_bad_arguments_are_named(bad, field, valid):
+    with pytest.raises(PlanError) as caught:
+        find("recommend_cluster")(PLANS["lora"] | bad)
+    assert caught.value.field == field
+    assert valid.lower() in " ".join(caught.value.valid).lower()
+
+
+def test_serving_needs_a_load():
+    with pytest.raises(PlanError, match="request_rate"):
+        find("recommend_cluster")({"model": LLAMA, "input_len": 100})
+
+
+UNPRICED = [
+    one.id for one in accelerators()
+    if one.vendor == "NVIDIA" and not any(price.usd_per_hour for price in prices(one.id))
+]  # fmt: skip
+LIMITS: dict[str, dict[str, Any]] = {
+    "balanced": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B"},
+    "cost": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "sort": "cost", "vendors": ["NVIDIA"]},
+    "kept": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "deadline_h": 30, "budget_usd": 2000},
+    "unpriced": {"model": LLAMA, "method": "lora", "dataset_tokens": "20B", "accelerators": UNPRICED[:12], "limit": 8},
+    "generated": {"model": MIXTRAL, "method": "lora", "stage": "grpo", "dataset_tokens": "1B", "deadline_h": 100},
+    "hopeless": {"model": LLAMA, "dataset_tokens": "200B", "deadline_h": 10, "budget_usd": 50, "limit": 5},
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_is_left_out_unestimated_could_not_have_been_an_option(name, monkeypatch):
+    found = find("recommend_cluster")(LIMITS[name])
+    monkeypatch.setattr(cluster_training._Ahead, "outdone_s", lambda self, one: inf)
+    monkeypatch.setattr(cluster_training._Ahead, "nearest_s", lambda self, one: inf)
+    every = find("recommend_cluster")(LIMITS[name])
+    assert every["sizes_tried"] > found["sizes_tried"]
+    assert every["options"] == found["options"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "money", "expected"), [("cost", inf, 5.0), ("time", 3.0, 5.0), ("cost", 3.0, 5.0), ("balanced", 5.0, 3.0)]
+)
+def test_a_cluster_is_outdone_once_enough_others_come_before_it(sort, money, expected):
+    ask = asked_of(ClusterRequest.model_validate({"model": LLAMA}))
+    ahead = cluster_training._Ahead(ask, sort, 5)
+    for place in range(1, 6):
+        price = inf if money == inf else 3.0 * place if sort == "cost" else 3.0
+        other: Any = SimpleNamespace(money=price, time=float(place), missed=lambda _: 0.0)
+        ahead.add(other)
+    one: Any = SimpleNamespace(money=money, time=1.0, least_s=1.0)
+    assert ahead.outdone_s(one) == pytest.approx(expected)
+
+
+def test_more_devices_are_tried_until_the_deadline_is_kept():
+    """What a bound takes to be enough devices is far from it where a run mostly generates."""
+    wanted = {"model": LLAMA, "stage": "grpo", "rollout": "colocated", "dataset_tokens": "30B"}
+    found = find("recommend_cluster")(wanted | {"accelerators": ["a100-sxm-80gb"], "deadline_h": 24, "sort": "cost"})
+    assert found["satisfied"]
+    kept = found["options"][0]
+    assert kept["count"] > 64
+    half = find("estimate_training")(wanted | {"accelerator": "a100-sxm-80gb", "count": kept["count"] // 2})
+    assert half["run"]["hours"] > 24 > kept["hours"]
+
+
+def test_nor_are_they_where_more_of_them_do_not_help():
+    """Hours that the trained model generates token by token are the same on any number of devices."""
+    wanted = {"model": LLAMA, "stage": "grpo", "dataset_tokens": "1B", "accelerators": ["h100-sxm"], "deadline_h": 1}
+    found = find("recommend_cluster")(wanted)
+    assert not found["satisfied"]
+    assert found["sizes_tried"] < 12
+
+
+def test_smaller_nodes_are_screened_as_such():
+    ask = asked_of(ClusterRequest.model_validate({"model": LLAMA, "dataset_tokens": "20B", "accelerators": ["l40s"]}))
+    candidates, _, _ = cluster_training.screened(ask, "cost", 1000)
+    small = [one for one in candidates if one.shape.per_node == 4]
+    assert small
+    for one in small:
+        result = find("estimate_training")({"plan": ask.plan.patch(dict(one.changes)).given()})
+        assert one.time == pytest.approx(result["run"]["hours"])
+
+
+def test_the_whole_catalogue_is_quick():
+    """Two seconds of a processor of its own, and room for slower ones."""
+    started = time.process_time()
+    find("recommend_cluster")(PLANS["lora"])
+    assert time.process_time() - started < 6.0

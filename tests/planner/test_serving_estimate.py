@@ -1,0 +1,221 @@
+"""estimate_inference: the keys that scripts rely on, figures that agree with each other, and more of a thing helps."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serving_calls import LARGE, SERVE, estimate
+from tool_calls import leaves
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from planner.serving.step import CACHE, COMPUTE, HOST, LINKS, PROMPTS, ROOM, WEIGHTS
+from tools import call
+
+KEYS: dict[str, set[str]] = {
+    "memory": {
+        "per_device_bytes", "claimed_bytes", "capacity_bytes", "fits", "components", "kv_tokens", "kv_bytes_per_token",
+        "max_concurrency", "longest_request",
+    },
+    "latency": {
+        f"{name}_{part}s" for name in ("ttft", "tpot", "e2e") for part in ("", "low_", "high_")
+    } | {"ttft_p99_s", "tpot_p99_s"},
+    "throughput": {
+        "output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "output_tokens_per_s_per_device",
+        "tokens_per_s_per_user", "output_tokens_low_per_s", "output_tokens_high_per_s",
+    },
+    "time": {"step_s", "generating", "reading", "reading_share", "prompt_utilisation"},
+    "cost": {"usd_per_hour", "usd_per_million_output_tokens", "usd_per_million_tokens"},
+}  # fmt: skip
+TOP = {"plan", "assumptions", "running", "bottleneck", "limits", "meets_slo", "slo", "warnings", "evidence", *KEYS}
+LIMITS = {WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS, ROOM}
+
+
+def test_results_have_the_promised_keys_and_are_plain_json() -> None:
+    found = estimate()
+    assert found.keys() >= TOP
+    for section, keys in KEYS.items():
+        assert found[section].keys() >= keys, section
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_figures_agree_with_each_other() -> None:
+    found = estimate()
+    memory, latency, speed, split = found["memory"], found["latency"], found["throughput"], found["time"]
+    assert sum(memory["components"].values()) == pytest.approx(memory["per_device_bytes"])
+    assert memory["per_device_bytes"] <= memory["claimed_bytes"] <= memory["capacity_bytes"] * 1.001
+    for name in ("ttft", "tpot", "e2e"):
+        assert latency[f"{name}_low_s"] < latency[f"{name}_s"] < latency[f"{name}_high_s"]
+    assert latency["e2e_s"] == pytest.approx(latency["ttft_s"] + 255 * latency["tpot_s"])
+    assert speed["output_tokens_per_s"] == pytest.approx(256 * speed["requests_per_s"])
+    assert speed["total_tokens_per_s"] == pytest.approx(1280 * speed["requests_per_s"])
+    assert speed["output_tokens_per_s_per_device"] == pytest.approx(speed["output_tokens_per_s"] / 4)
+    assert speed["tokens_per_s_per_user"] == pytest.approx(1 / latency["tpot_s"])
+    cost = found["cost"]
+    per_million = cost["usd_per_hour"] / (speed["output_tokens_per_s"] * 3600) * 1e6
+    assert cost["usd_per_million_output_tokens"] == pytest.approx(per_million)
+    for passes in (split["generating"], split["reading"]):
+        assert sum(value for name, value in passes.items() if name != "total_s") == pytest.approx(passes["total_s"])
+    assert sum(limit["seconds"] for limit in found["limits"]) == pytest.approx(split["step_s"])
+    # A run's first requests come together, so that their steps are less often held up by others' prompts.
+    assert latency["tpot_s"] * 0.99 <= split["step_s"] <= latency["tpot_s"] * 1.3
+    assert 0 <= split["prompt_utilisation"] <= 1
+    assert found["bottleneck"] in LIMITS
+    assert found["running"] <= 64
+
+
+def test_every_value_that_was_not_given_is_an_assumption() -> None:
+    found = call("estimate_inference", LARGE)
+    named = {item["field"]: item["value"] for item in found["assumptions"]}
+    assert len(named) == len(found["assumptions"])
+    given_fields = leaves(Plan.parse({"model": "x", "cluster": {"accelerator": "x", "count": 8}}).given())
+    given_fields |= {"workload.input_len": 1, "workload.output_len": 1}
+    # What a run without drafts on one node has no use for.
+    unused = {"workload.kind", "workload.acceptance", "cluster.interconnect"}
+    assert leaves(found["plan"]).keys() - given_fields.keys() - unused - set(named) == set()
+    for field, value in leaves(found["plan"]).items():
+        assert named.get(field, value) == value, field
+    assert all(item["why"] for item in found["assumptions"])
+
+
+def test_a_complete_plan_put_back_is_the_same_estimate() -> None:
+    first = estimate()
+    again = call("estimate_inference", {"plan": first["plan"]})
+    assert again["latency"] == first["latency"]
+    assert again["memory"] == first["memory"]
+    assert again["plan"] == first["plan"]
+    assert not again["layout_chosen"]
+
+
+def test_flat_and_nested_arguments_say_the_same() -> None:
+    workload = {name: SERVE[name] for name in ("input_len", "output_len", "concurrency", "engine")}
+    nested = {"model": SERVE["model"], "cluster": {"accelerator": "h100-sxm", "count": 4}, "workload": workload}
+    assert call("estimate_inference", {"plan": nested, "weight_dtype": "FP8"}) == estimate()
+    named = {"workload.engine": "vLLM", "workload.weight_dtype": "float8"}
+    assert call("estimate_inference", {"plan": nested | named})["latency"] == estimate()["latency"]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    model=st.sampled_from(["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "google/gemma-2-9b"]),
+    engine=st.sampled_from(["vllm", "sglang", "trtllm"]),
+    clients=st.sampled_from([1, 7, 64, 500]),
+    prompt=st.sampled_from([16, 900, 9000]),
+    dtype=st.sampled_from(["bf16", "fp8", "awq"]),
+)
+def test_what_holds_of_any_plan(model: str, engine: str, clients: int, prompt: int, dtype: str) -> None:
+    asked = {"model": model, "engine": engine, "concurrency": clients, "input_len": prompt, "output_len": 200,
+             "weight_dtype": dtype, "accelerator": "h100-sxm", "count": 1, "tp": 1, "pp": 1, "dp": 1,
+             "ep": 1}  # fmt: skip
+    found = call("estimate_inference", asked)
+    assert found["memory"]["fits"] == (found["memory"]["max_concurrency"] >= 1)
+    assert found["running"] <= clients
+    assert found["throughput"]["requests_per_s"] * found["latency"]["e2e_s"] <= clients * 1.25
+    # A copy of the model beside it is no worse.
+    more = call("estimate_inference", asked | {"count": 2})
+    assert more["replicas"] == 2
+    assert more["throughput"]["output_tokens_per_s"] >= found["throughput"]["output_tokens_per_s"] * 0.999
+    assert more["latency"]["tpot_s"] <= found["latency"]["tpot_s"] * 1.001
+
+
+def test_more_bandwidth_is_never_slower() -> None:
+    slow, fast = estimate(accelerator="h100-sxm", tp=1), estimate(accelerator="h200-sxm", tp=1)
+    assert fast["latency"]["tpot_s"] < slow["latency"]["tpot_s"]
+    assert fast["memory"]["max_concurrency"] > slow["memory"]["max_concurrency"]
+
+
+def test_one_of_a_batch_of_layouts_is_the_layout_alone() -> None:
+    alone = call("estimate_inference", SERVE | {"tp": 2, "pp": 1})
+    points = call("sweep", SERVE | {"field": "tp", "values": [1, 2, 4], "pp": 1})["points"]
+    assert points[1]["tpot_s"] == pytest.approx(alone["latency"]["tpot_s"])
+    assert points[1]["output_tokens_per_s"] == pytest.approx(alone["throughput"]["output_tokens_per_s"])
+
+
+def test_limits_of_latency_are_judged_and_said() -> None:
+    loose, tight = estimate(tpot_slo_ms=1000, ttft_slo_ms=60_000), estimate(tpot_slo_ms=0.5)
+    assert loose["meets_slo"]
+    assert all(row["met"] and row["sure"] for row in loose["slo"])
+    assert not any("limit" in text for text in loose["warnings"])
+    assert tight["meets_slo"] is False
+    assert any("% over the limit of 0.5 ms" in text for text in tight["warnings"])
+    assert estimate()["meets_slo"] is None
+    # A limit of the tail is harder to meet than one of the mean.
+    between = 1e3 * (estimate()["latency"]["tpot_s"] + estimate()["latency"]["tpot_p99_s"]) / 2
+    assert estimate(tpot_slo_ms=between)["meets_slo"]
+    assert not estimate(tpot_slo_ms=between, slo_statistic="p99")["meets_slo"]
+
+
+def test_a_rate_that_cannot_be_served_is_said() -> None:
+    found = estimate(concurrency=None, request_rate=1e5)
+    assert any("cannot be served" in text for text in found["warnings"])
+    assert found["throughput"]["requests_per_s"] < 1e5
+    calm = estimate(concurrency=None, request_rate=2.0)
+    assert calm["throughput"]["requests_per_s"] == pytest.approx(2.0)
+    assert not any("cannot be served" in text for text in calm["warnings"])
+
+
+def test_what_does_not_fit_says_what_it_needs() -> None:
+    found = call("estimate_inference", {"model": "meta-llama/Llama-3.1-70B", "accelerator": "a100-sxm-40gb"})
+    assert not found["memory"]["fits"]
+    assert found["memory"]["max_concurrency"] == 0
+    assert found["memory"]["decided_by"] == "weights"
+    assert "does not fit" in found["warnings"][0]
+    assert "GiB" in found["warnings"][0]
+
+
+def test_clients_beyond_the_cache_wait() -> None:
+    found = call("estimate_inference", {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 2,
+                                        "concurrency": 400, "weight_dtype": "bf16"})  # fmt: skip
+    assert found["bottleneck"] == ROOM
+    assert found["waiting"] > 100
+    assert any("run at once, for memory of the cache" in text for text in found["warnings"])
+
+
+def test_formats_that_an_engine_does_not_read_are_doubted() -> None:
+    texts = estimate(engine="trtllm", weight_dtype="q4_k_m")["warnings"]
+    assert any("does not read q4_k_m" in text for text in texts)
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"accelerator": "mi300x", "engine": "trtllm"}, "workload.engine", "does not run on"),
+    ({"model": None}, "model", "is required"),
+    ({"accelerator": None}, "cluster.accelerator", "is required"),
+    ({"seq_len": 4096}, "seq_len", "there is no such field"),
+    ({"plan": {"workload": {"seq_len": 4096}}}, "workload.seq_len", "the plan is for serving"),
+    ({"plan": {"workload": {"kind": "training"}}}, "workload.input_len", "the plan is for training"),
+    ({"concurrency": 0}, "workload.concurrency", "greater than or equal to 1"),
+    ({"concurrency": True}, "concurrency", "got true"),
+    ({"tp": 3}, "layout.tp", "valid: 1 2 4"),
+    ({"ep": 2}, "layout.ep", "has no experts"),
+    ({"engine": "vlm"}, "engine", "vllm"),
+    ({"weight_dtype": "fp7"}, "weight_dtype", "fp8"),
+    ({"accelerator": "h1000"}, "cluster.accelerator", "h100"),
+    ({"prefix_hit": 1.0}, "workload.prefix_hit", "less than 1"),
+    ({"plan": {"layout": {"cp": 2}}}, "layout.cp", "no meaning for serving"),
+    ({"provider": "nobody"}, "goal.provider", "no price book"),
+    ({"usd_per_device_hour": 0}, "usd_per_device_hour", "greater than 0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field", "says"), WRONG, ids=range(len(WRONG)))
+def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any], field: str, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        call("estimate_inference", SERVE | changes)
+    assert caught.value.field == field
+    assert says in str(caught.value)
+
+
+def test_one_call_is_quick() -> None:
+    estimate()
+    took = []
+    for _ in range(20):
+        started = time.process_time()
+        call("estimate_inference", SERVE)
+        took.append(time.process_time() - started)
+    # A shared machine is slow at times, so the best of many counts.
+    assert min(took) < 0.01

@@ -1,0 +1,231 @@
+"""check_fit and best_parallelism: what they say of other plans is what those plans really give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tool_calls import FLAT, result, steady
+
+from estimator.plan.schema import Plan
+from tools import call
+
+TIGHT: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 16, "seq_len": 4096, "global_batch": 64,
+    "framework": "megatron-lm", "tp": 4, "pp": 2, "vpp": 1, "zero_stage": 1, "recompute": "none", "offload": "none",
+    "micro_batch": 2,
+}  # fmt: skip
+SMALL: dict[str, Any] = {
+    "model": "Qwen/Qwen2.5-0.5B", "accelerator": "a100-sxm-40gb", "count": 4, "seq_len": 2048, "global_batch": 32,
+    "framework": "deepspeed", "zero_stage": 2, "recompute": "none", "micro_batch": 2,
+}  # fmt: skip
+# A small vocabulary, so that the first stage, which holds the activations of most micro-batches, is the fullest.
+PIPED: dict[str, Any] = {
+    "model": "huggyllama/llama-7b", "accelerator": "h100-sxm", "count": 8, "seq_len": 2048, "global_batch": 32,
+    "framework": "megatron-lm", "tp": 2, "pp": 4, "vpp": 1, "zero_stage": 0, "recompute": "none", "micro_batch": 1,
+    "offload": "none",
+}  # fmt: skip
+
+
+def patched(found: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    return Plan.parse(found["plan"]).patch(changes).given()
+
+
+@pytest.mark.parametrize("arguments", [TIGHT, SMALL, FLAT, {"model": "gpt2", "accelerator": "4090"}], ids=range(4))
+def test_a_remedy_really_gives_its_memory(arguments: dict[str, Any]) -> None:
+    found = call("check_fit", arguments)
+    now = found["memory"]["per_device_bytes"]
+    before = call("estimate_training", {"plan": found["plan"]})
+    assert found["remedies"] or found["memory"]["fits"]
+    for remedy in found["remedies"]:
+        plan = patched(found, remedy["patch"])
+        after = call("estimate_training", {"plan": plan})
+        assert after["memory"]["per_device_bytes"] == remedy["per_device_bytes"] < now, remedy
+        assert after["memory"]["fits"] == remedy["fits"]
+        per_token = [estimate["throughput"]["tokens_per_s"] for estimate in (after, before)]
+        assert remedy["slowdown"] == pytest.approx(per_token[1] / per_token[0])
+        assert remedy["saves_bytes"] == now - remedy["per_device_bytes"]
+        assert remedy["why"]
+    order = [(not remedy["fits"], remedy["slowdown"]) for remedy in found["remedies"]]
+    assert order == sorted(order)
+
+
+def test_a_plan_that_is_too_large_says_so_and_offers_ways_out() -> None:
+    found = call("check_fit", TIGHT)
+    assert not found["fits"]
+    assert found["headroom_bytes"] < 0
+    assert found["largest_micro_batch"] is None
+    ways = {tuple(remedy["patch"]) for remedy in found["remedies"]}
+    assert ("workload.micro_batch",) in ways
+    assert ("workload.method",) in ways
+    assert ("layout.recompute",) in ways
+    assert any("cluster.count" in way for way in ways)
+    assert any(remedy["fits"] for remedy in found["remedies"])
+
+
+def test_a_given_layout_that_does_not_fit_is_set_against_the_best_that_does() -> None:
+    arguments = FLAT | {"framework": "deepspeed"}
+    found = call("check_fit", arguments | {"zero_stage": 0, "recompute": "none", "micro_batch": 8})
+    assert not found["fits"]
+    other = next(remedy for remedy in found["remedies"] if remedy["what"].startswith("another layout"))
+    assert other["fits"]
+    best = call("estimate_training", arguments)
+    after = call("estimate_training", {"plan": patched(found, other["patch"])})
+    assert after["plan"]["layout"] == best["plan"]["layout"]
+    assert after["time"]["step_s"] == pytest.approx(best["time"]["step_s"])
+
+
+def test_two_changes_together_where_none_alone_is_enough() -> None:
+    """From a little too long to far too long: somewhere one change is not enough and two are."""
+    arguments = {"model": "Qwen/Qwen2.5-7B", "accelerator": "rtx-4090", "count": 1, "micro_batch": 1, "method": "lora",
+                 "framework": "hf-trainer", "recompute": "none"}  # fmt: skip
+    pairs = 0
+    for length in (4096, 8192, 16384, 32768):
+        found = call("check_fit", arguments | {"seq_len": length})
+        fitting = [remedy for remedy in found["remedies"] if remedy["fits"]]
+        together = [remedy for remedy in fitting if ", and " in remedy["what"]]
+        assert not together or len(together) == len(fitting)
+        for remedy in together:
+            after = call("estimate_training", {"plan": patched(found, remedy["patch"])})
+            assert after["memory"]["fits"]
+            assert after["memory"]["per_device_bytes"] == remedy["per_device_bytes"]
+        pairs += len(together)
+    assert pairs
+
+
+def test_headroom_can_be_given_up_for_speed() -> None:
+    slow = FLAT | {"model": "Qwen/Qwen2.5-0.5B", "framework": "deepspeed", "zero_stage": 3, "recompute": "full",
+                   "micro_batch": 1, "offload": "optimizer"}  # fmt: skip
+    found = call("check_fit", slow)
+    assert found["fits"]
+    ways = {name for remedy in found["relaxations"] for name in remedy["patch"]}
+    assert {"layout.recompute", "workload.micro_batch"} <= ways
+    for remedy in found["relaxations"]:
+        assert remedy["fits"]
+        assert remedy["slowdown"] < 1
+        after = call("estimate_training", {"plan": patched(found, remedy["patch"])})
+        assert after["memory"]["fits"]
+        assert after["time"]["step_s"] == pytest.approx(remedy["slowdown"] * call(
+            "estimate_training", {"plan": found["plan"]})["time"]["step_s"])  # fmt: skip
+    assert [remedy["slowdown"] for remedy in found["relaxations"]] == sorted(
+        remedy["slowdown"] for remedy in found["relaxations"]
+    )
+    assert call("check_fit", TIGHT)["relaxations"] == []
+
+
+@pytest.mark.parametrize("arguments", [SMALL, PIPED, FLAT], ids=["data", "pipeline", "searched"])
+def test_the_largest_micro_batch_fits_and_one_more_does_not(arguments: dict[str, Any]) -> None:
+    found = call("check_fit", arguments)
+    largest, layout = found["largest_micro_batch"], found["plan"]["layout"]
+    workload = found["plan"]["workload"]
+    rounds = workload["global_batch"] // (workload["micro_batch"] * layout["dp"])
+    assert largest >= workload["micro_batch"]
+    for size, fits in ((largest, True), (largest + 1, False)):
+        changes = {"workload.micro_batch": size, "workload.global_batch": size * layout["dp"] * rounds}
+        assert call("estimate_training", {"plan": patched(found, changes)})["memory"]["fits"] == fits
+
+
+@pytest.mark.parametrize("arguments", [SMALL, PIPED], ids=["data", "pipeline"])
+def test_the_longest_sequence_fits_and_a_longer_one_does_not(arguments: dict[str, Any]) -> None:
+    found = call("check_fit", arguments)
+    longest = found["largest_seq_len"]
+    assert longest >= arguments["seq_len"]
+    assert longest % 1024 == 0
+    for length, fits in ((longest, True), (longest + 1024, False)):
+        changes = {"workload.seq_len": length}
+        assert call("estimate_training", {"plan": patched(found, changes)})["memory"]["fits"] == fits
+
+
+def test_headroom_is_capacity_less_the_upper_end() -> None:
+    found = result("check_fit")
+    memory = found["memory"]
+    assert found["headroom_bytes"] == memory["capacity_bytes"] - memory["high_bytes"]
+    assert found["fits"] == (found["headroom_bytes"] >= 0) == memory["fits"]
+
+
+def test_doubling_the_devices_fills_nodes_first() -> None:
+    found = call("check_fit", {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 2,
+                               "framework": "deepspeed"})  # fmt: skip
+    remedy = next(remedy for remedy in found["remedies"] if "cluster.count" in remedy["patch"])
+    after = call("estimate_training", {"plan": patched(found, remedy["patch"])})
+    assert after["plan"]["cluster"] == found["plan"]["cluster"] | {"count": 4, "per_node": 4}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        FLAT,
+        {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 64, "stage": "pretrain"},
+        {"model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": "mi300x", "count": 16, "framework": "megatron-lm"},
+        {"model": "Qwen/Qwen2.5-7B", "accelerator": "a100-sxm-80gb", "count": 32, "framework": "fsdp2"},
+    ],
+    ids=range(4),
+)
+def test_the_best_layout_passes_check_fit_and_each_choice_is_what_it_says(arguments: dict[str, Any]) -> None:
+    found = call("best_parallelism", arguments)
+    assert 1 <= found["feasible"] <= found["candidates"]
+    fit = call("check_fit", {"plan": found["plan"]})
+    assert fit["fits"]
+    assert fit["memory"]["per_device_bytes"] == found["best"]["per_device_bytes"]
+    for choice in (found["best"], *found["alternatives"], *found["pareto"]):
+        changes = {"layout": choice["layout"], "workload.micro_batch": choice["micro_batch"],
+                   "workload.framework": choice["framework"]}  # fmt: skip
+        estimate = call("estimate_training", {"plan": patched(found, changes)})
+        assert estimate["time"]["step_s"] == choice["step_s"] >= found["best"]["step_s"] * (1 - 1e-9)
+        assert estimate["memory"]["per_device_bytes"] == choice["per_device_bytes"]
+        assert choice["headroom_bytes"] == estimate["memory"]["capacity_bytes"] - estimate["memory"]["high_bytes"]
+        assert choice["headroom_bytes"] >= 0
+        assert estimate["plan"]["layout"] == {"shard_group": None} | choice["layout"]
+        sizes = [choice["layout"][name] for name in ("tp", "pp", "cp", "dp")]
+        assert sizes[0] * sizes[1] * sizes[2] * sizes[3] == found["plan"]["cluster"]["count"]
+
+
+def test_the_number_of_alternatives_is_asked_for() -> None:
+    two = call("best_parallelism", FLAT | {"top": 2})
+    assert len(two["alternatives"]) == 2
+    assert two["alternatives"] == result("best_parallelism")["alternatives"][:2]
+    assert two["rejected"]
+    assert all(row["rule"] and row["layout"] for row in two["rejected"])
+
+
+def test_the_goal_decides_what_is_best() -> None:
+    arguments = FLAT | {"framework": "megatron-lm", "count": 16}
+    fast = call("best_parallelism", arguments)["best"]
+    small = call("best_parallelism", arguments | {"objective": "memory"})["best"]
+    assert small["per_device_bytes"] < fast["per_device_bytes"]
+    assert fast["step_s"] < small["step_s"]
+
+
+def test_estimate_training_takes_the_layout_that_best_parallelism_finds() -> None:
+    arguments = FLAT | {"framework": "megatron-lm"}
+    best = call("best_parallelism", arguments)
+    assert call("estimate_training", arguments)["plan"] == best["plan"]
+
+
+def test_the_same_call_gives_the_same_answer() -> None:
+    assert steady(call("best_parallelism", FLAT)) == steady(result("best_parallelism"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"offload": "params"}, {"offload": "activations"}, {"zero_stage": 3}, {"tp": 8, "zero_stage": 3}, {"pp": 2},
+     {"method": "qlora"}, {"stage": "pretrain", "zero_stage": 2}],
+    ids=str,
+)  # fmt: skip
+def test_a_framework_left_open_is_one_that_can_do_what_is_asked(given: dict[str, Any]) -> None:
+    found = call("best_parallelism", FLAT | given)
+    plan = found["plan"]
+    assert "workload.framework" in {assumption["field"] for assumption in found["assumptions"]}
+    for name, value in given.items():
+        assert (plan["layout"] | plan["workload"])[name] == value
+    # Naming the framework that was chosen gives the same layout.
+    named = call("best_parallelism", FLAT | given | {"framework": plan["workload"]["framework"]})
+    assert named["best"] == found["best"]
+
+
+def test_the_search_over_frameworks_takes_the_faster_one() -> None:
+    arguments = FLAT | {"model": "meta-llama/Llama-3.1-70B", "count": 32}
+    found = call("best_parallelism", arguments)
+    for name in ("deepspeed", "megatron-bridge"):
+        other = call("best_parallelism", arguments | {"framework": name})
+        assert not other["feasible"] or other["best"]["step_s"] >= found["best"]["step_s"]

@@ -1,0 +1,239 @@
+"""find_limit: the value that it names fits, the next one does not, and what was given stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture, models
+from tools import call
+
+EIGHT: dict[str, Any] = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8}
+ONE: dict[str, Any] = {"model": "Qwen/Qwen2.5-7B", "accelerator": "rtx-4090", "count": 1, "method": "qlora"}
+GIVEN: dict[str, Any] = EIGHT | {"framework": "megatron-lm", "tp": 2, "pp": 2, "recompute": "selective",
+                                 "micro_batch": 1}  # fmt: skip
+KEYS = {"goal", "value", "plan", "limited_by", "why", "memory", "chosen", "next_value", "probes", "assumptions",
+        "warnings", "evidence"}  # fmt: skip
+
+
+def fits(arguments: dict[str, Any]) -> bool:
+    """Whether the search over all layouts finds one that fits."""
+    try:
+        return call("estimate_training", arguments | {"objective": "memory"})["memory"]["fits"]
+    except PlanError:
+        return False
+
+
+def whole(found: dict[str, Any]) -> None:
+    """What every answer with a value keeps: a complete plan that fits, again, and figures that agree."""
+    assert found.keys() >= KEYS
+    again = call("estimate_training", {"plan": found["plan"]})
+    assert again["memory"]["fits"]
+    assert again["memory"] == found["memory"]
+    assert again["time"]["step_s"] == found["chosen"]["step_s"]
+    assert not again["layout_chosen"]
+    named = [assumption["field"] for assumption in found["assumptions"]]
+    assert len(named) == len(set(named))
+    assert found["limited_by"] in found["memory"]["components"] or found["limited_by"] in (
+        "global_batch", "range", "catalogue",
+    )  # fmt: skip
+    tried = {probe["value"]: probe for probe in found["probes"]}
+    assert tried[found["value"]]["fits"]
+    if found["next_value"]:
+        assert not tried[found["next_value"]["value"]]["fits"]
+        assert (found["next_value"]["per_device_bytes"] is None) == bool(found["next_value"]["why"])
+
+
+@pytest.mark.parametrize("arguments", [EIGHT, ONE, GIVEN, EIGHT | {"count": 64, "stage": "pretrain"}], ids=range(4))
+def test_the_longest_context_fits_and_the_next_does_not(arguments: dict[str, Any]) -> None:
+    found = call("find_limit", arguments | {"goal": "seq_len", "seq_len": 2048})
+    whole(found)
+    value, after = found["value"], found["next_value"]["value"]
+    assert found["plan"]["workload"]["seq_len"] == value
+    assert after - value == (128 if value < 8192 else 1024)
+    assert value % (128 if value < 8192 else 1024) == 0
+    assert fits(arguments | {"seq_len": value})
+    for length in (after, after + 1024, after + 4096, 2 * after):
+        assert not fits(arguments | {"seq_len": length})
+
+
+@pytest.mark.parametrize("arguments", [EIGHT, ONE, GIVEN | {"micro_batch": None}], ids=range(3))
+def test_the_largest_micro_batch_fits_and_one_more_does_not(arguments: dict[str, Any]) -> None:
+    found = call("find_limit", arguments | {"goal": "micro_batch"})
+    whole(found)
+    assert found["plan"]["workload"]["micro_batch"] == found["value"]
+    assert found["next_value"]["value"] == found["value"] + 1
+    framework = {"framework": found["plan"]["workload"]["framework"]}
+    assert fits(arguments | framework | {"micro_batch": found["value"]})
+    assert not fits(arguments | framework | {"micro_batch": found["value"] + 1})
+
+
+def test_a_given_global_batch_is_kept_and_can_be_what_limits() -> None:
+    small = {"model": "gpt2", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed", "global_batch": 96}
+    found = call("find_limit", small | {"goal": "micro_batch"})
+    whole(found)
+    assert found["value"] == 12
+    assert found["limited_by"] == "global_batch"
+    assert "96" in found["why"]
+    assert found["plan"]["workload"]["global_batch"] == 96
+    open_batch = call("find_limit", small | {"goal": "micro_batch", "global_batch": None})
+    assert open_batch["value"] > 12
+
+
+def test_what_is_given_stays() -> None:
+    found = call("find_limit", GIVEN | {"goal": "seq_len"})
+    plan = found["plan"]
+    assert {name: plan["layout"][name] for name in ("tp", "pp", "recompute")} == {
+        "tp": 2, "pp": 2, "recompute": "selective",
+    }  # fmt: skip
+    assert plan["workload"]["framework"] == "megatron-lm"
+    assert plan["workload"]["micro_batch"] == 1
+    freer = call("find_limit", EIGHT | {"framework": "megatron-lm", "goal": "seq_len"})
+    assert freer["value"] > found["value"]
+
+
+def test_a_context_parallel_size_that_is_given_divides_the_sequence() -> None:
+    found = call("find_limit", EIGHT | {"framework": "megatron-lm", "cp": 8, "goal": "seq_len"})
+    whole(found)
+    assert found["plan"]["layout"]["cp"] == 8
+    assert found["value"] % 16 == 0
+
+
+def test_a_length_beyond_the_models_own_context_is_a_warning() -> None:
+    found = call("find_limit", EIGHT | {"model": "gpt2", "goal": "seq_len"})
+    assert found["value"] > 1024
+    assert any("beyond the model's context" in warning for warning in found["warnings"])
+
+
+def test_the_fewest_devices_are_parts_of_a_node_or_whole_nodes() -> None:
+    for model, accelerator in (
+        ("Llama-3.1-70B", "h100-sxm"),
+        ("Llama-3.1-8B", "a100-sxm-80gb"),
+        ("Llama-3.1-405B", "h200-sxm"),
+    ):
+        arguments = {"model": f"meta-llama/{model}", "accelerator": accelerator}
+        found = call("find_limit", arguments | {"goal": "devices", "count": 8192})
+        whole(found)
+        value = found["value"]
+        assert value in (1, 2, 4, 8) or value % 8 == 0
+        assert found["plan"]["cluster"]["count"] == value
+        below = [size for size in (1, 2, 4, *range(8, value, 8)) if size < value]
+        for framework in ("deepspeed", "megatron-bridge"):
+            for size in below[-6:]:
+                assert not fits(arguments | {"count": size, "framework": framework})
+
+
+def test_one_device_is_the_least() -> None:
+    found = call("find_limit", {"model": "gpt2", "accelerator": "h100-sxm", "goal": "devices"})
+    whole(found)
+    assert found["value"] == 1
+    assert found["next_value"] is None
+    assert found["limited_by"] == "range"
+
+
+def test_sizes_that_a_given_batch_cannot_be_dealt_to_are_told() -> None:
+    arguments = {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "global_batch": 24, "goal": "devices",
+                 "framework": "fsdp2", "micro_batch": 1}  # fmt: skip
+    found = call("find_limit", arguments)
+    assert found["value"] is None or 24 % found["plan"]["layout"]["dp"] == 0
+    said = [probe["why"] for probe in found["probes"] if probe["why"]]
+    assert any("cannot be dealt evenly" in why for why in said)
+
+
+def test_the_largest_model_of_a_family() -> None:
+    found = call("find_limit", {"goal": "model", "family": "llama", "accelerator": "h100-sxm", "count": 8})
+    whole(found)
+    rows = [row for row in models() if row.family.startswith("llama")]
+    sizes = {row.id: architecture(row.id).parameters for row in rows}
+    assert found["parameters"] == sizes[found["value"]]
+    assert found["plan"]["model"] == found["value"]
+    for id, size in sizes.items():
+        if size > found["parameters"]:
+            for framework in ("deepspeed", "megatron-bridge"):
+                assert not fits({"model": id, "accelerator": "h100-sxm", "count": 8, "framework": framework})
+
+
+def test_the_plans_own_family_is_searched_unless_any_is_asked_for() -> None:
+    own = call("find_limit", EIGHT | {"goal": "model", "method": "qlora"})
+    assert architecture(own["value"]).family == architecture(EIGHT["model"]).family
+    anything = call("find_limit", EIGHT | {"goal": "model", "method": "qlora", "family": "any"})
+    whole(anything)
+    assert anything["parameters"] >= own["parameters"]
+    assert "family" in {assumption["field"] for assumption in anything["assumptions"]}
+    assert not architecture(anything["value"]).multimodal
+
+
+def test_models_that_only_papers_describe_are_for_pretraining() -> None:
+    def largest(**more: Any) -> dict[str, Any]:
+        return call("find_limit", {"goal": "model", "family": "any", "accelerator": "h100-sxm", "count": 1024, **more})
+
+    assert largest(stage="sft", method="lora")["value"] is not None
+    facts = {row.id: row for row in models()}
+    for stage in ("sft", "pretrain"):
+        tried = {probe["value"] for probe in largest(stage=stage, seq_len=2048)["probes"]}
+        papers = {id for id in tried if facts[id].license == "paper-only"}
+        assert stage == "pretrain" or not papers
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 1, "goal": "seq_len"},
+        {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 1, "goal": "micro_batch"},
+        {"accelerator": "t4", "count": 1, "goal": "model", "family": "pythia", "seq_len": 2_000_000},
+        {"model": "meta-llama/Llama-3.1-405B", "accelerator": "t4", "goal": "devices", "framework": "ddp"},
+    ],
+    ids=lambda arguments: arguments["goal"],
+)
+def test_where_nothing_fits_there_is_no_value_but_a_reason(arguments: dict[str, Any]) -> None:
+    found = call("find_limit", arguments)
+    assert found["value"] is None
+    assert not found["memory"]["fits"]
+    assert found["limited_by"] in found["memory"]["components"]
+    assert "GiB" in found["why"]
+    assert not any(probe["fits"] for probe in found["probes"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "says"),
+    [
+        (EIGHT, "goal", "is required"),
+        (EIGHT | {"goal": "contxt"}, "goal", "valid: seq_len, micro_batch, model, devices"),
+        (EIGHT | {"goal": "context", "seq_len": 4096}, "workload.seq_len", "the plan is for serving"),
+        (EIGHT | {"goal": "micro_batch", "concurrency": 8}, "goal", "valid: context, input_len"),
+        (EIGHT | {"goal": "seq_len", "tp": 3}, "layout.tp", "valid: 1 2 4 8 16 32"),
+        (EIGHT | {"goal": "seq_len", "family": "llama"}, "family", "goal model"),
+        (EIGHT | {"goal": "model", "family": "lama"}, "family", "llama"),
+        ({"goal": "devices", "accelerator": "h100-sxm"}, "model", "is required"),
+        ({"goal": "seq_len", "model": "gpt2"}, "cluster.accelerator", "is required"),
+        ({"goal": "model"}, "cluster.accelerator", "is required"),
+    ],
+    ids=range(10),
+)
+def test_what_cannot_be_asked_is_said(arguments: dict[str, Any], field: str, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        call("find_limit", arguments)
+    assert caught.value.field == field
+    assert says in str(caught.value)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    count=st.sampled_from([1, 2, 8, 16]),
+    method=st.sampled_from(["full", "lora", "qlora"]),
+    goal=st.sampled_from(["seq_len", "micro_batch"]),
+    more=st.sampled_from([{}, {"recompute": "none"}, {"zero_stage": 2}, {"global_batch": 64}]),
+)
+def test_a_limit_is_where_it_stops_fitting(count: int, method: str, goal: str, more: dict[str, Any]) -> None:
+    arguments = {"model": "Qwen/Qwen2.5-0.5B", "accelerator": "a100-sxm-40gb", "count": count, "method": method,
+                 "framework": "deepspeed", **more}  # fmt: skip
+    found = call("find_limit", arguments | {"goal": goal})
+    assert fits(arguments | {goal: found["value"]})
+    if found["next_value"]:
+        assert not fits(arguments | {goal: found["next_value"]["value"]})
+    roomier = call("find_limit", arguments | {"goal": goal, "accelerator": "a100-sxm-80gb"})
+    assert roomier["value"] >= found["value"]

@@ -1,0 +1,79 @@
+"""`shardwise mcp config`: the snippet of each assistant, and adding it without touching the rest of the file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from estimator.errors import PlanError
+from server.mcp import clients as mcp_clients
+from tui.cli import main
+
+NAMES = list(mcp_clients.CLIENTS)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_snippet_starts_this_installation(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["mcp", "config", "--client", name, "--root", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    snippet = json.loads(said.out)
+    key = "servers" if name == "vscode" else "mcpServers"
+    entry = snippet[key]["shardwise"]
+    assert entry["args"][-3:] == ["mcp", "--root", str(tmp_path.resolve())]
+    assert Path(entry["command"]).is_file()
+    assert entry.get("type") == ("stdio" if name in ("vscode", "claude-code") else None)
+    assert str(mcp_clients.client(name).file()) in said.err
+    assert not mcp_clients.client(name).file().exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_installing_adds_one_entry_and_keeps_everything_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = mcp_clients.client(name).file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    key = mcp_clients.client(name).key
+    before = {"theme": "dark", key: {"other": {"command": "x"}}, "größe": [1]}
+    path.write_text(json.dumps(before))
+    path.chmod(0o640)
+    assert main(["mcp", "config", "--client", name, "--install", "--yes"]) == 0
+    after = json.loads(path.read_text())
+    shown = json.loads(capsys.readouterr().out)
+    assert after == before | {key: before[key] | shown[key]}  # type: ignore[operator]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert [entry.name for entry in path.parent.iterdir() if entry.suffix == ".tmp"] == []
+    text = path.read_text()
+    assert main(["mcp", "config", "--client", name, "--install", "--yes"]) == 0
+    assert path.read_text() == text
+    assert "already" in capsys.readouterr().err
+
+
+def test_nobody_to_ask_means_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mcp", "config", "--client", "cursor", "--install"]) == 2
+    assert "nobody here can be asked" in capsys.readouterr().err
+    assert not mcp_clients.client("cursor").file().exists()
+
+
+@pytest.mark.parametrize("content", ["// comments\n{}", "[]", '{"mcpServers": []}', "\xff", "{"])
+def test_a_file_that_is_not_plain_json_is_left_alone(content: str) -> None:
+    path = mcp_clients.client("cursor").file()
+    path.parent.mkdir()
+    path.write_bytes(content.encode("latin-1"))
+    assert main(["mcp", "config", "--client", "cursor", "--install", "--yes"]) == 2
+    assert path.read_bytes() == content.encode("latin-1")
+
+
+def test_an_unknown_client_lists_those_that_are_known() -> None:
+    with pytest.raises(PlanError) as caught:
+        mcp_clients.client("cursr")
+    assert caught.value.valid == NAMES
