@@ -13,6 +13,7 @@ from typing import Any
 from agent.wire import Call
 from estimator.errors import PlanError
 from pages.screen import plain, plain_data
+from planner.files.render import writing_below
 from tools.registry import Tool
 
 _LARGEST_SHOWN = 400_000
@@ -86,7 +87,6 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
 
 def _below(root: Path) -> contextlib.AbstractContextManager[None]:
     """Told apart by the run, not by the process: sessions with other folders may write at the same time."""
-    from planner.files.render import writing_below
 
     return writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext()
 

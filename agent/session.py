@@ -24,10 +24,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent import settings
+from agent.acting import Surroundings
 from agent.alone import alone
 from agent.export import export_session
 from agent.figures import headline
+from agent.gemini.model import Gemini
+from agent.graph import RECURSION_LIMIT, build
 from agent.imports import quick_imports
+from agent.offline.planner import OfflinePlanner
 from agent.store import (
     begin_turn,
     checkpoints,
@@ -44,6 +48,7 @@ from agent.store import (
 from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
 from pages.screen import plain, plain_data
+from tools.registry import OnDemand
 
 ModelName = Literal["auto", "offline", "gemini"]
 Event = dict[str, Any]
@@ -92,10 +97,6 @@ class Session:
         with quick_imports():
             for name in _TRACING:
                 os.environ[name] = "false"
-            from agent.acting import Surroundings
-            from agent.graph import build
-            from agent.offline.planner import OfflinePlanner
-            from tools.registry import OnDemand
 
             return build(
                 Surroundings(_model(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now)
@@ -134,7 +135,6 @@ class Session:
 
     @property
     def _config(self) -> Any:
-        from agent.graph import RECURSION_LIMIT
 
         return {"configurable": {"thread_id": self.id}, "recursion_limit": RECURSION_LIMIT}
 
@@ -294,7 +294,6 @@ def _model(name: ModelName) -> Any:
     """The language model that thinks, or None for the offline planner alone."""
     if name == "offline" or not settings.key_variable():
         return None
-    from agent.gemini.model import Gemini
 
     return Gemini()
 
@@ -315,7 +314,6 @@ def _files(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _has_written(call: Call) -> bool:
-    from tools.registry import OnDemand
 
     tool = OnDemand().get(call.name)
     return tool is not None and not tool.read_only and not call.name.startswith("delete")

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from estimator.plan.schema import Inference
+from launchers.job import make_job
+from launchers.shell.quoting import NODE_RANK
 from launchers.site import Site
+from launchers.targets import TARGETS
 
 if TYPE_CHECKING:
     from estimator.plan.schema import Plan
@@ -104,7 +108,6 @@ class Rendered:
 
 def target_descriptions() -> dict[str, str]:
     """What each target writes, by its name."""
-    from launchers.targets import TARGETS
 
     return {name: target.description for name, target in TARGETS.items()}
 
@@ -125,8 +128,6 @@ def render(
     """
     from launchers.choice import chosen
     from launchers.rules import check
-    from launchers.shell.quoting import NODE_RANK
-    from launchers.targets import TARGETS
 
     names = chosen(plan, targets)
     job = make(plan, names, prediction, model_id, site or Site())
@@ -162,7 +163,6 @@ def make(
     site: Site | None = None,
 ) -> Job | ServingJob:
     """The job of a complete plan and its set of targets. Raises PlanError."""
-    from estimator.plan.schema import Inference
 
     site = site or Site()
 
@@ -171,7 +171,6 @@ def make(
 
         assert not isinstance(prediction, Prediction)
         return make_serving_job(plan, names, prediction, model_id, site)
-    from launchers.job import make_job
 
     assert not isinstance(prediction, ServingPrediction)
     return make_job(plan, names, prediction, model_id, site)

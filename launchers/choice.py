@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference
+from launchers import make
+from launchers.rules import check
 from launchers.tables import table
 from launchers.targets import TARGETS
 
@@ -34,8 +36,6 @@ def usual_program(plan: Plan) -> str:
 
 
 def _can_say(plan: Plan, target: str) -> bool:
-    from launchers import make
-    from launchers.rules import check
 
     try:
         check(make(plan, chosen(plan, [target])), target)

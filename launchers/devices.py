@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
+from knowledge.machines.catalogue import find_accelerator
 from launchers.job import given
 from launchers.tables import table
 
@@ -23,7 +24,6 @@ _MEANS = {
 
 def accelerator_of(job: Job | ServingJob) -> Accelerator:
     """The catalogue's entry of the plan's accelerator. Raises PlanError where there is none."""
-    from knowledge.machines.catalogue import find_accelerator
 
     return find_accelerator(given(FIELD, job.plan.cluster.accelerator)).value
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from launchers import File, Rendered, Site, render
+from launchers.choice import usual_program
 from launchers.job import last_part, one_line, slug
 from launchers.shell.quoting import AS_WRITTEN, NODE_RANK
 
@@ -143,7 +144,6 @@ def _rendered(
     plan: Plan, scheduler: str, site: Site, prediction: Prediction | None = None, model_id: str | None = None
 ) -> tuple[Rendered, tuple[str, ...]]:
     """The launch files of a plan by the usual program of its framework, and their targets. Raises PlanError."""
-    from launchers.choice import usual_program
 
     wanted = [usual_program(plan)] + ([] if scheduler == NO_SCHEDULER else [scheduler])
     rendered = render(plan, wanted, prediction, model_id, site)

@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
+from launchers.engines.job import has_experts
+from launchers.families import template_of
+from launchers.job import last_part
 from launchers.tables import table
 from launchers.targets import TARGETS
 
@@ -70,7 +74,6 @@ def facts(job: Job | ServingJob) -> dict[str, Any]:
 
 
 def _training_facts(job: Job) -> dict[str, Any]:
-    from launchers.families import template_of
 
     shard_group = job.plan.layout.shard_group
     return {f"workload.lora.{name}": value for name, value in job.training.lora} | {
@@ -84,8 +87,6 @@ def _training_facts(job: Job) -> dict[str, Any]:
 
 
 def _serving_facts(job: ServingJob) -> dict[str, Any]:
-    from launchers.engines.job import has_experts
-    from launchers.job import last_part
 
     lane, node = job.tp * job.pp, job.node_devices
     most = job.serving.max_batched_tokens
@@ -99,7 +100,6 @@ def _serving_facts(job: ServingJob) -> dict[str, Any]:
 
 
 def _has_tied_head(job: Job) -> bool:
-    from knowledge.models.catalogue import architecture
 
     return architecture(job.plan.model).tied
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.clean import clean, one_line
+from pages.markdown import laid_out
+from pages.plotting import draw
 from pages.table import facts, table
 
 # Of pages that go to a file or a pipe, where nobody said how wide it is.
@@ -124,12 +126,8 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False) -> str:
             case Text(text, title):
                 return titled(title, clean(text).rstrip("\n"))
             case Prose(markdown):
-                from pages.markdown import laid_out
-
                 return laid_out(markdown, width, colour)
             case Picture(plot):
-                from pages.plotting import draw
-
                 return draw(plot, width, colour)
 
     def titled(title: str, text: str) -> str:

@@ -13,8 +13,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
+from planner.files.render import writing_below
 from server.calls import FOLDER, Answer, Calls, refuse_depth, refuse_paths
 from server.mcp.writes import Consent, Writing, nobody, write
+from tools.registry import find, registry
 
 if TYPE_CHECKING:
     from tools.registry import Tool
@@ -41,8 +43,6 @@ class Service:
     def tools(self) -> dict[str, Tool]:
         """All tools. Importing them takes a second: ask for one by `tool`, or for all by `loaded`."""
         with self._loading:
-            from tools.registry import registry
-
             return registry()
 
     async def loaded(self) -> dict[str, Tool]:
@@ -58,8 +58,6 @@ class Service:
 
     def _found(self, name: str) -> Tool:
         with self._loading:
-            from tools.registry import find
-
             return find(name)
 
     async def call(
@@ -87,7 +85,6 @@ class Service:
         """Where a tool that reads looks for a folder: below the root, as those that write put it there."""
         if self.root is None or FOLDER not in arguments:
             return nullcontext()
-        from planner.files.render import writing_below
 
         return writing_below(self.root)
 

@@ -19,10 +19,15 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
+from agent.settings import value
+from agent.store import list_sessions, transcript
 from estimator.errors import PlanError
 from tui.screens import SCREENS, Outcome, find_screen, load_screen
+from tui.slash import Surroundings, split
+from tui.slash_actions import call_events, carry_out
 from tui.talk import Event, Opener, Start, Talk, load_opener
 from tui.turns import Heard, TurnEnded, Turns
+from tui.widgets.approval import ApprovalCard
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
 from tui.widgets.messages import Answer, Notice
@@ -128,7 +133,6 @@ class ShardwiseApp(App[None]):
     # What the person does
 
     async def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
-        from tui.slash import split
 
         command = split(message.text)
         if command is not None:
@@ -137,7 +141,6 @@ class ShardwiseApp(App[None]):
             self.query_one(Prompt).give_back(message.text)
 
     async def _command(self, text: str, name: str, words: list[str]) -> None:
-        from tui.slash_actions import carry_out
 
         await self.drawn.wait()
         self.typed = text
@@ -310,7 +313,6 @@ class ShardwiseApp(App[None]):
         self._show_state()
 
     async def _ask_approval(self, asked: Event) -> None:
-        from tui.widgets.approval import ApprovalCard
 
         self.query_one("#main").remove_class("-plan-instead")
         self.awaiting = ApprovalCard(asked["calls"])
@@ -342,7 +344,6 @@ class ShardwiseApp(App[None]):
 
     def call_tools(self, calls: list[tuple[str, Mapping[str, Any]]]) -> None:
         """Calls tools for a command, and shows their cards."""
-        from tui.slash_actions import call_events
 
         async def run() -> None:
             if not self.busy():
@@ -408,7 +409,6 @@ class ShardwiseApp(App[None]):
 
     async def _reopen(self, session_id: str) -> None:
         """Draws what was said, then what the plan comes to, then what still waits for approval."""
-        from agent.store import transcript
 
         self.drawn.clear()
         try:
@@ -436,7 +436,6 @@ class ShardwiseApp(App[None]):
 
     def _surroundings(self) -> Surroundings:
         """What completion at the prompt may look at."""
-        from tui.slash import Surroundings
 
         return Surroundings(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
 
@@ -449,7 +448,6 @@ class ShardwiseApp(App[None]):
         yield from PROMPT_KEYS
 
     def _use_theme(self) -> None:
-        from agent.settings import value
 
         try:
             theme = value("theme")
@@ -470,7 +468,6 @@ class ShardwiseApp(App[None]):
 
 
 def _earlier_sessions() -> Iterable[tuple[str, str]]:
-    from agent.store import list_sessions
 
     with suppress(PlanError):
         return [(row["id"], row["title"]) for row in list_sessions()]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from knowledge.machines.catalogue import accelerators
+from knowledge.models.catalogue import models
+
 
 @lru_cache(maxsize=4)
 def names_of(field: str) -> tuple[str, ...]:
     """The names a field of the plan may have, or () where there is no list of them. Slow the first time."""
     if field == "model":
-        from knowledge.models.catalogue import models
-
         return tuple(row.id for row in models())
     if field == "accelerator":
-        from knowledge.machines.catalogue import accelerators
-
         return tuple(row.id for row in accelerators())
     if field == "recompute":
         return ("none", "selective", "full", "block:1")

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError, nearest
+from launchers import target_descriptions
+from tui.catalogue_names import names_of, starting
+from tui.plan_fields import fields_of, find_field, kind_of, shown, value_at
 from tui.screens import SCREENS
 
 Data = Mapping[str, Any]
@@ -90,8 +93,6 @@ def _told(command: Command) -> str:
 
 def _fields(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
     """`field=`, and after it the values that the field is known to take."""
-    from tui.catalogue_names import names_of, starting
-    from tui.plan_fields import fields_of, find_field, kind_of, shown, value_at
 
     name, sign, typed = last.partition("=")
     if sign:
@@ -114,7 +115,6 @@ def _swept(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
 
 def _names(field: str) -> Callable[[str, Surroundings], Iterable[tuple[str, str]]]:
     def complete(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:
-        from tui.catalogue_names import names_of, starting
 
         return [(word, "") for word in starting(names_of(field), last)]
 
@@ -135,7 +135,6 @@ def _sessions(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
 
 
 def _targets(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:
-    from launchers import target_descriptions
 
     rows = [("write", "write the files, once you approve them"), *target_descriptions().items()]
     return [(name, told) for name, told in rows if name.startswith(last)]

@@ -9,7 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.figures import headline
+from agent.settings import set_value
+from agent.wire import Call, Outcome
 from estimator.errors import PlanError, nearest
+from estimator.plan.schema import Plan
+from knowledge.own.files import write_file
+from tools.registry import find
+from tui.plan_fields import assignments, checked, find_field, kind_of, laid_over
 from tui.slash import commands, find_command
 from tui.widgets.messages import Notice
 
@@ -39,9 +46,6 @@ async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
 
 async def call_events(calls: list[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[Event]:
     """Tools called by a command, as the events of a turn."""
-    from agent.figures import headline
-    from agent.wire import Call, Outcome
-    from tools.registry import find
 
     plan: Mapping[str, Any] = {}
     for place, (name, arguments) in enumerate(calls):
@@ -97,7 +101,6 @@ async def _hardware(app: ShardwiseApp, words: list[str]) -> None:
 
 
 async def _plan(app: ShardwiseApp, words: list[str]) -> None:
-    from tui.plan_fields import assignments, find_field
 
     if not words:
         await app.open_form()
@@ -116,7 +119,6 @@ def _tool(training: str, serving: str | None = None) -> Action:
     """A tool on the plan, with changes for this one call."""
 
     async def run(app: ShardwiseApp, words: list[str]) -> None:
-        from tui.plan_fields import kind_of
 
         plan = _changed(app, words)
         app.call_tools([(serving if serving and kind_of(plan) == "inference" else training, {"plan": plan})])
@@ -125,7 +127,6 @@ def _tool(training: str, serving: str | None = None) -> Action:
 
 
 def _changed(app: ShardwiseApp, words: list[str]) -> dict[str, Any]:
-    from tui.plan_fields import assignments, checked, laid_over
 
     plan = app.pane.plan
     if not plan.get("model") and not any(word.startswith("model=") for word in words):
@@ -134,8 +135,6 @@ def _changed(app: ShardwiseApp, words: list[str]) -> dict[str, Any]:
 
 
 async def _compare(app: ShardwiseApp, words: list[str]) -> None:
-    from tools.registry import find
-    from tui.plan_fields import find_field
 
     if not words:
         if app.opens("scenarios"):
@@ -156,7 +155,6 @@ async def _compare(app: ShardwiseApp, words: list[str]) -> None:
 
 
 async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
-    from tui.plan_fields import find_field
 
     if len(words) < 2:
         if not words and app.opens("sweep"):
@@ -205,7 +203,6 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
         from agent.session import export_session
 
         text = await asyncio.to_thread(export_session, app.talk.id, what)
-    from knowledge.own.files import write_file
 
     await asyncio.to_thread(write_file, path, text, False, "/export")
     await app.say(Notice(f"Exported to {path}"))
@@ -213,8 +210,6 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
 
 def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
     import json
-
-    from estimator.plan.schema import Plan
 
     parsed = Plan.parse(plan)
     return json.dumps(parsed.given(), indent=2) + "\n" if as_json else parsed.to_yaml()
@@ -264,7 +259,6 @@ async def _theme(app: ShardwiseApp, words: list[str]) -> None:
     if name not in themes:
         raise PlanError("theme", f"there is no theme {name!r}", ["dark", "light", *nearest(name, themes)])
     app.theme = name
-    from agent.settings import set_value
 
     await asyncio.to_thread(set_value, "theme", name)
     app.notify(f"Colours: {name}. Kept for the next time.", markup=False)

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+from agent.imports import quick_imports
 from tui.background import Background, no_full_collections
 
 Event = dict[str, Any]
@@ -31,7 +32,6 @@ _FIRST_TURN = (
 
 def load_opener() -> Opener:
     """agent.session.open_session, with all that a first turn and its answer import already there."""
-    from agent.imports import quick_imports
     from agent.session import open_session
 
     with quick_imports():

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.models.catalogue import find_model, models
+from knowledge.own.files import ROW_KINDS, stamp
+from knowledge.prices.book import prices
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -74,7 +79,6 @@ def folded(name: str) -> str:
 
 def known() -> Catalogue:
     """The catalogue of Shardwise's own tables and of the user's."""
-    from knowledge.own.files import ROW_KINDS, stamp
 
     return _known(tuple(stamp(kind) for kind in ROW_KINDS))
 
@@ -82,9 +86,6 @@ def known() -> Catalogue:
 @lru_cache(maxsize=1)
 def _known(_: tuple[Any, ...]) -> Catalogue:
     """The same while the user's files stay as they are."""
-    from knowledge.machines.catalogue import accelerators, find_accelerator
-    from knowledge.models.catalogue import find_model, models
-    from knowledge.prices.book import prices
 
     def model(name: str) -> tuple[str, str | None]:
         found = find_model(name)

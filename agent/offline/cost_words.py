@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.offline.numbers import amount
 from agent.offline.page import Page
+from knowledge.data_files import rows
 
 _OWNED = (
     r"\b(?:we|i) (?:already |have )?(?:own|bought)\b|\b(?:bought|owned) by us\b|\bown(?:ed|ing)\b|\bon-?prem\w*\b|"
@@ -171,7 +172,6 @@ def _region(page: Page) -> str | None:
 @cache
 def _regions() -> dict[str, str]:
     """Countries and cloud regions that electricity and prices are known of, in lower case."""
-    from knowledge.data_files import rows
 
     found: dict[str, str] = {}
     for row in rows("grids.csv"):

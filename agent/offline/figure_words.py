@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent.grounding.check import figures_in
+from agent.grounding.origins import keyed
+
 # (words, what explain calls it). The first that fits.
 _FIGURES: tuple[tuple[str, str], ...] = (
     (r"\bactivations?\b", "memory.components.activations"),
@@ -53,8 +56,6 @@ def figure_of(named: str, text: str, sure: bool = False) -> str | None:
 
 def by_value(text: str, responses: Iterable[Mapping[str, Any]]) -> str | None:
     """The dotted key of the figure that is printed as `text` ('24.5 GiB') among earlier results, the latest first."""
-    from agent.grounding.check import figures_in
-    from agent.grounding.origins import keyed
 
     figures = list(figures_in(text))
     if not figures:

@@ -8,6 +8,7 @@ from functools import cache
 from agent.offline.catalogue import Catalogue, folded, name_words
 from agent.offline.page import ACCELERATOR, INSTANCE, MODEL, Page
 from agent.offline.target_words import ASKS, folder_of
+from estimator.errors import PlanError
 
 # Family names that are also plain English (or a hyperparameter): they count as a model only if the look-up agrees.
 _ORDINARY = re.compile(
@@ -231,7 +232,6 @@ def _stands_alone(page: Page, match: re.Match[str], head: str, catalogue: Catalo
 
 
 def _resolves(text: str, catalogue: Catalogue) -> bool:
-    from estimator.errors import PlanError
 
     try:
         catalogue.find_model(text)

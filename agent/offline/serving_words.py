@@ -13,6 +13,7 @@ from agent.offline.page import Page
 from agent.offline.rules import INSTEAD_OF
 from agent.offline.slots import Question, Slot
 from estimator.plan.schema import Engine, WeightDtype
+from knowledge.mlperf import benchmarks
 
 # 'Traffic doubles in Q4' is about the fourth quarter.
 _QUARTER = re.compile(
@@ -178,7 +179,6 @@ def bare_slot(
 
 def mlperf_arguments(plan: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """project_mlperf's arguments: the benchmark of the plan's model, and what the plan says of machine and engine."""
-    from knowledge.mlperf import benchmarks
 
     model = str(plan.get("model") or "")
     plain = model.removesuffix("-Instruct").removesuffix("-hf").lower()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from launchers.targets import TARGETS as TABLE
+
 # Targets by the words that ask for them; the first that a word gives. Kubernetes and Docker depend on what is run.
 TARGETS: tuple[tuple[str, str], ...] = (
     (r"\bllama[-_ ]?factory\b", "llamafactory"),
@@ -111,6 +113,5 @@ def settled(targets: list[str], serving: bool, nodes: int) -> list[str]:
 
 
 def _known() -> frozenset[str]:
-    from launchers.targets import TARGETS as TABLE
 
     return frozenset(TABLE)

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent.offline import small_talk
 from agent.offline.figure_words import figure_of
+from agent.offline.pasted import content
 from agent.offline.patching import knows_length
 from agent.offline.reading import Reading
 from agent.offline.slots import Slot, get
@@ -82,7 +83,6 @@ def free_call(
 
 def _of_file(path: str, said: dict[str, Any]) -> _Wish | str:
     """The import of a file of the working folder."""
-    from agent.offline.pasted import content
 
     text = content(path)
     return small_talk.no_file(path) if text is None else ("import_config", {"files": {path: text}} | said)

@@ -13,6 +13,7 @@ from agent.offline.numbers import WHOLE, count
 from agent.offline.page import ACCELERATOR, Page
 from agent.offline.rules import NODES
 from agent.offline.vocabulary import WHOSE
+from knowledge.scenarios import scenarios
 
 # Tools whose question is about no plan, or about a saved one.
 FREE = frozenset(
@@ -232,7 +233,6 @@ def _matrix(text: str, named: str) -> Wish | None:
 
 
 def _scenario(named: str, lowered: str, plan: Mapping[str, Any], names_things: int) -> Wish | None:
-    from knowledge.scenarios import scenarios
 
     known = {scenario.name.lower(): scenario.name for scenario in scenarios()}
     if re.search(words.LIST, named):

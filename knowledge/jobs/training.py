@@ -10,6 +10,7 @@ from estimator.plan.training.framework import by_block, holding
 from estimator.plan.training.job import Assumption, Job
 from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer
+from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
@@ -75,7 +76,6 @@ def _rollout(plan: Plan) -> ServingJob | None:
     training = plan.training
     if training.stage not in STAGES or training.rollout != "colocated":
         return None
-    from knowledge.jobs.serving import serving_job
 
     workload = {
         "kind": "inference",

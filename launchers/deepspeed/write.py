@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from knowledge.models.catalogue import architecture
 from launchers import File, Piece, Start
 from launchers.job import Job
 from launchers.tables import table
@@ -63,6 +64,5 @@ def _zero(job: Job, words: dict[str, Any]) -> dict[str, Any]:
 
 def _hidden_size(job: Job) -> int:
     """The model's width in elements, from the catalogue or the config that the plan names."""
-    from knowledge.models.catalogue import architecture
 
     return architecture(job.plan.model).hidden

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers.job import by_hand, given, last_part, launch_of, loadable, one_line, slug
 
 if TYPE_CHECKING:
@@ -109,7 +110,6 @@ def has_experts(job: ServingJob) -> bool:
     """
     if job.dp == 1 and job.ep == 1:
         return False
-    from knowledge.models.catalogue import architecture
 
     return architecture(job.plan.model).is_moe
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from knowledge.engines import engine
 from launchers import Piece
 from launchers.devices import is_cpu
 from launchers.engines import load
@@ -54,7 +55,6 @@ def _file(job: ServingJob, needs: list[str]) -> str:
 
 
 def _slots(job: ServingJob) -> int:
-    from knowledge.engines import engine
 
     return job.serving.max_batch or engine("llamacpp", job.serving.software_version).max_batch
 

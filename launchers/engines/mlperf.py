@@ -6,6 +6,7 @@ latency are its own; user.conf may not change them.
 
 from __future__ import annotations
 
+from knowledge.mlperf import benchmark
 from launchers import File, Piece, Start
 from launchers.engines.job import ServingJob
 from launchers.engines.scripts import Word, command, options
@@ -38,7 +39,6 @@ def render(job: ServingJob) -> Piece:
 
 
 def _user_conf(job: ServingJob, needs: list[str]) -> list[str]:
-    from knowledge.mlperf import benchmark
 
     bench = benchmark("llama3.1-8b")
     lines = [f"# {line}" for line in heading(job, f"sh {PATH}")]

@@ -6,6 +6,8 @@ import re
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
+from knowledge.mlperf import benchmark
+from knowledge.models.catalogue import find_model
 from launchers.engines.commands import start_engine
 from launchers.hf import read as hf
 from launchers.reading.documents import Item, Keys
@@ -114,7 +116,6 @@ def read_llama(keys: Keys, found: Findings, load: bool = False) -> None:
 
 def _gguf(keys: Keys, found: Findings) -> None:
     """Model and format from the name of the file, or from the repository on the hub."""
-    from knowledge.models.catalogue import find_model
 
     item = keys.take("model") or keys.take("hf_repo")
     file = keys.take("hf_file")
@@ -165,7 +166,6 @@ def read_mlperf(keys: Keys, found: Findings) -> None:
 
 def _samples(found: Findings, item: Item) -> None:
     """Mean lengths of the benchmark's samples."""
-    from knowledge.mlperf import benchmark
 
     known = benchmark("llama3.1-8b")
     if str(item.value).startswith(("llama3_1-8b", "llama3.1-8b")):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from knowledge.engines import engine as engine_of
 from launchers import File, Start
+from launchers.devices import accelerator_of
 from launchers.engines.job import ServingJob
 from launchers.job import heading
 from launchers.shell.quoting import ENGINE_PORT, MASTER_ADDR, MASTER_PORT, NODE_RANK, quoted
@@ -86,8 +88,6 @@ def notes(job: ServingJob, engine: str) -> list[str]:
 
 def claimed_share(job: ServingJob, engine: str) -> float:
     """The part of a device that the engine may claim: the plan's or the engine's own, less what is to stay free."""
-    from knowledge.engines import engine as engine_of
-    from launchers.devices import accelerator_of
 
     share, reserve = job.serving.memory_share or engine_of(engine).memory_share, job.plan.overrides.reserve_gib
     if not reserve:
@@ -97,6 +97,5 @@ def claimed_share(job: ServingJob, engine: str) -> float:
 
 
 def _is_nvidia(job: ServingJob) -> bool:
-    from launchers.devices import accelerator_of
 
     return job.plan.cluster.accelerator is not None and accelerator_of(job).vendor == "NVIDIA"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from launchers.deepspeed.read import read_deepspeed
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_certain, is_set
 from launchers.tables import table
@@ -127,7 +128,6 @@ def quantised_checkpoint(found: Findings, item: Item | None) -> str | None:
 
 def deepspeed(keys: Keys, found: Findings) -> None:
     """The DeepSpeed file that is named, or the config that stands in its place."""
-    from launchers.deepspeed.read import read_deepspeed
 
     inner = [name for name in keys.below("deepspeed") if name != "deepspeed"]
     if inner:

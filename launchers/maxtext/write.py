@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers import File, Piece, Start
 from launchers.devices import accelerator_of
 from launchers.job import Job, heading
@@ -26,7 +27,6 @@ _OUTPUT = "SET_ME_OUTPUT"
 
 def render(job: Job) -> Piece:
     """The YAML, the trainer on every host, and what the user must set."""
-    from knowledge.models.catalogue import architecture
 
     words = table("maxtext")
     device = accelerator_of(job)

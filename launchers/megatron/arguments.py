@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
+from estimator.plan.training.run_length import run_size
+from launchers.devices import accelerator_of
 from launchers.tables import table
 from launchers.yaml_text import Tree
 
@@ -124,7 +126,6 @@ def batch(job: Job) -> Arguments:
 
 def steps(job: Job) -> int | None:
     """Optimizer steps, from the plan's steps or its data; None where it says neither."""
-    from estimator.plan.training.run_length import run_size
 
     run = run_size(job.training, job.global_batch * job.seq_len)
     return run.steps if run else None
@@ -189,7 +190,6 @@ def experts(job: Job, model: Architecture) -> Arguments:
 
 def in_rack(job: Job) -> bool:
     """Whether the devices are those of racks in which NVLink joins more than eight (GB200 and later)."""
-    from launchers.devices import accelerator_of
 
     try:
         return accelerator_of(job).id.startswith("gb")
@@ -227,7 +227,6 @@ def check_experts(job: Job, model: Architecture) -> None:
 def connections(job: Job) -> str | None:
     """CUDA_DEVICE_MAX_CONNECTIONS: 1 orders collectives before matmuls where tensors or sequences are split on devices
     before Blackwell; FSDP and overlapped dispatch want several, which is the default."""
-    from launchers.devices import accelerator_of
 
     layout = job.plan.layout
     if job.zero_stage > 1 or (layout.tp or 1) * (layout.cp or 1) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers.megatron.model_fields import fields_of, rotary_base
 from launchers.yaml_text import Tree
 
@@ -53,7 +54,6 @@ def model_arguments(job: Job, needs: list[str], path: str) -> Arguments:
 
     Raises PlanError(field="model") for an architecture that pretrain_gpt.py does not build.
     """
-    from knowledge.models.catalogue import architecture
 
     model, fields = architecture(job.plan.model), fields_of(job.plan.model)
     _check(model, fields)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knowledge.models.catalogue import architecture, find_model, models, read_config
+from knowledge.models.fields import canonical
 from launchers.tables import table
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
     Raises PlanError as knowledge.models.catalogue.architecture does.
     """
-    from knowledge.models.catalogue import find_model, models, read_config
-    from knowledge.models.fields import canonical
 
     if isinstance(spec, Mapping):
         return canonical(spec)
@@ -34,7 +34,6 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def rotary_base(job: Job) -> int | None:
     """The base of the rotary embedding, from the plan's config or the table of families; None where neither says."""
-    from knowledge.models.catalogue import architecture
 
     fields = fields_of(job.plan.model)
     said = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture, find_model
 from launchers.hf import read as hf
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_set
@@ -284,7 +285,6 @@ def _model(keys: Keys, found: Findings, names: Sequence[Item]) -> None:
 
 def _model_of(name: str, numbers: Mapping[str, float | None]) -> str | None:
     """The catalogue's model of that name, or of the last part of that path, if it has these dimensions."""
-    from knowledge.models.catalogue import architecture, find_model
 
     last = [part for part in name.split("/") if part][-2:]
     # llama3_1_405b is llama3.1-405b; the dimensions tell whether it is that.

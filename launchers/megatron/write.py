@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from knowledge.models.catalogue import architecture
 from launchers import File, Piece, Start
 from launchers.job import Job, heading
 from launchers.megatron.arguments import (
@@ -35,7 +36,6 @@ _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 def render(job: Job) -> Piece:
     """The script, its start on every node, and what the user must set."""
-    from knowledge.models.catalogue import architecture
 
     model = architecture(job.plan.model)
     check_split(job, model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers import File, Piece, Start
 from launchers.job import Job, heading
 from launchers.megatron import arguments as megatron
@@ -22,7 +23,6 @@ _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 def render(job: Job) -> Piece:
     """The script, its start on every node, and what the user must set."""
-    from knowledge.models.catalogue import architecture
 
     model = architecture(job.plan.model)
     stem, mode = _recipe(job, model.id), _mode(job)

@@ -7,6 +7,7 @@ the presets (data/primus.yaml).
 from __future__ import annotations
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers import File, Piece, Start
 from launchers.devices import accelerator_of
 from launchers.job import Job, heading
@@ -21,7 +22,6 @@ _DATA = "SET_ME_DATA"
 
 def render(job: Job) -> Piece:
     """The YAML, primus-cli on every node, and what the user must set."""
-    from knowledge.models.catalogue import architecture
 
     words = table("primus")
     if accelerator_of(job).vendor != "AMD":

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from estimator.errors import PlanError
+from knowledge.machines.catalogue import find_accelerator
 from launchers.reading.documents import Item
 from launchers.reading.findings import Findings
 from launchers.tables import table
@@ -32,7 +33,6 @@ def accelerator(found: Findings, item: Item, name: str, scheduler: str = "") -> 
 @cache
 def _known(name: str) -> str | tuple[str, ...]:
     """An id of the catalogue, or several that share the name; () where there is none."""
-    from knowledge.machines.catalogue import find_accelerator
 
     for text in (name.strip(), _EXTRA.sub("", _EXTRA.sub("", name.strip()))):
         try:

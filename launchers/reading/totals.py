@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers.reading.findings import Findings, Read
 
 _BATCH = ("workload.global_batch", "workload.micro_batch", "accumulation")
@@ -152,7 +153,6 @@ def _pipeline(found: Findings, value: Any, derive: Any) -> None:
 
 
 def layers_of(model: Any) -> int | None:
-    from knowledge.models.catalogue import architecture
 
     try:
         return architecture(model).layers if model is not None else None

@@ -11,6 +11,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers import File, Piece, Start
 from launchers.job import Job, heading
 from launchers.megatron.arguments import is_sequence_parallel, steps
@@ -26,7 +27,6 @@ Options = dict[str, object]
 
 def render(job: Job) -> Piece:
     """The script, its start on every node, and what the user must set."""
-    from knowledge.models.catalogue import architecture
 
     model = architecture(job.plan.model)
     module, config = _config(job, model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import find_model
 from launchers.hf import read as hf
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
@@ -119,7 +120,6 @@ def _model(keys: Keys, found: Findings, builder: Item | None) -> None:
 
 
 def _in_catalogue(name: str) -> bool:
-    from knowledge.models.catalogue import find_model
 
     try:
         return bool(find_model(name))

@@ -18,9 +18,12 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
+from estimator.serving.estimates import estimate
+from estimator.serving.space import deployments
 from knowledge.engines import engine_lineage
 from knowledge.fitted.training import device_lineage, framework_lineage
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.jobs.serving import serving_job
+from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import architecture
 from measure.history.scores import estimated
 from measure.history.serving import serving_case, serving_rows
@@ -311,7 +314,6 @@ def _line(name: str, own: str) -> tuple[str, ...]:
 
 @cache
 def _families() -> tuple[str, ...]:
-    from knowledge.machines.catalogue import accelerators
 
     return tuple(dict.fromkeys(device.family for device in accelerators()))
 
@@ -349,9 +351,6 @@ _METRICS = {
 
 
 def _served(row: dict[str, str]) -> tuple[Figure, ...]:
-    from estimator.serving.estimates import estimate
-    from estimator.serving.space import deployments
-    from knowledge.jobs.serving import serving_job
     from measure.fit.serving.factors import best, figures
 
     case = serving_case(row)

@@ -17,8 +17,11 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from launchers import File, Rendered
 from launchers.writing import write
+from pages.report.comparison import comparison
 from pages.report.page import Report, html, markdown
+from pages.report.serving import serving
 from pages.report.shared import Told
+from pages.report.training import training
 from planner.clock import today
 from planner.compare.scenarios import CompareRequest
 from planner.files.render import inside_root
@@ -118,8 +121,6 @@ def _files(made: Report, name: str, kind: str) -> list[File]:
 
 def _report(request: ReportRequest) -> Report:
     if request.scenarios is not None or request.over is not None:
-        from pages.report.comparison import comparison
-
         asked = {
             name: getattr(request, name) for name in CompareRequest.model_fields if name in request.model_fields_set
         }
@@ -140,8 +141,6 @@ def _report(request: ReportRequest) -> Report:
 
 
 def _of_one(request: ReportRequest) -> Told:
-    from pages.report.serving import serving
-    from pages.report.training import training
 
     plan = request.to_plan()
     price = {} if request.usd_per_device_hour is None else {"usd_per_device_hour": request.usd_per_device_hour}

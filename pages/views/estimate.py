@@ -10,6 +10,7 @@ from pages.blocks import Block, Facts, Grid, Notes, Picture, Verdict
 from pages.overview import Overview, fold
 from pages.views import shared
 from pages.views.shared import Data
+from planner.plots import stacked
 
 _GIB = 2.0**30
 
@@ -145,7 +146,6 @@ def _pictures(result: Data) -> list[Block]:
 
 
 def memory_plot(result: Data) -> list[Data]:
-    from planner.plots import stacked
 
     found = result.get("memory") or {}
     parts = found.get("components")
@@ -159,7 +159,6 @@ def memory_plot(result: Data) -> list[Data]:
 
 
 def _time_plot(result: Data) -> list[Data]:
-    from planner.plots import stacked
 
     time = result.get("time") or {}
     if isinstance(parts := time.get("components"), Mapping):

@@ -9,6 +9,7 @@ from typing import Any
 from pages import units
 from pages.blocks import Block, Facts, Grid, Notes, Picture
 from pages.overview import plan_lines
+from planner.requests import ALL_PATHS, flag_of
 
 Data = Mapping[str, Any]
 Column = tuple[str, Callable[[Data], str]]
@@ -133,7 +134,6 @@ def cents(amount: float) -> str:
 
 def flags(changes: Data | None) -> str:
     """A change of the plan as the flags that make it, without what it leaves open."""
-    from planner.requests import ALL_PATHS, flag_of
 
     flat = {path: name for name, path in ALL_PATHS.items()}
     told: list[str] = []

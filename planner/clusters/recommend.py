@@ -14,8 +14,12 @@ from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
 from knowledge.jobs.training import job as look_up
 from planner.clusters.candidates import Candidate, Refusal, missed, rank
+from planner.clusters.exact import exact, few_layouts
 from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, RecommendedCluster, Why
+from planner.clusters.serving import exact as exact_serving
+from planner.clusters.serving import screened as serving_clusters
+from planner.clusters.training import screened as training_clusters
 from planner.evidence import evidence_of, serving_evidence_of
 from planner.result import Assumption
 from planner.serving.planned import Served
@@ -85,12 +89,8 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     """The options of `asked`, in order, each estimated exactly; raises PlanError where the plan itself cannot be."""
     serving = isinstance(ask.plan.workload, Inference)
     if serving:
-        from planner.clusters.serving import screened as serving_clusters
-
         candidates, refused, tried = serving_clusters(ask)
     else:
-        from planner.clusters.training import screened as training_clusters
-
         candidates, refused, tried = training_clusters(ask, sort, 2 * limit)
     likely = [one for one in candidates if one.likely(ask)]
     choices = _exact(ask, _winners(likely, sort, limit), serving)
@@ -160,12 +160,8 @@ def _missed(ask: Asked, option: ClusterOption) -> float:
 def _exact(ask: Asked, winners: list[Candidate], serving: bool) -> list[Choice]:
     found: list[Choice | None] = []
     if serving:
-        from planner.clusters.serving import exact as exact_serving
-
         found = [Choice(*pair) if (pair := exact_serving(ask, one)) else None for one in winners]
     else:
-        from planner.clusters.exact import exact, few_layouts
-
         whole = few_layouts(winners)
         found = [Choice(*pair) if (pair := exact(ask, one, whole)) else None for one in winners]
     return [choice for choice in found if choice]

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from planner.evidence import serving_evidence_of
 from planner.result import Assumption, Evidence, Result
 from planner.serving.planned import Served, complete, memory_of, money_of, served, summary
 from planner.serving.warnings import misfit, warnings_of
@@ -165,7 +166,6 @@ def shown_plan(at: Tried) -> dict[str, Any]:
 
 
 def evidence(at: Tried) -> list[Evidence]:
-    from planner.evidence import serving_evidence_of
 
     assert at.found
     return serving_evidence_of(at.found.job)

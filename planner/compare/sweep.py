@@ -14,6 +14,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.jobs.training import job as look_up
+from planner.compare import serving_sweep as points_of
 from planner.compare.serving_sweep import ServingPoint, Tried
 from planner.compare.values import Values, check_number, path_of, values_of
 from planner.evidence import evidence_of
@@ -159,7 +160,6 @@ def tried_points(
 
 def _serving(plan: Plan, axes: dict[str, list[Any]], request: SweepRequest, started: float) -> Sweep:
     """As above, of a serving plan."""
-    from planner.compare import serving_sweep as points_of
 
     if request.scale_batch:
         raise PlanError("scale_batch", "is of training: serving has no global batch", ["false"])

@@ -10,6 +10,7 @@ from estimator.account import Account
 from estimator.plan.schema import Inference, Plan
 from estimator.training.time_account import PHASES
 from knowledge.figures import Figure, figure, figures, find_figure, meant
+from measure.history.nearest import File, nearest_runs
 from planner.explain.origins import origin_of
 from planner.explain.results import (
     Check,
@@ -252,7 +253,6 @@ def _collectives(subject: Subject, key: str) -> list[ExplainedCollective]:
 def _nearest(subject: Subject, key: str, count: int) -> list[NearestRun]:
     if not count:
         return []
-    from measure.history.nearest import File, nearest_runs
 
     file: File = "serving" if subject.kind == "serving" else "memory" if _of_memory(key) else "training"
     return [

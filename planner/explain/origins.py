@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.job import Job
@@ -50,7 +51,6 @@ def _model(job: Job | ServingJob, _: str, __: str | None) -> Origin:
     spec = job.plan.model
     if not isinstance(spec, str):
         return "model", "the config in the plan"
-    from estimator.errors import PlanError
 
     try:
         return "model", f"config of {job.architecture.id} ({find_model(job.architecture.id).value.source})"

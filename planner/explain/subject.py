@@ -19,10 +19,15 @@ from estimator.training.time_account import StepParts, time_accounts
 from knowledge.prices.energy import Fact
 from planner.evidence import evidence_of, serving_evidence_of
 from planner.explain.cost import cost_accounts, flattened, price_source, run_accounts
+from planner.fit.serving import headroom
 from planner.money.bill import energy_facts
+from planner.money.cost import CostRequest, estimate_cost
 from planner.money.results import CostEstimate
+from planner.money.serving import bill_of
 from planner.money.terms import CostTerms
 from planner.result import Assumption, Evidence
+from planner.serving.estimate import estimate_of
+from planner.serving.planned import served
 from planner.training.planned import Planned, complete, memory_of, planned, run_of, throughput_of, time_of, warnings_of
 
 COST = (
@@ -146,7 +151,6 @@ def _roofline(values: Mapping[str, Any], flop: float, job: Job) -> dict[str, Cal
 
 def _training_bill(found: Planned, terms: CostTerms) -> tuple[CostEstimate | None, PlanError | None]:
     """What the run costs, or why that cannot be said."""
-    from planner.money.cost import CostRequest, estimate_cost
 
     try:
         return estimate_cost(CostRequest(plan=complete(found), **_said(terms))), None
@@ -202,10 +206,6 @@ def _training_spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
 
 
 def serving_subject(asked: Plan, terms: CostTerms) -> Subject:
-    from planner.fit.serving import headroom
-    from planner.money.serving import bill_of
-    from planner.serving.estimate import estimate_of
-    from planner.serving.planned import served
 
     found = served(asked, own_usd=terms.usd_per_device_hour)
     job, result = found.job, estimate_of(found)

@@ -10,11 +10,15 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan, merge
+from knowledge.models.catalogue import architecture, find_model
 from launchers.reading import Reading, read
 from launchers.reading.findings import FACTS, nested
+from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
 from planner.requests import EitherRequest
 from planner.result import Assumption, Result
+from planner.serving import planned as serving
+from planner.serving.warnings import warnings_of as serving_warnings_of
 from planner.training.planned import complete, memory_of, planned, run_of, throughput_of, time_of, warnings_of
 
 _ONE = "config"
@@ -157,7 +161,6 @@ _FIGURES = (
 
 def _known_model(name: Any) -> tuple[Any, Assumption | None]:
     """The catalogue's model that a folder of this machine or another, or a packed copy, is named after."""
-    from knowledge.models.catalogue import architecture, find_model
 
     if not isinstance(name, str) or "/" not in name:
         return name, None
@@ -174,7 +177,6 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
 
 
 def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:
-    from knowledge.models.catalogue import architecture
 
     try:
         if whole.get("model") is not None:
@@ -219,9 +221,6 @@ def _training(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumpt
 
 
 def _serving(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumption], list[str]]:
-    from planner.fit.serving import headroom
-    from planner.serving import planned as serving
-    from planner.serving.warnings import warnings_of as serving_warnings_of
 
     found = serving.served(asked)
     memory, money = serving.memory_of(found), serving.money_of(found)

@@ -16,11 +16,14 @@ from pydantic import BaseModel, Field
 import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
+from launchers.choice import usual_targets
 from launchers.writing import write
 from planner.files.expressible import sayable
 from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
+from planner.serving import planned as serving
+from planner.serving.warnings import warnings_of as serving_warnings_of
 from planner.training.planned import Planned, complete, memory_of, planned, time_of, warnings_of
 
 
@@ -99,8 +102,6 @@ def prediction_of(found: Planned) -> launchers.Prediction:
 
 
 def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
-    from planner.serving import planned as serving
-    from planner.serving.warnings import warnings_of as serving_warnings_of
 
     def prediction(found: serving.Served) -> launchers.ServingPrediction:
         memory, latency = serving.memory_of(found), serving.latency_of(found)
@@ -137,7 +138,6 @@ def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
 def _render(
     plan: Plan, request: RenderRequest, prediction: launchers.Prediction | launchers.ServingPrediction, model: str
 ) -> launchers.Rendered:
-    from launchers.choice import usual_targets
 
     targets = request.targets or usual_targets(plan)
     return launchers.render(plan, targets, prediction, model_id(plan, model), request.site())

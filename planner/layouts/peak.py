@@ -12,6 +12,7 @@ from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Precision
 from knowledge.machines.catalogue import find_accelerator
+from measure.history.reached import main_accelerators, reached_mfu
 from planner.compare.rows import training_figures
 from planner.layouts.strategies import common_assumptions, union_evidence
 from planner.plots import Plot, grouped
@@ -155,7 +156,6 @@ def _devices(request: PeakRequest, plan: Plan) -> list[Accelerator]:
         return list({device.id: device for device in found}.values())
     if plan.cluster.accelerator is not None:
         return [find_accelerator(plan.cluster.accelerator).value]
-    from measure.history.reached import main_accelerators
 
     return main_accelerators()
 
@@ -200,7 +200,6 @@ def _growth(found: Planned) -> int:
 
 
 def _figures(found: Planned, own_usd: float | None) -> dict[str, Any]:
-    from measure.history.reached import reached_mfu
 
     job, figures = found.job, training_figures(found, own_usd)
     step_s, each = figures["step_s"], figures["tokens_per_s_per_device"]

@@ -18,6 +18,7 @@ from knowledge.jobs.training import job as look_up
 from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
 from planner.evidence import evidence_of
 from planner.limits.probing import Trials, Tried, Value, last_that_fits, narrowed
+from planner.limits.serving import serving_limit
 from planner.requests import EitherRequest
 from planner.results import Assumption, Limit, LimitProbe, NextValue
 from planner.training.planned import Planned, choice, complete, memory_of, planned, warnings_of
@@ -74,8 +75,6 @@ def find_limit(request: LimitRequest) -> Limit:
         raise PlanError("family", f"goes with goal model alone, not with {request.goal}", ["goal=model"])
     plan, named = _plan_of(request)
     if isinstance(plan.workload, Inference):
-        from planner.limits.serving import serving_limit
-
         candidates = _candidates(plan, request.family, named) if request.goal == "model" else None
         return serving_limit(request.goal, plan, candidates)
     match request.goal:

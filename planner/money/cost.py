@@ -12,6 +12,7 @@ from planner.money.choice import Chosen, choose, not_included
 from planner.money.offers import in_order, offers
 from planner.money.owned import owned_cost
 from planner.money.results import CostEstimate, CostPart
+from planner.money.serving import bill_of
 from planner.money.terms import CostTerms, interruptions_of
 from planner.rejected_rows import prices_left_out_of
 from planner.requests import EitherRequest
@@ -30,8 +31,6 @@ def estimate_cost(request: CostRequest) -> CostEstimate:
     """Estimate what a run costs."""
     plan = request.to_plan()
     if isinstance(plan.workload, Inference):
-        from planner.money.serving import bill_of
-
         return bill_of(plan, request.usd_per_device_hour, request)
     kind, place = request.kind(plan.goal.provider), request.place
     found = planned(plan)

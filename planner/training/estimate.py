@@ -18,6 +18,7 @@ from estimator.training.memory import fitting
 from knowledge.jobs.training import job as look_up
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
+from planner.fit.serving import fit_of
 from planner.layouts.improvements import improvements
 from planner.requests import EitherRequest, PlanRequest
 from planner.results import BestParallelism, FitCheck, Rejected, Roofline, TimeLimit, TrainingEstimate
@@ -77,8 +78,6 @@ def check_fit(request: EitherRequest) -> FitCheck:
     """Check that a plan fits."""
     asked = request.to_plan()
     if isinstance(asked.workload, Inference):
-        from planner.fit.serving import fit_of
-
         return fit_of(asked)
     found = planned(asked)
     memory = memory_of(found)

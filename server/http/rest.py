@@ -13,8 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from estimator.errors import PlanError
+from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.models.catalogue import find_model, models
 from server.calls import Answer, Busy, dumps
+from server.http.docs import page
 from server.http.guard import error_text
+from server.http.openapi import document
 from server.service import Service
 from tools.schemas import described, listed
 
@@ -65,12 +69,10 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
         return _page(request, "hardware", await service.calls.other(_hardware))
 
     async def one_model(request: Request) -> Response:
-        from knowledge.models.catalogue import find_model
 
         return await described_by("describe_model", "model", request, lambda name: find_model(name).value.id)
 
     async def one_accelerator(request: Request) -> Response:
-        from knowledge.machines.catalogue import find_accelerator
 
         return await described_by(
             "describe_hardware", "accelerator", request, lambda name: find_accelerator(name).value.id
@@ -89,12 +91,10 @@ def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
         )
 
     async def docs(request: Request) -> Response:
-        from server.http.docs import page
 
         return await made(request, lambda: Response(page(service, version("shardwise")), 200, _CSP, "text/html"))
 
     async def openapi(request: Request) -> Response:
-        from server.http.openapi import document
 
         return await made(request, lambda: _json(document(service, version("shardwise"), token)))
 
@@ -145,8 +145,6 @@ async def _found(finding: Awaitable[Any]) -> Any:
 
 
 def _models() -> list[dict[str, Any]]:
-    from knowledge.models.catalogue import models
-
     return [
         {
             "id": row.id, "family": row.family, "parameters": row.parameters or row.published_parameters,
@@ -158,8 +156,6 @@ def _models() -> list[dict[str, Any]]:
 
 
 def _hardware() -> list[dict[str, Any]]:
-    from knowledge.machines.catalogue import accelerators
-
     return [
         {
             "id": row.id, "name": row.name, "vendor": row.vendor, "family": row.family,

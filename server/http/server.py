@@ -20,6 +20,7 @@ from server.calls import Busy
 from server.http import rest as http_rest
 from server.http.express import express
 from server.http.guard import App, Guard, guarded
+from server.http.limits import BoundedHttp
 from server.mcp.server import hush, server
 from server.service import Service
 
@@ -58,8 +59,6 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
     import socket
 
     import uvicorn
-
-    from server.http.limits import BoundedHttp
 
     hush()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either

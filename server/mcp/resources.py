@@ -13,6 +13,12 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from estimator.errors import PlanError, nearest
+from estimator.plan.schema import Plan
+from knowledge.machines.catalogue import accelerators
+from knowledge.models.catalogue import find_model, models
+from knowledge.own.files import parsed, read_text
+from knowledge.playbook import topics
+from knowledge.scenarios import scenarios
 from server.calls import dumps
 
 _SCHEME = "shardwise://"
@@ -44,19 +50,16 @@ class Kind:
 
 
 def model_ids(_: Path | None = None) -> list[str]:
-    from knowledge.models.catalogue import models
 
     return [row.id for row in models()]
 
 
 def accelerator_ids(_: Path | None = None) -> list[str]:
-    from knowledge.machines.catalogue import accelerators
 
     return [row.id for row in accelerators()]
 
 
 def _model(name: str, _: Path | None) -> str:
-    from knowledge.models.catalogue import find_model
     from tools.registry import find
 
     # The catalogue only: an address is no way to read a config.json on this machine.
@@ -70,7 +73,6 @@ def _accelerator(name: str, _: Path | None) -> str:
 
 
 def topic_ids(_: Path | None = None) -> list[str]:
-    from knowledge.playbook import topics
 
     return [topic.id for topic in topics()]
 
@@ -83,7 +85,6 @@ def _topic(name: str, _: Path | None) -> str:
 
 def _saved_plans(root: Path | None) -> dict[str, Path]:
     """Those below the root, the user's scenarios and the ready examples; of two with one name the first."""
-    from knowledge.scenarios import scenarios
 
     found: list[Path] = []
     with suppress(OSError):
@@ -94,8 +95,6 @@ def _saved_plans(root: Path | None) -> dict[str, Path]:
 
 
 def _plan(name: str, root: Path | None) -> str:
-    from estimator.plan.schema import Plan
-    from knowledge.own.files import parsed, read_text
 
     plans = _saved_plans(root)
     if name not in plans:

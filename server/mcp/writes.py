@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
+from planner.files.render import inside_root, writing_below
 from server.calls import Answer, Calls, dumps
+from tools.registry import find
 
 if TYPE_CHECKING:
     from tools.registry import Tool
@@ -68,7 +70,6 @@ async def write(
     consent: Consent,
 ) -> Answer:
     """Runs a writing tool once `consent` has been given; without it, what would be written and how to go on."""
-    from planner.files.render import inside_root, writing_below
 
     given = {key: value for key, value in arguments.items() if key != "confirm"}
     try:
@@ -141,7 +142,6 @@ async def _preview(calls: Calls, tool: Tool, arguments: Mapping[str, Any]) -> An
     """The result of the tool that shows what `tool` would write; the arguments themselves where there is none."""
     if tool.preview is None:
         return Answer(dumps({"arguments": arguments}))
-    from tools.registry import find
 
     shows = find(tool.preview)
     shared = {key: value for key, value in arguments.items() if key in shows.request.model_fields}

@@ -20,6 +20,7 @@ from typing import Any
 from estimator.errors import PlanError
 from pages import units
 from pages.clean import arguments_line, clean, one_line
+from pages.markdown import BlockPrinter
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
 
@@ -61,8 +62,6 @@ class _Turn:
         self.done: Event | None = None
         self.printer = None
         if sys.stdout.isatty():
-            from pages.markdown import BlockPrinter
-
             self.printer = BlockPrinter()
 
     async def follow(self, events: AsyncIterator[Event]) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from estimator.errors import PlanError, nearest
+from knowledge.machines.catalogue import accelerators, aliases
+from knowledge.models.catalogue import models
 from pages import units
 from pages.blocks import screen_width
 from pages.clean import one_line
@@ -33,7 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
-    from knowledge.models.catalogue import models
 
     def show(rows: list[Any]) -> str:
         headers = ("ID", "FAMILY", "PARAMETERS", "ACTIVE", "CONTEXT", "LICENSE", "RELEASED")
@@ -55,7 +56,6 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
-    from knowledge.machines.catalogue import accelerators, aliases
 
     def show(rows: list[Any]) -> str:
         headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK", "LINK GB/S")

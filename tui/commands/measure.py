@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from estimator.errors import PlanError
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the files of fitted factors, the operators' first: the runs are fitted on top of them."""
-    from estimator.errors import PlanError
     from measure.fit import attention as attention_fit
     from measure.fit import decode as decode_fit
     from measure.fit import matmul as matmul_fit

@@ -10,6 +10,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import merge
 from pages import blocks as page
 from pages.blocks import Block, Text, Verdict
+from pages.views.words import diff, scenarios
 from tools.registry import find
 from tui.flags import read_plan, saved_plan, settings_of
 from tui.jsonout import write_json
@@ -32,7 +33,6 @@ def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
-    from pages.views.words import scenarios
 
     result = _call("list_scenarios", {"query": arguments.query, "figures": arguments.figures})
     return result, scenarios(result)
@@ -75,7 +75,6 @@ def _agreed(name: str) -> bool:
 
 
 def _diff(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
-    from pages.views.words import diff
 
     result = _call("diff_scenarios", {"a": read_plan(arguments.a, "a"), "b": read_plan(arguments.b, "b")})
     return result, diff(result)

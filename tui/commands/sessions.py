@@ -10,6 +10,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from pages.clean import clean, one_line
+from pages.markdown import BlockPrinter
 from pages.table import table
 from tui.jsonout import write_json
 
@@ -52,8 +53,6 @@ def _show(session_id: str, as_json: bool) -> None:
     from agent.session import export_session
 
     if not as_json and sys.stdout.isatty():
-        from pages.markdown import BlockPrinter
-
         printer = BlockPrinter()
         printer.feed(export_session(session_id))
         printer.finish()

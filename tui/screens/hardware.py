@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from pages import units
 from pages.blocks import Block, Facts, Grid, Notes, Verdict
+from pages.views.many import compare
 from tools.registry import find
 from tui.screens import Outcome
 from tui.screens.dialogs import PageScreen
@@ -93,7 +94,6 @@ def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     blocks = side_by_side(ids, found)
     if not plan.get("model"):
         return blocks
-    from pages.views.many import compare
 
     over = {"plan": dict(plan), "over": {"accelerator": list(ids)}}
     return [*compare(find("compare")(over)), *blocks]

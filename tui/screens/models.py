@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from pages import units
 from pages.blocks import Block, Facts, Notes, Verdict
+from pages.views.many import compare
 from tools.registry import find
 from tui.screens import Outcome
 from tui.screens.dialogs import PageScreen
@@ -72,7 +73,6 @@ def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     blocks = side_by_side(ids, [find("describe_model")({"model": id}) for id in ids])
     if not (plan.get("cluster") or {}).get("accelerator"):
         return blocks
-    from pages.views.many import compare
 
     over = {"plan": {**plan, "model": ids[0]}, "over": {"model": list(ids)}}
     return [*compare(find("compare")(over)), *blocks]

@@ -9,8 +9,11 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
+from knowledge.own.files import read_text, write_file
 from pages import units
 from pages.blocks import Block, Facts, Notes, Text, Verdict
+from pages.views.many import compare
+from pages.views.words import diff
 from tools.registry import find
 from tui.screens import Outcome
 from tui.screens.dialogs import Confirm, PageScreen
@@ -152,7 +155,6 @@ class ScenariosScreen(TableScreen):
 
     def _bring_in(self, given: str) -> None:
         def change() -> Data:
-            from knowledge.own.files import read_text
 
             path = Path(given).expanduser()
             if not path.is_file():
@@ -169,7 +171,6 @@ class ScenariosScreen(TableScreen):
 
     def _give_out(self, name: str, given: str) -> None:
         def change() -> Path:
-            from knowledge.own.files import write_file
 
             path = Path(given).expanduser()
             style = _FORMATS.get(path.suffix.lower())
@@ -207,8 +208,6 @@ class ScenariosScreen(TableScreen):
 
 def compared(names: Sequence[str], plan: Data | None) -> list[Block]:
     """Saved plans side by side, with plots; of two also field by field."""
-    from pages.views.many import compare
-    from pages.views.words import diff
 
     rows: list[dict[str, Any]] = [{"name": "the plan", "plan": dict(plan)}] if plan else []
     rows += [{"name": name, "plan": find("load_scenario")({"name": name})["plan"]} for name in names]

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from agent.export import export_session
 from agent.store import delete_session, fork_session, list_sessions, rename_session, transcript
+from knowledge.own.files import write_file
 from pages import units
 from pages.blocks import Block, Facts, Notes, Prose, Verdict
 from pages.overview import plan_lines
@@ -107,7 +108,6 @@ class SessionsScreen(TableScreen):
 
     def _give_out(self, id: str, given: str) -> None:
         def change() -> Path:
-            from knowledge.own.files import write_file
 
             path = Path(given).expanduser()
             text = export_session(id, "json" if path.suffix.lower() == ".json" else "markdown")

@@ -13,6 +13,8 @@ from textual.widgets import Footer, Input
 
 from estimator.errors import PlanError
 from pages.blocks import Block, Facts, Grid, Picture
+from pages.views.estimate import estimate
+from pages.views.many import scaling, sweep, sweep_plots
 from tools.registry import find
 from tui.plan_fields import find_field, kind_of
 from tui.screens.page_view import PageView
@@ -31,7 +33,6 @@ class Drawing:
 
 
 def _scaling(plan: Data) -> Sequence[Block]:
-    from pages.views.many import scaling
 
     found = find("project_scaling")({"plan": plan})
     pictures = [Picture(plot) for plot in found["plots"]]
@@ -43,7 +44,6 @@ def _lengths(plan: Data) -> Sequence[Block]:
 
 
 def _roofline(plan: Data) -> Sequence[Block]:
-    from pages.views.estimate import estimate
 
     found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training")({"plan": plan})
     pictures = [block for block in estimate(found) if isinstance(block, Picture)]
@@ -63,7 +63,6 @@ DRAWINGS = (
 
 def swept(plan: Data, field: str, values: Any, *, memory_first: bool = False) -> Sequence[Block]:
     """The plan over the values of a field: curves, and the table behind them."""
-    from pages.views.many import sweep, sweep_plots
 
     found = find("sweep")({"plan": plan, "field": field, "values": values})
     plots = sweep_plots(found)

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from pages.clean import clean, one_line
 from tui.widgets.ground import Ground, ground
 from tui.widgets.messages import Answer, Notice, Question
+from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import Welcome
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ class Conversation(VerticalScroll, can_focus=False):
             case "discard":
                 await self._discard()
             case "tool_call":
-                from tui.widgets.tool_card import ToolCard
-
                 await self.settle()
                 self.turn_text, self.unsure_text, self.unsure = self.turn_text + self.unsure_text, "", []
                 opened = bool(event.get("opened"))
@@ -198,7 +197,6 @@ class Conversation(VerticalScroll, can_focus=False):
 
 def _drawn(turn: Mapping[str, Any]) -> list[Widget]:
     """The widgets of an earlier turn."""
-    from tui.widgets.tool_card import ToolCard
 
     widgets: list[Widget] = [Question(turn["said"])]
     for call in turn["calls"]:

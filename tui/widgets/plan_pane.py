@@ -20,7 +20,11 @@ from estimator.errors import PlanError
 from pages import units
 from pages.clean import clean
 from pages.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_lines
+from tui.live import results_of
+from tui.plan_fields import checked, laid_over, read
+from tui.widgets.plan_form import PlanForm
 from tui.widgets.rows import Rows
+from tui.widgets.stack import Bar, Stack, parts_of
 
 if TYPE_CHECKING:
     from tui.widgets.plan_form import PlanForm
@@ -36,7 +40,6 @@ _IN_A_LINE = ("tokens/s", "output tok/s", "MFU", "first token", "run", "cost")
 
 
 def _estimator() -> Estimator:
-    from tui.live import results_of
 
     return results_of
 
@@ -121,7 +124,6 @@ class PlanPane(Vertical):
     def edit(self, changes: Mapping[str, Any], typing: str = "") -> None:
         """Changes by dotted path; `Edited` or `Refused` follows. What is typed into one field (`typing`) is one change,
         however many keys it takes."""
-        from tui.plan_fields import laid_over
 
         if not typing or typing != self._typing:
             self._typing, self._before = typing, dict(self.plan)
@@ -149,7 +151,6 @@ class PlanPane(Vertical):
     async def open_form(self, focus: str = "model") -> None:
         if self.form is None:
             # Its fields are read from the Plan's schema, which the first picture of the app need not wait for.
-            from tui.widgets.plan_form import PlanForm
 
             self.form = PlanForm(id="plan-form")
             await self.mount(self.form, after=self.query_one("#pane-title"))
@@ -170,7 +171,6 @@ class PlanPane(Vertical):
         self.post_message(self.FormClosed())
 
     def on_plan_form_changed(self, message: PlanForm.Changed) -> None:
-        from tui.plan_fields import read
 
         message.stop()
         path = message.field.path
@@ -211,7 +211,6 @@ class PlanPane(Vertical):
 
     def _come_to(self, data: Data, edited: bool) -> tuple[dict[str, Any], list[Data]]:
         """In a thread. What comes from the session is whole; what was typed is checked first."""
-        from tui.plan_fields import checked
 
         plan = checked(data) if edited else dict(data)
         return plan, (self.estimator or _estimator())(plan)
@@ -249,7 +248,6 @@ class PlanPane(Vertical):
 
     def watch_overview(self, overview: Overview) -> None:
         # Not before there is a plan: the first picture of the app comes sooner.
-        from tui.widgets.stack import Bar, Stack, parts_of
 
         self.query_one("#no-plan").display = overview.plan is None
         if not self.query(Rows):

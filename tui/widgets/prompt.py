@@ -15,6 +15,7 @@ from textual.widgets import TextArea
 from pages.clean import clean
 from tui.first_picture import PROMPT
 from tui.history import MOST, read_history, remember
+from tui.slash import completions
 from tui.widgets.completions import Completions
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ class Prompt(TextArea):
         if not self.text.startswith("/"):
             self.listed.rows = ()
             return
-        from tui.slash import completions
 
         if " " not in self.text:
             self.listed.rows = completions(self.text, self._around())
@@ -81,7 +81,6 @@ class Prompt(TextArea):
             self.run_worker(self._complete(), exclusive=True, exit_on_error=False, group="complete")
 
     async def _complete(self) -> None:
-        from tui.slash import completions
 
         text = self.text
         rows = await asyncio.to_thread(completions, text, self._around())

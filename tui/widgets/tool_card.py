@@ -12,6 +12,7 @@ from textual.widgets import Collapsible, Static
 from pages import units
 from pages.clean import arguments_line, clean, one_line
 from tui.jsonout import to_json
+from tui.result_page import page
 
 Data = Mapping[str, Any]
 
@@ -62,7 +63,6 @@ class ToolCard(Collapsible):
         """The result as a page as wide as the card; drawn when it is looked at, as most never are."""
         if self.result is None:
             return
-        from tui.result_page import page
 
         self._drawn = self.size.width
         width = max((self.size.width or self.app.size.width) - 6, 40)

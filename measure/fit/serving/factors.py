@@ -25,7 +25,7 @@ from knowledge.fitted.training import device_lineage
 from knowledge.jobs.serving import serving_job
 from measure.fit.hierarchy import NUDGE, Design, Factor, Node, Values, nearest, step
 from measure.history.scores import Prediction
-from measure.history.serving import METRICS, Metric, ServingCase
+from measure.history.serving import METRICS, Metric, ServingCase, serving_cases
 
 ENGINE_FACTORS = (
     Factor("decode", 0.2, 5.0, 1.1, 0.15),
@@ -227,7 +227,6 @@ def _columns(design: Design, run: Run) -> list[list[int]]:
 @cache
 def everything() -> tuple[list[Run], list[Observation], Values]:
     """All runs that count, what was observed of them, and the fit."""
-    from measure.history.serving import serving_cases
 
     runs = runs_of(case for case in serving_cases() if case.reason_unscored is None)
     seen = observations(runs)
