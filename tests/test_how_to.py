@@ -1,7 +1,7 @@
 """The how-tos are followed to the letter, in a copy of the repository: what they say to write, change and run works.
 
-A block after a line that ends in "Write `path`:", "Add to `path`:" or "In `path`:" (a diff) goes there; every other one is
-run, as `sh` or `python`.
+A block after a line that ends in "Write `path`:", "Add to `path`:" or "In `path`:" (a diff) goes there; every other
+one is run, as `sh` or `python`.
 """
 
 from __future__ import annotations
