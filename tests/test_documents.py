@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from test_floors import FLOORS, ROOT
 
+from estimator.plan.schema import Layout
+
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "knowledge").rglob("*.md")])
 FOLDERS = {*FLOORS, "tests", "docs", "checks", "benchmarks"}
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -125,3 +127,12 @@ def test_what_is_not_there_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     problems = list(wrong(document))
     assert len(problems) == 5
     assert all(problem.startswith("a.md:6: ") and "gone" in problem for problem in problems)
+
+
+def test_the_glossary_is_in_order_and_has_every_field_of_a_layout() -> None:
+    terms = re.findall(
+        r"^- \*\*(.+?)\*\*: .", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert terms == sorted(set(terms), key=str.casefold)
+    known = {term.casefold().replace("parallelism", "parallel").replace(" ", "_") for term in terms}
+    assert known >= set(Layout.model_fields)
