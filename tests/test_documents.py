@@ -7,15 +7,21 @@ name), or a dotted name whose first part is a room. Whoever renames a thing find
 from __future__ import annotations
 
 import ast
+import inspect
+import pydoc
 import re
+import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import CodeType, FrameType
 
 import pytest
 from test_floors import FLOORS, ROOT
 
 from estimator.plan.schema import Layout
+from tui.cli import main
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "knowledge").rglob("*.md")])
 FOLDERS = {*FLOORS, "tests", "docs", "checks", "benchmarks"}
@@ -136,3 +142,36 @@ def test_the_glossary_is_in_order_and_has_every_field_of_a_layout() -> None:
     assert terms == sorted(set(terms), key=str.casefold)
     known = {term.casefold().replace("parallelism", "parallel").replace(" ", "_") for term in terms}
     assert known >= set(Layout.model_fields)
+
+
+def test_the_plan_of_the_walk_passes_every_function_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk = (
+        (ROOT / "docs" / "ARCHITECTURE.md")
+        .read_text(encoding="utf-8")
+        .partition("## One plan")[2]
+        .partition("\n## ")[0]
+    )
+    (question,) = re.findall(r"^    shardwise ask \"(.+)\"$", walk, re.MULTILINE)
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path))
+    monkeypatch.setenv("SHARDWISE_CONFIG", str(tmp_path))
+    called: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        assert main(["ask", "--yes", "--model", "offline", "--output", str(tmp_path / "run"), question]) == 0
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert "It fits" in capsys.readouterr().out
+    assert (tmp_path / "run" / "job.sbatch").exists()
+    functions = {name: pydoc.locate(name) for _, name in names(walk, _CODE) if name.split(".")[0] in FLOORS}
+    named = {name: each.__code__ for name, each in functions.items() if inspect.isfunction(each)}
+    assert len(named) > 15
+    assert [name for name, code in named.items() if code not in called] == []
