@@ -147,12 +147,8 @@ def test_the_glossary_is_in_order_and_has_every_field_of_a_layout() -> None:
 def test_the_plan_of_the_walk_passes_every_function_that_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    walk = (
-        (ROOT / "docs" / "ARCHITECTURE.md")
-        .read_text(encoding="utf-8")
-        .partition("## One plan")[2]
-        .partition("\n## ")[0]
-    )
+    document = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    walk = document.partition("## One plan")[2].partition("\n## ")[0]
     (question,) = re.findall(r"^    shardwise ask \"(.+)\"$", walk, re.MULTILINE)
     monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path))
     monkeypatch.setenv("SHARDWISE_CONFIG", str(tmp_path))
