@@ -17,8 +17,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import merge
+from knowledge.own.files import parsed
+from knowledge.scenarios import find_scenario
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
 from tools.registry import find
+from tui.commands.call import parse_value
 from tui.planning import Planning
 
 # Where argparse puts what was given by flag, so that no field's name meets one of its own.
@@ -270,8 +273,6 @@ def read_plan(given: str, field: str = "--plan") -> dict[str, Any] | str:
     except (OSError, RuntimeError, ValueError) as error:  # also of names that no file can have
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise PlanError(field, f"cannot read {given}: {reason}") from None
-    from knowledge.own.files import parsed
-
     found = parsed(text, field)
     if not isinstance(found, dict):
         raise PlanError(field, f"{given} does not hold a plan", ["a YAML or JSON mapping with model, workload, …"])
@@ -279,8 +280,6 @@ def read_plan(given: str, field: str = "--plan") -> dict[str, Any] | str:
 
 
 def saved_plan(name: str, field: str = "--plan") -> dict[str, Any]:
-    from knowledge.scenarios import find_scenario
-
     return find_scenario(name, field).data(field)
 
 
@@ -329,8 +328,6 @@ def _pairs(name: str, text: str) -> dict[str, Any]:
 
 def _scalar(text: str) -> Any:
     """A value as YAML reads it: 4, true, null, [a, b]; words and ranges stay words."""
-    from knowledge.own.files import parsed
-
     try:
         return parsed(text, "value") if text.strip() else None
     except PlanError:
@@ -338,8 +335,6 @@ def _scalar(text: str) -> Any:
 
 
 def _json(name: str, text: str) -> Any:
-    from tui.commands.call import parse_value
-
     return parse_value(text, flag_of(name))
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.export import export_session
 from agent.figures import headline
 from agent.settings import set_value
+from agent.store import list_sessions
 from agent.wire import Call, Outcome
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
@@ -200,8 +203,6 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
     elif app.talk.id is None:
         raise PlanError("/export", "there is no conversation yet", ["/export plan"])
     else:
-        from agent.session import export_session
-
         text = await asyncio.to_thread(export_session, app.talk.id, what)
 
     await asyncio.to_thread(write_file, path, text, False, "/export")
@@ -209,8 +210,6 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
 
 
 def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
-    import json
-
     parsed = Plan.parse(plan)
     return json.dumps(parsed.given(), indent=2) + "\n" if as_json else parsed.to_yaml()
 
@@ -221,8 +220,6 @@ def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
 async def _resume(app: ShardwiseApp, words: list[str]) -> None:
     if not words and app.opens("sessions"):
         return
-    from agent.session import list_sessions
-
     rows = await asyncio.to_thread(list_sessions)
     if not words:
         lines = [f"{row['id']}  {row['last_used'][:16]}  {row['title']}" for row in rows[:15]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agent.grounding.figures import figures_in
 from agent.offline.numbers import context_length
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
@@ -47,8 +48,6 @@ def in_text(text: str) -> tuple[Origin, ...]:
     results say the same sentences again and again."""
     if not _DIGIT.search(text):
         return ()
-    from agent.grounding.check import figures_in
-
     figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
     bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
     return (*figures, *(Origin("count", float(number.replace(",", ""))) for number in bare))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from agent.figures import headlines
-from agent.grounding.check import Figure
+from agent.grounding.figures import Figure
 from agent.wire import Outcome
 
 _LEFT_OUT = "*(left out: a figure that no tool gave)*"

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
 from pages import blocks as page
@@ -53,8 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_plan(result: dict[str, Any], notes: list[page.Block]) -> None:
     """The plan on standard output, for a file or a pipe; how it was read on standard error. What the program does
     unasked is part of it, so that the plan runs as the files do."""
-    import yaml
-
     if not result["read"]:
         raise PlanError("files", "nothing in them says what is run", ["a config, a job script or a command line"])
     print(page.render(notes, page.screen_width()), file=sys.stderr)
