@@ -153,8 +153,8 @@ async def _compare(app: ShardwiseApp, words: list[str]) -> None:
             plan = await asyncio.to_thread(find("load_scenario"), {"name": name})
             scenarios.append({"name": name, "plan": plan["plan"]})
     base = {"plan": _changed(app, [])} if over or len(scenarios) == 1 else {}
-    given = ({"over": over} if over else {}) | ({"scenarios": scenarios} if scenarios else {})
-    app.call_tools([("compare", base | given)])
+    variants = ({"over": over} if over else {}) | ({"scenarios": scenarios} if scenarios else {})
+    app.call_tools([("compare", base | variants)])
 
 
 async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
@@ -227,11 +227,13 @@ async def _resume(app: ShardwiseApp, words: list[str]) -> None:
         return
     chosen = next((row["id"] for row in rows if row["id"] == words[0]), None)
     if chosen is None:
-        found = [row for row in rows if all(word.casefold() in row["title"].casefold() for word in words)]
-        if not found:
-            said = " ".join(words)
-            raise PlanError("session", f"there is no conversation {said!r}", nearest(said, [row["id"] for row in rows]))
-        chosen = found[0]["id"]
+        matches = [row for row in rows if all(word.casefold() in row["title"].casefold() for word in words)]
+        if not matches:
+            query = " ".join(words)
+            raise PlanError(
+                "session", f"there is no conversation {query!r}", nearest(query, [row["id"] for row in rows])
+            )
+        chosen = matches[0]["id"]
     await app.resume(chosen)
 
 

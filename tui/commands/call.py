@@ -74,12 +74,12 @@ def _call_line(line: str) -> dict[str, Any]:
     unknown = [key for key in entry if key not in ("name", "tool", "arguments")]
     if unknown:
         raise PlanError(unknown[0], "there is no such key in a line", ["name", "tool", "arguments"])
-    name, given = entry.get("name", entry.get("tool")), entry.get("arguments", {})
+    name, arguments = entry.get("name", entry.get("tool")), entry.get("arguments", {})
     if not isinstance(name, str):
         raise PlanError("name", "is required: the tool to call")
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         raise PlanError("arguments", "must be a JSON object", [_EXAMPLE])
-    return call(name, given)
+    return call(name, arguments)
 
 
 @contextmanager

@@ -165,9 +165,9 @@ class Conversation(VerticalScroll, can_focus=False):
         if not which:
             answer = self.last_answer
             return (answer, "The answer is copied as Markdown.") if answer else (None, "There is no answer yet.")
-        found = self._block(which)
-        if found is not None:
-            return found[1], f"{found[0]} is copied."
+        block = self._block(which)
+        if block is not None:
+            return block[1], f"{block[0]} is copied."
         names = ", ".join(f"{place} {name}" for place, (name, _) in enumerate(self.blocks, start=1))
         return None, f"There is no block {which!r}. Blocks: {names}" if names else "There is no block of code yet."
 
