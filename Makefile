@@ -5,13 +5,12 @@
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
 # make screenshots  the README's picture, from the real app
-# make lists  what `shardwise mcp` answers first, after a change of the tools
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
 
-.PHONY: demo test test-launchers test-faces lint bench screenshots lists format lock clean
+.PHONY: demo test test-launchers test-faces lint bench screenshots format lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
@@ -38,9 +37,6 @@ bench: $(VENV)/.ready-dev
 
 screenshots: $(VENV)/.ready
 	$(BIN)/python docs/screenshots.py
-
-lists: $(VENV)/.ready
-	$(BIN)/python -m server.mcp.shipped
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .

@@ -41,28 +41,28 @@ def writes(call: Call, tools: Mapping[str, Tool]) -> bool:
     return call.name in tools and not tools[call.name].read_only
 
 
-async def called(call: Call, around: Surroundings) -> Outcome:
+async def called(call: Call, surroundings: Surroundings) -> Outcome:
     """What a tool that only reads answers."""
-    if call.name not in around.tools:
-        known = ", ".join(around.tools)
+    if call.name not in surroundings.tools:
+        known = ", ".join(surroundings.tools)
         return Outcome(call, {"error": f"tool: there is no tool {call.name!r}; valid: {known}"})
-    return await _outcome(call, lambda: around.tools[call.name](call.arguments), around)
+    return await _outcome(call, lambda: surroundings.tools[call.name](call.arguments), surroundings)
 
 
-async def proposed(call: Call, around: Surroundings) -> Proposal | Outcome:
+async def proposed(call: Call, surroundings: Surroundings) -> Proposal | Outcome:
     """What a tool that writes would write, or why it cannot."""
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
 
     def render() -> dict[str, Any]:
-        found.append(propose(call, around.tools, around.root, around.folder))
+        proposals.append(propose(call, surroundings.tools, surroundings.root, surroundings.folder))
         return {}
 
-    failed = await _outcome(call, render, around)
-    return found[0] if found else failed
+    failed = await _outcome(call, render, surroundings)
+    return proposals[0] if proposals else failed
 
 
 async def settled(
-    call: Call, proposal: Proposal | Outcome, verdict: Mapping[str, Any], around: Surroundings
+    call: Call, proposal: Proposal | Outcome, verdict: Mapping[str, Any], surroundings: Surroundings
 ) -> Outcome:
     """What came of a call that writes. `verdict` holds what the person said and the digests of what they were shown."""
     if isinstance(proposal, Outcome):
@@ -70,7 +70,7 @@ async def settled(
     if not verdict.get("approved"):
         return Outcome(call, {"error": _DECLINED})
     shown = verdict.get("digests", {}).get(call.id)
-    return await _outcome(call, lambda: carry_out(proposal, shown, around.tools, around.root), around)
+    return await _outcome(call, lambda: carry_out(proposal, shown, surroundings.tools, surroundings.root), surroundings)
 
 
 async def reported(write: Callable[[Any], None], running: Any) -> Outcome:
@@ -84,13 +84,13 @@ async def reported(write: Callable[[Any], None], running: Any) -> Outcome:
     return outcome
 
 
-async def _outcome(call: Call, run: Callable[[], dict[str, Any]], around: Surroundings) -> Outcome:
+async def _outcome(call: Call, run: Callable[[], dict[str, Any]], surroundings: Surroundings) -> Outcome:
     """Runs in a thread. A mistake in the arguments is for the model and the person to settle; so is a defect of ours,
     which ends neither the turn nor the session."""
 
     def dated() -> dict[str, Any]:
         # The session's day is today, so that prices have their age of that day.
-        with on(around.now().date()):
+        with on(surroundings.now().date()):
             return run()
 
     try:

@@ -116,17 +116,17 @@ def _takes_folder(tool: Tool) -> bool:
     return "folder" in tool.request.model_fields
 
 
-def _folder(given: Any, plan: Mapping[str, Any], root: Path) -> str:
+def _folder(folder: Any, plan: Mapping[str, Any], root: Path) -> str:
     """The folder relative to `root`, inside it once links are followed."""
-    if given is None:
+    if folder is None:
         model = plan["model"] if isinstance(plan["model"], str) else "model"
         name = plan.get("name") or f"{Path(model).name}-{plan['workload'].get('method', 'run')}"
-        given = "runs/" + (
+        folder = "runs/" + (
             "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".-") or "plan"
         )
-    if not isinstance(given, str) or not given.strip() or "\0" in given:
-        raise PlanError("folder", f"{given!r} is not a folder name", ["runs/my-plan"])
-    target = (root / given).resolve()
+    if not isinstance(folder, str) or not folder.strip() or "\0" in folder:
+        raise PlanError("folder", f"{folder!r} is not a folder name", ["runs/my-plan"])
+    target = (root / folder).resolve()
     if not target.is_relative_to(root):
-        raise PlanError("folder", f"{plain(given)!r} is outside {root}", ["a folder below it, e.g. runs/my-plan"])
+        raise PlanError("folder", f"{plain(folder)!r} is outside {root}", ["a folder below it, e.g. runs/my-plan"])
     return target.relative_to(root).as_posix()

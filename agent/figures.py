@@ -32,11 +32,11 @@ _MOST_ROWS = 4
 
 def headline(outcome: Outcome) -> str:
     """One line: what was called about which run, and its main figures ('' when it gave none)."""
-    found = outcome.response
+    result = outcome.response
     if outcome.error:
         return f"{outcome.call.name}: refused ({outcome.error[:200]})"
-    parts = _of(found)
-    options = found.get("options") or found.get("rows") or ()
+    parts = _of(result)
+    options = result.get("options") or result.get("rows") or ()
     for row in list(options)[:_MOST_ROWS] if isinstance(options, list) else ():
         if isinstance(row, Mapping) and (inner := _of(row)):
             label = row.get("name") or " ".join(str(row[key]) for key in ("count", "accelerator") if row.get(key))
@@ -60,15 +60,15 @@ def _subject(outcome: Outcome) -> str:
     return f"{outcome.call.name} of {about}" if about else outcome.call.name
 
 
-def _of(found: Mapping[str, Any]) -> list[str]:
+def _of(result: Mapping[str, Any]) -> list[str]:
     parts: list[str] = []
-    memory = found.get("memory")
+    memory = result.get("memory")
     if isinstance(memory, Mapping) and isinstance(memory.get("fits"), bool):
         parts.append("fits" if memory["fits"] else "does not fit")
-    elif isinstance(found.get("fits"), bool):
-        parts.append("fits" if found["fits"] else "does not fit")
+    elif isinstance(result.get("fits"), bool):
+        parts.append("fits" if result["fits"] else "does not fit")
     for path, name, unit in _FIGURES:
-        value: Any = found
+        value: Any = result
         for key in path.split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
         if isinstance(value, int | float) and not isinstance(value, bool):

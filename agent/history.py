@@ -45,8 +45,8 @@ def words_only(turn: Sequence[Content]) -> list[Content]:
         if not text or content.get("by") in ("tools", "check"):
             continue
         short.append({"role": content["role"], "parts": [{"text": text}], "by": content.get("by", "")})
-    if found := headlines(turn_outcomes(turn)):
-        short.append({"role": "user", "parts": [{"text": f"[Tool results of then] {'; '.join(found)}"}], "by": _BY})
+    if figures := headlines(turn_outcomes(turn)):
+        short.append({"role": "user", "parts": [{"text": f"[Tool results of then] {'; '.join(figures)}"}], "by": _BY})
     return short
 
 

@@ -23,18 +23,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from langgraph.errors import GraphRecursionError
+from langgraph.types import Command
+
 from agent import settings
 from agent.acting import Surroundings
 from agent.alone import alone
+from agent.checkpoints import checkpoints
 from agent.export import export_session
 from agent.figures import headline
-from agent.gemini.model import Gemini
 from agent.graph import RECURSION_LIMIT, build
-from agent.imports import quick_imports
 from agent.offline.planner import OfflinePlanner
 from agent.store import (
     begin_turn,
-    checkpoints,
     delete_session,
     end_turn,
     find_session,
@@ -80,12 +81,12 @@ class Session:
             raise PlanError("text", "there is nothing to answer", ["a question about training or serving a model"])
         if len(text) > _MOST_CHARACTERS:
             raise PlanError("text", f"is longer than {_MOST_CHARACTERS:,} characters")
-        async for event in self._run({"heard": text}, text):
+        async for event in self._run(text):
             yield event
 
     async def resume(self, approved: bool) -> AsyncGenerator[Event, None]:
         """Answers the pending approval. Raises PlanError when nothing waits for one."""
-        async for event in self._run(approved, None):
+        async for event in self._run(None, approved):
             yield event
 
     def now(self) -> datetime:
@@ -94,13 +95,10 @@ class Session:
     @cached_property
     def _graph(self) -> Any:
         """The compiled graph, without a checkpointer: that one is opened for each run."""
-        with quick_imports():
-            for name in _TRACING:
-                os.environ[name] = "false"
-
-            return build(
-                Surroundings(_model(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now)
-            )
+        for name in _TRACING:
+            os.environ[name] = "false"
+        surroundings = Surroundings(_model(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now)
+        return build(surroundings)
 
     async def plan(self) -> dict[str, Any]:
         """The session's plan as it stands, a partial Plan."""
@@ -135,24 +133,22 @@ class Session:
 
     @property
     def _config(self) -> Any:
-
         return {"configurable": {"thread_id": self.id}, "recursion_limit": RECURSION_LIMIT}
 
-    async def _run(self, given: dict[str, Any] | bool, said: str | None) -> AsyncGenerator[Event, None]:
+    async def _run(self, heard: str | None, approved: bool = False) -> AsyncGenerator[Event, None]:
+        """A turn that begins with what was `heard`, or (None) goes on with the answer to what waits for approval."""
         compiled = self._graph
-        from langgraph.errors import GraphRecursionError
-        from langgraph.types import Command
-
         kept = _Kept()
         number: int | None = None
         try:
             async with alone(self.id), checkpoints(self.id) as saver:
                 graph = compiled.copy(update={"checkpointer": saver})
-                start: Any = given
-                if isinstance(given, bool):
-                    start = Command(resume=_verdict(await graph.aget_state(self._config), given))
+                if heard is not None:
+                    start, begin = {"heard": heard}, partial(begin_turn, self.id, heard)
+                else:
+                    start = Command(resume=_verdict(await graph.aget_state(self._config), approved))
+                    begin = partial(go_on, self.id)
                 # Never on the loop's own thread: it may be what another session waits for to let go of the file.
-                begin = partial(begin_turn, self.id, said) if said is not None else partial(go_on, self.id)
                 number = await asyncio.to_thread(begin, self.now())
                 stopped = ""
                 try:
@@ -294,6 +290,7 @@ def _model(name: ModelName) -> Any:
     """The language model that thinks, or None for the offline planner alone."""
     if name == "offline" or not settings.key_variable():
         return None
+    from agent.gemini.model import Gemini  # its SDK takes seconds, and the offline planner needs none
 
     return Gemini()
 
@@ -314,7 +311,6 @@ def _files(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _has_written(call: Call) -> bool:
-
     tool = OnDemand().get(call.name)
     return tool is not None and not tool.read_only and not call.name.startswith("delete")
 

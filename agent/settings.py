@@ -72,8 +72,8 @@ def settings_file() -> Path:
 
 def in_force() -> list[InForce]:
     """Every setting. Raises PlanError for a file or a variable that cannot be used."""
-    given = _read(settings_file())
-    return [_of(setting, given) for setting in SETTINGS]
+    stored = _read(settings_file())
+    return [_of(setting, stored) for setting in SETTINGS]
 
 
 def value(key: str) -> Any:
@@ -100,11 +100,11 @@ def unset(key: str) -> Path:
     return _rewrite(key, "")
 
 
-def _of(setting: Setting, given: Mapping[str, Any]) -> InForce:
+def _of(setting: Setting, stored: Mapping[str, Any]) -> InForce:
     if text := os.environ.get(setting.variable):
         return InForce(setting, _checked(setting, text, setting.variable), f"environment: {setting.variable}")
-    if setting.key in given:
-        return InForce(setting, _checked(setting, given[setting.key], setting.key), "file")
+    if setting.key in stored:
+        return InForce(setting, _checked(setting, stored[setting.key], setting.key), "file")
     return InForce(setting, setting.default, "default")
 
 
@@ -113,12 +113,12 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     text = read_text(path)
     try:
-        given = tomllib.loads(text)
+        stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PlanError(str(path), f"is not readable TOML: {error}") from None
-    for key in given:
+    for key in stored:
         _known(key, f" ({path})")
-    return given
+    return stored
 
 
 def _known(key: str, where: str = "") -> Setting:
@@ -132,12 +132,12 @@ def _known(key: str, where: str = "") -> Setting:
     raise PlanError("setting", f"there is no setting {shown!r}{where}", nearest(key, _BY_KEY, limit=len(_BY_KEY)))
 
 
-def _checked(setting: Setting, given: Any, field: str) -> str | int | float:
+def _checked(setting: Setting, content: Any, field: str) -> str | int | float:
     """`given` as the setting's type. Raises PlanError(field)."""
     if isinstance(setting.default, str):
-        if not isinstance(given, str):
+        if not isinstance(content, str):
             raise PlanError(field, "must be text", setting.valid)
-        text = given.strip()
+        text = content.strip()
         if _CONTROL.search(text) or len(text) > 1000:
             raise PlanError(field, "has control characters or is too long", setting.valid)
         if setting.valid and text not in setting.valid:
@@ -148,11 +148,11 @@ def _checked(setting: Setting, given: Any, field: str) -> str | int | float:
             raise PlanError(field, f"{text!r} is not an address", ["https://…"])
         return text
     try:
-        number = float(given) if not isinstance(given, bool) else float("nan")
+        number = float(content) if not isinstance(content, bool) else float("nan")
     except (TypeError, ValueError):
         number = float("nan")
     if not (setting.low <= number <= setting.high and number == int(number)):
-        shown = repr(given)[:40]
+        shown = repr(content)[:40]
         raise PlanError(field, f"{shown} is not a whole number from {setting.low:.0f} to {setting.high:.0f}")
     return int(number)
 

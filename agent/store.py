@@ -11,8 +11,8 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from estimator.errors import PlanError, nearest
 from knowledge.own.files import data_folder
 from pages.screen import plain
 
-_BUSY_S = 10.0
+BUSY_S = 10.0
 _TITLE_LENGTH = 72
 # Each is run once, in order; only ever added to.
 _MIGRATIONS = (
@@ -35,7 +35,7 @@ _MIGRATIONS = (
 )
 _SESSION = ("id", "title", "created", "last_used")
 # The checkpointer's own tables, there once a first turn has run.
-_CHECKPOINTS = ("checkpoints", "writes")
+CHECKPOINT_TABLES = ("checkpoints", "writes")
 
 
 def new_id() -> str:
@@ -64,12 +64,11 @@ def find_session(session_id: str) -> dict[str, Any]:
     """One session as {id, title, created, last_used}. Raises PlanError when there is none."""
     with _reading() as connection:
         rows = connection.execute("SELECT id, title, created, last_used FROM sessions ORDER BY last_used DESC")
-        found = {row[0]: row for row in rows}
-    if session_id not in found:
-        raise PlanError(
-            "session", f"there is no session {plain(session_id)[:80]!r}", nearest(session_id, found) if found else ()
-        )
-    return dict(zip(_SESSION, found[session_id], strict=True))
+        sessions = {row[0]: row for row in rows}
+    if session_id not in sessions:
+        valid = nearest(session_id, sessions) if sessions else ()
+        raise PlanError("session", f"there is no session {plain(session_id)[:80]!r}", valid)
+    return dict(zip(_SESSION, sessions[session_id], strict=True))
 
 
 def transcript(session_id: str) -> list[dict[str, Any]]:
@@ -156,36 +155,6 @@ def end_turn(session_id: str, number: int, state: str, told: dict[str, Any]) -> 
         )
 
 
-@asynccontextmanager
-async def checkpoints(session_id: str) -> AsyncIterator[Any]:
-    """The graph's checkpointer, open for one run, so that no thread outlives it. Of the session's checkpoints the last
-    is kept, as each holds the whole conversation; none of a session that was deleted meanwhile."""
-    import asyncio
-
-    import aiosqlite
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    with _reading():
-        pass  # The tables are there from here on.
-    # Whoever stopped us while modules were loading is heard here, and not by a connection that is half open.
-    await asyncio.sleep(0)
-    async with aiosqlite.connect(_file(), timeout=_BUSY_S) as connection:
-        await connection.execute("PRAGMA secure_delete = ON")
-        try:
-            yield AsyncSqliteSaver(connection)
-        finally:
-            tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE type = 'table'")
-            for table in {row[0] for row in tables} & set(_CHECKPOINTS):
-                await connection.execute(
-                    f"DELETE FROM {table} WHERE thread_id = ? AND (checkpoint_id < (SELECT max(checkpoint_id)"
-                    f" FROM checkpoints c WHERE c.thread_id = {table}.thread_id"
-                    f" AND c.checkpoint_ns = {table}.checkpoint_ns)"
-                    f" OR NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = {table}.thread_id))",
-                    (session_id,),
-                )
-            await connection.commit()
-
-
 def _use(connection: sqlite3.Connection, session_id: str, text: str, moment: str) -> None:
     connection.execute(
         "INSERT INTO sessions VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET last_used = excluded.last_used,"
@@ -215,7 +184,13 @@ def _copy_rows(connection: sqlite3.Connection, table: str, key: str, old: str, n
 def _present(connection: sqlite3.Connection) -> list[str]:
     """Those of the checkpointer's tables that are there."""
     there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return [table for table in _CHECKPOINTS if table in there]
+    return [table for table in CHECKPOINT_TABLES if table in there]
+
+
+def database() -> Path:
+    """The file, with its tables but for the checkpointer's. Raises PlanError where it cannot be read or written."""
+    with _reading():
+        return _file()
 
 
 def _file() -> Path:
@@ -252,7 +227,7 @@ def _writing() -> Iterator[sqlite3.Connection]:
 
 def _open() -> sqlite3.Connection:
     path = _file()
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         _write_ahead(connection)
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -267,7 +242,7 @@ def _open() -> sqlite3.Connection:
 def _write_ahead(connection: sqlite3.Connection) -> None:
     """Sees to it that the file is in the journal mode that the checkpointer wants, before it asks: a change of mode
     does not wait for another's lock as all else does, so it is tried again for as long."""
-    deadline = time.monotonic() + _BUSY_S
+    deadline = time.monotonic() + BUSY_S
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -78,11 +78,11 @@ def identified(content: Content, messages: Sequence[Content]) -> Content:
     parts: list[dict[str, Any]] = []
     for part in content["parts"]:
         if "functionCall" in part:
-            given = part["functionCall"].get("id")
-            if not given or given in taken:
-                given = next(own for own in map(f"{OWN_ID}{{}}".format, count()) if own not in taken)
-            taken.add(given)
-            part = {**part, "functionCall": {**part["functionCall"], "id": given}}
+            id = part["functionCall"].get("id")
+            if not id or id in taken:
+                id = next(own for own in map(f"{OWN_ID}{{}}".format, count()) if own not in taken)
+            taken.add(id)
+            part = {**part, "functionCall": {**part["functionCall"], "id": id}}
         parts.append(part)
     return {**content, "parts": parts}
 

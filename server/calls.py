@@ -19,16 +19,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.own.files import stamp_of_all
-
-if TYPE_CHECKING:
-    from tools.registry import Tool
+from tools.registry import Tool
 
 _THREADS = 8
 # A tool that took longer the last time waits for one of few places, so that short calls always find a free thread.
@@ -44,8 +41,6 @@ _KEPT_S = 600.0
 # An answer is 5 to 60 KB of text. Fewer than there are different calls in turn would be as good as none.
 _MOST_KEPT = 4096
 _MOST_KEPT_BYTES = 40 * 2**20
-# How long the user's own files are taken to be as they were, unless this server writes to them.
-_UNCHANGED_S = 0.05
 # Arguments that may name a file or folder on this machine.
 _PATHS = frozenset({"model", "path", "paths", "files", "log", "logs", "config"})
 # One that names what a tool reads below the root; what is there may change at any time.
@@ -65,18 +60,12 @@ class Answer:
     text: str = ""
     error: PlanError | None = None
     bug: str | None = None
-    kept: tuple[float, object] | None = None  # until when, and as long as which files, it answers equal calls
 
     @property
     def failure(self) -> str | None:
         """What went wrong, as text that any encoding can carry."""
-        said = self.bug or (str(self.error) if self.error else None)
-        return said and said.encode(errors="backslashreplace").decode()
-
-    @cached_property
-    def quoted(self) -> str:
-        """The text as a string in JSON; it is ASCII without control characters already."""
-        return '"' + self.text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        sentence = self.bug or (str(self.error) if self.error else None)
+        return sentence and sentence.encode(errors="backslashreplace").decode()
 
     @property
     def value(self) -> dict[str, Any]:
@@ -93,8 +82,6 @@ class Calls:
     _seconds: dict[str, float] = field(default_factory=dict)
     _kept: OrderedDict[bytes, tuple[float, asyncio.Task[Answer]]] = field(default_factory=OrderedDict)
     _waiting: int = 0
-    _stamp: tuple[float, object] = (0.0, None)
-    _writes: int = 0
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> Answer:
         """The answer of a tool. Raises Busy."""
@@ -104,8 +91,7 @@ class Calls:
             or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments))
         ):
             return await self._compute(tool, arguments)
-        stamp = self._stamped()
-        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}".encode()).digest()
+        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp_of_all()}".encode()).digest()
         until, task = self._kept.get(key, (0.0, None))
         if task is None or (task.done() and (until < time.monotonic() or _spoilt(task))):
             until, task = time.monotonic() + _KEPT_S, asyncio.create_task(self._compute(tool, arguments))
@@ -113,9 +99,7 @@ class Calls:
             task.add_done_callback(lambda _: self._bound())
         self._kept.move_to_end(key)
         # Shielded: a caller that goes away must not take the answer from the others.
-        answer = task.result() if task.done() else await asyncio.shield(task)
-        answer.kept = (until, stamp)
-        return answer
+        return task.result() if task.done() else await asyncio.shield(task)
 
     def _bound(self) -> None:
         """Lets go of the answers that were not asked for the longest, as long as there are too many."""
@@ -123,26 +107,13 @@ class Calls:
         while len(self._kept) > _MOST_KEPT or size > _MOST_KEPT_BYTES:
             size -= _bytes(self._kept.popitem(last=False)[1][1])
 
-    def stands(self, answer: Answer) -> bool:
-        """Whether an equal call would still get this answer."""
-        return answer.kept is not None and answer.kept[0] > time.monotonic() and answer.kept[1] == self._stamped()
-
     async def other(self, work: Callable[[], Any]) -> Any:
         """Anything else that would hold up the loop, done in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, contextvars.copy_context().run, work)
 
-    def _stamped(self) -> object:
-        until, stamp = self._stamp
-        if until < time.monotonic():
-            stamp = (self._writes, stamp_of_all())
-            self._stamp = (time.monotonic() + _UNCHANGED_S, stamp)
-        return stamp
-
     def forget(self) -> None:
         """After a write, what was computed before it may no longer hold."""
         self._kept.clear()
-        self._writes += 1
-        self._stamp = (0.0, None)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -165,8 +136,7 @@ class Calls:
 def _bytes(task: asyncio.Task[Answer]) -> int:
     if not task.done() or task.cancelled() or task.exception():
         return 0
-    answer = task.result()
-    return len(answer.text) + len(answer.__dict__.get("quoted", ""))
+    return len(task.result().text)
 
 
 def _spoilt(task: asyncio.Task[Answer]) -> bool:

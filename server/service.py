@@ -7,19 +7,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.errors import PlanError
 from planner.files.render import writing_below
 from server.calls import FOLDER, Answer, Calls, refuse_depth, refuse_paths
 from server.mcp.writes import Consent, Writing, nobody, write
-from tools.registry import find, registry
-
-if TYPE_CHECKING:
-    from tools.registry import Tool
+from tools.registry import Tool, find, registry
 
 Tell = Callable[[float, str], Awaitable[None]]
 
@@ -32,33 +27,15 @@ class Service:
     root: Path | None = None
     remote: bool = False
     calls: Calls = field(default_factory=Calls)
-    known: dict[str, Tool] = field(default_factory=dict, repr=False)  # the tools that were asked for so far
-    _loading: Lock = field(default_factory=Lock, repr=False)
+    tools: dict[str, Tool] = field(default_factory=registry, repr=False)
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve() if self.root else None
         self.writing = Writing(self.root)
 
-    @cached_property
-    def tools(self) -> dict[str, Tool]:
-        """All tools. Importing them takes a second: ask for one by `tool`, or for all by `loaded`."""
-        with self._loading:
-            return registry()
-
-    async def loaded(self) -> dict[str, Tool]:
-        if "tools" not in self.__dict__:
-            self.known = {**await self.calls.other(lambda: self.tools), **self.known}
-        return self.tools
-
-    async def tool(self, name: str) -> Tool:
-        """The tool of that name, imported when first asked for. Raises PlanError, with those that there are."""
-        if name not in self.known:
-            self.known[name] = await self.calls.other(lambda: self._found(name))
-        return self.known[name]
-
-    def _found(self, name: str) -> Tool:
-        with self._loading:
-            return find(name)
+    def tool(self, name: str) -> Tool:
+        """The tool of that name. Raises PlanError, with those that there are."""
+        return self.tools.get(name) or find(name)
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], consent: Consent = nobody, tell: Tell | None = None
@@ -85,7 +62,6 @@ class Service:
         """Where a tool that reads looks for a folder: below the root, as those that write put it there."""
         if self.root is None or FOLDER not in arguments:
             return nullcontext()
-
         return writing_below(self.root)
 
 

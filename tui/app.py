@@ -6,10 +6,9 @@ Sessions run in a thread of their own and post what they say as messages; only t
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult
@@ -23,6 +22,7 @@ from agent.settings import value
 from agent.store import list_sessions, transcript
 from estimator.errors import PlanError
 from tui.screens import SCREENS, Outcome, find_screen, load_screen
+from tui.screens.keys import KeysScreen
 from tui.slash import Surroundings, split
 from tui.slash_actions import call_events, carry_out
 from tui.talk import Event, Opener, Start, Talk, load_opener
@@ -35,12 +35,6 @@ from tui.widgets.plan_pane import Estimator, PlanPane
 from tui.widgets.prompt import PROMPT_KEYS, Prompt
 from tui.widgets.status import Status
 from tui.widgets.welcome import Welcome
-
-if TYPE_CHECKING:
-    from tui.slash import Surroundings
-    from tui.widgets.approval import ApprovalCard
-
-_LOAD_AFTER_S = 0.2
 
 
 class _MainScreen(Screen[None]):
@@ -106,15 +100,13 @@ class ShardwiseApp(App[None]):
     def on_mount(self) -> None:
         self._use_theme()
         self._show_state()
-        self.call_after_refresh(gc.enable)
         if self.talk.id is None:
             self.drawn.set()
         else:
             self.run_worker(self._reopen(self.talk.id), exit_on_error=False, group="reopen")
         if self.needs_loading:
-            # The agent takes a while to import; by the time the first question is typed it is there.
-            # Not before the first picture is there.
-            self.set_timer(_LOAD_AFTER_S, self._load)
+            # After the first picture; by the time the first question is typed it is there.
+            self.call_after_refresh(self._load)
 
     def _load(self) -> None:
         self.run_worker(load_opener, thread=True, exit_on_error=False, group="load")
@@ -133,7 +125,6 @@ class ShardwiseApp(App[None]):
     # What the person does
 
     async def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
-
         command = split(message.text)
         if command is not None:
             self.run_worker(self._command(message.text, *command), exit_on_error=False, group="command")
@@ -141,7 +132,6 @@ class ShardwiseApp(App[None]):
             self.query_one(Prompt).give_back(message.text)
 
     async def _command(self, text: str, name: str, words: list[str]) -> None:
-
         await self.drawn.wait()
         self.typed = text
         try:
@@ -254,6 +244,9 @@ class ShardwiseApp(App[None]):
         self.open_screen(name)
         return True
 
+    def action_keys(self) -> None:
+        self.push_screen(KeysScreen(self.screen))
+
     def open_screen(self, name: str) -> None:
         row = find_screen(name)
         if row is not None and len(self.screen_stack) == 1:
@@ -313,7 +306,6 @@ class ShardwiseApp(App[None]):
         self._show_state()
 
     async def _ask_approval(self, asked: Event) -> None:
-
         self.query_one("#main").remove_class("-plan-instead")
         self.awaiting = ApprovalCard(asked["calls"])
         self.pane.work_out()
@@ -409,7 +401,6 @@ class ShardwiseApp(App[None]):
 
     async def _reopen(self, session_id: str) -> None:
         """Draws what was said, then what the plan comes to, then what still waits for approval."""
-
         self.drawn.clear()
         try:
             turns = await asyncio.to_thread(transcript, session_id)
@@ -436,7 +427,6 @@ class ShardwiseApp(App[None]):
 
     def _surroundings(self) -> Surroundings:
         """What completion at the prompt may look at."""
-
         return Surroundings(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
 
     def every_key(self) -> Iterable[tuple[str, str]]:
@@ -448,7 +438,6 @@ class ShardwiseApp(App[None]):
         yield from PROMPT_KEYS
 
     def _use_theme(self) -> None:
-
         try:
             theme = value("theme")
         except PlanError as error:
@@ -468,7 +457,6 @@ class ShardwiseApp(App[None]):
 
 
 def _earlier_sessions() -> Iterable[tuple[str, str]]:
-
     with suppress(PlanError):
         return [(row["id"], row["title"]) for row in list_sessions()]
     return []

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 _LEAVING_S = 5.0
-_NEVER = 1_000_000_000
 
 
 class Background:
@@ -43,18 +40,6 @@ class Background:
         self._thread.join(_LEAVING_S)
         if not self._thread.is_alive():
             loop.close()
-
-
-@contextmanager
-def no_full_collections() -> Iterator[None]:
-    """The garbage collector looks at what is young alone: a walk over everything that is loaded holds up a key longer
-    than drawing the screen does."""
-    young, middle, old = gc.get_threshold()
-    gc.set_threshold(young, middle, _NEVER)
-    try:
-        yield
-    finally:
-        gc.set_threshold(young, middle, old)
 
 
 async def _end_all() -> None:

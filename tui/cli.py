@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from estimator.errors import PlanError, nearest
+from pages.clean import one_line
 from tui.planning import PLANNING, Planning
 
 _EPILOG = """\
@@ -115,7 +117,7 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
     for name, planning in PLANNING.items():
         wanted = every_flag or name == command
         about = f"{planning.help[0].upper()}{planning.help[1:]}."
-        found = commands.add_parser(
+        sub = commands.add_parser(
             name,
             help=planning.help,
             description=f"{about}\n\nexample:\n  shardwise {name} {planning.example}",
@@ -123,27 +125,27 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        found.set_defaults(run=planning.run, planning=name)
+        sub.set_defaults(run=planning.run, planning=name)
         if not wanted:
             continue
-        from tui.flags import add_flags, takes_plan
+        from tui.flags import add_flags, takes_plan  # these load the tools, and --help is to need none
 
-        found.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
+        sub.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
         if planning.files:
             what = "config, script or command line; - is standard input"
-            found.add_argument("files", nargs="+", metavar="FILE", help=what)
+            sub.add_argument("files", nargs="+", metavar="FILE", help=what)
         else:
-            found.add_argument("--plot", action="store_true", help="draw the figures as well")
-        found.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
+            sub.add_argument("--plot", action="store_true", help="draw the figures as well")
+        sub.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
         if takes_plan(planning):
-            found.add_argument("--plan", metavar="FILE", help="YAML or JSON file with a plan, - or a saved plan's name")
-            found.add_argument("--serving", action="store_true", help="plan serving, where no flag says so yet")
+            sub.add_argument("--plan", metavar="FILE", help="YAML or JSON file with a plan, - or a saved plan's name")
+            sub.add_argument("--serving", action="store_true", help="plan serving, where no flag says so yet")
         if planning.writes:
             what = "FILE" if planning.writes_to == "file" else "DIR"
-            found.add_argument("--write", metavar=what, help=f"write below the working folder, to this {what.lower()}")
+            sub.add_argument("--write", metavar=what, help=f"write below the working folder, to this {what.lower()}")
         if planning.strict:
-            found.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
-        add_flags(found, planning)
+            sub.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
+        add_flags(sub, planning)
 
 
 def _places(planning: Planning) -> list[str]:
@@ -163,19 +165,20 @@ def _add_scenarios(commands: Any) -> None:
     shown = what.add_parser("show", help="a saved plan as text")
     saved = what.add_parser("save", help="keep a plan from a file under a name")
     deleted = what.add_parser("delete", help="delete a saved plan")
-    for one in (shown, saved, deleted):
-        one.add_argument("name", help="the name of the saved plan")
+    for action in (shown, saved, deleted):
+        action.add_argument("name", help="the name of the saved plan")
     shown.add_argument("--format", choices=("yaml", "json"), default="yaml", help="default: yaml")
     saved.add_argument("--plan", metavar="FILE", help="YAML or JSON file with the plan, - or another saved plan")
     saved.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
     saved.add_argument("--overwrite", action="store_true", help="in place of what is saved under the name")
     deleted.add_argument("-y", "--yes", action="store_true", help="without being asked")
     differ = what.add_parser("diff", help="what two plans differ in, and what that does")
-    for one in ("a", "b"):
-        differ.add_argument(one, help="a saved plan's name, or a YAML or JSON file")
-    for name, one in (("list", listed), ("show", shown), ("save", saved), ("delete", deleted), ("diff", differ)):
-        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=shows)
-        one.set_defaults(action=name)
+    for side in ("a", "b"):
+        differ.add_argument(side, help="a saved plan's name, or a YAML or JSON file")
+    actions = {"list": listed, "show": shown, "save": saved, "delete": deleted, "diff": differ}
+    for name, action in actions.items():
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=shows)
+        action.set_defaults(action=name)
 
 
 def _add_servers(commands: Any) -> None:
@@ -317,9 +320,9 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def parsed(given: list[str]) -> argparse.Namespace:
+def parsed(typed: list[str]) -> argparse.Namespace:
     """The words as what the command's module takes. Raises PlanError for what is no command."""
-    words = given
+    words = typed
     first = words[0] if words else ""
     if first.startswith("-") and first not in ("-h", "--help", "--version"):
         # Options alone are those of the app.
@@ -328,17 +331,17 @@ def parsed(given: list[str]) -> argparse.Namespace:
     names = commands_of(made)
     if first and first not in names and not first.startswith("-"):
         raise _no_command(first, names)
-    if words[:1] != given[:1] and (named := [word for word in words[1:] if word in names]):
+    if words[:1] != typed[:1] and (named := [word for word in words[1:] if word in names]):
         made.error(f"options come after the command: shardwise {named[0]} …")
     if first not in PLANNING:
         return made.parse_args(words)
-    from tui.flags import normal
+    from tui.flags import normal  # as above
 
     # Model and accelerator may stand anywhere among the flags.
-    found, left = names[first].parse_known_intermixed_args(normal(words[1:], PLANNING[first]))
+    arguments, left = names[first].parse_known_intermixed_args(normal(words[1:], PLANNING[first]))
     if left:
         raise _no_flag(left[0], names[first])
-    return found
+    return arguments
 
 
 def commands_of(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -347,16 +350,12 @@ def commands_of(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def _no_command(word: str, names: Iterable[str]) -> Exception:
-    from estimator.errors import PlanError, nearest
-
     if " " in word.strip():
         return PlanError("command", f'to ask a question: shardwise ask "{word}"')
     return PlanError("command", f"there is no command {word!r}", nearest(word, names))
 
 
 def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
-    from estimator.errors import PlanError, nearest
-
     if not word.startswith("-"):
         return PlanError(made.prog, f"does not know what {word!r} is for", ["a flag in front of it"])
     flag = word.partition("=")[0]
@@ -365,8 +364,6 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
 
 def _failed(error: Exception) -> int:
     """A user's mistake, and what the machine refuses, are told in their own words; anything else is ours."""
-    from estimator.errors import PlanError
-
     if isinstance(error, PlanError):
         return _fail(str(error), 2)
     if isinstance(error, OSError) and error.strerror:
@@ -376,8 +373,6 @@ def _failed(error: Exception) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    from pages.clean import one_line
-
     # What was given may be a whole file; its start says which it is.
     words = (word if len(word) <= _LONGEST else f"{word[: _LONGEST // 2]}…" for word in one_line(text).split(" "))
     print(f"shardwise: {' '.join(words)}", file=sys.stderr)

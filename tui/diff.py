@@ -25,10 +25,10 @@ def change(before: str | None, after: str) -> Change:
     if before == after:
         return Change("unchanged", 0, 0, ())
     # The first two lines of a unified diff name the files, which are named already.
-    found = [_line(line) for line in difflib.unified_diff(old, new, lineterm="", n=3)][2:]
-    added = sum(sign == "+" for sign, _ in found)
-    removed = sum(sign == "-" for sign, _ in found)
-    return Change("changes", added, removed, tuple(found or [("@", "only the line ends differ")]))
+    lines = [_line(line) for line in difflib.unified_diff(old, new, lineterm="", n=3)][2:]
+    added = sum(sign == "+" for sign, _ in lines)
+    removed = sum(sign == "-" for sign, _ in lines)
+    return Change("changes", added, removed, tuple(lines or [("@", "only the line ends differ")]))
 
 
 def _line(line: str) -> tuple[str, str]:

@@ -17,8 +17,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import merge
+from knowledge.own.files import parsed
+from knowledge.scenarios import find_scenario
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
 from tools.registry import find
+from tui.commands.call import parse_value
 from tui.planning import Planning
 
 # Where argparse puts what was given by flag, so that no field's name meets one of its own.
@@ -37,12 +40,12 @@ def fields_of(planning: Planning) -> dict[str, Any]:
     to write to and the texts of files, which the command line has other words for."""
     tools = [*planning.tools, *([planning.writes] if planning.writes else ())]
     apart = {"plan", planning.writes_to, *(("text", "files") if planning.files else ())}
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for place in tools:
         for name, info in find(place).request.model_fields.items():
             if name not in apart:
-                found.setdefault(name, info)
-    return found
+                fields.setdefault(name, info)
+    return fields
 
 
 def takes_plan(planning: Planning) -> bool:
@@ -125,27 +128,27 @@ def _parts(annotation: Any) -> Iterator[Any]:
 
 def _kinds(annotation: Any) -> set[Any]:
     """Python types that a field may hold: str, int, float, bool, list, dict."""
-    found = set()
+    kinds = set()
     for part in _parts(annotation):
         origin = get_origin(part)
-        found.add(str if origin is Literal else origin or part)
-    return found
+        kinds.add(str if origin is Literal else origin or part)
+    return kinds
 
 
 def valid_values(annotation: Any) -> list[str]:
     """Where only certain words are taken: these, of a list those of its members."""
-    found: list[str] = []
+    values: list[str] = []
     for part in _parts(annotation):
         origin = get_origin(part)
         if origin is Literal:
-            found += [str(value) for value in get_args(part)]
+            values += [str(value) for value in get_args(part)]
         elif origin is list:
-            found += valid_values(get_args(part)[0])
+            values += valid_values(get_args(part)[0])
         elif part is bool:
-            found += ["true", "false"]
+            values += ["true", "false"]
         else:
             return []
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(values))
 
 
 # ------------------------------------------------------------------------------------------------- reading flags
@@ -179,19 +182,19 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
 def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, Any]:
     """What was given, as arguments of a tool. Raises PlanError for what cannot be read."""
     fields = fields_of(planning)
-    given = {name: value for name in fields if (value := vars(parsed).get(f"{_GIVEN}{name}")) is not None}
+    typed = {name: value for name in fields if (value := vars(parsed).get(f"{_GIVEN}{name}")) is not None}
     for name in planning.places:
         if (value := vars(parsed)[f"place_{name}"]) is not None:
-            if name in given:
+            if name in typed:
                 raise PlanError(flag_of(name), f"is given twice, as {value!r} too")
-            given[name] = value
-    device = given.get("accelerator")
+            typed[name] = value
+    device = typed.get("accelerator")
     if "count" in fields and isinstance(device, str) and (match := _COUNTED.fullmatch(device.strip())):
-        if str(given.get("count", match[1])) != match[1]:
-            raise PlanError("--count", f"is {given['count']}, but the accelerator stands with {match[1]}")
-        given |= {"count": match[1], "accelerator": match[2]}
+        if str(typed.get("count", match[1])) != match[1]:
+            raise PlanError("--count", f"is {typed['count']}, but the accelerator stands with {match[1]}")
+        typed |= {"count": match[1], "accelerator": match[2]}
     arguments: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in typed.items():
         values = value if isinstance(value, list) else [value]
         arguments[name] = value if isinstance(value, bool) else _read(name, fields[name].annotation, values)
     if takes_plan(planning):
@@ -257,30 +260,26 @@ def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dic
     return flat, dotted
 
 
-def read_plan(given: str, field: str = "--plan") -> dict[str, Any] | str:
+def read_plan(source: str, field: str = "--plan") -> dict[str, Any] | str:
     """The plan in a file (- is standard input), or the name of a saved one."""
     try:
-        path = Path(given).expanduser()
-        if given != "-" and not path.is_file() and path.suffix.lower() not in _FILES and "/" not in given:
-            saved_plan(given, field)
-            return given
-        text = sys.stdin.read() if given == "-" else path.read_text(encoding="utf-8")
+        path = Path(source).expanduser()
+        if source != "-" and not path.is_file() and path.suffix.lower() not in _FILES and "/" not in source:
+            saved_plan(source, field)
+            return source
+        text = sys.stdin.read() if source == "-" else path.read_text(encoding="utf-8")
     except PlanError:
         raise
     except (OSError, RuntimeError, ValueError) as error:  # also of names that no file can have
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise PlanError(field, f"cannot read {given}: {reason}") from None
-    from knowledge.own.files import parsed
-
-    found = parsed(text, field)
-    if not isinstance(found, dict):
-        raise PlanError(field, f"{given} does not hold a plan", ["a YAML or JSON mapping with model, workload, …"])
-    return found
+        raise PlanError(field, f"cannot read {source}: {reason}") from None
+    plan = parsed(text, field)
+    if not isinstance(plan, dict):
+        raise PlanError(field, f"{source} does not hold a plan", ["a YAML or JSON mapping with model, workload, …"])
+    return plan
 
 
 def saved_plan(name: str, field: str = "--plan") -> dict[str, Any]:
-    from knowledge.scenarios import find_scenario
-
     return find_scenario(name, field).data(field)
 
 
@@ -310,16 +309,16 @@ def _members(name: str, annotation: Any, parts: list[str]) -> list[Any]:
 
 def _mapping(name: str, parts: list[str]) -> dict[str, Any]:
     """`key=value` pairs, one flag each; a value with commas is a list."""
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for part in parts:
         if part.startswith("{"):
-            found |= _json(name, part)
+            mapping |= _json(name, part)
             continue
         key, _, value = part.partition("=")
         if not key.strip() or not value.strip():
             raise PlanError(flag_of(name), f"{part!r} is not KEY=VALUE", [f"{flag_of(name)} key=value"])
-        found[key.strip()] = _scalar(value)
-    return found
+        mapping[key.strip()] = _scalar(value)
+    return mapping
 
 
 def _pairs(name: str, text: str) -> dict[str, Any]:
@@ -329,8 +328,6 @@ def _pairs(name: str, text: str) -> dict[str, Any]:
 
 def _scalar(text: str) -> Any:
     """A value as YAML reads it: 4, true, null, [a, b]; words and ranges stay words."""
-    from knowledge.own.files import parsed
-
     try:
         return parsed(text, "value") if text.strip() else None
     except PlanError:
@@ -338,8 +335,6 @@ def _scalar(text: str) -> Any:
 
 
 def _json(name: str, text: str) -> Any:
-    from tui.commands.call import parse_value
-
     return parse_value(text, flag_of(name))
 
 

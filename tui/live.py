@@ -25,8 +25,8 @@ def results_of(plan: Data) -> list[Data]:
     if serving or estimate["run"] is not None:
         cost = _cost({"plan": whole})
     else:
-        found = _cost({"plan": whole} | _ANY_LENGTH)
-        cost = {key: found[key] for key in _OF_ANY_LENGTH} | {"plan": whole} if found else None
+        any_length = _cost({"plan": whole} | _ANY_LENGTH)
+        cost = {key: any_length[key] for key in _OF_ANY_LENGTH} | {"plan": whole} if any_length else None
     return [estimate, cost] if cost else [estimate]
 
 

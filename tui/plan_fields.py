@@ -61,14 +61,14 @@ def kind_of(plan: Data) -> str:
 def fields_of(kind: str) -> tuple[PlanField, ...]:
     """Every field of a plan of this kind, in the Plan's order; the kind itself first."""
     paths = SERVING_PATHS if kind == "inference" else FLAT_PATHS
-    found = [PlanField("kind", KIND, "What the plan is for.", KINDS)]
+    fields = [PlanField("kind", KIND, "What the plan is for.", KINDS)]
     workload: type[BaseModel] = Inference if kind == "inference" else Training
     for name, path in paths.items():
         if name == "overrides" or path.startswith("overrides."):
             continue
-        found.append(_field(name, path, workload))
-    found += [_field(name, f"overrides.{name}", workload) for name in Overrides.model_fields]
-    return tuple(found)
+        fields.append(_field(name, path, workload))
+    fields += [_field(name, f"overrides.{name}", workload) for name in Overrides.model_fields]
+    return tuple(fields)
 
 
 def main_fields(plan: Data) -> list[PlanField]:
@@ -91,15 +91,15 @@ def matching(plan: Data, words: str) -> list[PlanField]:
 
 def find_field(name: str, plan: Data) -> PlanField:
     """A field by its flat or dotted name; one of the other kind of plan too. Raises PlanError with the nearest."""
-    given = name.strip().replace("-", "_")
+    wanted = name.strip().replace("-", "_")
     kind = kind_of(plan)
     other = KINDS[1 - KINDS.index(kind)]
     for of_kind in (kind, other):
         for field in fields_of(of_kind):
-            if given in (field.name, field.path):
+            if wanted in (field.name, field.path):
                 return field
     names = [field.name for field in fields_of(kind)]
-    raise PlanError(given or "field", "there is no such field of the plan", nearest(given, names))
+    raise PlanError(wanted or "field", "there is no such field of the plan", nearest(wanted, names))
 
 
 def value_at(plan: Data, path: str) -> Any:
@@ -126,14 +126,14 @@ def shown(value: Any) -> str:
 
 def read(field: PlanField, text: str) -> Any:
     """What the words mean for this field: None (chosen for you) for nothing, 'auto' where that is no value of it."""
-    said = text.strip()
-    if not said or (said == "auto" and "auto" not in field.choices and field.path != "cluster.interconnect"):
+    typed = text.strip()
+    if not typed or (typed == "auto" and "auto" not in field.choices and field.path != "cluster.interconnect"):
         return None
-    if field.name in _LENGTHS and (match := _KIBI.fullmatch(said)):
+    if field.name in _LENGTHS and (match := _KIBI.fullmatch(typed)):
         return int(match[1]) * 1024
-    if field.choices and said.lower() in field.choices:
-        return said.lower()
-    return said
+    if field.choices and typed.lower() in field.choices:
+        return typed.lower()
+    return typed
 
 
 def assignments(words: Iterable[str], plan: Data) -> dict[str, Any]:

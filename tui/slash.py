@@ -67,20 +67,20 @@ def split(text: str) -> tuple[str, list[str]] | None:
     return None if "/" in name or "\n" in text.strip() else (name.lower(), words)
 
 
-def completions(text: str, around: Surroundings) -> Rows:
+def completions(text: str, surroundings: Surroundings) -> Rows:
     """What the line may become, each with what it means: whole lines, ready to be sent or typed on."""
     if not text.startswith("/") or "\n" in text:
         return ()
     name, space, _ = text[1:].partition(" ")
     if not space:
-        found = [each for each in commands() if each.name.startswith(name.lower())]
-        found = found or [each for each in commands() if name.lower() in each.name]
-        return tuple((f"/{each.name}{' ' if each.usage else ''}", _told(each)) for each in found)
+        matches = [each for each in commands() if each.name.startswith(name.lower())]
+        matches = matches or [each for each in commands() if name.lower() in each.name]
+        return tuple((f"/{each.name}{' ' if each.usage else ''}", _told(each)) for each in matches)
     command = next((each for each in commands() if each.name == name.lower()), None)
     if command is None or command.complete is None:
         return ()
     head, _, last = text.rpartition(" ")
-    rows = [(f"{head} {word}", told) for word, told in command.complete(last, around)][:_MOST]
+    rows = [(f"{head} {word}", told) for word, told in command.complete(last, surroundings)][:_MOST]
     return tuple(rows) if [word for word, _ in rows] != [text] else ()
 
 
@@ -91,26 +91,26 @@ def _told(command: Command) -> str:
 # What may follow each command
 
 
-def _fields(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
+def _fields(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
     """`field=`, and after it the values that the field is known to take."""
 
     name, sign, typed = last.partition("=")
     if sign:
         try:
-            field = find_field(name, around.plan)
+            field = find_field(name, surroundings.plan)
         except PlanError:
             return []
         return [(f"{name}={word}", field.meaning) for word in starting(field.choices or names_of(field.name), typed)]
-    found = [field for field in fields_of(kind_of(around.plan)) if field.name.startswith(last.replace("-", "_"))]
-    values = [shown(value_at(around.plan, field.path)) for field in found]
+    fields = [field for field in fields_of(kind_of(surroundings.plan)) if field.name.startswith(last.replace("-", "_"))]
+    values = [shown(value_at(surroundings.plan, field.path)) for field in fields]
     return [
         (f"{field.name}=", f"{f'now {now}. ' if now else ''}{field.meaning}")
-        for field, now in zip(found, values, strict=True)
+        for field, now in zip(fields, values, strict=True)
     ]
 
 
-def _swept(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
-    return [(word.removesuffix("="), told) for word, told in _fields(last, around) if word.endswith("=")]
+def _swept(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
+    return [(word.removesuffix("="), told) for word, told in _fields(last, surroundings) if word.endswith("=")]
 
 
 def _names(field: str) -> Callable[[str, Surroundings], Iterable[tuple[str, str]]]:
@@ -125,13 +125,13 @@ def _of(*words: str) -> Callable[[str, Surroundings], Iterable[tuple[str, str]]]
     return lambda last, _: [(word, "") for word in words if word.startswith(last)]
 
 
-def _themes(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
-    return [(theme, "") for theme in around.themes if theme.startswith(last)]
+def _themes(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
+    return [(theme, "") for theme in surroundings.themes if theme.startswith(last)]
 
 
-def _sessions(last: str, around: Surroundings) -> Iterable[tuple[str, str]]:
+def _sessions(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
     words = last.casefold()
-    return [(id, title) for id, title in around.sessions() if words in f"{id} {title}".casefold()]
+    return [(id, title) for id, title in surroundings.sessions() if words in f"{id} {title}".casefold()]
 
 
 def _targets(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:

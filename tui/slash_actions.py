@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.export import export_session
 from agent.figures import headline
 from agent.settings import set_value
+from agent.store import list_sessions
 from agent.wire import Call, Outcome
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
@@ -150,8 +153,8 @@ async def _compare(app: ShardwiseApp, words: list[str]) -> None:
             plan = await asyncio.to_thread(find("load_scenario"), {"name": name})
             scenarios.append({"name": name, "plan": plan["plan"]})
     base = {"plan": _changed(app, [])} if over or len(scenarios) == 1 else {}
-    given = ({"over": over} if over else {}) | ({"scenarios": scenarios} if scenarios else {})
-    app.call_tools([("compare", base | given)])
+    variants = ({"over": over} if over else {}) | ({"scenarios": scenarios} if scenarios else {})
+    app.call_tools([("compare", base | variants)])
 
 
 async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
@@ -200,8 +203,6 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
     elif app.talk.id is None:
         raise PlanError("/export", "there is no conversation yet", ["/export plan"])
     else:
-        from agent.session import export_session
-
         text = await asyncio.to_thread(export_session, app.talk.id, what)
 
     await asyncio.to_thread(write_file, path, text, False, "/export")
@@ -209,8 +210,6 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
 
 
 def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
-    import json
-
     parsed = Plan.parse(plan)
     return json.dumps(parsed.given(), indent=2) + "\n" if as_json else parsed.to_yaml()
 
@@ -221,8 +220,6 @@ def _plan_text(plan: dict[str, Any], as_json: bool) -> str:
 async def _resume(app: ShardwiseApp, words: list[str]) -> None:
     if not words and app.opens("sessions"):
         return
-    from agent.session import list_sessions
-
     rows = await asyncio.to_thread(list_sessions)
     if not words:
         lines = [f"{row['id']}  {row['last_used'][:16]}  {row['title']}" for row in rows[:15]]
@@ -230,11 +227,13 @@ async def _resume(app: ShardwiseApp, words: list[str]) -> None:
         return
     chosen = next((row["id"] for row in rows if row["id"] == words[0]), None)
     if chosen is None:
-        found = [row for row in rows if all(word.casefold() in row["title"].casefold() for word in words)]
-        if not found:
-            said = " ".join(words)
-            raise PlanError("session", f"there is no conversation {said!r}", nearest(said, [row["id"] for row in rows]))
-        chosen = found[0]["id"]
+        matches = [row for row in rows if all(word.casefold() in row["title"].casefold() for word in words)]
+        if not matches:
+            query = " ".join(words)
+            raise PlanError(
+                "session", f"there is no conversation {query!r}", nearest(query, [row["id"] for row in rows])
+            )
+        chosen = matches[0]["id"]
     await app.resume(chosen)
 
 

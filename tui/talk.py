@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from agent.imports import quick_imports
-from tui.background import Background, no_full_collections
+from tui.background import Background
 
 Event = dict[str, Any]
 Opener = Callable[..., Any]
@@ -16,27 +14,11 @@ Start = Callable[[Any], AsyncIterator[Event]]
 # What was edited since the session was last told of the plan, or None. Asked once the session is open.
 Edited = Callable[[], Mapping[str, Any] | None]
 
-_FIRST_TURN = (
-    "tools.registry",
-    "tui.plan_fields",
-    "agent.offline.planner",
-    "langgraph.checkpoint.sqlite.aio",
-    "rich.markdown",
-    "tui.result_page",
-    "tui.slash",
-    "tui.widgets.approval",
-    "tui.widgets.stack",
-    "tui.widgets.tool_card",
-)
-
 
 def load_opener() -> Opener:
-    """agent.session.open_session, with all that a first turn and its answer import already there."""
-    from agent.session import open_session
+    """agent.session.open_session."""
+    from agent.session import open_session  # LangGraph takes seconds, which the first picture is not to wait for
 
-    with quick_imports():
-        for name in _FIRST_TURN:
-            importlib.import_module(name)
     return open_session
 
 
@@ -67,8 +49,7 @@ class Talk:
             async for event in start(self.session):
                 hear(event)
 
-        with no_full_collections():
-            await self._in_background(work())
+        await self._in_background(work())
 
     async def keep(self, edited: Edited) -> None:
         """The plan as changed becomes the session's, which is on disk from here on."""

@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
+from google.genai import errors
+
 from agent.settings import KEY_VARIABLES
 from pages.screen import plain
 
@@ -77,9 +80,6 @@ def finish_failure(finish: str | None, usable: bool, model: str) -> Failure | No
 
 def read_failure(error: Exception, model: str) -> Failure:
     """The failure that an exception means which came while the SDK asked or read."""
-    import httpx2
-    from google.genai import errors
-
     if isinstance(error, errors.APIError):
         return _by_status(error, model)
     if isinstance(error, httpx2.TimeoutException):

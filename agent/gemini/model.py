@@ -1,6 +1,6 @@
 """Gemini as a thinking model, through google-genai: streamed, with function calls, thought signatures kept as they are.
 
-The SDK is imported on first use. Nothing is retried once text has been shown; before that, failures that may pass are,
+Nothing is retried once text has been shown; before that, failures that may pass are,
 and a request that was too long is made again with less of the past.
 """
 
@@ -12,6 +12,10 @@ import os
 import warnings
 from collections.abc import AsyncIterator
 from typing import Any
+
+import httpx2
+from google import genai
+from google.genai import types
 
 from agent import settings
 from agent.gemini.failures import Failure, finish_failure, read_failure
@@ -82,10 +86,6 @@ class Gemini:
             await asyncio.sleep(delay)
 
     def _connect(self) -> Any:
-        import httpx2
-        from google import genai
-        from google.genai import types
-
         key = next((os.environ[name] for name in settings.KEY_VARIABLES if os.environ.get(name)), None)
         if not key:
             raise ModelFailed("No Gemini key is set (GEMINI_API_KEY).")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from google.genai import types
+
 from agent.gemini.declarations import declarations, declared
 from agent.gemini.prompt import SYSTEM, context
 from agent.history import turns_of, words_only
@@ -42,8 +44,6 @@ _CUTS = (
 
 def config(tools: Mapping[str, Tool]) -> Any:
     """The SDK's configuration of a request."""
-    from google.genai import types
-
     functions = [
         types.FunctionDeclaration(
             name=each["name"], description=each["description"], parameters_json_schema=each["parameters"]
@@ -67,8 +67,6 @@ def outbound(turn: Turn, model: str, most_tokens: int, part: float = 1.0) -> lis
     past turns with calls that were not made by `model` only the words and main figures are sent. The session's plan and
     the clock ride on the last thing said.
     """
-    from google.genai import types
-
     room = most_tokens * _BYTES_PER_TOKEN - len(SYSTEM.encode()) - len(declared(turn.tools).encode())
     texts: list[str] = []
     for cut in _CUTS:

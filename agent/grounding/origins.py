@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agent.grounding.figures import figures_in
 from agent.offline.numbers import context_length
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
@@ -17,6 +18,9 @@ _HOUR_S, _DAY_S = 3600.0, 86400.0
 _NEVER_TOLD = frozenset({"plots", "pareto"})
 _DIGIT = re.compile(r"\d")
 _RATES = ("tokens_per_s", "samples_per_s")
+_PARTS_OF_MEMORY = frozenset({"components", "own_peaks", "phases"})
+_SHARES = frozenset({"gain", "efficiency", "reserved_discount", "utilisation"})
+_OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}
 
 
 @dataclass(frozen=True)
@@ -28,17 +32,17 @@ class Origin:
 def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set[Origin]:
     """What this turn's results and the user's `words` give, derivations included."""
     results = list(responses)
-    found: set[Origin] = set()
+    known: set[Origin] = set()
     for result in results:
-        found.update(_leaves(result, ()))
-        found.update(_derived(result))
-    found.update(_between(results))
+        known.update(_leaves(result, ()))
+        known.update(_derived(result))
+    known.update(_between(results))
     for text in words:
-        found.update(in_text(text))
+        known.update(in_text(text))
         for match in re.finditer(r"\d+(?:\.\d+)?\s?[kKmM]\b", text):
             if length := context_length(match[0]):
-                found.add(Origin("count", float(length)))
-    return found
+                known.add(Origin("count", float(length)))
+    return known
 
 
 @lru_cache(maxsize=4096)
@@ -47,8 +51,6 @@ def in_text(text: str) -> tuple[Origin, ...]:
     results say the same sentences again and again."""
     if not _DIGIT.search(text):
         return ()
-    from agent.grounding.check import figures_in
-
     figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
     bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
     return (*figures, *(Origin("count", float(number.replace(",", ""))) for number in bare))
@@ -75,7 +77,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:
 
 def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
     """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time."""
-    found: dict[str, list[Origin]] = {}
+    origins_of: dict[str, list[Origin]] = {}
     for result in responses:
         for whole in ("memory", "time"):
             part = result.get(whole)
@@ -83,8 +85,8 @@ def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
             for values in holders:
                 for name, value in values.items() if isinstance(values, Mapping) else ():
                     if isinstance(value, int | float):
-                        found.setdefault(name, []).extend(_number(float(value), (whole, "components", name)))
-    return found
+                        origins_of.setdefault(name, []).extend(_number(float(value), (whole, "components", name)))
+    return origins_of
 
 
 def keyed(result: Mapping[str, Any]) -> Iterator[tuple[str, Origin]]:
@@ -97,47 +99,46 @@ def keyed(result: Mapping[str, Any]) -> Iterator[tuple[str, Origin]]:
 def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
     """A number by the name of its field; inside `memory` and `time` the components carry no suffix."""
     key = path[-1] if path else ""
-    if key.endswith("bytes_per_s") or key == "memory_bandwidth_bytes_per_s":
-        yield Origin("bytes_per_s", value)
-    elif key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user")) or key.startswith(_RATES):
-        yield Origin("rate", value)
-        yield Origin("count", value)
-        yield Origin("count", value * _DAY_S)
-    elif (
-        key.endswith("_bytes")
-        or "bytes" in key.split("_")
-        or ("memory" in path and {"components", "own_peaks", "phases"} & set(path))
-    ):
-        yield Origin("bytes", value)
-    elif ("components" in path and "time" in path) or key.endswith("_s") or key == "seconds":
-        yield Origin("seconds", value)
-    elif key.endswith("_ms") or (len(path) > 1 and path[-2].endswith("_ms")):
-        yield Origin("seconds", value / 1e3)
-    elif key == "device_hours":
-        yield from (Origin("device_hours", value), Origin("count", value))
-    elif "hours" in key or key.endswith("_h"):
-        yield Origin("seconds", value * _HOUR_S)
-        yield Origin("count", value)
-    elif "usd" in key.split("_"):
-        yield Origin("usd", value)
-    elif key in ("mfu", "hfu", "spread"):
-        yield Origin("fraction", value)
-    elif key in ("gain", "efficiency", "reserved_discount", "utilisation") or key.startswith(("mfu_", "measured_mfu_")):
-        yield from (Origin("fraction", value), Origin("count", value))
-    elif key == "ratio" or key == "slowdown":
-        yield from (Origin("fraction", abs(value - 1)), Origin("count", value))
-    elif "tflops" in key or "peak_tflops" in path:
-        yield from (Origin("tflops", value), Origin("count", value))
-    elif key == "kwh":
-        yield Origin("kwh", value)
-    elif key == "co2_kg":
-        yield Origin("kg", value)
-    elif key == "tdp_w":
-        yield Origin("w", value)
-    else:
-        yield Origin("count", value)
-        if 0 <= value <= 1:
-            yield Origin("fraction", value)
+    yield from _size_or_time(value, key, path) or _share_or_own_unit(value, key, path) or _plain(value)
+
+
+def _size_or_time(value: float, key: str, path: tuple[str, ...]) -> Sequence[Origin]:
+    """Sizes, rates and times; none where the number is something else."""
+    if key.endswith("bytes_per_s"):
+        return [Origin("bytes_per_s", value)]
+    if key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user")) or key.startswith(_RATES):
+        return [Origin("rate", value), Origin("count", value), Origin("count", value * _DAY_S)]
+    in_memory = "memory" in path and not _PARTS_OF_MEMORY.isdisjoint(path)
+    if in_memory or "bytes" in key.split("_"):
+        return [Origin("bytes", value)]
+    if ("components" in path and "time" in path) or key.endswith("_s") or key == "seconds":
+        return [Origin("seconds", value)]
+    if key.endswith("_ms") or (len(path) > 1 and path[-2].endswith("_ms")):
+        return [Origin("seconds", value / 1e3)]
+    if key == "device_hours":
+        return [Origin("device_hours", value), Origin("count", value)]
+    if "hours" in key or key.endswith("_h"):
+        return [Origin("seconds", value * _HOUR_S), Origin("count", value)]
+    return ()
+
+
+def _share_or_own_unit(value: float, key: str, path: tuple[str, ...]) -> Sequence[Origin]:
+    """Money, shares, ratios, and what has a unit of its own; none where the number is something else."""
+    if "usd" in key.split("_"):
+        return [Origin("usd", value)]
+    if key in ("mfu", "hfu", "spread"):
+        return [Origin("fraction", value)]
+    if key in _SHARES or key.startswith(("mfu_", "measured_mfu_")):
+        return [Origin("fraction", value), Origin("count", value)]
+    if key in ("ratio", "slowdown"):
+        return [Origin("fraction", abs(value - 1)), Origin("count", value)]
+    if "tflops" in key or "peak_tflops" in path:
+        return [Origin("tflops", value), Origin("count", value)]
+    return [Origin(_OWN_UNITS[key], value)] if key in _OWN_UNITS else ()
+
+
+def _plain(value: float) -> Sequence[Origin]:
+    return [Origin("count", value), *([Origin("fraction", value)] if 0 <= value <= 1 else [])]
 
 
 def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
@@ -209,11 +210,11 @@ def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:
     for path, values in named.items():
         if not 1 < len(values) <= 8 or path[0] == "plan":
             continue
-        for one in values:
+        for first in values:
             for other in values:
-                if one != other and other:
-                    yield from _number(abs(one - other), path)
-                    yield from (Origin("count", one / other), Origin("fraction", abs(one / other - 1)))
+                if first != other and other:
+                    yield from _number(abs(first - other), path)
+                    yield from (Origin("count", first / other), Origin("fraction", abs(first / other - 1)))
 
 
 def _scalars(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from agent.figures import headlines
-from agent.grounding.check import Figure
+from agent.grounding.figures import Figure
 from agent.wire import Outcome
 
 _LEFT_OUT = "*(left out: a figure that no tool gave)*"
@@ -17,11 +17,11 @@ _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)]|#+|>)\s+")
 
 def withhold(text: str, figures: Iterable[Figure], outcomes: Sequence[Outcome]) -> str:
     """`text` without each sentence (in a table: without each number) that holds one of the `figures`."""
-    found = sorted(figures, key=lambda figure: figure.start)
+    ordered = sorted(figures, key=lambda figure: figure.start)
     lines: list[str] = []
     start = 0
     for line in text.splitlines(keepends=True):
-        inside = [(f.start - start, f.end - start) for f in found if start <= f.start < start + len(line)]
+        inside = [(f.start - start, f.end - start) for f in ordered if start <= f.start < start + len(line)]
         start += len(line)
         lines.append(_without(line, inside) if inside else line)
     kept = re.sub(rf"(?:{re.escape(_LEFT_OUT)}\s*)+", lambda match: f"{_LEFT_OUT}{_tail(match[0])}", "".join(lines))

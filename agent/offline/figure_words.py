@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent.grounding.check import figures_in
+from agent.grounding.figures import figures_in
 from agent.grounding.origins import keyed
 
 # (words, what explain calls it). The first that fits.

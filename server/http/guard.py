@@ -17,7 +17,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,7 +32,6 @@ LARGEST_BODY_BYTES = 1 * 2**20
 _DRAINED_BYTES = 32 * 2**20
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BODY_S = 30.0
-_FEW = 24  # headers of a usual client
 _ONCE = frozenset({"host", "authorization", "content-length", "origin"})
 _log = logging.getLogger("shardwise")
 _ANY = frozenset({"0.0.0.0", "::", ""})
@@ -122,7 +120,6 @@ def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) ->
 
         try:
             await _admit(seen, guard, receive)
-            scope["shardwise.message"], scope["shardwise.body"] = seen.message, seen.body
             await app(scope, _replayed(seen.body, receive), counted)
         except Refusal as refusal:
             await _answer(counted, refusal.status, error_text(refusal.problem, refusal.code), refusal.headers)
@@ -152,7 +149,7 @@ def error_text(error: PlanError | str, code: int | None = None) -> str:
 async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
     """Reads the body of a request that may speak. Raises Refusal, ConnectionError."""
     raw = tuple(seen.scope["headers"])
-    seen.headers, refusal = (_known if len(raw) <= _FEW else _verdict)(guard, raw)
+    seen.headers, refusal = _verdict(guard, raw)
     # What is refused is read as well, so that the client reads the answer.
     with suppress(*([Refusal, ConnectionError] if refusal else [])):
         try:
@@ -186,29 +183,25 @@ def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mappin
     return headers, None
 
 
-# A client sends the same headers with each request.
-_known = lru_cache(512)(_verdict)
-
-
 def _message(body: bytes) -> dict[str, Any]:
     """The one JSON-RPC message in a body; what comes after this can count on its form. Raises Refusal."""
     try:
-        found = json.loads(body)
+        message = json.loads(body)
     except (ValueError, RecursionError):
         raise Refusal(400, "the body is not valid JSON", code=-32700) from None
-    if isinstance(found, list):
+    if isinstance(message, list):
         raise Refusal(400, "send one message at a time, not a batch", code=-32600)
-    if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise Refusal(400, 'a message must be an object with "jsonrpc": "2.0"', code=-32600)
-    id, method = found.get("id"), found.get("method")
-    if "id" in found and (isinstance(id, bool) or not isinstance(id, str | int)):
+    id, method = message.get("id"), message.get("method")
+    if "id" in message and (isinstance(id, bool) or not isinstance(id, str | int)):
         raise Refusal(400, "id must be text or a whole number", code=-32600)
-    answers = "id" in found and (isinstance(found.get("result"), dict) or isinstance(found.get("error"), dict))
+    answers = "id" in message and (isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict))
     if not isinstance(method, str) and not (method is None and answers):
         raise Refusal(400, "a message needs a method, or an id with a result or an error", code=-32600)
-    if not isinstance(found.get("params"), dict | None):
+    if not isinstance(message.get("params"), dict | None):
         raise Refusal(400, "params must be an object", code=-32600)
-    return found
+    return message
 
 
 def _accepts(accept: str) -> bool:
@@ -246,13 +239,13 @@ async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
+    is_replayed = False
 
     async def again() -> MutableMapping[str, Any]:
-        nonlocal given
-        if given:
+        nonlocal is_replayed
+        if is_replayed:
             return await receive()
-        given = True
+        is_replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -313,5 +306,5 @@ def _may_call(guard: Guard, origin: str) -> bool:
 
 
 def _has_token(token: str, authorization: str) -> bool:
-    scheme, _, given = authorization.partition(" ")
-    return scheme.casefold() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    scheme, _, credentials = authorization.partition(" ")
+    return scheme.casefold() == "bearer" and hmac.compare_digest(credentials.strip().encode(), token.encode())

@@ -55,8 +55,8 @@ def document(service: Service, version: str, token: bool) -> dict[str, Any]:
     schemas = {name: untitled(schema) for name, schema in definitions.get("$defs", {}).items()} | {"Error": _ERROR}
     paths: dict[str, Any] = {}
     for tool in service.tools.values():
-        given, found = refs[(tool.request, "validation")], refs[(tool.response, "serialization")]
-        paths[f"/v1/tools/{tool.name}"] = {"post": _tool_operation(tool, given, found, schemas)}
+        request, response = refs[(tool.request, "validation")], refs[(tool.response, "serialization")]
+        paths[f"/v1/tools/{tool.name}"] = {"post": _tool_operation(tool, request, response, schemas)}
     paths |= _other_paths(service, refs)
     secured = {"security": [{"bearer": []}]} if token else {}
     schemes = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}} if token else {}
@@ -74,22 +74,24 @@ def document(service: Service, version: str, token: bool) -> dict[str, Any]:
     }
 
 
-def _tool_operation(tool: Tool, given: Any, found: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+def _tool_operation(tool: Tool, request: Any, response: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     if not tool.read_only:
         # As over MCP: the first call shows the files and gives a code, the same call with the code writes them.
-        name = given["$ref"].rpartition("/")[2]
+        name = request["$ref"].rpartition("/")[2]
         schema = schemas[name]
         schemas[name] = {**schema, "properties": {**schema["properties"], "confirm": CONFIRM}}
         not_written = {"type": "object", "properties": {"written": {"const": False}, "preview": {"type": "object"}},
                        "required": ["written", "preview", "confirm", "how"]}  # fmt: skip
-        found = {"anyOf": [found, not_written]}
+        response = {"anyOf": [response, not_written]}
     return {
         "operationId": tool.name,
         "summary": tool.title,
         "description": tool.description,
         "tags": ["tools"],
-        "requestBody": {"required": True, "content": {_JSON: {"schema": given}}},
-        "responses": _responses(found, f"The result of {tool.name}.", "400", "404", "408", "413", "415", "422", "503"),
+        "requestBody": {"required": True, "content": {_JSON: {"schema": request}}},
+        "responses": _responses(
+            response, f"The result of {tool.name}.", "400", "404", "408", "413", "415", "422", "503"
+        ),
     }
 
 
@@ -107,8 +109,8 @@ def _other_paths(service: Service, refs: Any) -> dict[str, Any]:
     ):
         parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
                      "description": f"Any name of the {name}, slashes included.", "example": ids[0]}  # fmt: skip
-        found = refs[(service.tools[tool].response, "serialization")]
-        paths[path] = _get(f"get_{name}", f"One {name}", found, "404", "422", parameters=[parameter])
+        response = refs[(service.tools[tool].response, "serialization")]
+        paths[path] = _get(f"get_{name}", f"One {name}", response, "404", "422", parameters=[parameter])
     return paths
 
 
@@ -126,7 +128,7 @@ def _get(name: str, title: str, schema: Any, *failures: str, parameters: list[An
 
 def _responses(schema: Any, description: str, *failures: str) -> dict[str, Any]:
     error = {_JSON: {"schema": {"$ref": _REF.format(model="Error")}}}
-    found = {"200": {"description": description, "content": {_JSON: {"schema": schema}}}}
+    responses = {"200": {"description": description, "content": {_JSON: {"schema": schema}}}}
     for status in sorted({*failures, "401", "403", "405", "421"}):
-        found[status] = {"description": _FAILURES[status], "content": error}
-    return found
+        responses[status] = {"description": _FAILURES[status], "content": error}
+    return responses

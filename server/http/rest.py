@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -28,97 +31,119 @@ _MOST_ROWS = 500
 _CSP = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
+@dataclass(frozen=True)
+class _Face:
+    """What the routes share. `token` says whether a bearer token is required; `pages` are made when first asked for."""
+
+    service: Service
+    token: bool
+    started_s: float = field(default_factory=time.monotonic)
+    pages: dict[str, Response] = field(default_factory=dict)
+
+
 def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
     """What answers each method and path. `token` says whether a bearer token is required."""
-    started, pages = time.monotonic(), dict[str, Response]()
+    face = _Face(service, token)
+    return {place: partial(route, face) for place, route in _ROUTES.items()}
 
-    async def list_tools(request: Request) -> Response:
-        return await made(request, lambda: _json({"tools": listed(service.tools.values())}))
 
-    async def describe_tool(request: Request) -> Response:
-        _parameters(request)
-        tool = await _found(service.tool(request.path_params["name"]))
-        return _json(described(tool))
+async def _list_tools(face: _Face, request: Request) -> Response:
+    return await _made(face, request, lambda: _json({"tools": listed(face.service.tools.values())}))
 
-    async def call_tool(request: Request) -> Response:
-        """The result of a tool; 422 with the sentence of every face when the arguments cannot be used."""
-        _parameters(request)
-        tool = await _found(service.tool(request.path_params["name"]))
-        body = await request.body()
-        if body and request.headers.get("content-type", "").partition(";")[0].strip().casefold() != _JSON:
-            return _error(415, "send JSON: Content-Type: application/json")
-        try:
-            arguments = json.loads(body or b"{}", parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            # Neither JSON nor UTF-8, an integer of thousands of digits, or nested too deeply to read.
-            said = (
-                f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else "not readable"
-            )
-            return _error(400, f"body: not valid JSON: {said}")
-        if not isinstance(arguments, Mapping):
-            return _error(422, PlanError("arguments", "must be a JSON object"))
-        # A caller over REST has no way to be asked: writing takes the code that the first call gives.
-        answer = await service.call(tool, arguments)
-        request.scope["shardwise.answered"].append(answer)
-        return _answered(answer)
 
-    async def list_models(request: Request) -> Response:
-        return _page(request, "models", await service.calls.other(_models))
+async def _describe_tool(face: _Face, request: Request) -> Response:
+    _parameters(request)
+    with _not_found():
+        return _json(described(face.service.tool(request.path_params["name"])))
 
-    async def list_hardware(request: Request) -> Response:
-        return _page(request, "hardware", await service.calls.other(_hardware))
 
-    async def one_model(request: Request) -> Response:
+async def _call_tool(face: _Face, request: Request) -> Response:
+    """The result of a tool; 422 with the sentence of every face when the arguments cannot be used."""
+    _parameters(request)
+    with _not_found():
+        tool = face.service.tool(request.path_params["name"])
+    body = await request.body()
+    if body and request.headers.get("content-type", "").partition(";")[0].strip().casefold() != _JSON:
+        return _error(415, "send JSON: Content-Type: application/json")
+    try:
+        arguments = json.loads(body or b"{}", parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        # Neither JSON nor UTF-8, an integer of thousands of digits, or nested too deeply to read.
+        is_located = isinstance(error, json.JSONDecodeError)
+        reason = f"{error.msg} at character {error.pos}" if is_located else "not readable"
+        return _error(400, f"body: not valid JSON: {reason}")
+    if not isinstance(arguments, Mapping):
+        return _error(422, PlanError("arguments", "must be a JSON object"))
+    # A caller over REST has no way to be asked: writing takes the code that the first call gives.
+    return _answered(await face.service.call(tool, arguments))
 
-        return await described_by("describe_model", "model", request, lambda name: find_model(name).value.id)
 
-    async def one_accelerator(request: Request) -> Response:
+async def _list_models(face: _Face, request: Request) -> Response:
+    return _page(request, "models", await face.service.calls.other(_models))
 
-        return await described_by(
-            "describe_hardware", "accelerator", request, lambda name: find_accelerator(name).value.id
-        )
 
-    async def described_by(tool: str, argument: str, request: Request, id: Callable[[str], str]) -> Response:
-        """A catalogue entry by any of its names; never a file on this machine, which the tool would read too."""
-        _parameters(request)
-        found = await _found(service.calls.other(lambda: id(request.path_params["id"])))
-        return _answered(await service.calls.run(await service.tool(tool), {argument: found}))
+async def _list_hardware(face: _Face, request: Request) -> Response:
+    return _page(request, "hardware", await face.service.calls.other(_hardware))
 
-    async def health(request: Request) -> Response:
-        _parameters(request)
-        return _json(
-            {"status": "ok", "version": version("shardwise"), "uptime_s": round(time.monotonic() - started, 1)}
-        )
 
-    async def docs(request: Request) -> Response:
+async def _describe_model(face: _Face, request: Request) -> Response:
+    return await _described_by(face, "describe_model", "model", request, lambda name: find_model(name).value.id)
 
-        return await made(request, lambda: Response(page(service, version("shardwise")), 200, _CSP, "text/html"))
 
-    async def openapi(request: Request) -> Response:
+async def _describe_accelerator(face: _Face, request: Request) -> Response:
+    return await _described_by(
+        face, "describe_hardware", "accelerator", request, lambda name: find_accelerator(name).value.id
+    )
 
-        return await made(request, lambda: _json(document(service, version("shardwise"), token)))
 
-    async def made(request: Request, make: Callable[[], Response]) -> Response:
-        """A page, which is made when it is first asked for."""
-        _parameters(request)
-        path = request.url.path
-        if path not in pages:
-            pages[path] = await service.calls.other(make)
-        return pages[path]
+async def _described_by(
+    face: _Face, tool: str, argument: str, request: Request, id_of: Callable[[str], str]
+) -> Response:
+    """A catalogue entry by any of its names; never a file on this machine, which the tool would read too."""
+    _parameters(request)
+    with _not_found():
+        id = await face.service.calls.other(lambda: id_of(request.path_params["id"]))
+    return _answered(await face.service.calls.run(face.service.tool(tool), {argument: id}))
 
-    return {
-        ("POST", "/v1/tools/{name}"): call_tool,
-        ("GET", "/v1/tools/{name}"): describe_tool,
-        ("GET", "/v1/tools"): list_tools,
-        ("GET", "/v1/models"): list_models,
-        ("GET", "/v1/models/{id:path}"): one_model,
-        ("GET", "/v1/hardware"): list_hardware,
-        ("GET", "/v1/hardware/{id:path}"): one_accelerator,
-        ("GET", "/healthz"): health,
-        ("GET", "/openapi.json"): openapi,
-        ("GET", "/docs"): docs,
-        ("GET", "/"): docs,
-    }
+
+async def _health(face: _Face, request: Request) -> Response:
+    _parameters(request)
+    uptime_s = round(time.monotonic() - face.started_s, 1)
+    return _json({"status": "ok", "version": version("shardwise"), "uptime_s": uptime_s})
+
+
+async def _docs(face: _Face, request: Request) -> Response:
+    return await _made(
+        face, request, lambda: Response(page(face.service, version("shardwise")), 200, _CSP, "text/html")
+    )
+
+
+async def _openapi(face: _Face, request: Request) -> Response:
+    return await _made(face, request, lambda: _json(document(face.service, version("shardwise"), face.token)))
+
+
+async def _made(face: _Face, request: Request, make: Callable[[], Response]) -> Response:
+    """A page, which is made when it is first asked for."""
+    _parameters(request)
+    path = request.url.path
+    if path not in face.pages:
+        face.pages[path] = await face.service.calls.other(make)
+    return face.pages[path]
+
+
+_ROUTES: dict[tuple[str, str], Callable[[_Face, Request], Awaitable[Response]]] = {
+    ("POST", "/v1/tools/{name}"): _call_tool,
+    ("GET", "/v1/tools/{name}"): _describe_tool,
+    ("GET", "/v1/tools"): _list_tools,
+    ("GET", "/v1/models"): _list_models,
+    ("GET", "/v1/models/{id:path}"): _describe_model,
+    ("GET", "/v1/hardware"): _list_hardware,
+    ("GET", "/v1/hardware/{id:path}"): _describe_accelerator,
+    ("GET", "/healthz"): _health,
+    ("GET", "/openapi.json"): _openapi,
+    ("GET", "/docs"): _docs,
+    ("GET", "/"): _docs,
+}
 
 
 async def refused(request: Request, error: Exception) -> Response:
@@ -131,15 +156,16 @@ async def refused(request: Request, error: Exception) -> Response:
         return _error(error.status_code, error.__cause__)
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    said = {404: f"there is nothing at {request.url.path[:80]!r}; see /docs",
-            405: f"this address takes {headers.get('Allow', 'other methods')}"}  # fmt: skip
-    return _error(status, said.get(status, "this request cannot be served"), headers)
+    sentences = {404: f"there is nothing at {request.url.path[:80]!r}; see /docs",
+                 405: f"this address takes {headers.get('Allow', 'other methods')}"}  # fmt: skip
+    return _error(status, sentences.get(status, "this request cannot be served"), headers)
 
 
-async def _found(finding: Awaitable[Any]) -> Any:
-    """What a name in the path stands for; 404 with the nearest names where it stands for nothing."""
+@contextmanager
+def _not_found() -> Iterator[None]:
+    """A name in the path that stands for nothing is 404, with the nearest names."""
     try:
-        return await finding
+        yield
     except PlanError as error:
         raise HTTPException(404) from error
 
@@ -168,29 +194,29 @@ def _hardware() -> list[dict[str, Any]]:
 
 def _page(request: Request, name: str, rows: list[dict[str, Any]]) -> Response:
     """Rows whose names hold all words of `query`, from `offset` on."""
-    given = _parameters(request, "query", "offset", "limit")
-    words = given.get("query", "").casefold().split()
-    offset = _number(given, "offset", 0, 0, 1_000_000)
-    limit = _number(given, "limit", _MOST_ROWS, 1, _MOST_ROWS)
+    parameters = _parameters(request, "query", "offset", "limit")
+    words = parameters.get("query", "").casefold().split()
+    offset = _number(parameters, "offset", 0, 0, 1_000_000)
+    limit = _number(parameters, "limit", _MOST_ROWS, 1, _MOST_ROWS)
     texts = [" ".join([row["id"], row.get("name") or "", row["family"] or "", *row.get("aliases", ())]) for row in rows]
-    found = [row for row, text in zip(rows, texts, strict=True) if all(word in text.casefold() for word in words)]
-    return _json({name: found[offset : offset + limit], "total": len(found)})
+    matches = [row for row, text in zip(rows, texts, strict=True) if all(word in text.casefold() for word in words)]
+    return _json({name: matches[offset : offset + limit], "total": len(matches)})
 
 
 def _parameters(request: Request, *known: str) -> dict[str, str]:
     """The query's parameters. Raises PlanError for those that the route does not have, or has twice."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name not in known:
             raise PlanError(name[:60], "there is no such parameter", known)
-        if name in found:
+        if name in parameters:
             raise PlanError(name, "is given twice")
-        found[name] = value
-    return found
+        parameters[name] = value
+    return parameters
 
 
-def _number(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = given.get(name, str(default))
+def _number(parameters: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = parameters.get(name, str(default))
     if not (text.isascii() and text.isdigit()) or len(text) > 9 or not least <= int(text) <= most:
         raise PlanError(name, f"must be a whole number from {least} to {most}")
     return int(text)

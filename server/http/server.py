@@ -4,51 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Callable, Generator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.exceptions import HTTPException
 
 from estimator.errors import PlanError
 from server.calls import Busy
 from server.http import rest as http_rest
-from server.http.express import express
 from server.http.guard import App, Guard, guarded
 from server.http.limits import BoundedHttp
+from server.http.sessions import Sessions
 from server.mcp.server import hush, server
 from server.service import Service
 
 _FINISH_S = 10
-# Sessions end when there are too many (server.http.sessions): FastMCP does not see all that is asked in one.
+# Sessions end when there are too many (server.http.sessions), whatever their age.
 _IDLE_S = 30 * 86400.0
 _MOST_AT_ONCE = 1000
-_WARM = ("estimate_training", {"model": "gpt2", "accelerator": "h100-sxm"})
 
 
 def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None) -> App:
     """The server as an ASGI application. `log` takes one line of JSON a request; None keeps none."""
-    served = server(service, lambda: _warm(service))
+    served = server(service)
     for (method, path), route in http_rest.routes(service, guard.token is not None).items():
         served.custom_route(path, [method])(route)
     built = served.http_app(path="/mcp", host_origin_protection=False, session_idle_timeout=_IDLE_S)
     for error in (PlanError, Busy, HTTPException):
         built.add_exception_handler(error, http_rest.refused)
-    return guarded(express(built, service, served.name, version("shardwise")), guard, log)
-
-
-async def _warm(service: Service) -> None:
-    """Loads what the first estimate would have to wait for; a server is started once and asked often."""
-    name, arguments = _WARM
-    await service.calls.run((await service.loaded())[name], arguments, keep=False)
-    # What is loaded by now stays: leaving it out of every collection keeps pauses short.
-    gc.collect()
-    gc.freeze()
+    return guarded(Sessions(built).serve, guard, log)
 
 
 def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, ready: Callable[[int], None]) -> None:
@@ -56,10 +46,6 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
 
     Raises PlanError when the address cannot be used.
     """
-    import socket
-
-    import uvicorn
-
     hush()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either
     # Computations in threads must not keep the loop from answering the others.
@@ -77,8 +63,8 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
         try:
             listening.bind((host, port))
         except (OSError, OverflowError) as error:
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise PlanError("--port", f"cannot listen on {host} port {port}: {said}") from None
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise PlanError("--port", f"cannot listen on {host} port {port}: {reason}") from None
         listening.setblocking(False)
         running = uvicorn.Server(config)
         running.capture_signals = lambda: _signals(running)  # type: ignore[method-assign]

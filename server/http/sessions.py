@@ -23,16 +23,12 @@ class Sessions:
         self.app = app
         self._running: OrderedDict[bytes, int] = OrderedDict()  # requests of each that are being served
 
-    def use(self, id: bytes) -> bool:
-        """Whether there is such a session, which is then in use."""
-        if id not in self._running:
-            return False
-        self._running.move_to_end(id)
-        return True
-
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application, watched for sessions that begin and end."""
-        id = session_of(scope)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        id = _session_of(scope)
 
         async def watched(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -45,7 +41,8 @@ class Sessions:
 
         if id is None:
             await self._make_room(scope)
-        elif self.use(id):
+        elif id in self._running:
+            self._running.move_to_end(id)
             self._running[id] += 1
         try:
             await self.app(scope, receive, watched)
@@ -61,7 +58,7 @@ class Sessions:
             await self.app({**scope, "method": "DELETE", "headers": [(SESSION, id)]}, _nothing, _unheard)
 
 
-def session_of(scope: Scope) -> bytes | None:
+def _session_of(scope: Scope) -> bytes | None:
     """The session that a request says it belongs to."""
     return next((value for name, value in scope["headers"] if name == SESSION), None)
 

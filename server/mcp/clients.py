@@ -75,8 +75,8 @@ def own_command() -> list[str]:
     beside = Path(sys.executable).with_name("shardwise.exe" if sys.platform == "win32" else "shardwise")
     if beside.is_file():
         return [str(beside)]
-    found = shutil.which("shardwise")
-    return [str(Path(found).absolute())] if found else [sys.executable, "-m", "tui.cli"]
+    program = shutil.which("shardwise")
+    return [str(Path(program).absolute())] if program else [sys.executable, "-m", "tui.cli"]
 
 
 def merged(client: Client, wanted: dict[str, Any]) -> tuple[str, str | None]:

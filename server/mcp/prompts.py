@@ -140,10 +140,10 @@ PROMPTS = {
 }  # fmt: skip
 
 
-def filled(prompt: Prompt, given: Mapping[str, Any], tools: Container[str]) -> str:
+def filled(prompt: Prompt, values: Mapping[str, Any], tools: Container[str]) -> str:
     """The prompt with a person's values. Raises PlanError for an unknown argument, or a missing one."""
     known = {each.name: each for each in prompt.arguments}
-    for key, value in given.items():
+    for key, value in values.items():
         if key not in known:
             raise PlanError(plain(key, 60), f"{prompt.name} takes no such argument", known)
         if not isinstance(value, str):
@@ -151,18 +151,18 @@ def filled(prompt: Prompt, given: Mapping[str, Any], tools: Container[str]) -> s
         if len(value) > known[key].longest:
             raise PlanError(key, f"is longer than {known[key].longest} characters; give the part that matters")
     for each in prompt.arguments:
-        if each.required and not given.get(each.name, "").strip():
+        if each.required and not values.get(each.name, "").strip():
             raise PlanError(each.name, f"is required: {each.description}")
-    values = [f"{key}:\n{_quoted(given[key])}" for key in known if given.get(key, "").strip()]
+    quotations = [f"{key}:\n{_quoted(values[key])}" for key in known if values.get(key, "").strip()]
     at_hand = [tool for tool in prompt.tools if tool in tools]
-    return "\n\n".join([prompt.steps, *values, f"Tools to use: {', '.join(at_hand)}.", _RULES])
+    return "\n\n".join([prompt.steps, *quotations, f"Tools to use: {', '.join(at_hand)}.", _RULES])
 
 
 def choices(name: str, argument: str) -> list[str]:
     """What an argument of a prompt can be; nothing where that is open."""
     prompt = PROMPTS.get(name)
-    found = next((each.choices for each in prompt.arguments if each.name == argument), None) if prompt else None
-    return found() if found else []
+    offer = next((each.choices for each in prompt.arguments if each.name == argument), None) if prompt else None
+    return offer() if offer else []
 
 
 def _quoted(text: str) -> str:

@@ -20,6 +20,7 @@ from knowledge.own.files import parsed, read_text
 from knowledge.playbook import topics
 from knowledge.scenarios import scenarios
 from server.calls import dumps
+from tools.registry import find as find_tool
 
 _SCHEME = "shardwise://"
 
@@ -50,52 +51,41 @@ class Kind:
 
 
 def model_ids(_: Path | None = None) -> list[str]:
-
     return [row.id for row in models()]
 
 
 def accelerator_ids(_: Path | None = None) -> list[str]:
-
     return [row.id for row in accelerators()]
 
 
 def _model(name: str, _: Path | None) -> str:
-    from tools.registry import find
-
     # The catalogue only: an address is no way to read a config.json on this machine.
-    return dumps(find("describe_model")({"model": find_model(name).value.id}))
+    return dumps(find_tool("describe_model")({"model": find_model(name).value.id}))
 
 
 def _accelerator(name: str, _: Path | None) -> str:
-    from tools.registry import find
-
-    return dumps(find("describe_hardware")({"accelerator": name}))
+    return dumps(find_tool("describe_hardware")({"accelerator": name}))
 
 
 def topic_ids(_: Path | None = None) -> list[str]:
-
     return [topic.id for topic in topics()]
 
 
 def _topic(name: str, _: Path | None) -> str:
-    from tools.registry import find
-
-    return dumps(find("search_playbook")({"topic": name, "limit": 200}))
+    return dumps(find_tool("search_playbook")({"topic": name, "limit": 200}))
 
 
 def _saved_plans(root: Path | None) -> dict[str, Path]:
     """Those below the root, the user's scenarios and the ready examples; of two with one name the first."""
-
-    found: list[Path] = []
+    paths: list[Path] = []
     with suppress(OSError):
         below = sorted((root / "plans").glob("*.yaml")) if root else []
-        found = [path for path in below if path.is_file() and root and path.resolve().is_relative_to(root)]
-    plans = {path.stem: path for path in found}
+        paths = [path for path in below if path.is_file() and root and path.resolve().is_relative_to(root)]
+    plans = {path.stem: path for path in paths}
     return plans | {each.name: each.path for each in scenarios() if each.name not in plans}
 
 
 def _plan(name: str, root: Path | None) -> str:
-
     plans = _saved_plans(root)
     if name not in plans:
         raise PlanError("plans", f"there is no plan {_short(name)}", nearest(name, plans))
@@ -121,8 +111,8 @@ def find(template: str, variable: str) -> Kind | None:
 def matching(value: str, choices: Iterable[str]) -> list[str]:
     """Choices that hold all words of `value`, those that begin with it first."""
     whole, words = value.casefold(), value.casefold().replace("-", " ").replace("/", " ").split()
-    found = [choice for choice in choices if all(word in choice.casefold() for word in words)]
-    return sorted(found, key=lambda choice: not choice.casefold().startswith(whole))
+    matches = [choice for choice in choices if all(word in choice.casefold() for word in words)]
+    return sorted(matches, key=lambda choice: not choice.casefold().startswith(whole))
 
 
 def _short(text: str) -> str:

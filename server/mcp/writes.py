@@ -15,15 +15,12 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.errors import PlanError
 from planner.files.render import inside_root, writing_below
 from server.calls import Answer, Calls, dumps
-from tools.registry import find
-
-if TYPE_CHECKING:
-    from tools.registry import Tool
+from tools.registry import Tool, find
 
 Consent = Callable[["Shown"], Awaitable[bool]]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -70,11 +67,10 @@ async def write(
     consent: Consent,
 ) -> Answer:
     """Runs a writing tool once `consent` has been given; without it, what would be written and how to go on."""
-
-    given = {key: value for key, value in arguments.items() if key != "confirm"}
+    request = {key: value for key, value in arguments.items() if key != "confirm"}
     try:
-        tool.parse(given)
-        if writing.root and isinstance(folder := given.get("folder"), str):
+        tool.parse(request)
+        if writing.root and isinstance(folder := request.get("folder"), str):
             with writing_below(writing.root):
                 inside_root(folder)
         confirm = arguments.get("confirm")
@@ -82,11 +78,11 @@ async def write(
             raise PlanError("confirm", "must be the code that the same call without it gave")
     except PlanError as error:
         return Answer(error=error)
-    preview = await _preview(calls, tool, given)
+    preview = await _preview(calls, tool, request)
     if preview.failure is not None:
         return preview
-    found = preview.value
-    shown = Shown(found, _question(writing, tool, given, found), _code(writing, tool, given, preview.text))
+    question = _question(writing, tool, request, preview.value)
+    shown = Shown(preview.value, question, _code(writing, tool, request, preview.text))
     if writing.root is None:
         return _not_written(shown.preview, None, _NO_ROOT)
     if confirm is not None and not hmac.compare_digest(confirm.encode(errors="replace"), shown.code.encode()):
@@ -101,7 +97,7 @@ async def write(
         if confirm is None:
             return _not_written(shown.preview, shown.code, _CANNOT_ASK.format(name=tool.name))
     with writing_below(writing.root):
-        done = await calls.run(tool, given, keep=False)
+        done = await calls.run(tool, request, keep=False)
     calls.forget()
     return done if done.failure is not None else Answer(dumps({**done.value, "written": True}))
 
@@ -134,15 +130,14 @@ def _question(writing: Writing, tool: Tool, arguments: Mapping[str, Any], previe
 
 def plain(text: Any, longest: int = 200) -> str:
     """Other people's words on one line, without anything that steers a terminal or reorders text."""
-    found = _CONTROL.sub(" ", str(text))
-    return found if len(found) <= longest else found[: longest - 1] + "…"
+    line = _CONTROL.sub(" ", str(text))
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 async def _preview(calls: Calls, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
     """The result of the tool that shows what `tool` would write; the arguments themselves where there is none."""
     if tool.preview is None:
         return Answer(dumps({"arguments": arguments}))
-
     shows = find(tool.preview)
     shared = {key: value for key, value in arguments.items() if key in shows.request.model_fields}
     return await calls.run(shows, shared)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.grounding.check import figures_in, mark, ungrounded
+from agent.grounding.check import mark, ungrounded
+from agent.grounding.figures import figures_in
 
 GIB = 2**30
 RESULT: dict[str, Any] = {

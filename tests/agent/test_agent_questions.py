@@ -13,7 +13,8 @@ from functools import cached_property
 import pytest
 from scoring import DATA, NOON, Said, conversations, run, talk
 
-from agent.grounding.check import Figure, figures_in, gathered, without_origin
+from agent.grounding.check import gathered, without_origin
+from agent.grounding.figures import Figure, figures_in
 from agent.models import Turn
 from agent.offline.catalogue import known
 from agent.offline.planner import step

@@ -19,6 +19,7 @@ import pytest
 from conversations import DEMO, Scripted, answer_approval, of, say
 from fake_gemini import Reply, call, chunk, says, serving
 
+from agent.checkpoints import checkpoints
 from agent.session import (
     Session,
     ask,
@@ -30,7 +31,7 @@ from agent.session import (
     rename_session,
     transcript,
 )
-from agent.store import begin_turn, checkpoints
+from agent.store import begin_turn
 from estimator.errors import PlanError
 from knowledge.own.files import data_folder
 

@@ -309,7 +309,8 @@ async def test_what_is_kept_is_bounded(most: str, limit: int, monkeypatch: pytes
         await calls.run(tool, {"model": name})
     await asyncio.sleep(0)
     assert 1 < len(calls._kept) <= 5
-    assert (await calls.run(tool, {"model": names[-1]})).kept
+    last = await calls.run(tool, {"model": names[-1]})
+    assert await calls.run(tool, {"model": names[-1]}) is last
     calls.close()
 
 
@@ -342,7 +343,7 @@ async def test_short_calls_beside_many_others_are_not_taken_for_long_ones() -> N
 async def test_a_folder_is_read_below_the_root_alone_and_always_anew(tmp_path: Path) -> None:
     async def said(root: Path | None, folder: str) -> str:
         service = Service(root, remote=True)
-        tool = await service.tool("matrix_results")
+        tool = service.tool("matrix_results")
         answers = [(await service.call(tool, {"folder": folder})).failure or ""]
         (tmp_path / "mine").mkdir(exist_ok=True)
         (tmp_path / "mine" / "matrix.json").write_text("[]")

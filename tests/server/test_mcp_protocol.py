@@ -133,7 +133,7 @@ async def test_a_bug_of_ours_is_logged_and_the_caller_learns_a_reference(
         raise RuntimeError("secret detail")
 
     service = Service()
-    service.known["describe_model"] = dataclasses.replace(await service.tool("describe_model"), function=broken)
+    service.tools["describe_model"] = dataclasses.replace(service.tool("describe_model"), function=broken)
     async with Client(server(service), mode=mode) as found:
         answer = await found.call_tool("describe_model", {"model": "gpt2"}, raise_on_error=False)
     text = answer.content[0].text  # type: ignore[union-attr]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,7 @@ from fake_session import ANSWER, PLAN, WRITTEN, FakeSession
 from pydantic import BaseModel, ConfigDict, Field
 
 import tools.registry
+from agent import session, store
 from estimator.errors import PlanError
 from tools.registry import Tool
 
@@ -23,25 +23,26 @@ SESSIONS = [
 
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """agent.session, replaced by one whose sessions follow a script; `opened` and `asked` tell how it was used."""
+    """agent.session, whose sessions follow a script; `opened` and `asked` tell how it was used."""
     monkeypatch.setenv("COLUMNS", "120")
-    fake: Any = ModuleType("agent.session")
-    fake.opened, fake.asked = [], []
+    opened: list[FakeSession] = []
+    asked: list[dict[str, Any]] = []
 
     def open_session(session_id: str | None = None, model: str = "auto", **given: Any) -> FakeSession:
         if session_id == "missing":
             raise PlanError("session", "there is no conversation 'missing'", ["new", "old"])
-        fake.opened.append(FakeSession(session_id, model, **given))
-        return fake.opened[-1]
+        opened.append(FakeSession(session_id, model, **given))
+        return opened[-1]
 
     def ask(text: str, *, approve: bool, **given: Any) -> dict[str, Any]:
-        fake.asked.append({"text": text, "approve": approve} | given)
+        asked.append({"text": text, "approve": approve} | given)
         files = WRITTEN if approve else []
         return {"session": "s-123", "tool_calls": [], "plan": PLAN, "answer": ANSWER, "files": files, "ungrounded": []}
 
-    fake.open_session, fake.ask, fake.list_sessions = open_session, ask, lambda: list(SESSIONS)
-    monkeypatch.setitem(sys.modules, "agent.session", fake)
-    return fake
+    for name, value in {"open_session": open_session, "ask": ask, "opened": opened, "asked": asked}.items():
+        monkeypatch.setattr(session, name, value, raising=False)
+    monkeypatch.setattr(store, "list_sessions", lambda query="": list(SESSIONS))
+    return session
 
 
 class _Ratio(BaseModel):
@@ -67,7 +68,7 @@ def _divide(request: _Ratio) -> _Quotient:
 def divide(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Ratio], _Quotient]:
     """One tool in the registry: it works, refuses zero, and has a bug below zero."""
     entry = Tool("divide", "Divide", "Divides.", True, _Ratio, _Quotient, _divide)
-    monkeypatch.setattr(tools.registry, "registry", lambda: {"divide": entry})
+    monkeypatch.setattr(tools.registry, "_MODULES", {})
     monkeypatch.setattr(tools.registry, "_tools", {"divide": entry})
     monkeypatch.setattr(tools.registry, "_MODULE_OF", {})
     return _divide

@@ -1,4 +1,4 @@
-"""Each command starts fast because it imports only what it uses. Measured in processes of their own."""
+"""A command imports only what it uses, and `--help` nothing heavy. In processes of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -34,13 +33,15 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
     assert not modules_after(*words) & HEAVY
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="counts the processor time of children")
 def test_help_is_quick() -> None:
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        before = os.times()
         run("from tui.cli import main; main(['--help'])")
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.6
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    assert min(times) < 0.3
 
 
 @pytest.mark.parametrize("words", [["call"], ["models", "llama", "--json"], ["hardware", "--json"]])

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
+from agent import session
 from estimator.errors import PlanError
 from pages import units
 from pages.clean import arguments_line, clean, one_line
@@ -32,21 +33,17 @@ def run(arguments: argparse.Namespace) -> int:
     now = _time(arguments.now)
     session_id = chosen(arguments)
     if arguments.json:
-        from agent.session import ask
-
-        given = {"session_id": session_id, "model": arguments.model, "now": now, "output": arguments.output}
-        write_json(ask(question, approve=arguments.yes, **given))
+        how = {"session_id": session_id, "model": arguments.model, "now": now, "output": arguments.output}
+        write_json(session.ask(question, approve=arguments.yes, **how))
         return 0
-    from agent.session import open_session
-
-    session = open_session(session_id, arguments.model, now=now, output=arguments.output)
+    conversation = session.open_session(session_id, arguments.model, now=now, output=arguments.output)
     # One loop for the whole turn, entered anew after the approval: while the person thinks, Ctrl-C must work as usual.
     with asyncio.Runner() as runner:
         turn = _Turn()
-        runner.run(turn.follow(session.send(question)))
+        runner.run(turn.follow(conversation.send(question)))
         while turn.approval is not None:
             approved = _approved(turn.approval, arguments.yes)
-            runner.run(turn.follow(session.resume(approved)))
+            runner.run(turn.follow(conversation.resume(approved)))
     turn.finish()
     return 0
 
@@ -109,10 +106,10 @@ class _Turn:
         if self.done["files"]:
             print("\nWritten:" + "".join(f"\n- {one_line(_path(file))}" for file in self.done["files"]))
         if self.done["ungrounded"]:
-            found = ", ".join(one_line(number) for number in self.done["ungrounded"])
-            say(f"No tool result backs these numbers, which the first answer had: {found}")
-        session = self.done["session"]
-        say(f'Session {session}. To go on: shardwise ask --session {session} "…"')
+            numbers = ", ".join(one_line(number) for number in self.done["ungrounded"])
+            say(f"No tool result backs these numbers, which the first answer had: {numbers}")
+        id = self.done["session"]
+        say(f'Session {id}. To go on: shardwise ask --session {id} "…"')
 
 
 def _tool_line(call: Event, result: Event) -> str:
@@ -144,9 +141,9 @@ def _approved(approval: Event, yes: bool) -> bool:
     while True:
         sys.stderr.write(f"{'Delete' if all(map(_deletes, approval['calls'])) else 'Write'} them? [y/N] ")
         sys.stderr.flush()
-        said = sys.stdin.readline().strip().lower()
-        if said not in ("s", "show"):
-            return said in ("y", "yes")
+        reply = sys.stdin.readline().strip().lower()
+        if reply not in ("s", "show"):
+            return reply in ("y", "yes")
         for call in approval["calls"]:
             for file in call["preview"]["files"]:
                 say(f"--- {one_line(file['path'])}")

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from estimator.errors import PlanError
+from tools import call
+from tools.registry import find, registry
 from tui.jsonout import to_json, write_json
 
 _EXAMPLE = '{"model": "meta-llama/Llama-3.1-8B"}'
@@ -25,20 +27,14 @@ def run(arguments: argparse.Namespace) -> int:
             raise PlanError("--schema", "needs a tool's name", ["shardwise call NAME --schema"])
         return _list_tools()
     if arguments.schema:
-        from tools.registry import find
-
         write_json(find(arguments.tool).request.model_json_schema())
         return 0
-    from tools import call
-
     text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
     write_json(call(arguments.tool, {} if text is None else _parse(text)))
     return 0
 
 
 def _list_tools() -> int:
-    from tools.registry import registry
-
     described = {
         name: {"title": tool.title, "description": tool.description, "read_only": tool.read_only}
         for name, tool in registry().items()
@@ -74,18 +70,16 @@ def _call_lines(path: str) -> int:
 
 
 def _call_line(line: str) -> dict[str, Any]:
-    from tools import call
-
     entry = _parse(line, "line")
     unknown = [key for key in entry if key not in ("name", "tool", "arguments")]
     if unknown:
         raise PlanError(unknown[0], "there is no such key in a line", ["name", "tool", "arguments"])
-    name, given = entry.get("name", entry.get("tool")), entry.get("arguments", {})
+    name, arguments = entry.get("name", entry.get("tool")), entry.get("arguments", {})
     if not isinstance(name, str):
         raise PlanError("name", "is required: the tool to call")
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         raise PlanError("arguments", "must be a JSON object", [_EXAMPLE])
-    return call(name, given)
+    return call(name, arguments)
 
 
 @contextmanager

@@ -21,16 +21,16 @@ from tui.jsonout import write_json
 
 def run(arguments: argparse.Namespace) -> int:
     rows, words, show = _CATALOGUES[arguments.catalogue]()
-    found = [row for row in rows if _matches(arguments.query, words(row))]
-    if not found:
+    matches = [row for row in rows if _matches(arguments.query, words(row))]
+    if not matches:
         query = " ".join(arguments.query)
         near = nearest(query, [row.id for row in rows])
         raise PlanError(arguments.catalogue, f"nothing in the catalogue has {query!r} in its name", near)
     if arguments.json:
-        write_json([_plain(row) for row in found])
+        write_json([_plain(row) for row in matches])
         return 0
-    print(show(found))
-    print(f"{len(found)} of {len(rows)}", file=sys.stderr)
+    print(show(matches))
+    print(f"{len(matches)} of {len(rows)}", file=sys.stderr)
     return 0
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
 import os
 import sys
 
-from tui.first_picture import shown_at_once
+from tui.app import ShardwiseApp
+from tui.commands.sessions import chosen
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -17,16 +16,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not in_browser and not (sys.stdin.isatty() and sys.stdout.isatty()):
         print('shardwise: the app needs a terminal; without one: shardwise ask "…"', file=sys.stderr)
         return 2
-    # Until the first picture is there (ShardwiseApp.on_mount): while modules load there is nothing to collect.
-    gc.disable()
-    empty = not (arguments.latest or arguments.session)
-    with contextlib.nullcontext() if in_browser else shown_at_once(empty=empty):
-        from tui.app import ShardwiseApp
-        from tui.commands.sessions import chosen
-
-        session = chosen(arguments) if arguments.latest else arguments.session
-        app = ShardwiseApp(session_id=session, model=arguments.model, output=arguments.output)
-        app.run()
+    app = ShardwiseApp(session_id=chosen(arguments), model=arguments.model, output=arguments.output)
+    app.run()
     if app.talk.id is not None and not in_browser:
         print(f"Session {app.talk.id}. To go on: shardwise chat --session {app.talk.id}")
     return app.return_code or 0

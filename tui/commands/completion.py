@@ -9,6 +9,12 @@ import argparse
 import sys
 from typing import Any
 
+import shtab
+
+from knowledge.machines.catalogue import accelerators
+from knowledge.models.catalogue import models
+from launchers.targets import TARGETS
+from tools.registry import registry
 from tui.cli import parser
 
 # Of flags and places by name: which words complete them. Others are completed by their own values.
@@ -26,8 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def script(shell: str) -> str:
-    import shtab
-
     made = parser(every_flag=True)
     _fill(made)
     preamble: Any = {shell: "\n".join(_function(shell, name, words) for name, words in _words().items())}
@@ -35,11 +39,6 @@ def script(shell: str) -> str:
 
 
 def _words() -> dict[str, list[str]]:
-    from knowledge.machines.catalogue import accelerators
-    from knowledge.models.catalogue import models
-    from launchers.targets import TARGETS
-    from tools.registry import registry
-
     return {
         "models": [row.id for row in models()],
         "hardware": [row.id for row in accelerators()],
@@ -70,8 +69,6 @@ def _function(shell: str, name: str, words: list[str]) -> str:
 
 def _fill(made: argparse.ArgumentParser) -> None:
     """Says of every argument what completes it."""
-    import shtab
-
     for action in made._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in set(action.choices.values()):

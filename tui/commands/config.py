@@ -29,13 +29,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(as_json: bool) -> None:
-    found = settings.in_force()
+    in_force = settings.in_force()
     path, variable, data = settings.settings_file(), settings.key_variable(), data_folder()
     if as_json:
         rows: list[dict[str, Any]] = [
             {"key": row.setting.key, "value": row.value, "source": row.source, "default": row.setting.default,
              "variable": row.setting.variable, "meaning": row.setting.meaning, "valid": list(row.setting.valid)}
-            for row in found
+            for row in in_force
         ]  # fmt: skip
         write_json(
             {"file": str(path), "file_exists": path.exists(), "data_folder": str(data), "settings": rows,
@@ -44,7 +44,7 @@ def _show(as_json: bool) -> None:
         return
     rows_shown = [
         (row.setting.key, one_line(row.value, 40) or "-", row.source, row.setting.variable, row.setting.meaning)
-        for row in found
+        for row in in_force
     ]
     print(table(("SETTING", "IN FORCE", "FROM", "VARIABLE", "WHAT IT IS"), rows_shown, width=screen_width()))
     print(f"\nsettings file  {path}{'' if path.exists() else ' (not there yet)'}")

@@ -12,14 +12,13 @@ import sys
 
 from estimator.errors import PlanError
 from pages.clean import clean, one_line
-from tui.commands.mcp import folder
+from server.mcp import clients as mcp_clients
+from tui.root_folder import root_folder
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from server.mcp import clients as mcp_clients
-
     client = mcp_clients.client(arguments.client)
-    root = folder(arguments.config_root or arguments.root)
+    root = root_folder(arguments.config_root or arguments.root)
     wanted = mcp_clients.snippet(client, mcp_clients.own_command(), root)
     print(json.dumps(wanted, indent=2))
     sys.stdout.flush()

@@ -18,17 +18,17 @@ _DOES_NOT_FIT = 1
 
 def run(arguments: argparse.Namespace) -> int:
     planning = PLANNING[arguments.planning]
-    given = arguments_of(arguments, planning)
-    place = planning.serving if serves(given, planning) else planning.training
+    request = arguments_of(arguments, planning)
+    place = planning.serving if serves(request, planning) else planning.training
     target = getattr(arguments, "write", None)
     if target is not None:
         if not target.strip():
             raise PlanError("--write", "is empty: it names what to write", ["runs/mine", "report.html"])
-        place, given = planning.writes, given | {planning.writes_to: target}
+        place, request = planning.writes, request | {planning.writes_to: target}
     elif planning.writes is not None:
-        _refuse_unwritten(given, planning.writes, place)
+        _refuse_unwritten(request, planning.writes, place)
     assert place is not None
-    result = find(place)(given)
+    result = find(place)(request)
     if arguments.json:
         write_json(result)
     else:
@@ -36,10 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
     return _DOES_NOT_FIT if getattr(arguments, "strict", False) and result.get("fits") is False else 0
 
 
-def _refuse_unwritten(given: dict[str, Any], writes: str, shows: str | None) -> None:
+def _refuse_unwritten(request: dict[str, Any], writes: str, shows: str | None) -> None:
     """What only writing takes has no effect without --write, so it is refused."""
     known = find(shows).request.model_fields if shows else {}
-    for name in given:
+    for name in request:
         if name not in known and name in find(writes).request.model_fields:
             raise PlanError(f"--{name.replace('_', '-')}", "only goes with --write")
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
 from pages import blocks as page
@@ -28,14 +30,14 @@ _DEEPEST = 3
 def run(arguments: argparse.Namespace) -> int:
     planning = PLANNING[arguments.planning]
     read = find(planning.tools[0])
-    given = arguments_of(arguments, planning)
+    options = arguments_of(arguments, planning)
     files = _files(arguments.files)
-    result = read(given | {"files": files})
+    result = read(options | {"files": files})
     for _ in range(_DEEPEST):
         if not (more := _beside(arguments.files, result["refers"], files)):
             break
         files |= more
-        result = read(given | {"files": files})
+        result = read(options | {"files": files})
     checks = arguments.planning == "check"
     if arguments.json:
         write_json(result)
@@ -53,8 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_plan(result: dict[str, Any], notes: list[page.Block]) -> None:
     """The plan on standard output, for a file or a pipe; how it was read on standard error. What the program does
     unasked is part of it, so that the plan runs as the files do."""
-    import yaml
-
     if not result["read"]:
         raise PlanError("files", "nothing in them says what is run", ["a config, a job script or a command line"])
     print(page.render(notes, page.screen_width()), file=sys.stderr)
@@ -64,12 +64,12 @@ def _print_plan(result: dict[str, Any], notes: list[page.Block]) -> None:
 
 def _files(paths: list[str]) -> dict[str, str]:
     files: dict[str, str] = {}
-    for given in paths:
-        if given == "-":
+    for name in paths:
+        if name == "-":
             files["standard input"] = sys.stdin.read(_LARGEST + 1)
             continue
-        path = Path(given)
-        files[given] = _text(path)
+        path = Path(name)
+        files[name] = _text(path)
     return files
 
 
@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 
 def _beside(paths: list[str], named: list[str], files: dict[str, str]) -> dict[str, str]:
     """Files that the given ones name: in or below their folders, or the working folder, from where they are started."""
-    found: dict[str, str] = {}
+    beside: dict[str, str] = {}
     here = Path.cwd()
     folders = dict.fromkeys([*(Path(path).parent for path in paths if path != "-"), Path()])
     read = {Path(path).resolve() for path in files}
@@ -102,6 +102,6 @@ def _beside(paths: list[str], named: list[str], files: dict[str, str]) -> dict[s
             whole = place.resolve()
             inside = ".." not in place.parts or whole.is_relative_to(here)
             if inside and whole not in read and place.is_file():
-                found[str(place)] = _text(place)
+                beside[str(place)] = _text(place)
                 break
-    return found
+    return beside

@@ -17,10 +17,10 @@ from tui.jsonout import write_json
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = _ACTIONS[arguments.action](arguments)
-    if found is None:
+    outcome = _ACTIONS[arguments.action](arguments)
+    if outcome is None:
         return 0
-    result, blocks = found
+    result, blocks = outcome
     if arguments.json:
         write_json(result)
     else:
@@ -51,8 +51,8 @@ def _save(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
     plan = None if arguments.plan is None else read_plan(arguments.plan)
     if dotted:
         plan = merge(saved_plan(plan) if isinstance(plan, str) else plan or {}, dotted)
-    given = {"name": arguments.name, "overwrite": arguments.overwrite} | flat
-    result = _call("save_scenario", given if plan is None else given | {"plan": plan})
+    fields = {"name": arguments.name, "overwrite": arguments.overwrite} | flat
+    result = _call("save_scenario", fields if plan is None else fields | {"plan": plan})
     where = ", ".join(file["path"] for file in result["files"])
     return result, [Verdict(f"Saved as {result['name']} ({where} in {result['folder']}).", True)]
 

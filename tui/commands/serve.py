@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 
 from estimator.errors import PlanError
-from tui.commands.mcp import folder
+from server.http.guard import guard_for, is_loopback
+from server.http.server import serve
+from tui.root_folder import root_folder
 
 _SHORTEST_TOKEN = 16
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from server.http.guard import guard_for, is_loopback
-    from server.http.server import serve
-
     token = _token(arguments.token_file)
     if token is None and not is_loopback(arguments.host):
         problem = f"{arguments.host} can be reached from elsewhere, so a bearer token is required"
@@ -29,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         print(f"shardwise: serving http://{shown}:{port} (MCP at /mcp, docs at /docs)", file=sys.stderr, flush=True)
 
-    serve(folder(arguments.root), arguments.host, arguments.port, guard, not arguments.no_log, ready)
+    serve(root_folder(arguments.root), arguments.host, arguments.port, guard, not arguments.no_log, ready)
     return 0
 
 

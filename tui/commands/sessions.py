@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from agent import store
+from agent.export import export_session
 from estimator.errors import PlanError
 from pages.clean import clean, one_line
 from pages.markdown import BlockPrinter
@@ -16,16 +18,14 @@ from tui.jsonout import write_json
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from agent import session
-
     match arguments.action:
         case "show":
             _show(arguments.id or _latest(), arguments.json)
         case "rename":
-            title = session.rename_session(arguments.id, " ".join(arguments.title))
+            title = store.rename_session(arguments.id, " ".join(arguments.title))
             print(f"{arguments.id} is now: {one_line(title)}")
         case "fork":
-            copy = session.fork_session(arguments.id or _latest(), " ".join(arguments.title))
+            copy = store.fork_session(arguments.id or _latest(), " ".join(arguments.title))
             print(copy)
             print(f'To go on: shardwise ask --session {copy} "…"', file=sys.stderr)
         case "delete":
@@ -50,8 +50,6 @@ def _list(query: str, as_json: bool) -> None:
 
 
 def _show(session_id: str, as_json: bool) -> None:
-    from agent.session import export_session
-
     if not as_json and sys.stdout.isatty():
         printer = BlockPrinter()
         printer.feed(export_session(session_id))
@@ -61,29 +59,25 @@ def _show(session_id: str, as_json: bool) -> None:
 
 
 def _delete(ids: list[str], yes: bool) -> int:
-    from agent import session
-
-    found = [session.find_session(each) for each in ids]
+    rows = [store.find_session(each) for each in ids]
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise PlanError("delete", "nobody here can confirm it", ["--yes"])
-        for row in found:
+        for row in rows:
             print(f"{row['id']}  {one_line(row['title'], 80)}", file=sys.stderr)
         sys.stderr.write("Delete for good? [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.", file=sys.stderr)
             return 0
-    for row in found:
-        session.delete_session(row["id"])
+    for row in rows:
+        store.delete_session(row["id"])
         print(f"{row['id']} is deleted.")
     return 0
 
 
 def _export(arguments: argparse.Namespace) -> None:
     """To a file that is new (0600: it is a conversation), or to standard output."""
-    from agent.session import export_session
-
     suffix = Path(arguments.to).suffix.lower() if arguments.to else ""
     text = export_session(arguments.id or _latest(), arguments.format or ("json" if suffix == ".json" else "markdown"))
     if not arguments.to:
@@ -102,10 +96,8 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def earlier(query: str = "") -> list[dict[str, Any]]:
-    from agent.session import list_sessions
-
     # The one used last first, whoever lists them.
-    return sorted(list_sessions(query) if query else list_sessions(), key=lambda row: row["last_used"], reverse=True)
+    return sorted(store.list_sessions(query), key=lambda row: row["last_used"], reverse=True)
 
 
 def _latest() -> str:

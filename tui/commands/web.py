@@ -7,20 +7,24 @@ this machine alone unless that is asked for, and only pages of its own may speak
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import shlex
+import socket
 import sys
 from typing import Any
 from urllib.parse import urlsplit
 
+from aiohttp import web
+from textual_serve.server import Server
+
 from estimator.errors import PlanError
+from server.http.guard import is_loopback
 
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from server.http.guard import is_loopback
-
     if not is_loopback(arguments.host) and not arguments.anyone:
         problem = f"{arguments.host} can be reached from elsewhere, and whoever opens the page acts as you, unasked"
         raise PlanError("--host", problem, ["--host 127.0.0.1", "--anyone, behind a gate of your own"])
@@ -45,12 +49,6 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _serve(host: str, port: int, command: str, shown: str, names: set[str]) -> None:
-    import asyncio
-    import socket
-
-    from aiohttp import web
-    from textual_serve.server import Server
-
     try:
         # The server's own words of a port in use are a traceback.
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):

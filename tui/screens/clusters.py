@@ -49,7 +49,7 @@ class ClustersScreen(TableScreen):
 
     def __init__(self, plan: Data) -> None:
         super().__init__(plan, Listing(COLUMNS, words=lambda row: f"{row['accelerator']} {row['provider']}"))
-        self.found: Data = {}
+        self.recommended: Data = {}
 
     def reload(self) -> None:
         self.tell("Trying clusters; this takes a few seconds…")
@@ -60,21 +60,23 @@ class ClustersScreen(TableScreen):
             raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
         # The cluster is what is asked for, and the layout goes with it.
         open_plan = {key: value for key, value in self.plan.items() if key not in ("cluster", "layout")}
-        self.found = find("recommend_cluster")({"plan": open_plan})
-        return [row | {"place": place} for place, row in enumerate(self.found["options"])]
+        self.recommended = find("recommend_cluster")({"plan": open_plan})
+        return [row | {"place": place} for place, row in enumerate(self.recommended["options"])]
 
     def state(self) -> str:
-        said = super().state()
-        if said or not self.started:
-            return said
+        busy = super().state()
+        if busy or not self.started:
+            return busy
         if not self.shown:
-            return " ".join(self.found.get("why") or ["No cluster does."])
-        found = self.found
-        return f"by {found.get('sort')}; * nothing is both cheaper and faster; prices of {found.get('priced')}"
+            return " ".join(self.recommended.get("why") or ["No cluster does."])
+        sort, priced = self.recommended.get("sort"), self.recommended.get("priced")
+        return f"by {sort}; * nothing is both cheaper and faster; prices of {priced}"
 
     def details(self, row: Data) -> Sequence[Block]:
-        why = self.found.get("why") or ()
-        rejected = [f"{', '.join(each['accelerators'])}: {each['why']}" for each in self.found.get("rejected") or ()]
+        why = self.recommended.get("why") or ()
+        rejected = [
+            f"{', '.join(each['accelerators'])}: {each['why']}" for each in self.recommended.get("rejected") or ()
+        ]
         return [
             Verdict(f"{row['count']} x {row['accelerator']}" + (f" at {row['provider']}" if row["provider"] else "")),
             Facts(fields_of({name: value for name, value in row.items() if name not in _LEFT_OUT})),

@@ -43,15 +43,15 @@ class Ask(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Back")]
 
-    def __init__(self, question: str, given: str = "") -> None:
+    def __init__(self, question: str, suggested: str = "") -> None:
         super().__init__()
         self.question = question
-        self.given = given
+        self.suggested = suggested
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(clean(self.question), markup=False)
-            yield Input(self.given, id="answer", select_on_focus=True)
+            yield Input(self.suggested, id="answer", select_on_focus=True)
             yield Static("Enter: go on · Esc: leave it", classes="hint", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -66,9 +66,9 @@ class HardwareScreen(TableScreen):
         self.app.push_screen(PageScreen(f"Hardware · {', '.join(ids)}", lambda: compared(ids, self.plan)))
 
 
-def described(found: Data) -> list[Block]:
+def described(accelerator: Data) -> list[Block]:
     """An accelerator on a page."""
-    prices = [row for row in found.get("prices") or () if row.get("usd_per_hour") is not None]
+    prices = [row for row in accelerator.get("prices") or () if row.get("usd_per_hour") is not None]
     grid = [
         Grid(
             ("PROVIDER", "INSTANCE", "$/H"),
@@ -80,18 +80,18 @@ def described(found: Data) -> list[Block]:
         )
     ] if prices else []  # fmt: skip
     return [
-        Verdict(str(found["name"])),
-        Facts([row for row in fields_of(found) if row[0] not in ("name", "source")]),
+        Verdict(str(accelerator["name"])),
+        Facts([row for row in fields_of(accelerator) if row[0] not in ("name", "source")]),
         *grid,
-        *([Notes("Notes", found["notes"])] if found.get("notes") else []),
-        Notes("Source", [str(found["source"])], quiet=True),
+        *([Notes("Notes", accelerator["notes"])] if accelerator.get("notes") else []),
+        Notes("Source", [str(accelerator["source"])], quiet=True),
     ]
 
 
 def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     """Accelerators side by side, and what the plan comes to on each of them."""
-    found = [find("describe_hardware")({"accelerator": id}) for id in ids]
-    blocks = side_by_side(ids, found)
+    described_each = [find("describe_hardware")({"accelerator": id}) for id in ids]
+    blocks = side_by_side(ids, described_each)
     if not plan.get("model"):
         return blocks
 

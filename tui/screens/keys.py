@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
@@ -16,6 +17,7 @@ from tui.screens.working import WorkingScreen, state_line, top
 
 
 class KeysScreen(WorkingScreen):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("f1", "leave", "Back", show=False)]
     heading = "Keys of this screen"
 
     def __init__(self, of: Screen[Any]) -> None:
@@ -35,9 +37,6 @@ class KeysScreen(WorkingScreen):
     def page(self) -> Block:
         inside = (each for each in (self.of.focused,) if each is not None)
         return Facts(list(dict.fromkeys(row for place in (self.of, *inside) for row in keys_of(place))))
-
-    def action_keys(self) -> None:
-        self.dismiss(None)
 
 
 def keys_of(place: Widget) -> Iterable[tuple[str, str]]:

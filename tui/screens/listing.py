@@ -26,8 +26,8 @@ class Column:
     right: bool = False
 
     def cell(self, row: Data) -> str:
-        found = self.value(row)
-        return NONE if found is None else one_line(self.shown(found))
+        value = self.value(row)
+        return NONE if value is None else one_line(self.shown(value))
 
 
 def text(title: str, name: str) -> Column:
@@ -54,17 +54,17 @@ class Listing:
     def shown(self) -> list[Data]:
         """The rows that match, in order; those without a value of the column that is sorted by come last."""
         wanted = [folded for word in self.query.split() if (folded := _folded(word))]
-        found = [
+        matches = [
             row
             for row in self.rows
             if all(row.get(name) == value for name, value in self.filters.items()) and self._has(row, wanted)
         ]
         if self.sorted_by is None:
-            return found
+            return matches
         column = self.columns[self.sorted_by]
-        known = [row for row in found if column.value(row) is not None]
+        known = [row for row in matches if column.value(row) is not None]
         known.sort(key=lambda row: _rank(column.value(row)), reverse=self.reverse)
-        return known + [row for row in found if column.value(row) is None]
+        return known + [row for row in matches if column.value(row) is None]
 
     def by(self, index: int) -> Listing:
         """Sorted by a column: numbers start with the largest, words with A; again turns it round."""
@@ -87,10 +87,10 @@ class Listing:
 
     def state(self) -> str:
         """How the rows are looked at, in words."""
-        said = [f"{name}: {value}" for name, value in self.filters.items()]
+        parts = [f"{name}: {value}" for name, value in self.filters.items()]
         if self.sorted_by is not None:
-            said.append(f"by {self.columns[self.sorted_by].title}, {'falling' if self.reverse else 'rising'}")
-        return " · ".join(said)
+            parts.append(f"by {self.columns[self.sorted_by].title}, {'falling' if self.reverse else 'rising'}")
+        return " · ".join(parts)
 
     def _has(self, row: Data, wanted: Sequence[str]) -> bool:
         if not wanted:

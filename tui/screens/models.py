@@ -57,13 +57,13 @@ class ModelsScreen(TableScreen):
         self.app.push_screen(PageScreen(f"Models · {', '.join(ids)}", lambda: compared(ids, self.plan)))
 
 
-def described(found: Data) -> list[Block]:
+def described(model: Data) -> list[Block]:
     """A model on a page."""
-    source = [Notes("Source", [str(found["source"])], quiet=True)] if found.get("source") else []
+    source = [Notes("Source", [str(model["source"])], quiet=True)] if model.get("source") else []
     return [
-        Verdict(str(found["id"])),
-        Facts([row for row in fields_of(found) if row[0] != "source"]),
-        *([Notes("Notes", found["notes"])] if found.get("notes") else []),
+        Verdict(str(model["id"])),
+        Facts([row for row in fields_of(model) if row[0] != "source"]),
+        *([Notes("Notes", model["notes"])] if model.get("notes") else []),
         *source,
     ]
 

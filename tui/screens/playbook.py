@@ -55,8 +55,8 @@ class PlaybookScreen(TableScreen):
         self.reload()
 
     def state(self) -> str:
-        said = super().state()
-        return " · ".join(part for part in (said, "what is worth it for the plan" if self.advising else "") if part)
+        listed = super().state()
+        return " · ".join(part for part in (listed, "what is worth it for the plan" if self.advising else "") if part)
 
     def details(self, row: Data) -> Sequence[Block]:
         settings = list((row.get("settings") or {}).items())
@@ -77,9 +77,9 @@ class PlaybookScreen(TableScreen):
             self.failed("This one changes nothing of the plan; p shows those that may.")
 
     def action_advice(self) -> None:
-        def advised(found: Data) -> None:
+        def advised(advice: Data) -> None:
             self.advising = True
-            self.take(found["entries"])
+            self.take(advice["entries"])
             self.look(replace(self.listing, filters={}))
 
         self.do(self._advise, advised, "trying what the playbook advises", group="load")

@@ -79,12 +79,12 @@ class RunsScreen(TableScreen):
         return [
             {**cell, "folder": folder, "place": f"{folder}/{cell['id']}",
              "figures": {each["figure"]: each for each in cell["figures"]}}
-            for folder, found in self.folders.items()
-            for cell in found["cells"]
+            for folder, results in self.folders.items()
+            for cell in results["cells"]
         ]  # fmt: skip
 
     def state(self) -> str:
-        waiting = sum(len(found["missing"]) for found in self.folders.values())
+        waiting = sum(len(results["missing"]) for results in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
@@ -92,7 +92,7 @@ class RunsScreen(TableScreen):
         figures = [_compared(name, figure) for name, figure in row["figures"].items()]
         fits = {True: "to fit", False: "not to fit", None: "–"}[row["fits"]]
         versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
-        found = self.folders[row["folder"]]
+        results = self.folders[row["folder"]]
         return [
             Verdict(row["id"], good=None if row["fits"] is None else row["fits"] == (row["outcome"] != "oom")),
             Facts([
@@ -103,8 +103,8 @@ class RunsScreen(TableScreen):
             *([Grid(("", "measured", "predicted", "80 % interval", "error"), figures,
                     right=("measured", "predicted", "error"), optional=("80 % interval",))] if figures else []),
             *([Notes("Why it does not count", [row["problem"]])] if row["problem"] else []),
-            *([Notes("All runs of the folder", [_summary(each) for each in found["accuracy"]], quiet=True)]
-              if found["accuracy"] else []),
+            *([Notes("All runs of the folder", [_summary(each) for each in results["accuracy"]], quiet=True)]
+              if results["accuracy"] else []),
         ]  # fmt: skip
 
     def choose(self, row: Data) -> None:

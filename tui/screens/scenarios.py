@@ -85,25 +85,25 @@ class ScenariosScreen(TableScreen):
         for row in rows:
             place = (row["name"], row["saved"])
             if place not in self.figures:
-                found = find("list_scenarios")({"query": row["name"], "figures": True})["scenarios"]
-                self.figures |= {(each["name"], each["saved"]): each["figures"] or {} for each in found}
+                estimated = find("list_scenarios")({"query": row["name"], "figures": True})["scenarios"]
+                self.figures |= {(each["name"], each["saved"]): each["figures"] or {} for each in estimated}
             # One that has gone meanwhile is not asked for again.
             self.figures.setdefault(place, {})
 
     def details(self, row: Data) -> Sequence[Block]:
-        found = find("load_scenario")({"name": row["name"]})
+        scenario = find("load_scenario")({"name": row["name"]})
         problem = (row.get("figures") or {}).get("problem")
         return [
-            Verdict(str(found["name"]) + (" (ready example)" if found["read_only"] else "")),
+            Verdict(str(scenario["name"]) + (" (ready example)" if scenario["read_only"] else "")),
             *([Verdict(str(problem), False)] if problem else []),
-            *([Notes("Notes", found["notes"])] if found["notes"] else []),
-            *(Text(file["text"]) for file in found["files"]),
-            Facts([("folder", str(found["folder"]))]),
+            *([Notes("Notes", scenario["notes"])] if scenario["notes"] else []),
+            *(Text(file["text"]) for file in scenario["files"]),
+            Facts([("folder", str(scenario["folder"]))]),
         ]
 
     def choose(self, row: Data) -> None:
-        def loaded(found: Data) -> None:
-            self.dismiss(Outcome(plan=found["plan"]))
+        def loaded(scenario: Data) -> None:
+            self.dismiss(Outcome(plan=scenario["plan"]))
 
         self.do(lambda: find("load_scenario")({"name": row["name"]}), loaded, "loading")
 
@@ -116,7 +116,9 @@ class ScenariosScreen(TableScreen):
         self.ask("Save the plan as", str(self.plan.get("name") or ""), self._save)
 
     def _save(self, name: str) -> None:
-        self.change(lambda: find("save_scenario")({"plan": self.plan, "name": name}), lambda it: f"Saved {it['name']}")
+        self.change(
+            lambda: find("save_scenario")({"plan": self.plan, "name": name}), lambda saved: f"Saved {saved['name']}"
+        )
 
     def action_rename(self) -> None:
         row = self._own_row()
@@ -153,12 +155,12 @@ class ScenariosScreen(TableScreen):
     def action_bring_in(self) -> None:
         self.ask("File with a plan, YAML or JSON", "", self._bring_in)
 
-    def _bring_in(self, given: str) -> None:
+    def _bring_in(self, typed: str) -> None:
         def change() -> Data:
 
-            path = Path(given).expanduser()
+            path = Path(typed).expanduser()
             if not path.is_file():
-                raise PlanError("file", f"there is no file {given!r}")
+                raise PlanError("file", f"there is no file {typed!r}")
             return find("save_scenario")({"text": read_text(path), "name": path.stem})
 
         self.change(change, lambda kept: f"Brought in as {kept['name']}")
@@ -167,12 +169,12 @@ class ScenariosScreen(TableScreen):
         row = self.row
         if row is not None:
             suggested = f"{row['name']}.yaml"
-            self.ask("Write it to (.yaml or .json)", suggested, lambda given: self._give_out(row["name"], given))
+            self.ask("Write it to (.yaml or .json)", suggested, lambda typed: self._give_out(row["name"], typed))
 
-    def _give_out(self, name: str, given: str) -> None:
+    def _give_out(self, name: str, typed: str) -> None:
         def change() -> Path:
 
-            path = Path(given).expanduser()
+            path = Path(typed).expanduser()
             style = _FORMATS.get(path.suffix.lower())
             if style is None:
                 raise PlanError("file", f"{path.name!r} does not say how to write it", sorted(_FORMATS))

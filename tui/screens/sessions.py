@@ -104,12 +104,12 @@ class SessionsScreen(TableScreen):
         row = self.row
         if row is not None:
             suggested = f"session-{row['id']}.md"
-            self.ask("Write it to (.md or .json)", suggested, lambda given: self._give_out(row["id"], given))
+            self.ask("Write it to (.md or .json)", suggested, lambda typed: self._give_out(row["id"], typed))
 
-    def _give_out(self, id: str, given: str) -> None:
+    def _give_out(self, id: str, typed: str) -> None:
         def change() -> Path:
 
-            path = Path(given).expanduser()
+            path = Path(typed).expanduser()
             text = export_session(id, "json" if path.suffix.lower() == ".json" else "markdown")
             write_file(path, text, False, "file")
             return path

@@ -57,9 +57,9 @@ class SettingsScreen(TableScreen):
         setting: settings.Setting = row["setting"]
         values = f" ({', '.join(setting.valid)})" if setting.valid else ""
 
-        def answered(given: str | None) -> None:
-            if given is not None:
-                self.do(lambda: settings.set_value(setting.key, given), lambda _: self._changed(setting.key), "keeping")
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.do(lambda: settings.set_value(setting.key, text), lambda _: self._changed(setting.key), "keeping")
 
         self.app.push_screen(Ask(f"{setting.key}: {setting.meaning}{values}", str(row["value"])), answered)
 

@@ -34,9 +34,9 @@ class Drawing:
 
 def _scaling(plan: Data) -> Sequence[Block]:
 
-    found = find("project_scaling")({"plan": plan})
-    pictures = [Picture(plot) for plot in found["plots"]]
-    return [*pictures, *(block for block in scaling(found) if not isinstance(block, Picture | Facts))]
+    projection = find("project_scaling")({"plan": plan})
+    pictures = [Picture(plot) for plot in projection["plots"]]
+    return [*pictures, *(block for block in scaling(projection) if not isinstance(block, Picture | Facts))]
 
 
 def _lengths(plan: Data) -> Sequence[Block]:
@@ -45,8 +45,8 @@ def _lengths(plan: Data) -> Sequence[Block]:
 
 def _roofline(plan: Data) -> Sequence[Block]:
 
-    found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training")({"plan": plan})
-    pictures = [block for block in estimate(found) if isinstance(block, Picture)]
+    result = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training")({"plan": plan})
+    pictures = [block for block in estimate(result) if isinstance(block, Picture)]
     return [*(each for each in pictures if _is_curve(each)), *(each for each in pictures if not _is_curve(each))]
 
 
@@ -64,11 +64,11 @@ DRAWINGS = (
 def swept(plan: Data, field: str, values: Any, *, memory_first: bool = False) -> Sequence[Block]:
     """The plan over the values of a field: curves, and the table behind them."""
 
-    found = find("sweep")({"plan": plan, "field": field, "values": values})
-    plots = sweep_plots(found)
+    result = find("sweep")({"plan": plan, "field": field, "values": values})
+    plots = sweep_plots(result)
     if memory_first:
         plots = sorted(plots, key=lambda plot: "GiB" not in plot["y_label"])
-    return [*map(Picture, plots), *(block for block in sweep(found) if isinstance(block, Grid))]
+    return [*map(Picture, plots), *(block for block in sweep(result) if isinstance(block, Grid))]
 
 
 class SweepScreen(WorkingScreen):
@@ -103,8 +103,8 @@ class SweepScreen(WorkingScreen):
         """What was drawn once stays drawn: the plan does not change here."""
         if not self.plan.get("model"):
             return
-        one = DRAWINGS[place]
-        self.title_line(one.title)
+        drawing = DRAWINGS[place]
+        self.title_line(drawing.title)
 
         def show(blocks: Sequence[Block]) -> None:
             self.drawn[place] = blocks
@@ -113,7 +113,7 @@ class SweepScreen(WorkingScreen):
         if place in self.drawn:
             self._show(self.drawn[place])
         else:
-            self.do(lambda: one.draw(self.plan), show, f"drawing {one.title}", group="draw")
+            self.do(lambda: drawing.draw(self.plan), show, f"drawing {drawing.title}", group="draw")
 
     @on(Input.Submitted, "#field")
     def _other(self, event: Input.Submitted) -> None:

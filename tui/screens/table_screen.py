@@ -234,14 +234,14 @@ class TableScreen(WorkingScreen):
 
     # Changes of what is listed
 
-    def ask(self, question: str, given: str, then: Callable[[str], None]) -> None:
+    def ask(self, question: str, suggested: str, then: Callable[[str], None]) -> None:
         """Asks for a word or a name, and goes on with it unless there is none."""
 
         def answered(text: str | None) -> None:
             if text:
                 then(text)
 
-        self.app.push_screen(Ask(question, given), answered)
+        self.app.push_screen(Ask(question, suggested), answered)
 
     def change(self, call: Callable[[], Any], told: Callable[[Any], str]) -> None:
         """Calls `call` in a thread, tells what it came to, and shows the rows as they are then."""

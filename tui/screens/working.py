@@ -31,7 +31,7 @@ class WorkingScreen(ModalScreen[Outcome | None]):
     CSS_PATH = "screens.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back"),
-        Binding("f1", "keys", "Keys"),
+        Binding("f1", "app.keys", "Keys"),
         Binding("ctrl+q", "app.quit", "Quit", show=False),
     ]
     heading = ""
@@ -43,11 +43,6 @@ class WorkingScreen(ModalScreen[Outcome | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-    def action_keys(self) -> None:
-        from tui.screens.keys import KeysScreen
-
-        self.app.push_screen(KeysScreen(self))
 
     # What goes on
 
@@ -62,13 +57,13 @@ class WorkingScreen(ModalScreen[Outcome | None]):
         waiting = True
         timer = self.set_timer(_SHOW_PROGRESS_S, lambda: self._line(f"{doing}…") if waiting else None)
         try:
-            found = await asyncio.to_thread(call)
+            result = await asyncio.to_thread(call)
             # The timer may have rung already, and its turn come once the result is drawn.
             waiting = False
             self._line(self._state)
-            result = then(found)
-            if inspect.isawaitable(result):
-                await result
+            drawing = then(result)
+            if inspect.isawaitable(drawing):
+                await drawing
         except PlanError as error:
             self.failed(str(error))
         except Exception as error:

@@ -36,9 +36,9 @@ class FileDiff(Collapsible):
     def _summary(self) -> str:
         if self.change is None:
             return ""
-        found = self.change
-        counts = f"  +{found.added}" + (f" -{found.removed}" if found.removed else "") if found.lines else ""
-        return f"  {found.verb}{counts}"
+        change = self.change
+        counts = f"  +{change.added}" + (f" -{change.removed}" if change.removed else "") if change.lines else ""
+        return f"  {change.verb}{counts}"
 
     def scroll_visible(self, *_: Any, **__: Any) -> None:
         """Not of itself, as a Collapsible does when it opens: of several that open at once the last would win."""
@@ -48,15 +48,15 @@ class FileDiff(Collapsible):
         self.lines.update(self._content())
 
     def _content(self) -> Content:
-        found = self.change
-        if found is None or not found.lines:
-            return Content("The same as what is there." if found else "")
+        change = self.change
+        if change is None or not change.lines:
+            return Content("The same as what is there." if change else "")
         shown = [
             # Of a part of the file that is left out, the text says so itself.
             Content.assemble((clean(text) if sign == "@" else f"{sign} {clean(text)}", _STYLES[sign]))
-            for sign, text in found.lines[:_MOST_LINES]
+            for sign, text in change.lines[:_MOST_LINES]
         ]
-        left = len(found.lines) - _MOST_LINES
+        left = len(change.lines) - _MOST_LINES
         return Content("\n").join([*shown, Content(f"… and {left:,} more lines")] if left > 0 else shown)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.containers import VerticalScroll
 from textual.geometry import Region
@@ -13,14 +13,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pages.clean import clean, one_line
+from tui.widgets.approval import ApprovalCard
 from tui.widgets.ground import Ground, ground
 from tui.widgets.messages import Answer, Notice, Question
 from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import Welcome
-
-if TYPE_CHECKING:
-    from tui.widgets.approval import ApprovalCard
-    from tui.widgets.tool_card import ToolCard
 
 _FENCED = re.compile(r"^(`{3,}|~{3,})[ \t]*([^\n]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 # Earlier turns drawn at once; older ones follow while the person reads.
@@ -168,9 +165,9 @@ class Conversation(VerticalScroll, can_focus=False):
         if not which:
             answer = self.last_answer
             return (answer, "The answer is copied as Markdown.") if answer else (None, "There is no answer yet.")
-        found = self._block(which)
-        if found is not None:
-            return found[1], f"{found[0]} is copied."
+        block = self._block(which)
+        if block is not None:
+            return block[1], f"{block[0]} is copied."
         names = ", ".join(f"{place} {name}" for place, (name, _) in enumerate(self.blocks, start=1))
         return None, f"There is no block {which!r}. Blocks: {names}" if names else "There is no block of code yet."
 

@@ -7,20 +7,17 @@ for keys. Here a block is laid out by Rich and kept as text, which can still be 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.markdown import Heading, Markdown
+from rich.text import Text
+from rich.theme import Theme
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
 from pages.markdown import FENCE
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.markdown import Markdown
-    from rich.theme import Theme
 
 # A block that is still growing beyond this is shown as it is until it is whole; code is from its first line on.
 _LONGEST_LIVE = 800
@@ -63,10 +60,8 @@ class MarkdownBlock(Widget):
 
 def drawn(markdown: str, width: int, *, dark: bool) -> Content:
     """The Markdown laid out in lines of at most `width` cells."""
-    from rich.text import Text
-
     console = _console(dark)
-    page = _page_class()(markdown, code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
+    page = _Page(markdown, code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     lines = console.render_lines(page, console.options.update_width(width), pad=False)
     rows = [Text.assemble(*((segment.text, segment.style or "") for segment in line)) for line in lines]
     for row in rows:
@@ -78,31 +73,22 @@ def drawn(markdown: str, width: int, *, dark: bool) -> Content:
     return Content.from_rich_text(Text("\n").join(rows))
 
 
-@lru_cache
-def _page_class() -> Callable[..., Markdown]:
-    from rich.markdown import Heading, Markdown
+class _Left(Heading):
+    LEVEL_ALIGN = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
 
-    class Left(Heading):
-        LEVEL_ALIGN = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
 
-    class Page(Markdown):
-        elements = {**Markdown.elements, "heading_open": Left}  # noqa: RUF012 (as Rich has it)
-
-    return Page
+class _Page(Markdown):
+    elements = {**Markdown.elements, "heading_open": _Left}  # noqa: RUF012 (as Rich has it)
 
 
 @lru_cache
 def _console(dark: bool) -> Console:
-    from rich.console import Console
-
     console = Console(file=io.StringIO(), color_system="truecolor", force_terminal=True, legacy_windows=False)
     console.push_theme(_looks(dark))
     return console
 
 
 def _looks(dark: bool) -> Theme:
-    from rich.theme import Theme
-
     accent, quiet = ("#6aa8ff", "#8a93a3") if dark else ("#1f5fbf", "#6b7280")
     return Theme(
         {

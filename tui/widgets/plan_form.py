@@ -145,8 +145,8 @@ class PlanForm(Vertical):
 
     @property
     def _focused(self) -> PlanField | None:
-        found = self.screen.focused
-        return found.field if isinstance(found, FieldInput) else None
+        focused = self.screen.focused
+        return focused.field if isinstance(focused, FieldInput) else None
 
     def _name_fields(self, *, layout: bool = False) -> None:
         """The names, with that of the focused one marked."""

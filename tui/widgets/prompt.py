@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -13,14 +13,11 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from pages.clean import clean
-from tui.first_picture import PROMPT
 from tui.history import MOST, read_history, remember
-from tui.slash import completions
+from tui.slash import Surroundings, completions
 from tui.widgets.completions import Completions
 
-if TYPE_CHECKING:
-    from tui.slash import Surroundings
-
+_PLACEHOLDER = "Ask, or say what to change…  (/ for commands)"
 PROMPT_KEYS = (
     ("enter", "send"),
     ("ctrl+j", "new line (so does shift+enter, where the terminal can tell it)"),
@@ -31,8 +28,8 @@ PROMPT_KEYS = (
 
 
 class Prompt(TextArea):
-    """`listed` is the list above it: while that is open, arrows go through it and Tab takes from it. `around` says what
-    completion may look at."""
+    """`listed` is the list above it: while that is open, arrows go through it and Tab takes from it. `surroundings`
+    says what completion may look at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j,shift+enter", "new_line", "New line", key_display="^j", show=False),
@@ -50,16 +47,16 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self, listed: Completions, around: Callable[[], Surroundings], *, id: str) -> None:
+    def __init__(self, listed: Completions, surroundings: Callable[[], Surroundings], *, id: str) -> None:
         super().__init__(
             id=id,
-            placeholder=PROMPT,
+            placeholder=_PLACEHOLDER,
             compact=True,
             highlight_cursor_line=False,
             soft_wrap=True,
         )
         self.listed = listed
-        self._around = around
+        self._surroundings = surroundings
         self.sent: list[str] = []
         self.recalled = 0
         # What was being typed before earlier prompts were looked at.
@@ -75,15 +72,14 @@ class Prompt(TextArea):
             return
 
         if " " not in self.text:
-            self.listed.rows = completions(self.text, self._around())
+            self.listed.rows = completions(self.text, self._surroundings())
         else:
             # Names of the catalogue take a while the first time.
             self.run_worker(self._complete(), exclusive=True, exit_on_error=False, group="complete")
 
     async def _complete(self) -> None:
-
         text = self.text
-        rows = await asyncio.to_thread(completions, text, self._around())
+        rows = await asyncio.to_thread(completions, text, self._surroundings())
         if self.text == text:
             self.listed.rows = rows
 

@@ -7,8 +7,11 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Static
 
-from tui.first_picture import ABOUT, HEADING
-
+_HEADING = "What do you want to train, fine-tune or serve?"
+_ABOUT = (
+    "Name the model, the accelerators and what is to be done. You get memory, speed and cost with "
+    "their intervals, the best layout, and launch files."
+)
 EXAMPLES = (
     "Pretrain Llama-2-7B on 8 H100s with DP 8 and 4k sequences: does it fit, and how fast is it?",
     "Pretrain Llama-3.1-70B on 64 H100s for 100B tokens: which TP, PP and DP is best?",
@@ -25,8 +28,8 @@ class Welcome(Vertical):
             self.question = question
 
     def compose(self) -> ComposeResult:
-        yield Static(HEADING, classes="heading", markup=False)
-        yield Static(ABOUT, markup=False)
+        yield Static(_HEADING, classes="heading", markup=False)
+        yield Static(_ABOUT, markup=False)
         yield Static("For example (Tab, then Enter):", classes="hint", markup=False)
         yield OptionList(*EXAMPLES, markup=False, id="examples")
 
