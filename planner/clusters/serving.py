@@ -25,11 +25,10 @@ from planner.clusters.candidates import (
 )
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.serving.estimate import SizeServingRequest
 from planner.serving.planned import Served, latency_of, memory_of, per_replica, served, throughput_of
 from planner.serving.prices import HOURS_PER_MONTH, cost_of, offers_of
 from planner.serving.results import ServingSize
-from planner.serving.sizing import sized
+from planner.serving.sizing import SizeServingRequest, size_serving
 
 # The server that is sized where the plan names none; the others take as many devices, within a few percent of speed.
 _SERVERS = ("vllm", "sglang", "trtllm", "llamacpp")
@@ -56,7 +55,7 @@ def screened(ask: Asked) -> tuple[list[Candidate], Refused, int]:
         most = ask.count or ask.most(plan.cluster.per_node or device.per_node)
         asked = plan.patch({"cluster.count": most, "cluster.accelerator": device.id})
         try:
-            result = sized(
+            result = size_serving(
                 SizeServingRequest.model_validate(
                     {"plan": asked.given(), "slo_statistic": ask.statistic, "top": _KINDS}
                 )

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from pydantic import Field
 
+from estimator.training.estimates import Estimates
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.plots import Plot, grouped
+from planner.training.planned import Planned
 
-if TYPE_CHECKING:
-    from planner.layouts.strategies import Choice
+
+@dataclass(frozen=True)
+class Choice:
+    """What a strategy takes for a model on an accelerator; in place of the layout why there is none."""
+
+    model: str
+    strategy: str
+    accelerator: str
+    found: Planned | str
+    refused: tuple[str, ...] = ()
+    """Why layouts were passed over that might have been taken."""
+
+    @property
+    def why(self) -> str | None:
+        """Why it cannot be run; None where it can."""
+        if isinstance(self.found, str):
+            return " ".join(self.found.split())
+        return None if self.found.fits else misfit(self.found.estimates)
 
 
 class StrategyRow(TrainingFigures):
@@ -22,6 +40,11 @@ class StrategyRow(TrainingFigures):
     relative_speed: float | None = Field(
         default=None, description="Tokens/s per device over those of the first platform under the same strategy."
     )
+
+
+def misfit(estimates: Estimates) -> str:
+    least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
+    return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
 
 
 def rows_of(group: Sequence[Choice], own_usd: float | None) -> list[StrategyRow]:

@@ -23,7 +23,7 @@ from estimator.training.memory import taken
 from knowledge.jobs.training import job as look_up
 from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
-from planner.layouts.rows import StrategyRow, plots, rows_of
+from planner.layouts.rows import Choice, StrategyRow, misfit, plots, rows_of
 from planner.plots import Plot
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
@@ -129,25 +129,6 @@ def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
         warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
         evidence=union_evidence(shown),
     )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a strategy takes for a model on an accelerator; in place of the layout why there is none."""
-
-    model: str
-    strategy: str
-    accelerator: str
-    found: Planned | str
-    refused: tuple[str, ...] = ()
-    """Why layouts were passed over that might have been taken."""
-
-    @property
-    def why(self) -> str | None:
-        """Why it cannot be run; None where it can."""
-        if isinstance(self.found, str):
-            return " ".join(self.found.split())
-        return None if self.found.fits else _misfit(self.found.estimates)
 
 
 @dataclass(frozen=True)
@@ -318,7 +299,7 @@ def _taken(platform: Platform | PlanError, strategy: str) -> Planned | str:
         index = choose(strategy, estimates)
         if index is not None:
             return _planned(estimates, index)
-    return _misfit(platform.first)
+    return misfit(platform.first)
 
 
 def _of_all(
@@ -360,11 +341,6 @@ def _refused(platform: Platform | PlanError) -> tuple[str, ...]:
     return () if isinstance(platform, PlanError) else platform.refused
 
 
-def _misfit(estimates: Estimates) -> str:
-    least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
-    return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
-
-
 def _planned(estimates: Estimates, index: int) -> Planned:
     one = estimates.of(index)
     return Planned(estimates.job, one, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
@@ -390,7 +366,7 @@ def _same_everywhere(
             return list(chosen), list(found.fields)
     for name, options in zip(names, tried, strict=True):
         if not any(estimates.fits.any() for estimates in options):
-            return [f"there is no common layout, as on {name} {_misfit(options[0])}"] * len(platforms), none
+            return [f"there is no common layout, as on {name} {misfit(options[0])}"] * len(platforms), none
     return ["no layout is valid and fits on all platforms"] * len(platforms), none
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import ModelFacts, architecture
+from knowledge.models.catalogue import architecture
 from planner.evidence import serving_evidence_of
+from planner.limits.models import ModelCandidates
 from planner.result import Assumption
 from planner.results import Limit, LimitProbe, NextValue
 from planner.serving.planned import choice, complete, memory_of, served
@@ -27,7 +28,6 @@ from planner.serving.pool import slo_of
 from planner.serving.sizing import most_clients
 from planner.serving.warnings import warnings_of
 
-ServingGoal = Literal["input_len", "context", "concurrency"]
 _LONGEST = 100_000_000
 _POINTS = 33
 _MOST_DEVICES = 65_536
@@ -48,7 +48,7 @@ class _Found:
     assumptions: list[Assumption] = field(default_factory=list)
 
 
-def serving_limit(goal: str, plan: Plan, candidates: tuple[Sequence[ModelFacts], Assumption] | None = None) -> Limit:
+def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
     """The most that still fits of a serving plan: of all layouts that agree with it. Raises PlanError."""
     started = time.perf_counter()
     match goal:
@@ -58,7 +58,7 @@ def serving_limit(goal: str, plan: Plan, candidates: tuple[Sequence[ModelFacts],
             found = _most_at_once(plan)
         case "model":
             assert candidates
-            found = _largest_model(plan, *candidates)
+            found = _largest_model(plan, candidates)
         case "devices":
             found = _fewest_devices(plan)
         case _:
@@ -190,8 +190,8 @@ def _most_at_once(plan: Plan) -> _Found:
     return _Found(placed, value, 1, value + 1, by, why, probes)
 
 
-def _largest_model(plan: Plan, rows: Sequence[ModelFacts], said: Assumption) -> _Found:
-    """Of `rows`, the largest first."""
+def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Found:
+    rows, said = candidates.models, candidates.assumption
     probes: list[LimitProbe] = []
     best = None
     for place, row in enumerate(rows):

@@ -8,23 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from pydantic import Field
-
-from estimator.errors import PlanError, nearest
-from estimator.plan.schema import Inference, Plan
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
 from knowledge.jobs.training import job as look_up
-from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
+from knowledge.models.catalogue import ModelFacts, architecture
 from planner.evidence import evidence_of
+from planner.limits.models import ModelCandidates
 from planner.limits.probing import Trials, Tried, Value, last_that_fits, narrowed
-from planner.limits.serving import serving_limit
-from planner.requests import EitherRequest
 from planner.results import Assumption, Limit, LimitProbe, NextValue
 from planner.training.planned import Planned, choice, complete, memory_of, planned, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
-_SERVING_GOALS = ("context", "input_len", "concurrency")
 
 # The bounds of a Plan's seq_len and micro_batch, and a cluster larger than any that is known to train one model.
 _LONGEST_TOKENS = 100_000_000
@@ -38,19 +34,6 @@ _OPEN_TOKENS = 2**19
 # Whole nodes between two powers of two are all tried up to this many; of more, the nearest below the fewest found.
 _SCANNED_NODES = 32
 _SHOWN_PROBES = 24
-
-
-class LimitRequest(EitherRequest):
-    goal: Literal["seq_len", "micro_batch", "model", "devices", "context", "input_len", "concurrency"] = Field(
-        description="What to push to its limit: seq_len, micro_batch, model (largest) or devices (least); of serving "
-        "also context (longest request), input_len (longest prompt) or concurrency (most requests at once)."
-    )
-    family: str | None = Field(
-        None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
-    )
-
-    def asks_serving(self) -> bool:
-        return self.goal in _SERVING_GOALS
 
 
 @dataclass(frozen=True)
@@ -68,36 +51,22 @@ class _Found:
     assumptions: list[Assumption] = field(default_factory=list)
 
 
-def find_limit(request: LimitRequest) -> Limit:
-    """Find how far a plan can go."""
+def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
+    """The most that still fits of a training plan; `candidates` are those of the goal model. Raises PlanError."""
     started = time.perf_counter()
-    if request.family is not None and request.goal != "model":
-        raise PlanError("family", f"goes with goal model alone, not with {request.goal}", ["goal=model"])
-    plan, named = _plan_of(request)
-    if isinstance(plan.workload, Inference):
-        candidates = _candidates(plan, request.family, named) if request.goal == "model" else None
-        return serving_limit(request.goal, plan, candidates)
-    match request.goal:
+    match goal:
         case "seq_len":
             found = _longest(plan)
         case "micro_batch":
             found = _largest_batch(plan)
         case "model":
-            found = _largest_model(plan, request.family, named)
+            assert candidates
+            found = _largest_model(plan, candidates)
         case "devices":
             found = _fewest_devices(plan)
-        case goal:
+        case _:
             raise PlanError("goal", f"{goal} is of serving, but the plan is for training", get_args(Goal))
-    return _limit(request.goal, found, started)
-
-
-def _plan_of(request: LimitRequest) -> tuple[Plan, bool]:
-    """The plan, and whether it names a model: the search for the largest one needs none."""
-    given = {**(request.plan or {}), **request.model_dump(include={"model"}, exclude_none=True)}
-    named = bool(given.get("model"))
-    if request.goal == "model" and not named:
-        request = request.model_copy(update={"model": "any"})
-    return request.to_plan(), named
+    return _limit(goal, found, started)
 
 
 def _longest(plan: Plan) -> _Found:
@@ -166,9 +135,9 @@ def _largest_part(trials: Trials, batch: int) -> _Found:
     return _Found(trials, best, 1, refused, ("global_batch", why))
 
 
-def _largest_model(plan: Plan, family: str | None, named: bool) -> _Found:
+def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Found:
     """By parameters, over the text models of the catalogue; those that only papers describe, for pretraining alone."""
-    rows, said = _candidates(plan, family, named)
+    rows, said = candidates.models, candidates.assumption
     trials = Trials(lambda value: plan.patch({"model": value}), narrowed(plan))
     best: int | None = None
     for place, row in enumerate(rows):
@@ -194,33 +163,6 @@ def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | 
     larger = range(best - 1, -1, -1)
     too_large = (place for place in larger if trials.tried[rows[place].id].too_large)
     return next(too_large, best - 1 if best else None)
-
-
-def _candidates(plan: Plan, family: str | None, named: bool) -> tuple[list[ModelFacts], Assumption]:
-    """Models by parameters, the largest first, and which they are in words. Raises PlanError for an unknown family."""
-    wanted = family.strip().lower() if family else None
-    rows = models()
-    if wanted and wanted != "any":
-        rows = [row for row in rows if row.family.lower().startswith(wanted)]
-        if not rows:
-            known = nearest(wanted, dict.fromkeys(row.family for row in models()))
-            raise PlanError("family", f"no model of the catalogue is of a family {family!r}", [*known, "any"])
-        scope, why = wanted, f"the {len(rows)} models of the family"
-    elif own := _own_family(plan) if named and not wanted else None:
-        rows = [row for row in rows if row.family == own]
-        scope, why = own, f"the family of the plan's model, {len(rows)} models; family=any takes all"
-    else:
-        rows = [row for row in rows if not architecture(row.id).multimodal]
-        if isinstance(plan.workload, Inference) or plan.training.stage != "pretrain":
-            rows = [row for row in rows if row.license != "paper-only"]
-        scope, why = "any", f"the {len(rows)} text models of the catalogue; name a family to look at fewer"
-    rows = sorted(rows, key=lambda row: -architecture(row.id).parameters)
-    return rows, Assumption(field="family", value=scope, why=why)
-
-
-def _own_family(plan: Plan) -> str | None:
-    """The family of the plan's model; None for one that is not of the catalogue."""
-    return find_architecture(plan.model)[0].family or None
 
 
 def _fewest_devices(plan: Plan) -> _Found:

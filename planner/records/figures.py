@@ -13,7 +13,8 @@ from planner.money.results import CostEstimate
 from planner.requests import parsed
 from planner.result import Result
 from planner.results import TrainingEstimate
-from planner.serving.estimate import InferenceRequest, estimate_inference
+from planner.serving.estimate import estimate_inference
+from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
-from estimator.plan.schema import Plan, merge
+from estimator.plan.schema import Engine, Plan, WeightDtype, merge
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
@@ -26,15 +27,34 @@ from planner.serving.results import MlperfNodes, MlperfProjection
 from planner.serving.sizing import most_rate
 from planner.serving.warnings import warnings_of
 
-if TYPE_CHECKING:
-    from planner.serving.estimate import MlperfRequest
-
 _NO_LIMIT = Slo(np.inf, np.inf, "p99")
 # A rate at which nothing is served, and requests of a run whose ends do not count.
 _NOTHING, _ENDLESS = 1e-9, 1e9
 
 
-def projected(request: MlperfRequest) -> MlperfProjection:
+class MlperfRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    benchmark: str = Field(description="llama2-70b, llama3.1-8b, llama3.1-405b, mixtral-8x7b, deepseek-r1 …")
+    accelerator: str = Field(description="Accelerator id or name, e.g. h100-sxm.")
+    scenario: Literal["offline", "server", "interactive", "single-stream"] = Field(
+        "offline", description="offline: all samples at once; server and interactive: the most within the p99 limits."
+    )
+    nodes: int | None = Field(None, ge=1, le=100_000, description="Nodes; one unless given.")
+    count: int | None = Field(None, ge=1, le=1_000_000, description="Accelerators in all, instead of nodes.")
+    per_node: int | None = Field(None, ge=1, le=4096, description="Accelerators per node, as usual unless given.")
+    engine: Engine | None = Field(None, description="Serving engine; that of most submissions unless given.")
+    software_version: str | None = Field(None, description="Version of the engine, where known.")
+    weight_dtype: WeightDtype | None = Field(None, description="Weight format; the usual of submissions unless given.")
+    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8"] | None = Field(None, description="Format of the KV cache.")
+    tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size; searched unless given.")
+    pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size; searched unless given.")
+    ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size; searched unless given.")
+    dp: int | None = Field(None, ge=1, le=1_000_000, description="Data-parallel attention; searched unless given.")
+    plan: dict[str, Any] | None = Field(None, description="Other fields of a serving Plan; they win over the above.")
+
+
+def project_mlperf(request: MlperfRequest) -> MlperfProjection:
+    """Project an MLPerf Inference result."""
     bench, scenario = benchmark(request.benchmark), request.scenario
     loadgen_name(bench, scenario)
     if bench.beams > 1:

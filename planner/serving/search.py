@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Engine, Inference, WeightDtype
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, most_running
@@ -23,18 +24,27 @@ from planner.serving.options import Options, options
 from planner.serving.planned import Served, choice, chosen_of, complete, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
+from planner.serving.request import InferenceRequest
 from planner.serving.results import BestServing, ServingChoice, ServingRejected
 from planner.serving.warnings import warnings_of
-
-if TYPE_CHECKING:
-    from planner.serving.estimate import BestServingRequest
 
 _GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
 _MOST_CLIENTS = 2.0**20
 _SHOWN_FRONT = 40
 
 
-def searched(request: BestServingRequest) -> BestServing:
+class BestServingRequest(InferenceRequest):
+    goal: Goal | None = Field(
+        None, description="throughput (default: most tokens/s per device), latency (shortest requests) or cost."
+    )
+    engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
+    weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
+    accelerators: list[str] | None = Field(None, description="Accelerators to compare, count of each.")
+    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+
+
+def best_serving(request: BestServingRequest) -> BestServing:
+    """Find the best way to serve."""
     started = time.perf_counter()
     plan = request.to_plan()
     workload = plan.inference

@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Engine, Plan, WeightDtype
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of, most_running
@@ -26,11 +27,9 @@ from planner.serving.options import options
 from planner.serving.planned import Served, choice_fields, chosen_of, complete, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
+from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingSize, SizedServing
 from planner.serving.warnings import warnings_of
-
-if TYPE_CHECKING:
-    from planner.serving.estimate import SizeServingRequest
 
 # The largest and the least share of the most that a replica takes, where what lies between is divided, and how often.
 _MOST_SHARE, _LEAST_SHARE = 0.98, 0.02
@@ -54,7 +53,15 @@ class Sized:
     able: np.ndarray
 
 
-def sized(request: SizeServingRequest) -> SizedServing:
+class SizeServingRequest(InferenceRequest):
+    engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
+    weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
+    accelerators: list[str] | None = Field(None, description="Accelerators to compare; the plan's unless given.")
+    top: int = Field(10, ge=1, le=100, description="How many sizes to return.")
+
+
+def size_serving(request: SizeServingRequest) -> SizedServing:
+    """Size a serving cluster."""
     started = time.perf_counter()
     plan = request.to_plan()
     workload = plan.inference
