@@ -32,11 +32,11 @@ _SERVING_LIMITS = ("weights bandwidth", "cache bandwidth", "compute", "communica
 _OPTIONS = ("tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")
 
 
-def training_facts(found: Planned) -> Facts:
+def training_facts(planned: Planned) -> Facts:
     """Facts of a training plan with the chosen layout."""
-    job, estimates, index = found.job, found.estimates, found.index
+    job, estimates, index = planned.job, planned.estimates, planned.index
     layouts, memory = estimates.layouts, estimates.memory
-    facts = _of_plan(found.plan) | _of_model(job.architecture) | _of_machine(job.machine)
+    facts = _of_plan(planned.plan) | _of_model(job.architecture) | _of_machine(job.machine)
     facts |= {f"workload.{name}": job.chosen(name) for name in _OPTIONS}
     facts |= {"workload.fused_loss": job.fused_loss, "workload.cuda_graph": job.cuda_graph}
     groups = place(job, layouts.take(np.array([index])))
@@ -45,7 +45,7 @@ def training_facts(found: Planned) -> Facts:
         "pp": groups.pipeline,
     }  # fmt: skip
     crosses = [name for name, group in axes.items() if bool(np.all(group.crosses)) and float(group.size[0]) > 1]
-    parts, step_s = found.diagnosis.limits, float(estimates.step.seconds[index])
+    parts, step_s = planned.diagnosis.limits, float(estimates.step.seconds[index])
     shares = {name: parts.get(name, 0.0) / step_s for name in _LIMITS}
     total, capacity = float(memory.total[index]), job.usable_bytes
     mfu = float(estimates.mfu[index])
@@ -69,18 +69,18 @@ def training_facts(found: Planned) -> Facts:
         "framework.pp": job.framework.pp,
         "framework.cp": job.framework.cp,
         "framework.measured": job.calibration.time_measured,
-        "fits": found.fits,
+        "fits": planned.fits,
         "memory.share": float(estimates.high_bytes[index]) / capacity if capacity else None,
         "memory.per_device_bytes": total,
         "memory.capacity_bytes": capacity,
-        "memory.host_fits": found.around.host.fits,
-        "memory.save_fits": found.around.save.fits,
-        "memory.checkpoint_bytes": found.around.save.resumable_bytes,
+        "memory.host_fits": planned.host_needs.host.fits,
+        "memory.save_fits": planned.host_needs.save.fits,
+        "memory.checkpoint_bytes": planned.host_needs.save.resumable_bytes,
         "time.share.communication": sum(shares[f"{name} communication"] for name in _COMMUNICATION),
         "estimate.step_s": step_s,
         "estimate.tokens_per_s": job.tokens_per_step / step_s,
         "estimate.mfu": mfu,
-        "estimate.bottleneck": found.diagnosis.bottleneck,
+        "estimate.bottleneck": planned.diagnosis.bottleneck,
         "batch.grad_accum": int(layouts.grad_accum[index]),
         "batch.tokens": job.tokens_per_step,
         "batch.tokens_per_device": job.tokens_per_step / job.machine.count,
@@ -103,18 +103,18 @@ def training_facts(found: Planned) -> Facts:
     return facts
 
 
-def serving_facts(found: Served) -> Facts:
+def serving_facts(served: Served) -> Facts:
     """Facts of a serving plan with the chosen deployment under its load."""
-    job, entry, machine = found.job, found.entry, found.job.machine
-    steady, these, memory = found.estimates.steady, found.estimates.deployments, serving_memory_of(found)
-    facts = _of_plan(found.plan) | _of_model(job.architecture) | _of_machine(machine)
-    replica = found.layout["tp"] * found.layout["pp"] * found.layout["dp"]
-    spans = {"tp": found.layout["tp"], "pp": found.layout["tp"] * found.layout["pp"], "dp": replica}
-    step_s = sum(found.limits.values())
+    job, entry, machine = served.job, served.entry, served.job.machine
+    steady, these, memory = served.estimates.steady, served.estimates.deployments, serving_memory_of(served)
+    facts = _of_plan(served.plan) | _of_model(job.architecture) | _of_machine(machine)
+    replica = served.layout["tp"] * served.layout["pp"] * served.layout["dp"]
+    spans = {"tp": served.layout["tp"], "pp": served.layout["tp"] * served.layout["pp"], "dp": replica}
+    step_s = sum(served.limits.values())
     running = float(steady.running[entry] * these.lanes[entry])
     workload = job.inference
     context = workload.input_len + workload.output_len
-    facts |= {f"time.share.{_plain(name)}": found.limits.get(name, 0.0) / step_s for name in _SERVING_LIMITS}
+    facts |= {f"time.share.{_plain(name)}": served.limits.get(name, 0.0) / step_s for name in _SERVING_LIMITS}
     facts |= {f"memory.share.{name}": value / memory.capacity_bytes for name, value in memory.components.items()}
     facts |= {
         "workload.kind": "serving",
@@ -124,23 +124,23 @@ def serving_facts(found: Served) -> Facts:
         "workload.cuda_graph": job.graphs,
         "workload.engine": job.engine.name,
         "machine.crosses_node": [
-            name for name, size in spans.items() if size > machine.fast_domain and found.layout[name] > 1
+            name for name, size in spans.items() if size > machine.fast_domain and served.layout[name] > 1
         ],
-        "fits": found.fits,
-        "meets_slo": found.meets_slo,
+        "fits": served.fits,
+        "meets_slo": served.meets_slo,
         "memory.share": memory.per_device_bytes / memory.capacity_bytes if memory.capacity_bytes else None,
         "memory.per_device_bytes": memory.per_device_bytes,
         "memory.capacity_bytes": memory.capacity_bytes,
         "memory.kv_tokens": memory.kv_tokens,
         "memory.max_concurrency": memory.max_concurrency,
-        "memory.waits": found.queue[2],
+        "memory.waits": served.queue[2],
         "estimate.ttft_s": finite(steady.ttft_s[entry]),
         "estimate.tpot_s": float(steady.tpot_s[entry]),
-        "estimate.output_tokens_per_s": float(found.estimates.output_tokens_per_s[entry]),
+        "estimate.output_tokens_per_s": float(served.estimates.output_tokens_per_s[entry]),
         "estimate.running": running,
         "estimate.running_per_replica": running / int(these.replicas[entry]),
         "estimate.saturated": bool(steady.saturated[entry]),
-        "estimate.bottleneck": found.bottleneck,
+        "estimate.bottleneck": served.bottleneck,
         "estimate.replicas": int(these.replicas[entry]),
         "load.context": context,
         "load.prompt_share": workload.input_len / context,

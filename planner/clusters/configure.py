@@ -28,7 +28,7 @@ from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.planned import Served
 from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import complete, planned, warnings_of
+from planner.training.planned import plan_training, warnings_of
 
 # From what keeps all of the model to what fits almost anywhere; each is tried only where the ones before do not do.
 _METHODS = ("full", "lora", "qlora")
@@ -96,7 +96,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
     notes = serving_warnings_of(found) if isinstance(found, Served) else warnings_of(found)
     assumptions = [*lengths, *assumed(last.ask, choice)]
     return AutoConfigured(
-        plan=found.plan.model_dump(mode="json"),
+        plan=found.complete_plan,
         satisfied=chosen is not None,
         fits=True,
         hours=option.hours,
@@ -298,18 +298,18 @@ def _nothing(ask: Asked, tried: list[Tried], field: str) -> AutoConfigured:
     """Nothing fits on what may be used: the estimate of the last method there, and what would fit."""
     last = tried[-1]
     plan: Plan = last.ask.plan
-    found = None
+    planned = None
     if field == "method" and len(ask.devices) == 1:
         per_node = ask.devices[0].per_node
         count = ask.count or ask.most(per_node) or per_node
         try:
-            found = planned(plan.patch({"cluster.accelerator": ask.devices[0].id, "cluster.count": count}))
+            planned = plan_training(plan.patch({"cluster.accelerator": ask.devices[0].id, "cluster.count": count}))
         except PlanError:
-            found = None
+            planned = None
     relax = list(_relax_hardware(last))
     considered = [Considered(choice=one.name, fits=False, usd=None, hours=None, why=_missing(one)) for one in tried]
     return AutoConfigured(
-        plan=complete(found) if found else None,
+        plan=planned.complete_plan if planned else None,
         satisfied=False,
         fits=False,
         hours=None,
@@ -318,15 +318,15 @@ def _nothing(ask: Asked, tried: list[Tried], field: str) -> AutoConfigured:
         usd=None,
         usd_per_hour=None,
         tokens_per_s=None,
-        per_device_bytes=float(found.estimates.memory.total[found.index]) if found else None,
+        per_device_bytes=float(planned.estimates.memory.total[planned.index]) if planned else None,
         option=None,
         reasons=[Reason(field=f"workload.{field}", value=last.name, why="the last that was tried; none fits")],
         considered=considered,
         relax=relax or ["Nothing of the price book can run it: take a smaller model, or shorter sequences."],
         launch_targets=[],
-        assumptions=found.assumptions if found else [],
-        warnings=warnings_of(found) if found else [],
-        evidence=evidence_of(found) if found else [],
+        assumptions=planned.assumptions if planned else [],
+        warnings=warnings_of(planned) if planned else [],
+        evidence=evidence_of(planned.job) if planned else [],
     )
 
 

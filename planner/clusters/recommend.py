@@ -12,7 +12,7 @@ from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job as job_of
 from planner.clusters.candidates import Candidate, Refusal, missed, rank
 from planner.clusters.exact import exact, few_layouts
 from planner.clusters.request import Asked, Sort, Where, asked
@@ -20,7 +20,7 @@ from planner.clusters.results import ClusterOption, ClusterRejected, Recommended
 from planner.clusters.serving import exact as exact_serving
 from planner.clusters.serving import screened as serving_clusters
 from planner.clusters.training import screened as training_clusters
-from planner.evidence import evidence_of, serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.planned import Served
 from planner.training.planned import Planned
@@ -64,7 +64,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     options = [choice.option for choice in result.choices]
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
-        plan=first.found.plan.model_dump(mode="json") if first else None,
+        plan=first.found.complete_plan if first else None,
         options=options,
         rejected=result.rejected,
         sort=sort,
@@ -275,7 +275,7 @@ def assumed(ask: Asked, choice: Choice) -> list[Assumption]:
     option, found = choice.option, choice.found
     filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in found.assumptions]
     if isinstance(found, Planned):
-        job = look_up(ask.plan.patch({"cluster.accelerator": option.accelerator, "cluster.count": option.count}))
+        job = job_of(ask.plan.patch({"cluster.accelerator": option.accelerator, "cluster.count": option.count}))
         filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in job.assumptions] + filled
     by_field: dict[str, Assumption] = {}
     for item in filled:
@@ -307,5 +307,5 @@ def evidence(first: Choice | None) -> list[Any]:
         return []
     found = first.found
     if isinstance(found, Planned):
-        return evidence_of(found)
-    return serving_evidence_of(found.job)
+        return evidence_of(found.job)
+    return evidence_of(found.job)

@@ -25,7 +25,7 @@ from planner.clusters.candidates import (
 )
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.serving.planned import Served, latency_of, memory_of, per_replica, served, throughput_of
+from planner.serving.planned import Served, latency_of, memory_of, per_replica, plan_serving, throughput_of
 from planner.serving.prices import HOURS_PER_MONTH, cost_of, offers_of
 from planner.serving.results import ServingSize
 from planner.serving.sizing import SizeServingRequest, size_serving
@@ -130,22 +130,22 @@ def exact(ask: Asked, candidate: Candidate) -> tuple[ClusterOption, Served] | No
     changes = dict(candidate.changes)
     if price is not None:
         changes["goal.provider"] = price.provider
-    plain = served(ask.plan.patch(changes), ask.statistic)
+    plain = plan_serving(ask.plan.patch(changes), ask.statistic)
     network = network_of(ask, price, shape, plain.job.machine.network.bandwidth_per_node)
     if _spans_nodes(plain) and network:
         changes |= network
-        found = served(ask.plan.patch(changes), ask.statistic)
+        served = plan_serving(ask.plan.patch(changes), ask.statistic)
     else:
-        found = plain
-    if not found.fits or found.meets_slo is False:
+        served = plain
+    if not served.fits or served.meets_slo is False:
         return None
-    job, machine = found.job, found.job.machine
-    together = min(machine.per_node, per_replica(found.estimates, found.entry))
+    job, machine = served.job, served.job.machine
+    together = min(machine.per_node, per_replica(served.estimates, served.entry))
     provider = price.provider if price else None
     listed = offers_of(machine.accelerator.id, provider, together, machine.count) if price else []
     offer = next((row for row in listed if row.usd_per_hour is not None), None)
     hourly = offer.usd_per_hour if offer else None
-    memory, latency, speed = memory_of(found), latency_of(found), throughput_of(found)
+    memory, latency, speed = memory_of(served), latency_of(served), throughput_of(served)
     run = job.inference.requests is not None
     hours = (job.inference.requests or 0) / speed.requests_per_s / 3600.0 if run else HOURS_PER_MONTH
     spread = 1.0 + job.factors.throughput_spread if run else 1.0
@@ -153,8 +153,8 @@ def exact(ask: Asked, candidate: Candidate) -> tuple[ClusterOption, Served] | No
     rates = (speed.output_tokens_per_s, speed.total_tokens_per_s, speed.requests_per_s)
     money = cost_of(hourly, *rates, price) if hourly else None
     goal = ask.plan.goal
-    these = found.estimates.deployments
-    joined = _spans_nodes(found)
+    these = served.estimates.deployments
+    joined = _spans_nodes(served)
     rows = hourly_rows(ask, shape, together, joined)
     option = ClusterOption(
         accelerator=machine.accelerator.id,
@@ -176,16 +176,16 @@ def exact(ask: Asked, candidate: Candidate) -> tuple[ClusterOption, Served] | No
         tokens_per_s=speed.total_tokens_per_s,
         engine=job.engine.name,
         weight_dtype=job.inference.weight_dtype,
-        layout=found.layout,
-        summary=f"{int(these.replicas[found.entry])} x {per_replica(found.estimates, found.entry)} devices, "
+        layout=served.layout,
+        summary=f"{int(these.replicas[served.entry])} x {per_replica(served.estimates, served.entry)} devices, "
         f"{job.inference.weight_dtype}, {job.engine.name}",
-        replicas=int(these.replicas[found.entry]),
+        replicas=int(these.replicas[served.entry]),
         ttft_s=latency.ttft_s,
         tpot_s=latency.tpot_s,
         e2e_s=latency.e2e_s,
         output_tokens_per_s=speed.output_tokens_per_s,
         requests_per_s=speed.requests_per_s,
-        meets_slo=found.meets_slo,
+        meets_slo=served.meets_slo,
         per_device_bytes=memory.per_device_bytes,
         headroom_bytes=None,
         fits_deadline=None if goal.deadline_h is None or not run else hours <= goal.deadline_h,
@@ -195,9 +195,9 @@ def exact(ask: Asked, candidate: Candidate) -> tuple[ClusterOption, Served] | No
         notes=notes_of(price, together, machine.count, joined),
         patch=changes,
     )
-    return option, found
+    return option, served
 
 
-def _spans_nodes(found: Served) -> bool:
+def _spans_nodes(served: Served) -> bool:
     """Whether one replica is larger than a node: only then does the network between nodes matter."""
-    return per_replica(found.estimates, found.entry) > found.job.machine.per_node
+    return per_replica(served.estimates, served.entry) > served.job.machine.per_node

@@ -183,9 +183,9 @@ def _why_faster(one: Planned | Served, behind: Planned | Served, ratio: float) -
     return f", most of it {kind}: {_number(now)} instead of {_number(before)} device-seconds per million tokens"
 
 
-def _device_s_per_million(found: Planned) -> dict[str, float]:
-    per_token = found.job.machine.count / found.job.tokens_per_step * 1e6
-    return {name: seconds * per_token for name, seconds in found.diagnosis.limits.items()}
+def _device_s_per_million(planned: Planned) -> dict[str, float]:
+    per_token = planned.job.machine.count / planned.job.tokens_per_step * 1e6
+    return {name: seconds * per_token for name, seconds in planned.diagnosis.limits.items()}
 
 
 def _latency(row: Row, first: Row) -> Iterator[str]:
@@ -248,11 +248,11 @@ def _cost_doubt(row: Row, first: Row) -> str:
     return ", within the interval" if overlap else ""
 
 
-def components_of(found: Planned | Served) -> dict[str, float]:
+def components_of(estimate: Planned | Served) -> dict[str, float]:
     """Bytes per device by component."""
-    if isinstance(found, Served):
-        return memory_of(found).components
-    return {name: float(values[found.index]) for name, values in found.estimates.memory.components.items()}
+    if isinstance(estimate, Served):
+        return memory_of(estimate).components
+    return {name: float(values[estimate.index]) for name, values in estimate.estimates.memory.components.items()}
 
 
 def _number(value: float) -> str:

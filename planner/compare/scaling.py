@@ -15,12 +15,12 @@ from knowledge.machines.catalogue import find_accelerator
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep import Point, tried_points
 from planner.compare.values import Values, values_of
+from planner.estimates import common_assumptions
 from planner.evidence import evidence_of
-from planner.layouts.strategies import common_assumptions
 from planner.plots import Plot, Series
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, complete, warnings_of
+from planner.training.planned import Planned, warnings_of
 
 _MOST_POINTS = 64
 _MOST_DEVICES = 1_000_000
@@ -93,7 +93,7 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
     told = {item.field for item in (*said, *more)} | {_COUNT}
     found = [at.found for at in tried if at.found]
     return ScalingProjection(
-        plan=complete(chosen),
+        plan=chosen.complete_plan,
         scaling=request.scaling,
         points=points,
         pays_up_to_nodes=last.nodes if last else None,
@@ -104,7 +104,7 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
         plots=_plots(points, request.scaling),
         seconds=time.perf_counter() - started,
         warnings=_warnings(found, points),
-        evidence=evidence_of(chosen),
+        evidence=evidence_of(chosen.job),
     )
 
 

@@ -17,15 +17,14 @@ from planner.compare.differences import Setting, conclusions, plots_of, relate, 
 from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
 from planner.compare.sweep import FOLLOWS
 from planner.compare.values import Values, path_of, values_of
-from planner.evidence import evidence_of, serving_evidence_of
+from planner.evidence import evidence_of
 from planner.layouts.strategies import Platform, common_assumptions, strategic, strategy_name
 from planner.plots import Plot
 from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
 from planner.result import Assumption, Evidence, Result
-from planner.serving import planned as serving_planning
 from planner.serving import warnings as serving_warnings
-from planner.serving.planned import Served, served
-from planner.training.planned import Planned, complete, planned, warnings_of
+from planner.serving.planned import Served, plan_serving
+from planner.training.planned import Planned, plan_training, warnings_of
 
 MOST_ROWS = 64
 # Up to this many rows the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
@@ -324,23 +323,23 @@ def _estimated(one: _Asked, whole: bool | None, own_usd: float | None, platforms
         if isinstance(one.plan.workload, Inference):
             if one.strategy:
                 raise PlanError("strategy", "is of training; serving layouts are ranked by the goal", ["objective"])
-            found: Planned | Served = served(one.plan, own_usd=own_usd)
+            planned: Planned | Served = plan_serving(one.plan, own_usd=own_usd)
         elif one.strategy:
-            found = strategic(one.plan, strategy_name(one.strategy), platforms)
+            planned = strategic(one.plan, strategy_name(one.strategy), platforms)
         else:
             open_layout = not one.plan.layout.model_fields_set
-            found = planned(one.plan, whole=whole if open_layout else None)
+            planned = plan_training(one.plan, whole=whole if open_layout else None)
     except PlanError as error:
         return Entry(one.name, None, " ".join(str(error).split()), one.said)
-    return Entry(one.name, found, None, one.said)
+    return Entry(one.name, planned, None, one.said)
 
 
 def _row(entry: Entry, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:
     found = entry.found
     if isinstance(found, Planned):
-        return ComparedTraining(name=entry.name, plan=complete(found), **training_figures(found, own_usd))
+        return ComparedTraining(name=entry.name, plan=found.complete_plan, **training_figures(found, own_usd))
     if isinstance(found, Served):
-        return ComparedServing(name=entry.name, plan=serving_planning.complete(found), **serving_figures(found))
+        return ComparedServing(name=entry.name, plan=found.complete_plan, **serving_figures(found))
     return (ComparedServing if serving else ComparedTraining)(name=entry.name, error=entry.error)
 
 
@@ -379,5 +378,5 @@ def _warnings(entries: Sequence[Entry], whole: bool | None) -> list[str]:
 
 def _evidence(found: Sequence[Planned | Served]) -> list[Evidence]:
     """The evidence of all rows, each part once."""
-    rows = [evidence_of(one) if isinstance(one, Planned) else serving_evidence_of(one.job) for one in found]
+    rows = [evidence_of(one.job) if isinstance(one, Planned) else evidence_of(one.job) for one in found]
     return list({repr(row): row for own in rows for row in own}.values())

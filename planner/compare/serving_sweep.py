@@ -10,9 +10,9 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import Assumption, Evidence, Result
-from planner.serving.planned import Served, complete, memory_of, money_of, served, summary
+from planner.serving.planned import Served, memory_of, money_of, plan_serving, summary
 from planner.serving.warnings import misfit, warnings_of
 
 
@@ -66,7 +66,7 @@ def tried(plan: Plan, values: Mapping[str, Any], own_usd: float | None) -> Tried
     if "workload.request_rate" in values and "workload.concurrency" not in values:
         changes["workload.concurrency"] = None
     try:
-        return Tried(values, served(plan.patch(changes), own_usd=own_usd), None)
+        return Tried(values, plan_serving(plan.patch(changes), own_usd=own_usd), None)
     except PlanError as error:
         return Tried(values, None, error)
 
@@ -162,10 +162,10 @@ def common(at: list[Tried], told: set[str]) -> list[Assumption]:
 
 def shown_plan(at: Tried) -> dict[str, Any]:
     assert at.found
-    return complete(at.found)
+    return at.found.complete_plan
 
 
 def evidence(at: Tried) -> list[Evidence]:
 
     assert at.found
-    return serving_evidence_of(at.found.job)
+    return evidence_of(at.found.job)

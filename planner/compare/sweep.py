@@ -13,7 +13,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job as job_of
 from planner.compare import serving_sweep as points_of
 from planner.compare.serving_sweep import ServingPoint, Tried
 from planner.compare.values import Values, check_number, path_of, values_of
@@ -21,7 +21,7 @@ from planner.evidence import evidence_of
 from planner.money.offers import cheapest, offers
 from planner.requests import ONLY_SERVING, EitherRequest
 from planner.results import Assumption, Evidence, Result
-from planner.training.planned import Planned, complete, planned, warnings_of
+from planner.training.planned import Planned, plan_training, warnings_of
 
 _COUNT, _BATCH = "cluster.count", "workload.global_batch"
 # What follows from a swept size: chosen again at every point, unless it is swept itself.
@@ -124,7 +124,7 @@ def sweep(request: SweepRequest) -> Sweep:
     shown = shown or next(at for at in tried if at.found)
     assert shown.found
     return Sweep(
-        plan=complete(shown.found),
+        plan=shown.found.complete_plan,
         fields=list(axes),
         points=points,
         columns=_columns(points, axes),
@@ -133,7 +133,7 @@ def sweep(request: SweepRequest) -> Sweep:
         assumptions=[*said, *more, *_common(tried, {*axes, *(item.field for item in more)})],
         seconds=time.perf_counter() - started,
         warnings=_warnings(tried, points),
-        evidence=evidence_of(shown.found),
+        evidence=evidence_of(shown.found.job),
     )
 
 
@@ -148,7 +148,7 @@ def tried_points(
     plan, said = _freed(plan, axes)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     batches, more = _batches(plan, axes, grid, weak)
-    # As planned() does of itself for few points.
+    # As plan_training() does of itself for few points.
     whole = None if len(grid) <= _WHOLE_POINTS else False
     if whole is False and not plan.layout.model_fields_set:
         why = f"rarer ones are tried where there are {_WHOLE_POINTS} points or fewer, and in a single estimate"
@@ -258,7 +258,7 @@ def _batches(
 def _default_batch(plan: Plan, values: Mapping[str, Any]) -> int | None:
     """The usual batch of a point; None where the point cannot be looked up, which is told when it is estimated."""
     try:
-        return look_up(plan.patch(values)).global_batch
+        return job_of(plan.patch(values)).global_batch
     except PlanError:
         return None
 
@@ -285,7 +285,7 @@ def _is_size(value: Any) -> bool:
 def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> Point:
     changes = dict(values) | ({_BATCH: batch} if batch is not None else {})
     try:
-        return Point(values, planned(plan.patch(changes), whole=whole), None)
+        return Point(values, plan_training(plan.patch(changes), whole=whole), None)
     except PlanError as error:
         return Point(values, None, error)
 

@@ -17,7 +17,7 @@ from estimator.serving.account import serving_accounts
 from estimator.training.memory_account import memory_accounts
 from estimator.training.time_account import StepParts, time_accounts
 from knowledge.prices.energy import Fact
-from planner.evidence import evidence_of, serving_evidence_of
+from planner.evidence import evidence_of
 from planner.explain.cost import cost_accounts, flattened, price_source, run_accounts
 from planner.fit.serving import headroom
 from planner.money.bill import energy_facts
@@ -27,8 +27,8 @@ from planner.money.serving import bill_of
 from planner.money.terms import CostTerms
 from planner.result import Assumption, Evidence
 from planner.serving.estimate import estimate_of
-from planner.serving.planned import served
-from planner.training.planned import Planned, complete, memory_of, planned, run_of, throughput_of, time_of, warnings_of
+from planner.serving.planned import plan_serving
+from planner.training.planned import Planned, memory_of, plan_training, run_of, throughput_of, time_of, warnings_of
 
 COST = (
     "hours", "low_hours", "high_hours", "device_hours", "usd", "low_usd", "high_usd", "usd_total", "usd_per_hour",
@@ -80,17 +80,17 @@ class Subject:
 
 
 def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = False) -> Subject:
-    found = planned(asked, every_framework=every_framework)
-    job, estimates = found.job, found.estimates.of(found.index)
+    planned = plan_training(asked, every_framework=every_framework)
+    job, estimates = planned.job, planned.estimates.of(planned.index)
     step = StepParts(job, estimates.layouts, estimates.step)
-    memory = memory_of(found)
+    memory = memory_of(planned)
     values: dict[str, float | bool | None] = {}
-    parts: dict[str, Any] = {"memory": memory, "time": time_of(found), "throughput": throughput_of(found)}
+    parts: dict[str, Any] = {"memory": memory, "time": time_of(planned), "throughput": throughput_of(planned)}
     for name, part in parts.items():
         values |= flattened(part.model_dump(), name)
-    run = run_of(found)
+    run = run_of(planned)
     values |= flattened(run.model_dump(), "run") if run else {}
-    values |= flattened(asdict(found.diagnosis.roofline), "roofline")
+    values |= flattened(asdict(planned.diagnosis.roofline), "roofline")
     values["headroom_bytes"] = memory.capacity_bytes - memory.high_bytes
     accounts: dict[str, Callable[[], Account]] = {}
     accounts |= memory_accounts(job, estimates.layouts, int(estimates.fullest_stage[0]))
@@ -108,7 +108,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
         note=f"the worst phase is {host.phase}",
     )
     facts = energy_facts(terms)
-    bill, refused = _training_bill(found, terms)
+    bill, refused = _training_bill(planned, terms)
     if bill is not None and run is not None:
         values |= _of_bill(bill)
         undisturbed = (run.hours, run.low_hours, run.high_hours)
@@ -117,10 +117,10 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
         kind="training",
         job=job,
         asked=asked,
-        plan=found.plan,
-        assumptions=_with_price(found.assumptions, bill),
-        warnings=warnings_of(found),
-        evidence=evidence_of(found),
+        plan=planned.plan,
+        assumptions=_with_price(planned.assumptions, bill),
+        warnings=warnings_of(planned),
+        evidence=evidence_of(planned.job),
         values=values,
         accounts=accounts,
         spreads=_training_spreads(job, accounts),
@@ -149,11 +149,11 @@ def _roofline(values: Mapping[str, Any], flop: float, job: Job) -> dict[str, Cal
     }
 
 
-def _training_bill(found: Planned, terms: CostTerms) -> tuple[CostEstimate | None, PlanError | None]:
+def _training_bill(planned: Planned, terms: CostTerms) -> tuple[CostEstimate | None, PlanError | None]:
     """What the run costs, or why that cannot be said."""
 
     try:
-        return estimate_cost(CostRequest(plan=complete(found), **_said(terms))), None
+        return estimate_cost(CostRequest(plan=planned.complete_plan, **_said(terms))), None
     except PlanError as error:
         return None, error
 
@@ -207,11 +207,11 @@ def _training_spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
 
 def serving_subject(asked: Plan, terms: CostTerms) -> Subject:
 
-    found = served(asked, own_usd=terms.usd_per_device_hour)
-    job, result = found.job, estimate_of(found)
+    served = plan_serving(asked, own_usd=terms.usd_per_device_hour)
+    job, result = served.job, estimate_of(served)
     values: dict[str, float | bool | None] = dict(flattened(result.model_dump(exclude={"plan", "assumptions"})))
-    values["headroom_bytes"], values["max_concurrency"] = headroom(found), float(result.memory.max_concurrency)
-    accounts: dict[str, Callable[[], Account]] = dict(serving_accounts(job, found.estimates, found.entry))
+    values["headroom_bytes"], values["max_concurrency"] = headroom(served), float(result.memory.max_concurrency)
+    accounts: dict[str, Callable[[], Account]] = dict(serving_accounts(job, served.estimates, served.entry))
     accounts["memory.fits"] = lambda: Account(
         "inputs",
         (Term("request_bytes", float(accounts["request_bytes"]().value or 0.0)),
@@ -219,17 +219,17 @@ def serving_subject(asked: Plan, terms: CostTerms) -> Subject:
         note="it fits where at least one request of the longest length wanted has room in the cache",
     )  # fmt: skip
     accounts["time.step_s"] = lambda: total(
-        *(Term(f"limit.{name.replace(' ', '_')}", seconds) for name, seconds in found.limits.items())
+        *(Term(f"limit.{name.replace(' ', '_')}", seconds) for name, seconds in served.limits.items())
     )
     accounts["headroom_bytes"] = lambda: _headroom(
-        found.estimates.memory, found.entry, float(values["headroom_bytes"] or 0.0)
+        served.estimates.memory, served.entry, float(values["headroom_bytes"] or 0.0)
     )
     rates = {key: float(values[key] or 0.0) for key in values if key.startswith("throughput.")}
     facts = energy_facts(terms)
     bill: CostEstimate | None = None
     refused: PlanError | None = None
     try:
-        bill = bill_of(found.plan, terms.usd_per_device_hour, terms)
+        bill = bill_of(served.plan, terms.usd_per_device_hour, terms)
     except PlanError as error:
         refused = error
     if bill is not None:
@@ -241,10 +241,10 @@ def serving_subject(asked: Plan, terms: CostTerms) -> Subject:
         kind="serving",
         job=job,
         asked=asked,
-        plan=found.plan,
-        assumptions=_with_price(found.assumptions, bill),
+        plan=served.plan,
+        assumptions=_with_price(served.assumptions, bill),
         warnings=result.warnings,
-        evidence=serving_evidence_of(job),
+        evidence=evidence_of(job),
         values=values,
         accounts=accounts,
         spreads=_serving_spreads(job, accounts, values),

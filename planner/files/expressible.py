@@ -18,7 +18,7 @@ _PROGRAMS = ("workload.framework", "workload.engine")
 Found = TypeVar("Found")
 
 
-def sayable(
+def expressible(
     plan: Plan,
     estimate: Callable[[Plan], Found],
     better: Callable[[Found], tuple[bool, float]],

@@ -19,7 +19,7 @@ from planner.requests import EitherRequest
 from planner.result import Assumption, Result
 from planner.serving import planned as serving
 from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import complete, memory_of, planned, run_of, throughput_of, time_of, warnings_of
+from planner.training.planned import memory_of, plan_training, run_of, throughput_of, time_of, warnings_of
 
 _ONE = "config"
 
@@ -102,11 +102,11 @@ def _flat(data: Mapping[str, Any], prefix: str = ""):
 
 
 def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConfig:
-    found = read(files, given)
-    plan = merge(found.plan, nested(given))
-    implied = nested({row.field: row.value for row in found.assumed if row.field not in FACTS})
+    reading = read(files, given)
+    plan = merge(reading.plan, nested(given))
+    implied = nested({row.field: row.value for row in reading.assumed if row.field not in FACTS})
     whole = merge(implied, plan)
-    notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in found.assumed]
+    notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in reading.assumed]
     model, said = _known_model(whole.get("model"))
     if said is not None:
         whole["model"] = model
@@ -114,17 +114,17 @@ def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConf
     base: dict[str, Any] = {
         "plan": plan,
         "implied": implied,
-        "formats": found.formats,
-        "read": [ReadValue(field=row.field, value=row.value, origin=row.origin) for row in found.read],
-        "not_read": [NotReadValue(key=row.key, value=row.value, why=row.why) for row in found.not_read],
-        "refers": list(found.refers),
+        "formats": reading.formats,
+        "read": [ReadValue(field=row.field, value=row.value, origin=row.origin) for row in reading.read],
+        "not_read": [NotReadValue(key=row.key, value=row.value, why=row.why) for row in reading.not_read],
+        "refers": list(reading.refers),
     }
-    missing = _missing(found, whole)
+    missing = _missing(reading, whole)
     if (unknown := _unknown_model(whole)) is not None:
         missing.append(unknown)
     if missing:
         empty = dict.fromkeys((*_FIGURES, "refused", "complete_plan"))
-        return ImportedConfig(**base, **empty, missing=missing, assumptions=notes, warnings=found.warnings)
+        return ImportedConfig(**base, **empty, missing=missing, assumptions=notes, warnings=reading.warnings)
     try:
         asked = Plan.parse(whole)
         figures, chosen, assumed, warned = (_serving if isinstance(asked.workload, Inference) else _training)(asked)
@@ -139,9 +139,9 @@ def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConf
             missing=missing,
             refused=None if ours else str(error),
             assumptions=notes,
-            warnings=found.warnings,
+            warnings=reading.warnings,
         )
-    told = {row.field for row in found.assumed}
+    told = {row.field for row in reading.assumed}
     return ImportedConfig(
         **base,
         **figures,
@@ -149,7 +149,7 @@ def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConf
         refused=None,
         complete_plan=chosen,
         assumptions=[*notes, *(row for row in assumed if row.field not in told)],
-        warnings=[*found.warnings, *warned],
+        warnings=[*reading.warnings, *warned],
     )
 
 
@@ -201,9 +201,9 @@ def _missing(found: Reading, whole: Mapping[str, Any]) -> list[Missing]:
 
 
 def _training(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumption], list[str]]:
-    found = planned(asked)
-    memory, run = memory_of(found), run_of(found)
-    price = cheapest(offers(found, run.hours if run else 1.0))
+    planned = plan_training(asked)
+    memory, run = memory_of(planned), run_of(planned)
+    price = cheapest(offers(planned, run.hours if run else 1.0))
     figures = {
         "fits": memory.fits,
         "per_device_bytes": memory.per_device_bytes,
@@ -211,25 +211,25 @@ def _training(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumpt
         "high_bytes": memory.high_bytes,
         "capacity_bytes": memory.capacity_bytes,
         "headroom_bytes": memory.capacity_bytes - memory.high_bytes,
-        "step_s": time_of(found).step_s,
-        "tokens_per_s": throughput_of(found).tokens_per_s,
+        "step_s": time_of(planned).step_s,
+        "tokens_per_s": throughput_of(planned).tokens_per_s,
         "hours": run.hours if run else None,
         "usd": price.usd if price and run else None,
         "usd_per_hour": price.usd_per_hour if price else None,
     }
-    return figures, complete(found), found.assumptions, warnings_of(found)
+    return figures, planned.complete_plan, planned.assumptions, warnings_of(planned)
 
 
 def _serving(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumption], list[str]]:
 
-    found = serving.served(asked)
-    memory, money = serving.memory_of(found), serving.money_of(found)
+    served = serving.plan_serving(asked)
+    memory, money = serving.memory_of(served), serving.money_of(served)
     figures = dict.fromkeys(_FIGURES) | {
         "fits": memory.fits,
         "per_device_bytes": memory.per_device_bytes,
         "capacity_bytes": memory.capacity_bytes,
-        "headroom_bytes": headroom(found),
-        "tokens_per_s": serving.throughput_of(found).output_tokens_per_s,
+        "headroom_bytes": headroom(served),
+        "tokens_per_s": serving.throughput_of(served).output_tokens_per_s,
         "usd_per_hour": money.usd_per_hour if money else None,
     }
-    return figures, serving.complete(found), found.assumptions, serving_warnings_of(found)
+    return figures, served.complete_plan, served.assumptions, serving_warnings_of(served)

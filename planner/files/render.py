@@ -18,13 +18,13 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from launchers.choice import usual_targets
 from launchers.writing import write
-from planner.files.expressible import sayable
+from planner.files.expressible import expressible
 from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
 from planner.serving import planned as serving
 from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import Planned, complete, memory_of, planned, time_of, warnings_of
+from planner.training.planned import Planned, memory_of, plan_training, time_of, warnings_of
 
 
 class SiteArguments(BaseModel):
@@ -71,9 +71,9 @@ def _rendered(request: RenderRequest) -> _Set:
     plan = request.to_plan()
     if isinstance(plan.workload, Inference):
         return _serving_set(plan, request)
-    found, rendered, chosen = sayable(
+    found, rendered, chosen = expressible(
         plan,
-        planned,
+        plan_training,
         lambda one: (one.fits, one.score),
         lambda one: _render(one.plan, request, prediction_of(one), one.job.architecture.id),
     )
@@ -81,15 +81,15 @@ def _rendered(request: RenderRequest) -> _Set:
     return _Set(
         rendered=rendered,
         name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
-        plan=complete(found),
+        plan=found.complete_plan,
         assumptions=[*chosen, *found.assumptions],
         warnings=warnings_of(found),
     )
 
 
-def prediction_of(found: Planned) -> launchers.Prediction:
+def prediction_of(planned: Planned) -> launchers.Prediction:
     """What the estimate of a training plan says, for the headings of its files."""
-    memory, step = memory_of(found), time_of(found)
+    memory, step = memory_of(planned), time_of(planned)
     return launchers.Prediction(
         memory_bytes=memory.per_device_bytes,
         memory_low_bytes=memory.low_bytes,
@@ -103,8 +103,8 @@ def prediction_of(found: Planned) -> launchers.Prediction:
 
 def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
 
-    def prediction(found: serving.Served) -> launchers.ServingPrediction:
-        memory, latency = serving.memory_of(found), serving.latency_of(found)
+    def prediction(served: serving.Served) -> launchers.ServingPrediction:
+        memory, latency = serving.memory_of(served), serving.latency_of(served)
         return launchers.ServingPrediction(
             memory_bytes=memory.per_device_bytes,
             capacity_bytes=memory.capacity_bytes,
@@ -115,23 +115,23 @@ def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
             tpot_s=latency.tpot_s,
             tpot_low_s=latency.tpot_low_s,
             tpot_high_s=latency.tpot_high_s,
-            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
+            output_tokens_per_s=serving.throughput_of(served).output_tokens_per_s,
             max_concurrency=memory.max_concurrency,
         )
 
-    found, rendered, chosen = sayable(
+    served, rendered, chosen = expressible(
         plan,
-        serving.served,
+        serving.plan_serving,
         lambda one: (one.fits, serving.latency_of(one).tpot_s),
         lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
     )
-    model = found.job.architecture.id
+    model = served.job.architecture.id
     return _Set(
         rendered=rendered,
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
-        plan=serving.complete(found),
-        assumptions=[*chosen, *found.assumptions],
-        warnings=serving_warnings_of(found),
+        name=served.plan.name or f"{model.split('/')[-1]}-{served.plan.inference.engine}",
+        plan=served.complete_plan,
+        assumptions=[*chosen, *served.assumptions],
+        warnings=serving_warnings_of(served),
     )
 
 

@@ -10,46 +10,46 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.search.space import candidates
 from estimator.training.memory import fitting
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job as job_of
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
 from planner.results import FitCheck
-from planner.training.planned import Planned, complete, memory_of, planned, warnings_of
+from planner.training.planned import Planned, memory_of, plan_training, warnings_of
 
 
 def fit_of(asked: Plan) -> FitCheck:
-    found = planned(asked)
-    memory = memory_of(found)
+    planned = plan_training(asked)
+    memory = memory_of(planned)
     return FitCheck(
-        plan=complete(found),
-        assumptions=found.assumptions,
+        plan=planned.complete_plan,
+        assumptions=planned.assumptions,
         fits=memory.fits,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
         memory=memory,
-        largest_micro_batch=_largest_micro_batch(found),
-        largest_seq_len=_largest_seq_len(found),
-        remedies=remedies(found, asked),
-        relaxations=relaxations(found),
-        warnings=warnings_of(found),
-        evidence=evidence_of(found),
+        largest_micro_batch=_largest_micro_batch(planned),
+        largest_seq_len=_largest_seq_len(planned),
+        remedies=remedies(planned, asked),
+        relaxations=relaxations(planned),
+        warnings=warnings_of(planned),
+        evidence=evidence_of(planned.job),
     )
 
 
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
     """Whether the changed plan, whose framework is given, has a valid layout that fits."""
     try:
-        job = look_up(plan.patch(changes))
+        job = job_of(plan.patch(changes))
         return bool(len(fitting(job, candidates(job))[0]))
     except PlanError:
         return False
 
 
-def _largest_micro_batch(found: Planned) -> int | None:
+def _largest_micro_batch(planned: Planned) -> int | None:
     """The most sequences per micro-batch that fit in the same layout; the global batch grows with them.
 
     Micro-batches per step stay as they are, so that as many are in flight in a pipeline.
     """
-    base, layouts, index = found.plan, found.estimates.layouts, found.index
+    base, layouts, index = planned.plan, planned.estimates.layouts, planned.index
     rounds = int(layouts.dp[index] * layouts.grad_accum[index])
 
     def fits(size: int) -> bool:
@@ -58,10 +58,10 @@ def _largest_micro_batch(found: Planned) -> int | None:
     return _largest(fits, 1, 4096)
 
 
-def _largest_seq_len(found: Planned) -> int | None:
+def _largest_seq_len(planned: Planned) -> int | None:
     """The longest sequence, in steps of 1,024 tokens (below that, powers of two), that fits in the same layout."""
-    base = found.plan
-    unit = math.lcm(1024, 2 * int(found.estimates.layouts.cp[found.index]))
+    base = planned.plan
+    unit = math.lcm(1024, 2 * int(planned.estimates.layouts.cp[planned.index]))
 
     def fits(size: int) -> bool:
         return _fits(base, {"workload.seq_len": size * unit})

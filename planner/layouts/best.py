@@ -10,7 +10,7 @@ from estimator.search.ranking import alternatives, neighbours, pareto
 from planner.evidence import evidence_of
 from planner.requests import PlanRequest
 from planner.results import BestParallelism, Rejected
-from planner.training.planned import choice, complete, planned, warnings_of, why_chosen
+from planner.training.planned import choice, plan_training, warnings_of, why_chosen
 
 
 class SearchRequest(PlanRequest):
@@ -20,11 +20,11 @@ class SearchRequest(PlanRequest):
 def best_parallelism(request: SearchRequest) -> BestParallelism:
     """Find the best layout."""
     started = time.perf_counter()
-    chosen = planned(request.to_plan(), every_framework=True)
+    chosen = plan_training(request.to_plan(), every_framework=True)
     found, best = chosen.found, int(chosen.found.order[0])
     estimates, layouts = found.estimates, found.estimates.layouts
     return BestParallelism(
-        plan=complete(chosen),
+        plan=chosen.complete_plan,
         assumptions=chosen.assumptions,
         best=choice(chosen.estimates, chosen.index),
         why=why_chosen(chosen),
@@ -39,5 +39,5 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
         feasible=int(estimates.fits.sum()),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(chosen),
-        evidence=evidence_of(chosen),
+        evidence=evidence_of(chosen.job),
     )

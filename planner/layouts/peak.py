@@ -14,11 +14,12 @@ from estimator.plan.schema import Plan, Precision
 from knowledge.machines.catalogue import find_accelerator
 from measure.history.reached import main_accelerators, reached_mfu
 from planner.compare.rows import training_figures
-from planner.layouts.strategies import common_assumptions, union_evidence
+from planner.estimates import common_assumptions
+from planner.evidence import union_evidence
 from planner.plots import Plot, grouped
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, planned, warnings_of
+from planner.training.planned import Planned, plan_training, warnings_of
 
 _MOST_ROWS = 120
 # Nodes up to which a cluster is doubled until the model fits, where the plan names no number of devices.
@@ -132,7 +133,7 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
         plots=_plots(rows),
         seconds=time.perf_counter() - started,
         warnings=_warnings(shown, rows),
-        evidence=union_evidence(shown),
+        evidence=union_evidence(planned.job for planned in shown),
     )
 
 
@@ -181,27 +182,27 @@ def _found(plan: Plan, model: Any, device: Accelerator, precision: str, whole: b
     asked = plan.patch(changes)
     whole = whole if not plan.layout.model_fields_set else None
     if plan.cluster.count is not None:
-        return planned(asked, whole=whole)
+        return plan_training(asked, whole=whole)
     per_node = plan.cluster.per_node or device.per_node
-    nodes, found = 1, planned(asked.patch({"cluster.count": per_node}), whole=whole)
-    while not found.fits and nodes < _MOST_NODES:
-        nodes = min(_MOST_NODES, nodes * _growth(found))
-        found = planned(asked.patch({"cluster.count": nodes * per_node}), whole=whole)
-    return found
+    nodes, planned = 1, plan_training(asked.patch({"cluster.count": per_node}), whole=whole)
+    while not planned.fits and nodes < _MOST_NODES:
+        nodes = min(_MOST_NODES, nodes * _growth(planned))
+        planned = plan_training(asked.patch({"cluster.count": nodes * per_node}), whole=whole)
+    return planned
 
 
-def _growth(found: Planned) -> int:
+def _growth(planned: Planned) -> int:
     """Times the nodes that may fit: doubling, or more where memory falls far short, as it shrinks no faster."""
-    short = float(found.estimates.high_bytes[found.index]) / max(found.job.usable_bytes, 1.0)
+    short = float(planned.estimates.high_bytes[planned.index]) / max(planned.job.usable_bytes, 1.0)
     times = 2
     while times * 2 <= short:
         times *= 2
     return times
 
 
-def _figures(found: Planned, own_usd: float | None) -> dict[str, Any]:
+def _figures(planned: Planned, own_usd: float | None) -> dict[str, Any]:
 
-    job, figures = found.job, training_figures(found, own_usd)
+    job, figures = planned.job, training_figures(planned, own_usd)
     step_s, each = figures["step_s"], figures["tokens_per_s_per_device"]
     chosen = {name: value for name, value in figures.items() if name in PeakRow.model_fields}
     chosen |= {
@@ -210,7 +211,7 @@ def _figures(found: Planned, own_usd: float | None) -> dict[str, Any]:
         "tokens_per_day": figures["tokens_per_s"] * _DAY_S,
         "peak_tflops_per_device": job.peak_flops / 1e12,
     }
-    if not found.fits:
+    if not planned.fits:
         need, have = figures["high_bytes"] / 2**30, figures["capacity_bytes"] / 2**30
         text = f"does not fit on {figures['devices']} devices: up to {need:.1f} GiB per device of {have:.1f} GiB usable"
         return chosen | {"error": text}

@@ -20,14 +20,15 @@ from estimator.search.layouts import Found, search, search_whole
 from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training.estimates import Estimates
 from estimator.training.memory import taken
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job as job_of
 from knowledge.machines.catalogue import find_accelerator
-from planner.evidence import evidence_of
+from planner.estimates import common_assumptions
+from planner.evidence import union_evidence
 from planner.layouts.rows import Choice, StrategyRow, misfit, plots, rows_of
 from planner.plots import Plot
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, planned, warnings_of
+from planner.training.planned import Planned, plan_training, warnings_of
 
 MOST_ROWS = 200
 _MOST_PLATFORMS = 24
@@ -105,7 +106,7 @@ class Platform:
     def _estimated(self, choices: Sequence[tuple[str, str]]) -> Iterator[Estimates]:
         for choice in choices:
             try:
-                yield platform_estimates(look_up(self.plan, choice))
+                yield platform_estimates(job_of(self.plan, choice))
             except PlanError:
                 continue
 
@@ -127,7 +128,7 @@ def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
         plots=plots(table),
         seconds=time.perf_counter() - started,
         warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
-        evidence=union_evidence(shown),
+        evidence=union_evidence(planned.job for planned in shown),
     )
 
 
@@ -227,18 +228,6 @@ def strategic(plan: Plan, strategy: str, known_platforms: dict[str, Platform]) -
     return found
 
 
-def common_assumptions(found: Sequence[Any]) -> list[Assumption]:
-    """What was assumed alike in all of several estimates; what differs stands in the rows."""
-    lists = [one.assumptions for one in found]
-    return [item for item in lists[0] if all(item in other for other in lists[1:])] if lists else []
-
-
-def union_evidence(found: Sequence[Planned]) -> list[Evidence]:
-    """The evidence of all estimates, each row once."""
-    unique = {repr(row): row for one in found for row in evidence_of(one)}
-    return list(unique.values())
-
-
 def _accelerators(request: StrategiesRequest, base: Plan) -> list[str]:
     named = request.accelerators if request.accelerators is not None else [base.cluster.accelerator or ""]
     try:
@@ -273,7 +262,7 @@ def _name(model: Any) -> str:
 
 
 def _platform(plan: Plan) -> Platform:
-    job = look_up(plan)
+    job = job_of(plan)
     return Platform(plan, job, platform_estimates(job))
 
 
@@ -385,7 +374,7 @@ def _custom(plan: Plan, request: StrategiesRequest) -> Planned | str:
     except PlanError as error:
         raise PlanError(f"custom_layout.{error.field.rpartition('.')[2]}", error.problem, error.valid) from None
     try:
-        found = planned(patched, whole=False)
+        planned = plan_training(patched, whole=False)
     except PlanError as error:
         return str(error)
-    return found
+    return planned

@@ -8,7 +8,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.training.planned import Planned, planned, varied
+from planner.training.planned import Planned, plan_training, varied
 
 Value = int | str
 
@@ -69,10 +69,10 @@ class Trials:
         try:
             plan = self.plan_at(value)
             least = plan.patch({**narrow, "goal.objective": "memory"})
-            found = planned(least, past_errors=True, whole=not plan.layout.model_fields_set)
+            planned = plan_training(least, past_errors=True, whole=not plan.layout.model_fields_set)
         except PlanError as error:
             return Tried(value, None, str(error))
-        return Tried(value, found, None)
+        return Tried(value, planned, None)
 
 
 def narrowed(plan: Plan, *solved: str) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from estimator.serving.space import deployments
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import architecture
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
 from planner.result import Assumption
 from planner.results import Limit, LimitProbe, NextValue
-from planner.serving.planned import choice, complete, memory_of, served
+from planner.serving.planned import choice, memory_of, plan_serving
 from planner.serving.pool import slo_of
 from planner.serving.sizing import most_clients
 from planner.serving.warnings import warnings_of
@@ -64,13 +64,13 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
         case _:
             valid = ["context", "input_len", "concurrency", "model", "devices"]
             raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
-    at = served(found.plan(found.first if found.value is None else found.value))
+    at = plan_serving(found.plan(found.first if found.value is None else found.value))
     own = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
     solved = own.get(goal, "workload.input_len")
     return Limit(
         goal=goal,
         value=found.value,
-        plan=complete(at),
+        plan=at.complete_plan,
         assumptions=[
             *found.assumptions, *(item for item in at.assumptions if item.field != solved or found.value is None)
         ],
@@ -84,7 +84,7 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
         probes=_nearest(found),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
-        evidence=serving_evidence_of(at.job),
+        evidence=evidence_of(at.job),
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _longest(plan: Plan, prompt: bool) -> _Found:
             probes[int(value)] = LimitProbe(value=int(value), fits=ok, per_device_bytes=size, why=None)
         return found
 
-    def planned(value: Any) -> Plan:
+    def plan_at(value: Any) -> Plan:
         return _with_prompt(plan, value if prompt else value - int(output))
 
     value = _last(fits, least, max(least, most))
@@ -122,12 +122,12 @@ def _longest(plan: Plan, prompt: bool) -> _Found:
     shown = list(probes.values())
     if value is None:
         why = f"not even the shortest of {each} fits"
-        return _Found(planned, None, least, least, "kv_cache", why, shown)
+        return _Found(plan_at, None, least, least, "kv_cache", why, shown)
     if value >= most:
         why = f"the model reads no more than {own:,} tokens, and {each} of them fit"
-        return _Found(planned, value, least, None, "model context" if own else "range", why, shown)
+        return _Found(plan_at, value, least, None, "model context" if own else "range", why, shown)
     why = f"with more than {value:,} {unit} the cache of {each} does not fit beside the weights"
-    return _Found(planned, value, least, value + 1, "kv_cache", why, shown)
+    return _Found(plan_at, value, least, value + 1, "kv_cache", why, shown)
 
 
 def _with_prompt(plan: Plan, value: int) -> Plan:
@@ -167,14 +167,14 @@ def _most_at_once(plan: Plan) -> _Found:
     best = int(np.argmax(found))
     value = int(min(found[best], 10_000_000))
 
-    def planned(wanted: Any) -> Plan:
+    def plan_at(wanted: Any) -> Plan:
         return open_plan.patch({"workload.concurrency": wanted})
 
     rows = zip(found, memory.total, strict=True)
     probes = [LimitProbe(value=int(min(n, 1e7)), fits=n >= 1.0, per_device_bytes=float(b), why=None) for n, b in rows]
     if value < 1:
         by = reasons[best] if room[best] >= 1.0 and reasons[best] in ("ttft", "tpot") else "kv_cache"
-        return _Found(planned, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow")
+        return _Found(plan_at, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow")
     if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
         by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {reasons[best]} is missed"
     elif engine[best] < room[best]:
@@ -185,7 +185,7 @@ def _most_at_once(plan: Plan) -> _Found:
     row = these.row(best)
 
     def placed(wanted: Any) -> Plan:
-        return planned(wanted).patch({"layout": row})
+        return plan_at(wanted).patch({"layout": row})
 
     return _Found(placed, value, 1, value + 1, by, why, probes)
 
@@ -200,21 +200,21 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Found:
             best = place
             break
 
-    def planned(value: Any) -> Plan:
+    def plan_at(value: Any) -> Plan:
         return plan.patch({"model": value})
 
     smallest = rows[-1].id
     if best is None:
         why = "the smallest of those considered does not fit"
-        return _Found(planned, None, smallest, smallest, "weights", why, probes, [said])
+        return _Found(plan_at, None, smallest, smallest, "weights", why, probes, [said])
     value = rows[best].id
     larger = next((probe for probe in reversed(probes[:-1]) if probe.why is None), None)
     if larger is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Found(planned, value, smallest, None, "catalogue", why, probes, [said])
+        return _Found(plan_at, value, smallest, None, "catalogue", why, probes, [said])
     need = (larger.per_device_bytes or 0.0) / GIB
     why = f"{larger.value} would take {need:.1f} GiB per device even in the layout that needs least"
-    return _Found(planned, value, smallest, larger.value, "weights", why, probes, [said])
+    return _Found(plan_at, value, smallest, larger.value, "weights", why, probes, [said])
 
 
 def _fewest_devices(plan: Plan) -> _Found:
@@ -226,15 +226,15 @@ def _fewest_devices(plan: Plan) -> _Found:
     node = max(node, 1)
     counts = [*divisors(node), *(node * 2**power for power in range(1, 17) if node * 2**power <= _MOST_DEVICES)]
 
-    def planned(value: Any) -> Plan:
+    def plan_at(value: Any) -> Plan:
         return plan.patch({"cluster.count": value})
 
     probes: list[LimitProbe] = []
     slow = False
     for count in counts:
-        probe = _probe(count, _tried(planned(count)))
+        probe = _probe(count, _tried(plan_at(count)))
         if probe.fits:
-            at = served(planned(count))
+            at = plan_serving(plan_at(count))
             slow = at.meets_slo is False
             probe = probe.model_copy(update={"fits": not slow})
         probes.append(probe)
@@ -245,20 +245,20 @@ def _fewest_devices(plan: Plan) -> _Found:
     if not last.fits:
         by = "latency" if slow else "weights"
         why = f"no number of these devices up to {counts[-1]:,} is enough"
-        return _Found(planned, None, 1, None, by, why, probes)
+        return _Found(plan_at, None, 1, None, by, why, probes)
     value = int(last.value)
     if before is None:
-        return _Found(planned, value, 1, None, "range", "it fits on a single device", probes)
-    if before.why is None and before.per_device_bytes and not _roomy(planned(before.value)):
+        return _Found(plan_at, value, 1, None, "range", "it fits on a single device", probes)
+    if before.why is None and before.per_device_bytes and not _roomy(plan_at(before.value)):
         need = before.per_device_bytes / GIB
         why = f"on {before.value} devices even the layout that needs least takes {need:.1f} GiB per device"
-        return _Found(planned, value, 1, before.value, "weights", why, probes)
+        return _Found(plan_at, value, 1, before.value, "weights", why, probes)
     why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
-    return _Found(planned, value, 1, before.value, "layout" if before.why else "latency", why, probes)
+    return _Found(plan_at, value, 1, before.value, "layout" if before.why else "latency", why, probes)
 
 
 def _roomy(plan: Plan) -> bool:
-    return served(plan).fits
+    return plan_serving(plan).fits
 
 
 def _tried(plan: Plan) -> tuple[bool, float] | str:
@@ -280,7 +280,7 @@ def _probe(value: int | str, tried: tuple[bool, float] | str) -> LimitProbe:
 def _next(found: _Found, value: int | str) -> NextValue:
     """The nearest value that does not fit, with the memory of the layout that is nearest to fitting."""
     try:
-        at = served(found.plan(value))
+        at = plan_serving(found.plan(value))
     except PlanError as error:
         return NextValue(
             value=value,

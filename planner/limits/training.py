@@ -12,13 +12,13 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job as job_of
 from knowledge.models.catalogue import ModelFacts, architecture
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
 from planner.limits.probing import Trials, Tried, Value, last_that_fits, narrowed
 from planner.results import Assumption, Limit, LimitProbe, NextValue
-from planner.training.planned import Planned, choice, complete, memory_of, planned, warnings_of
+from planner.training.planned import Planned, choice, memory_of, plan_training, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
 
@@ -168,7 +168,7 @@ def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | 
 def _fewest_devices(plan: Plan) -> _Found:
     """Parts of a node, then whole nodes: all powers of two, then every number of nodes between the last two."""
     open_plan = plan.patch({"cluster.count": None})
-    node = plan.cluster.per_node or look_up(open_plan).machine.accelerator.per_node
+    node = plan.cluster.per_node or job_of(open_plan).machine.accelerator.per_node
     trials = Trials(lambda value: open_plan.patch({"cluster.count": value}), narrowed(plan))
     best = next((size for size in divisors(node) if trials.confirmed(size)), None)
     if best is None:
@@ -203,13 +203,13 @@ _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "mo
 
 def _limit(goal: Goal, found: _Found, started: float) -> Limit:
     value = found.value
-    at = planned(found.trials.plan_at(found.first if value is None else value), past_errors=True)
+    at = plan_training(found.trials.plan_at(found.first if value is None else value), past_errors=True)
     beyond = None if found.beyond is None else found.trials.tried[found.beyond]
     limited_by, why = found.bound or _decides(goal, beyond or Tried(found.first, at, None))
     return Limit(
         goal=goal,
         value=value,
-        plan=complete(at),
+        plan=at.complete_plan,
         assumptions=[*found.assumptions, *_others(goal, at, value)],
         parameters=at.job.architecture.parameters,
         memory=memory_of(at),
@@ -221,7 +221,7 @@ def _limit(goal: Goal, found: _Found, started: float) -> Limit:
         probes=_probes(goal, found),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
-        evidence=evidence_of(at),
+        evidence=evidence_of(at.job),
     )
 
 

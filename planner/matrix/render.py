@@ -21,6 +21,8 @@ from launchers.writing import write
 from measure.history.scores import Estimate
 from measure.run.matrix import FORMAT, CellResult
 from planner.compare.rows import training_figures
+from planner.estimates import common_assumptions
+from planner.evidence import union_evidence
 from planner.files.render import SiteArguments, inside_root, model_id, prediction_of
 from planner.layouts.strategies import (
     MOST_ROWS,
@@ -28,9 +30,7 @@ from planner.layouts.strategies import (
     Choice,
     StrategiesRequest,
     applied,
-    common_assumptions,
     strategy_name,
-    union_evidence,
 )
 from planner.result import Assumption, Evidence, Result
 from planner.results import RenderedFile, WrittenFile
@@ -206,7 +206,7 @@ def _matrix(request: MatrixRequest) -> _Set:
         "needs_from_user": list(rendered.needs_from_user),
         "assumptions": [*_own_assumptions(request), *common_assumptions(shown)],
         "warnings": list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
-        "evidence": union_evidence(shown),
+        "evidence": union_evidence(planned.job for planned in shown),
     }
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name or "").strip(".-")
     return _Set(rendered, f"{name}-matrix" if name else "matrix", shared)
@@ -236,16 +236,16 @@ def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -
     _check_size(request, len(own))
     frameworks = {name: one.framework for name, one in settings.items() if one.framework}
 
-    def refused(accelerator: str, found: Planned) -> PlanError | None:
-        return refusal(found.plan, request.scheduler, _site(request, settings.get(accelerator)))
+    def refused(accelerator: str, planned: Planned) -> PlanError | None:
+        return refusal(planned.plan, request.scheduler, _site(request, settings.get(accelerator)))
 
     if request.strategies != [] or not own:
         yield applied(request, frameworks, refused)
     for name, sizes in own.items():
         asked = request.model_copy(update={"strategies": [CUSTOM], "custom_layout": sizes})
-        found = applied(asked, frameworks)
-        groups = [[Choice(one.model, name, one.accelerator, one.found) for one in group] for group in found.groups]
-        yield Applied(found.base, groups, {name: found.strategies[CUSTOM]}, {})
+        planned = applied(asked, frameworks)
+        groups = [[Choice(one.model, name, one.accelerator, one.found) for one in group] for group in planned.groups]
+        yield Applied(planned.base, groups, {name: planned.strategies[CUSTOM]}, {})
 
 
 def _custom_layouts(request: MatrixRequest) -> dict[str, dict[str, Any]]:
@@ -288,9 +288,9 @@ def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | N
     )
 
 
-def _predicted(found: Planned, figures: Mapping[str, Any]) -> CellFigures:
-    estimate = Estimate(found.estimates, found.index)
-    per_device = found.job.tokens_per_step / found.job.machine.count
+def _predicted(planned: Planned, figures: Mapping[str, Any]) -> CellFigures:
+    estimate = Estimate(planned.estimates, planned.index)
+    per_device = planned.job.tokens_per_step / planned.job.machine.count
     kept = ("step_s", "tokens_per_s_per_device", "capacity_bytes", "communication_s", "model_tflops_per_device")
     kept += ("mfu", "usd_per_million_tokens", "bottleneck")
     return CellFigures(

@@ -69,8 +69,8 @@ class MatrixResults(Result):
 def matrix_results(request: MatrixQuestion) -> MatrixResults:
     """Read a matrix's results."""
     folder = inside_root(request.folder)
-    found = read(folder / MANIFEST)
-    shown = [_cell(one) for one in found if one.result is not None or one.problem is not None]
+    reading = read(folder / MANIFEST)
+    shown = [_cell(one) for one in reading if one.result is not None or one.problem is not None]
     accuracy = [
         Accuracy(
             figure=name,
@@ -81,16 +81,16 @@ def matrix_results(request: MatrixQuestion) -> MatrixResults:
             within_20=summary.within_20,
             coverage=summary.coverage,
         )
-        for name, summary in summaries(found).items()
+        for name, summary in summaries(reading).items()
     ]
     return MatrixResults(
         folder=str(folder),
         cells=shown,
         accuracy=accuracy,
-        missing=[one.id for one in found if one.cell.get("runs") is True and one.result is None and not one.problem],
-        training_csv=table(found, "training", request.source),
-        memory_csv=table(found, "memory", request.source),
-        warnings=[f"{one.id}: {one.problem}" for one in shown if one.problem] + _surprises(found),
+        missing=[one.id for one in reading if one.cell.get("runs") is True and one.result is None and not one.problem],
+        training_csv=table(reading, "training", request.source),
+        memory_csv=table(reading, "memory", request.source),
+        warnings=[f"{one.id}: {one.problem}" for one in shown if one.problem] + _surprises(reading),
     )
 
 

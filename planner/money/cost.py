@@ -14,10 +14,10 @@ from planner.money.owned import owned_cost
 from planner.money.results import CostEstimate, CostPart
 from planner.money.serving import bill_of
 from planner.money.terms import CostTerms, interruptions_of
-from planner.rejected_rows import prices_left_out_of
+from planner.rejected_rows import rejected_prices_of
 from planner.requests import EitherRequest
 from planner.result import Assumption
-from planner.training.planned import Planned, complete, planned, run_of, warnings_of
+from planner.training.planned import Planned, plan_training, run_of, warnings_of
 
 # The last checkpoint, and the one before it in case the last is broken.
 _KEPT = 2
@@ -33,30 +33,32 @@ def estimate_cost(request: CostRequest) -> CostEstimate:
     if isinstance(plan.workload, Inference):
         return bill_of(plan, request.usd_per_device_hour, request)
     kind, place = request.kind(plan.goal.provider), request.place
-    found = planned(plan)
-    run = run_of(found)
+    planned = plan_training(plan)
+    run = run_of(planned)
     if run is None:
         problem = "is required to know the length of the run, or dataset_samples, or steps"
         raise PlanError("workload.dataset_tokens", problem, ["1B", "300M"])
-    machine, goal = found.job.machine, found.job.plan.goal
+    machine, goal = planned.job.machine, planned.job.plan.goal
     hours = (run.hours, run.low_hours, run.high_hours)
-    interruptions, spot_assumed = interruptions_of(request, run.hours, machine.nodes, found.around.save.resumable_bytes)
-    listed = offers(found, run.hours, request.offered(interruptions, machine.per_node))
+    interruptions, spot_assumed = interruptions_of(
+        request, run.hours, machine.nodes, planned.host_needs.save.resumable_bytes
+    )
+    listed = offers(planned, run.hours, request.offered(interruptions, machine.per_node))
     rows = in_order(of_providers(listed, request.providers), kind)
     owned = owned_cost(machine, request, place, hours)
     named = goal.provider is not None
     chosen = choose(kind, request, rows, owned, hours, machine.count, named)
-    parts, stored = [*chosen.parts], _storage(found, request, chosen)
+    parts, stored = [*chosen.parts], _storage(planned, request, chosen)
     usd, kept = chosen.usd, 0.0
     if stored:
         kept = stored[0].usd
         parts.append(stored[0])
     facts = energy_facts(request)
-    size = found.job.run
+    size = planned.job.run
     epochs = size.epochs if size else None
     return CostEstimate(
-        plan=complete(found),
-        assumptions=assumed(found.assumptions, chosen, rows, spot_assumed, facts, stored[1] if stored else []),
+        plan=planned.complete_plan,
+        assumptions=assumed(planned.assumptions, chosen, rows, spot_assumed, facts, stored[1] if stored else []),
         tokens=run.tokens,
         steps=run.steps,
         epochs=epochs,
@@ -67,12 +69,12 @@ def estimate_cost(request: CostRequest) -> CostEstimate:
         usd_per_epoch=per(usd, epochs),
         usd_per_million_tokens=per(usd, run.tokens / 1e6),
         not_included=not_included(chosen, stored is not None),
-        warnings=[*warnings_of(found), *chosen.warnings, *prices_left_out_of(machine.accelerator.id)],
-        evidence=evidence_of(found),
+        warnings=[*warnings_of(planned), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
+        evidence=evidence_of(planned.job),
     )
 
 
-def _storage(found: Planned, terms: CostTerms, chosen: Chosen) -> tuple[CostPart, list[Assumption]] | None:
+def _storage(planned: Planned, terms: CostTerms, chosen: Chosen) -> tuple[CostPart, list[Assumption]] | None:
     """Checkpoints in storage during the run; None where no price of storage is known, or none is kept."""
     said = []
     usd = terms.usd_per_gb_month
@@ -86,7 +88,7 @@ def _storage(found: Planned, terms: CostTerms, chosen: Chosen) -> tuple[CostPart
     if kept is None:
         kept = _KEPT
         said.append(Assumption(field="checkpoints_kept", value=kept, why="the last one and the one before it"))
-    size = found.around.save.resumable_bytes
+    size = planned.host_needs.save.resumable_bytes
     total = storage_usd(size * kept, usd, chosen.hours)
     what = f"{kept} checkpoints of {size / 1e9:,.1f} GB during the run"
     return CostPart(part="checkpoint_storage", usd=total, what=what), said

@@ -82,12 +82,12 @@ def _plan_of(request: RenderScenarioRequest | SaveRequest) -> Plan:
 def _rendered(plan: Plan, style: str) -> RenderedScenario:
     assert plan.name
     path = own_path(plan.name)
-    found = estimated(plan)
+    estimate = estimated(plan)
     if style == "json":
         path, text = path.with_suffix(".json"), json.dumps(plan.given(), indent=2) + "\n"
     else:
         day = datetime.date.today().isoformat()
-        lines = [f"Shardwise scenario, saved {day}. Figures at that time:", *in_words(found)]
+        lines = [f"Shardwise scenario, saved {day}. Figures at that time:", *in_words(estimate)]
         # A line of a remark holds nothing that would end it.
         remarks = ("".join(letter if letter.isprintable() else " " for letter in line) for line in lines)
         text = "".join(f"# {line}\n" for line in remarks) + plan.to_yaml()
@@ -96,9 +96,9 @@ def _rendered(plan: Plan, style: str) -> RenderedScenario:
         folder=str(path.parent),
         files=[ScenarioFile(path=path.name, text=text)],
         plan=plan.given(),
-        figures=found.figures,
-        assumptions=found.assumptions,
-        warnings=found.warnings,
+        figures=estimate.figures,
+        assumptions=estimate.assumptions,
+        warnings=estimate.warnings,
     )
 
 
@@ -109,23 +109,23 @@ def render_scenario(request: RenderScenarioRequest) -> RenderedScenario:
 
 def save_scenario(request: SaveRequest) -> SavedScenario:
     """Save a scenario."""
-    found = _rendered(_plan_of(request), "yaml")
-    path, text = scenario_folder() / found.files[0].path, found.files[0].text
+    rendered = _rendered(_plan_of(request), "yaml")
+    path, text = scenario_folder() / rendered.files[0].path, rendered.files[0].text
     # A file that was put there under the other ending has the same name.
-    other = next((each.path for each in scenarios() if each.name == found.name and each.path != path), None)
+    other = next((each.path for each in scenarios() if each.name == rendered.name and each.path != path), None)
     if other and not request.overwrite:
         raise PlanError("name", f"{other} is there already; say overwrite to replace it")
     write_file(path, text, request.overwrite, "name")
     if other:
         remove_file(other, "name")
     return SavedScenario(
-        name=found.name,
-        folder=found.folder,
+        name=rendered.name,
+        folder=rendered.folder,
         files=[StoredFile(path=path.name, bytes=len(text.encode()))],
-        plan=found.plan,
-        figures=found.figures,
-        assumptions=found.assumptions,
-        warnings=found.warnings,
+        plan=rendered.plan,
+        figures=rendered.figures,
+        assumptions=rendered.assumptions,
+        warnings=rendered.warnings,
     )
 
 
@@ -227,17 +227,17 @@ class LoadedScenario(Result):
 
 def load_scenario(request: LoadRequest) -> LoadedScenario:
     """Load a scenario."""
-    found = find_scenario(request.name)
-    plan, notes = _valid_part(found)
-    file = ScenarioFile(path=found.path.name, text=found.text)
+    scenario = find_scenario(request.name)
+    plan, notes = _valid_part(scenario)
+    file = ScenarioFile(path=scenario.path.name, text=scenario.text)
     if request.format == "json":
-        file = ScenarioFile(path=f"{found.name}.json", text=json.dumps(plan, indent=2) + "\n")
+        file = ScenarioFile(path=f"{scenario.name}.json", text=json.dumps(plan, indent=2) + "\n")
     return LoadedScenario(
-        name=found.name,
-        read_only=found.read_only,
+        name=scenario.name,
+        read_only=scenario.read_only,
         plan=plan,
         notes=notes,
-        folder=str(found.path.parent),
+        folder=str(scenario.path.parent),
         files=[file],
     )
 
@@ -288,13 +288,13 @@ class DeletedScenario(Result):
 
 def delete_scenario(request: DeleteRequest) -> DeletedScenario:
     """Delete a scenario."""
-    found = find_scenario(request.name)
-    if found.read_only:
-        raise PlanError("name", f"{found.name} is a ready example, which stays as it is")
-    size = len(found.text.encode())
-    remove_file(found.path, "name")
+    scenario = find_scenario(request.name)
+    if scenario.read_only:
+        raise PlanError("name", f"{scenario.name} is a ready example, which stays as it is")
+    size = len(scenario.text.encode())
+    remove_file(scenario.path, "name")
     return DeletedScenario(
-        name=found.name, folder=str(found.path.parent), files=[StoredFile(path=found.path.name, bytes=size)]
+        name=scenario.name, folder=str(scenario.path.parent), files=[StoredFile(path=scenario.path.name, bytes=size)]
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import TimeLimit
 from planner.serving.planned import (
     Served,
-    complete,
     latency_of,
     memory_of,
     money_of,
-    served,
+    plan_serving,
     slo_rows,
     throughput_of,
     time_limits,
@@ -23,47 +22,47 @@ from planner.serving.warnings import warnings_of
 
 def estimate_inference(request: InferenceRequest) -> ServingEstimate:
     """Estimate serving a model."""
-    found = served(request.to_plan(), request.slo_statistic, request.usd_per_device_hour)
-    return estimate_of(found)
+    served = plan_serving(request.to_plan(), request.slo_statistic, request.usd_per_device_hour)
+    return estimate_of(served)
 
 
-def estimate_of(found: Served) -> ServingEstimate:
-    rows = slo_rows(found)
-    these, entry = found.estimates.deployments, found.entry
-    limits: list[TimeLimit] = time_limits(found)
+def estimate_of(served: Served) -> ServingEstimate:
+    rows = slo_rows(served)
+    these, entry = served.estimates.deployments, served.entry
+    limits: list[TimeLimit] = time_limits(served)
     return ServingEstimate(
-        plan=complete(found),
-        assumptions=found.assumptions,
-        devices=int(found.pool.devices[found.index]),
+        plan=served.complete_plan,
+        assumptions=served.assumptions,
+        devices=int(served.pool.devices[served.index]),
         replicas=int(these.replicas[entry]),
-        memory=memory_of(found),
-        latency=latency_of(found),
-        throughput=throughput_of(found),
-        running=float(found.estimates.steady.running[entry] * these.lanes[entry]),
-        waiting=found.queue[1],
-        time=time_of(found),
-        bottleneck=found.bottleneck,
+        memory=memory_of(served),
+        latency=latency_of(served),
+        throughput=throughput_of(served),
+        running=float(served.estimates.steady.running[entry] * these.lanes[entry]),
+        waiting=served.queue[1],
+        time=time_of(served),
+        bottleneck=served.bottleneck,
         limits=limits,
-        meets_slo=found.meets_slo,
+        meets_slo=served.meets_slo,
         slo=rows,
-        cost=money_of(found),
-        layout_chosen=found.searched,
-        why=why_chosen(found),
-        warnings=warnings_of(found),
-        evidence=serving_evidence_of(found.job),
+        cost=money_of(served),
+        layout_chosen=served.searched,
+        why=why_chosen(served),
+        warnings=warnings_of(served),
+        evidence=evidence_of(served.job),
     )
 
 
-def why_chosen(found: Served) -> list[str]:
+def why_chosen(served: Served) -> list[str]:
     """Sentences that say why the layout won, and what its step waits for."""
-    first = next(iter(found.limits))
-    limit = f"Most of a step goes to {first} ({100 * found.limits[first] / sum(found.limits.values()):.0f} %)."
-    if found.bottleneck != first:
-        limit += f" More room for the {found.bottleneck} would let more requests share it."
-    if not found.searched:
+    first = next(iter(served.limits))
+    limit = f"Most of a step goes to {first} ({100 * served.limits[first] / sum(served.limits.values()):.0f} %)."
+    if served.bottleneck != first:
+        limit += f" More room for the {served.bottleneck} would let more requests share it."
+    if not served.searched:
         return [f"Only one layout is valid or was named. {limit}"]
-    fits = int(found.pool.fits.sum())
-    words = f"{len(found.pool)} valid layouts were estimated; {fits} of them fit."
+    fits = int(served.pool.fits.sum())
+    words = f"{len(served.pool)} valid layouts were estimated; {fits} of them fit."
     if not fits:
         return [words, "None fits, so one that is nearest to it is shown."]
     return [words, f"Of those that fit, this one serves the plan's load and goal best. {limit}"]

@@ -18,10 +18,10 @@ from estimator.serving.estimates import ServingEstimates, estimate, loads_of
 from estimator.serving.space import deployments
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.mlperf import Benchmark, Limits, benchmark, loadgen_name, samples_of_run
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
-from planner.serving.planned import Served, choice, chosen_of, complete, finite, settled
+from planner.serving.planned import Served, choice, chosen_of, finite, settled
 from planner.serving.pool import Pool, Slo, goal_order, pool_of
 from planner.serving.results import MlperfNodes, MlperfProjection
 from planner.serving.sizing import most_rate
@@ -69,7 +69,7 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     rows = list(_by_nodes(bench, scenario, pool, best, nodes))
     last, factor = rows[-1], 1.0 + found.job.factors.throughput_spread
     return MlperfProjection(
-        plan=complete(found),
+        plan=found.complete_plan,
         assumptions=_assumptions(request, said, found.plan, nodes),
         benchmark=bench.id,
         model=found.job.architecture.id,
@@ -97,7 +97,7 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
         by_nodes=rows,
         why=list(_why(bench, scenario, rate, fastest, found.bottleneck)),
         warnings=[*_closed(bench, rate, scenario), *warnings_of(found)],
-        evidence=serving_evidence_of(found.job),
+        evidence=evidence_of(found.job),
     )
 
 
@@ -123,10 +123,10 @@ def _chosen(plan: Plan, request: MlperfRequest, nodes: int, slo: Slo) -> tuple[S
     changes: dict[str, Any] = {"cluster.count": count // nodes * width * times}
     if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:
         changes["workload.request_rate"] = rate
-    found = settled(plan, pool, best, slo, None, changes)
+    served = settled(plan, pool, best, slo, None, changes)
     fastest = float(np.max(np.where(offline.fits, offline.requests_per_s, 0.0))) * times
-    whole = replace(found, pool=_pool([found.job], slo, scenario), index=0)
-    return whole, chosen_of(found, tried.assumptions, []), fastest
+    whole = replace(served, pool=_pool([served.job], slo, scenario), index=0)
+    return whole, chosen_of(served, tried.assumptions, []), fastest
 
 
 def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:

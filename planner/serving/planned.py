@@ -79,6 +79,11 @@ class Served:
         """The complete plan, with the chosen layout."""
         return self.job.plan.patch({"layout": self.layout})
 
+    @property
+    def complete_plan(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return self.plan.model_dump(mode="json")
+
     @cached_property
     def limits(self) -> dict[str, float]:
         return step_limits(self.job, self.estimates, self.entry)
@@ -108,10 +113,10 @@ class Served:
         return found
 
 
-def _settings(found: Served) -> Iterator[tuple[str, Any, str]]:
+def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:
     """Fields with a default of their own that the user left open, as far as the engine has a use for them."""
-    job, workload = found.job, found.job.inference
-    these, entry = found.estimates.deployments, found.entry
+    job, workload = served.job, served.job.inference
+    these, entry = served.estimates.deployments, served.entry
     of = f"the default of {job.engine.name}"
     why = {
         "prefix_hit": "no prompt begins like an earlier one",
@@ -129,9 +134,9 @@ def _settings(found: Served) -> Iterator[tuple[str, Any, str]]:
     for name in type(workload).model_fields:
         value = filled.get(name, getattr(workload, name))
         drafts = name != "acceptance" or bool(workload.speculative_tokens)
-        if value is not None and drafts and name not in found.asked.inference.model_fields_set | {"kind"}:
+        if value is not None and drafts and name not in served.asked.inference.model_fields_set | {"kind"}:
             yield f"workload.{name}", value, why.get(name, "as usual")
-    if "objective" not in (found.asked.goal.model_fields_set | job.plan.goal.model_fields_set):
+    if "objective" not in (served.asked.goal.model_fields_set | job.plan.goal.model_fields_set):
         yield "goal.objective", job.plan.goal.objective, "deployments are ranked by speed unless another goal is named"
 
 
@@ -139,7 +144,7 @@ def goal_of(plan: Plan) -> Goal:
     return _GOALS[plan.goal.objective]
 
 
-def served(plan: Plan, statistic: Statistic = "mean", own_usd: float | None = None) -> Served:
+def plan_serving(plan: Plan, statistic: Statistic = "mean", own_usd: float | None = None) -> Served:
     """The estimate of a serving plan: of its layout where it names one whole, else of the best that agrees with it.
 
     `own_usd` is the user's own price per device and hour. Raises PlanError for what cannot be served at all.
@@ -170,23 +175,19 @@ def settled(asked: Plan, pool: Pool, index: int, slo: Slo, own_usd: float | None
 
 
 def chosen_of(
-    found: Served, tried: Sequence[Assumption], more: Sequence[tuple[str, Any, str]] = ()
+    served: Served, tried: Sequence[Assumption], more: Sequence[tuple[str, Any, str]] = ()
 ) -> list[Assumption]:
     """The assumptions of a settled plan, with those about what was tried and the reasons of `more` (field, value, why);
     a field that is told twice is told by the last."""
-    said = {item.field: item for item in found.assumptions}
+    said = {item.field: item for item in served.assumptions}
     names = {"engines": "engine", "weight_dtypes": "weight_dtype"}
     for item in tried:
         name = names[item.field]
-        value = getattr(found.plan.inference, name)
+        value = getattr(served.plan.inference, name)
         said[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
     for field, value, why in more:
         said[field] = Assumption(field=field, value=value, why=why)
     return [*tried, *said.values()]
-
-
-def complete(found: Served) -> dict[str, Any]:
-    return found.plan.model_dump(mode="json")
 
 
 def finite(value: Any) -> float | None:
@@ -198,21 +199,21 @@ def whole(value: Any) -> int | None:
     return int(value) if math.isfinite(float(value)) else None
 
 
-def memory_of(found: Served) -> ServingMemoryEstimate:
-    job, entry = found.job, found.entry
-    memory, these = found.estimates.memory, found.estimates.deployments
+def memory_of(served: Served) -> ServingMemoryEstimate:
+    job, entry = served.job, served.entry
+    memory, these = served.estimates.memory, served.estimates.deployments
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     return ServingMemoryEstimate(
         per_device_bytes=float(memory.total[entry]),
         claimed_bytes=float(memory.claimed[entry]),
         capacity_bytes=float(memory.capacity),
-        fits=found.fits,
+        fits=served.fits,
         components=components,
         decided_by=max(components, key=lambda name: components[name]),
         kv_tokens=whole(memory.room_tokens[entry] * these.lanes[entry]),
         kv_bytes_per_token=job.architecture.kv_elements_per_token * job.kv_bytes,
         kv_bytes_per_token_per_device=float(cache_bytes(job, these)[0][entry]),
-        max_concurrency=most_requests(found.estimates, entry),
+        max_concurrency=most_requests(served.estimates, entry),
         longest_request=whole(memory.longest[entry]),
     )
 
@@ -222,8 +223,8 @@ def most_requests(estimates: ServingEstimates, entry: int) -> int:
     return int(min(float(estimates.memory.max_concurrency[entry]), 1e12))
 
 
-def latency_of(found: Served) -> ServingLatency:
-    steady, entry, factors = found.estimates.steady, found.entry, found.job.factors
+def latency_of(served: Served) -> ServingLatency:
+    steady, entry, factors = served.estimates.steady, served.entry, served.job.factors
     ttft, tpot, e2e = steady.ttft_s[entry], float(steady.tpot_s[entry]), steady.e2e_s[entry]
     # The whole is as sure as its parts are, in proportion.
     first, each = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
@@ -242,13 +243,13 @@ def latency_of(found: Served) -> ServingLatency:
     )
 
 
-def throughput_of(found: Served) -> ServingThroughput:
-    estimates, entry = found.estimates, found.entry
+def throughput_of(served: Served) -> ServingThroughput:
+    estimates, entry = served.estimates, served.entry
     output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
-    devices = float(found.pool.devices[found.index])
-    factor = 1.0 + found.job.factors.throughput_spread
+    devices = float(served.pool.devices[served.index])
+    factor = 1.0 + served.job.factors.throughput_spread
     # What comes at a rate and is served leaves at it, however fast the devices are.
-    asked = found.job.inference.request_rate is not None and not bool(estimates.steady.saturated[entry])
+    asked = served.job.inference.request_rate is not None and not bool(estimates.steady.saturated[entry])
     return ServingThroughput(
         output_tokens_per_s=output,
         output_tokens_low_per_s=output if asked else output / factor,
@@ -261,8 +262,8 @@ def throughput_of(found: Served) -> ServingThroughput:
     )
 
 
-def time_of(found: Served) -> ServingTime:
-    steady, entry = found.estimates.steady, found.entry
+def time_of(served: Served) -> ServingTime:
+    steady, entry = served.estimates.steady, served.entry
 
     def split(passes: Any) -> PassSplit:
         parts = {
@@ -272,7 +273,7 @@ def time_of(found: Served) -> ServingTime:
         return PassSplit(**parts, total_s=sum(parts.values()))
 
     generating, reading = split(steady.generating), split(steady.reading)
-    step, share = sum(found.limits.values()), float(steady.reading_share[entry])
+    step, share = sum(served.limits.values()), float(steady.reading_share[entry])
     return ServingTime(
         step_s=step,
         generating=generating,
@@ -282,18 +283,18 @@ def time_of(found: Served) -> ServingTime:
     )
 
 
-def time_limits(found: Served) -> list[TimeLimit]:
-    step = sum(found.limits.values())
+def time_limits(served: Served) -> list[TimeLimit]:
+    step = sum(served.limits.values())
     return [
         TimeLimit(limit=name, seconds=seconds, share=seconds / step)
-        for name, seconds in found.limits.items()
+        for name, seconds in served.limits.items()
         if seconds > 0
     ]
 
 
-def slo_rows(found: Served) -> list[LatencyLimit]:
+def slo_rows(served: Served) -> list[LatencyLimit]:
     """Each limit that was set, and whether it is met by the estimate and by its whole interval."""
-    steady, entry, factors, slo = found.estimates.steady, found.entry, found.job.factors, found.slo
+    steady, entry, factors, slo = served.estimates.steady, served.entry, served.job.factors, served.slo
     tail = "_p99" if slo.statistic == "p99" else ""
     rows = []
     for name, limit, spread in (
@@ -311,14 +312,14 @@ def slo_rows(found: Served) -> list[LatencyLimit]:
     return rows
 
 
-def money_of(found: Served) -> ServingCost | None:
+def money_of(served: Served) -> ServingCost | None:
     """At the user's own price, or at the cheapest offer; None where there is none."""
-    job, estimates, entry = found.job, found.estimates, found.entry
-    devices = int(found.pool.devices[found.index])
+    job, estimates, entry = served.job, served.estimates, served.entry
+    devices = int(served.pool.devices[served.index])
     rates = (estimates.output_tokens_per_s[entry], estimates.total_tokens_per_s[entry], estimates.requests_per_s[entry])
     output, total, requests = (float(rate) for rate in rates)
-    if found.own_usd is not None:
-        return cost_of(found.own_usd * devices, output, total, requests, None)
+    if served.own_usd is not None:
+        return cost_of(served.own_usd * devices, output, total, requests, None)
     together = min(job.machine.per_node, per_replica(estimates, entry))
     best = cheapest_hour(job.machine.accelerator.id, job.plan.goal.provider, together, devices)
     return cost_of(best[1], output, total, requests, best[0]) if best else None

@@ -19,9 +19,9 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.serving.options import Options, options
-from planner.serving.planned import Served, choice, chosen_of, complete, goal_of, settled, summary
+from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
 from planner.serving.request import InferenceRequest
@@ -65,7 +65,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     reason = f"the best of powers of two up to what fits, for the goal of {goal}"
     more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
     return BestServing(
-        plan=complete(chosen),
+        plan=chosen.complete_plan,
         assumptions=chosen_of(chosen, found.assumptions, more),
         goal=goal,
         best=choice(pool, best, slo),
@@ -81,7 +81,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         skipped=skipped,
         seconds=time.perf_counter() - started,
         warnings=[*warnings_of(chosen), *_unlimited(slo, open_load, goal)],
-        evidence=serving_evidence_of(chosen.job),
+        evidence=evidence_of(chosen.job),
     )
 
 

@@ -21,10 +21,10 @@ from estimator.serving.memory import serving_memory
 from estimator.serving.space import concurrency, deployments, request_rate, requests
 from estimator.serving.steady import Loads
 from knowledge.machines.catalogue import find_accelerator
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
-from planner.serving.planned import Served, choice_fields, chosen_of, complete, per_replica, settled
+from planner.serving.planned import Served, choice_fields, chosen_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
 from planner.serving.request import InferenceRequest
@@ -96,7 +96,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
     provider, together = plan.goal.provider, min(job.machine.per_node, per_replica(chosen.estimates, chosen.entry))
     devices = int(pool.devices[best])
     return SizedServing(
-        plan=complete(chosen),
+        plan=chosen.complete_plan,
         assumptions=chosen_of(chosen, said, _assumed(chosen, most)),
         best=sizes[0] if able[best] else None,
         sizes=sizes if able[best] else [],
@@ -107,7 +107,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
         skipped=[*dict.fromkeys([*skipped, *map(str, refused)])],
         seconds=time.perf_counter() - started,
         warnings=warnings_of(chosen),
-        evidence=serving_evidence_of(job),
+        evidence=evidence_of(job),
     )
 
 
@@ -299,8 +299,8 @@ def _changes(pool: Pool, index: int, request: SizeServingRequest) -> dict[str, A
     return changes
 
 
-def _assumed(found: Served, most: int | None) -> list[tuple[str, Any, str]]:
-    devices = int(found.pool.devices[found.index])
+def _assumed(served: Served, most: int | None) -> list[tuple[str, Any, str]]:
+    devices = int(served.pool.devices[served.index])
     why = f"the fewest that serve it, of at most {most}" if most else "the fewest of these that serve the load"
     return [] if devices == most else [("cluster.count", devices, why)]
 

@@ -12,9 +12,8 @@ from planner.layouts.improvements import improvements
 from planner.requests import PlanRequest
 from planner.results import Roofline, TimeLimit, TrainingEstimate
 from planner.training.planned import (
-    complete,
     memory_of,
-    planned,
+    plan_training,
     run_of,
     throughput_of,
     time_of,
@@ -31,23 +30,23 @@ class EstimateRequest(PlanRequest):
 
 def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     """Estimate a training run."""
-    found = planned(request.to_plan())
-    limits = found.diagnosis
+    planned = plan_training(request.to_plan())
+    limits = planned.diagnosis
     return TrainingEstimate(
-        plan=complete(found),
-        assumptions=found.assumptions,
-        memory=memory_of(found),
-        time=time_of(found),
-        throughput=throughput_of(found),
-        run=run_of(found),
+        plan=planned.complete_plan,
+        assumptions=planned.assumptions,
+        memory=memory_of(planned),
+        time=time_of(planned),
+        throughput=throughput_of(planned),
+        run=run_of(planned),
         bottleneck=limits.bottleneck,
         limits=time_limits(limits),
         roofline=Roofline(**asdict(limits.roofline)),
-        improvements=improvements(found) if request.improvements else None,
-        layout_chosen=found.searched,
-        why=why_chosen(found),
-        warnings=warnings_of(found),
-        evidence=evidence_of(found),
+        improvements=improvements(planned) if request.improvements else None,
+        layout_chosen=planned.searched,
+        why=why_chosen(planned),
+        warnings=warnings_of(planned),
+        evidence=evidence_of(planned.job),
     )
 
 

@@ -34,7 +34,7 @@ _WAYS_OUT = {
 
 
 @dataclass(frozen=True)
-class Around:
+class HostNeeds:
     """Host memory and saving of one layout, and what to beware of in either."""
 
     host: HostMemoryEstimate
@@ -42,7 +42,7 @@ class Around:
     warnings: tuple[str, ...]
 
 
-def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> Around:
+def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> HostNeeds:
     """Of candidate `index` of `layouts`, whose device memory is `memory`; `trains` says whether that fits."""
     one = layouts.take(np.array([index]))
     facts = host_facts(job.framework.name)
@@ -72,7 +72,7 @@ def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool)
     )
     gathered = float(needed.device_at_save[0])
     found = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
-    return Around(host, save, tuple(found))
+    return HostNeeds(host, save, tuple(found))
 
 
 def _host_warnings(host: HostMemoryEstimate) -> list[str]:

@@ -18,8 +18,8 @@ from estimator.search.layouts import Found, search, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
-from knowledge.jobs.training import job as look_up
-from planner.rejected_rows import left_out_of
+from knowledge.jobs.training import job as job_of
+from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
     LayoutChoice,
@@ -30,7 +30,7 @@ from planner.results import (
     Throughput,
     TimeEstimate,
 )
-from planner.training.host import Around, around
+from planner.training.host import HostNeeds, host_needs
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -67,15 +67,20 @@ class Planned:
         micro = int(self.estimates.layouts.micro_batch[self.index])
         return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
 
+    @property
+    def complete_plan(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return self.plan.model_dump(mode="json")
+
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the step of the chosen layout waits for."""
         return diagnosis(self.job, self.estimates.layouts, self.estimates.step, self.index)
 
     @cached_property
-    def around(self) -> Around:
+    def host_needs(self) -> HostNeeds:
         """Host memory and saving, of the chosen layout alone."""
-        return around(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
+        return host_needs(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
 
     @property
     def assumptions(self) -> list[Assumption]:
@@ -123,7 +128,7 @@ def _settings(job: Job) -> Iterator[Assumption]:
             yield Assumption(field=f"workload.lora.{name}", value=value, why=why)
 
 
-def planned(
+def plan_training(
     plan: Plan, *, every_framework: bool = False, past_errors: bool = False, whole: bool | None = None
 ) -> Planned:
     """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it.
@@ -136,7 +141,7 @@ def planned(
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
     take it; the usual one's error is raised when none does.
     """
-    first = look_up(plan)
+    first = job_of(plan)
     best, refusal = None, None
     if whole is None:
         whole = every_framework or not plan.layout.model_fields_set
@@ -151,7 +156,7 @@ def planned(
             if best and best.fits and not every_framework:
                 break
             try:
-                job = look_up(plan, choice)
+                job = job_of(plan, choice)
                 other = _choose(job, whole, every_framework)
             except PlanError:
                 continue
@@ -180,15 +185,11 @@ def _choose(job: Job, whole: bool, offload: bool) -> Planned:
 
 
 def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
-    """As `planned` for the changed plan, but None where that cannot be; used to try variations of a valid plan."""
+    """As `plan_training` for the changed plan, but None where that cannot be; used to try variations of a valid plan."""
     try:
-        return planned(plan.patch(changes))
+        return plan_training(plan.patch(changes))
     except PlanError:
         return None
-
-
-def complete(planned: Planned) -> dict[str, Any]:
-    return planned.plan.model_dump(mode="json")
 
 
 def memory_of(planned: Planned) -> MemoryEstimate:
@@ -209,8 +210,8 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         decided_by=max(decisive, key=lambda name: decisive[name]),
         peak=MOMENTS[estimates.memory.moment[index]],
         overridden=_overridden(planned, one),
-        host=planned.around.host,
-        save=planned.around.save,
+        host=planned.host_needs.host,
+        save=planned.host_needs.save,
     )
 
 
@@ -284,8 +285,8 @@ def run_of(planned: Planned) -> RunLength | None:
 
 
 def warnings_of(planned: Planned) -> list[str]:
-    found = [*warnings(planned.estimates, planned.index), *planned.around.warnings]
-    return [*found, *left_out_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
+    found = [*warnings(planned.estimates, planned.index), *planned.host_needs.warnings]
+    return [*found, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 
 
 def choice(estimates: Estimates, index: int) -> LayoutChoice:
