@@ -75,7 +75,7 @@ def plots(rows: Sequence[StrategyRow]) -> list[Plot]:
 
 
 def _row(choice: Choice, own_usd: float | None) -> StrategyRow:
-    figures = {} if isinstance(choice.found, str) else training_figures(choice.found, own_usd)
+    figures = {} if isinstance(choice.found, str) else dict(training_figures(choice.found, own_usd))
     return StrategyRow(
         model=choice.model, strategy=choice.strategy, accelerator=choice.accelerator, why=choice.why, **figures
     )

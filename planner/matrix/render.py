@@ -13,14 +13,14 @@ from pydantic import ConfigDict, Field
 import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Framework
-from estimator.search.strategies import CUSTOM, STRATEGIES
+from estimator.search.strategies import CUSTOM, STRATEGIES, communication_seconds
 from knowledge.machines.catalogue import find_accelerator
 from launchers.job import slug
 from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files, refusal
 from launchers.writing import write
 from measure.history.scores import Estimate
 from measure.run.matrix import FORMAT, CellResult
-from planner.compare.rows import training_figures
+from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
 from planner.files.render import SiteArguments, inside_root, model_id, prediction_of
@@ -34,7 +34,7 @@ from planner.layouts.strategies import (
 )
 from planner.result import Assumption, Evidence, Result
 from planner.results import RenderedFile, WrittenFile
-from planner.training.planned import Planned, warnings_of
+from planner.training.planned import Planned, throughput_of, time_of, warnings_of
 
 # Optimizer steps of a cell where the plan says nothing of its length: enough for a steady step time after warm-up.
 _STEPS = 50
@@ -154,14 +154,14 @@ class _Set:
 
     rendered: launchers.Rendered
     name: str
-    shared: dict[str, Any]
+    shared: Matrix
 
 
 def render_matrix(request: MatrixRequest) -> RenderedMatrix:
     """Render a benchmark matrix."""
     made = _matrix(request)
     files = [RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files]
-    return RenderedMatrix(**made.shared, files=files)
+    return RenderedMatrix(**dict(made.shared), files=files)
 
 
 def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
@@ -170,7 +170,7 @@ def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
     folder = inside_root(request.folder or f"runs/{made.name}")
     written = write(made.rendered, folder, overwrite=request.overwrite)
     files = [WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written]
-    return WrittenMatrix(**made.shared, folder=str(folder), files=files)
+    return WrittenMatrix(**dict(made.shared), folder=str(folder), files=files)
 
 
 def _matrix(request: MatrixRequest) -> _Set:
@@ -197,17 +197,17 @@ def _matrix(request: MatrixRequest) -> _Set:
     }
     rendered, rows = matrix_files(cells, request.scheduler, request.cooldown_s, head)
     shown = [choice.found for choice in choices if isinstance(choice.found, Planned)]
-    shared = {
-        "plan": base.model_dump(mode="json"),
-        "cells": [MatrixCell(**row) for row in rows],
-        "strategies": strategies,
-        "identical_in": head["identical_in"],
-        "launch_command": rendered.launch_command,
-        "needs_from_user": list(rendered.needs_from_user),
-        "assumptions": [*_own_assumptions(request), *common_assumptions(shown)],
-        "warnings": list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
-        "evidence": union_evidence(planned.job for planned in shown),
-    }
+    shared = Matrix(
+        plan=base.model_dump(mode="json"),
+        cells=[MatrixCell(**row) for row in rows],
+        strategies=strategies,
+        identical_in=head["identical_in"],
+        launch_command=rendered.launch_command,
+        needs_from_user=list(rendered.needs_from_user),
+        assumptions=[*_own_assumptions(request), *common_assumptions(shown)],
+        warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
+        evidence=union_evidence(planned.job for planned in shown),
+    )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name or "").strip(".-")
     return _Set(rendered, f"{name}-matrix" if name else "matrix", shared)
 
@@ -271,7 +271,7 @@ def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | N
         return Cell(choice.model, choice.accelerator, choice.strategy, None, choice.why, {"fits": False})
     figures = training_figures(found, request.usd_per_device_hour)
     names = ("framework", "devices", "layout", "summary", "micro_batch", "grad_accum", "global_batch", "fits")
-    facts = {name: figures[name] for name in names}
+    facts = {name: getattr(figures, name) for name in names}
     facts["passed_over"] = list(choice.refused)
     facts |= {"seq_len": found.job.seq_len, "precision": found.job.training.precision}
     facts["predicted"] = _predicted(found, figures).model_dump(mode="json")
@@ -288,21 +288,28 @@ def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | N
     )
 
 
-def _predicted(planned: Planned, figures: Mapping[str, Any]) -> CellFigures:
-    estimate = Estimate(planned.estimates, planned.index)
+def _predicted(planned: Planned, figures: TrainingFigures) -> CellFigures:
+    estimates, index = planned.estimates, planned.index
+    score = Estimate(estimates, index)
     per_device = planned.job.tokens_per_step / planned.job.machine.count
-    kept = ("step_s", "tokens_per_s_per_device", "capacity_bytes", "communication_s", "model_tflops_per_device")
-    kept += ("mfu", "usd_per_million_tokens", "bottleneck")
+    step, speed = time_of(planned), throughput_of(planned)
     return CellFigures(
-        step_low_s=figures["low_s"],
-        step_high_s=figures["high_s"],
-        tokens_low_per_s_per_device=per_device / figures["high_s"],
-        tokens_high_per_s_per_device=per_device / figures["low_s"],
-        peak_bytes=figures["per_device_bytes"],
-        peak_low_bytes=figures["low_bytes"],
-        peak_high_bytes=figures["high_bytes"],
-        peak_bytes_by_kind={kind: estimate.peak_bytes(kind) for kind in ("allocated", "reserved")},
-        **{name: figures[name] for name in kept},
+        step_s=step.step_s,
+        step_low_s=step.low_s,
+        step_high_s=step.high_s,
+        tokens_per_s_per_device=speed.tokens_per_s_per_device,
+        tokens_low_per_s_per_device=per_device / step.high_s,
+        tokens_high_per_s_per_device=per_device / step.low_s,
+        peak_bytes=float(estimates.memory.total[index]),
+        peak_low_bytes=float(estimates.low_bytes[index]),
+        peak_high_bytes=float(estimates.high_bytes[index]),
+        peak_bytes_by_kind={kind: score.peak_bytes(kind) for kind in ("allocated", "reserved")},
+        capacity_bytes=planned.job.usable_bytes,
+        communication_s=float(communication_seconds(estimates)[index]),
+        model_tflops_per_device=speed.model_tflops_per_device,
+        mfu=speed.mfu,
+        usd_per_million_tokens=figures.usd_per_million_tokens,
+        bottleneck=planned.diagnosis.bottleneck,
     )
 
 
