@@ -21,14 +21,13 @@ from planner.evidence import evidence_of
 from planner.explain.cost import cost_accounts, flattened, price_source, run_accounts
 from planner.fit.serving import headroom
 from planner.money.bill import energy_facts
-from planner.money.cost import CostRequest, estimate_cost
+from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
-from planner.money.serving import bill_of
 from planner.money.terms import CostTerms
 from planner.result import Assumption, Evidence
 from planner.serving.estimate import estimate_of
 from planner.serving.planned import plan_serving
-from planner.training.planned import Planned, memory_of, plan_training, run_of, throughput_of, time_of, warnings_of
+from planner.training.planned import memory_of, plan_training, run_of, throughput_of, time_of, warnings_of
 
 COST = (
     "hours", "low_hours", "high_hours", "device_hours", "usd", "low_usd", "high_usd", "usd_total", "usd_per_hour",
@@ -108,7 +107,12 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
         note=f"the worst phase is {host.phase}",
     )
     facts = energy_facts(terms)
-    bill, refused = _training_bill(planned, terms)
+    bill: CostEstimate | None = None
+    refused: PlanError | None = None
+    try:
+        bill = bill_of(Plan.parse(planned.complete_plan), terms)
+    except PlanError as error:
+        refused = error
     if bill is not None and run is not None:
         values |= _of_bill(bill)
         undisturbed = (run.hours, run.low_hours, run.high_hours)
@@ -147,19 +151,6 @@ def _roofline(values: Mapping[str, Any], flop: float, job: Job) -> dict[str, Cal
             (Term("peak_flops", peak), Term("roofline.memory_roof", flop / max(traffic, 1.0) * bandwidth)),
         ),
     }
-
-
-def _training_bill(planned: Planned, terms: CostTerms) -> tuple[CostEstimate | None, PlanError | None]:
-    """What the run costs, or why that cannot be said."""
-
-    try:
-        return estimate_cost(CostRequest(plan=planned.complete_plan, **_said(terms))), None
-    except PlanError as error:
-        return None, error
-
-
-def _said(terms: CostTerms) -> dict[str, Any]:
-    return {name: value for name in CostTerms.model_fields if (value := getattr(terms, name)) is not None}
 
 
 def _of_bill(bill: CostEstimate) -> dict[str, float | bool | None]:
@@ -229,7 +220,7 @@ def serving_subject(asked: Plan, terms: CostTerms) -> Subject:
     bill: CostEstimate | None = None
     refused: PlanError | None = None
     try:
-        bill = bill_of(served.plan, terms.usd_per_device_hour, terms)
+        bill = bill_of(served.plan, terms)
     except PlanError as error:
         refused = error
     if bill is not None:
