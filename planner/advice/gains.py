@@ -11,6 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.playbook import Entry
 from planner.change import Change
+from planner.estimates import PlanEstimate
 from planner.fit import remedies
 from planner.fit import serving as serving_fit
 from planner.layouts import improvements
@@ -20,7 +21,6 @@ from planner.serving.planned import memory_of as serving_memory_of
 from planner.serving.warnings import reads
 from planner.training.planned import Planned, run_of, varied
 
-Found = Planned | Served
 TRAINING_OBJECTIVES = ("tokens_per_s", "per_device_bytes", "usd_per_million_tokens", "hours")
 SERVING_OBJECTIVES = (
     "output_tokens_per_s", "per_device_bytes", "ttft_s", "tpot_s", "max_concurrency", "usd_per_million_output_tokens",
@@ -43,19 +43,19 @@ class Gain:
     effect: str
     objective: str
     gain: float
-    found: Found
+    estimate: PlanEstimate
 
 
 @dataclass
 class Bench:
     """Estimates changes to the plan `base`, each patch once, and no more than `most` of them."""
 
-    base: Found
+    base: PlanEstimate
     asked: Plan
     facts: Mapping[str, Any]
     most: int
     tried: int = 0
-    _known: dict[str, Found | None] = field(default_factory=dict)
+    _known: dict[str, PlanEstimate | None] = field(default_factory=dict)
 
     def best(self, entry: Entry) -> Gain | None:
         """The best of an entry's alternatives; None where none can be had or says its objective.
@@ -63,16 +63,17 @@ class Bench:
         Of a plan that fits the most gain that fits too counts. Of one that does not, what fits comes first, then
         what slows least.
         """
-        found = [gain for change in self._alternatives(entry) if (gain := self._gain(entry, change))]
-        if not found:
+        gains = [gain for change in self._alternatives(entry) if (gain := self._gain(entry, change))]
+        if not gains:
             return None
         if self.base.fits:
-            return max(found, key=lambda gain: (gain.found.fits, gain.gain))
+            return max(gains, key=lambda gain: (gain.estimate.fits, gain.gain))
         return min(
-            found, key=lambda gain: (not gain.found.fits, -speed_of(gain.found) if gain.found.fits else -gain.gain)
+            gains,
+            key=lambda gain: (not gain.estimate.fits, -speed_of(gain.estimate) if gain.estimate.fits else -gain.gain),
         )
 
-    def estimate(self, patch: Mapping[str, Any]) -> Found | None:
+    def estimate(self, patch: Mapping[str, Any]) -> PlanEstimate | None:
         """The changed plan; None where it is not valid."""
         key = json.dumps(patch, sort_keys=True, default=str)
         if key not in self._known:
@@ -135,7 +136,7 @@ class Bench:
         return Gain(patch, change.kind, entry.objective, gain_of(entry.objective, before, after), other)
 
 
-def known_changes(estimate: Found, asked: Plan, objective: str | None) -> list[Change]:
+def known_changes(estimate: PlanEstimate, asked: Plan, objective: str | None) -> list[Change]:
     """The changes that other tools try: for memory those that save it, else those that give speed."""
     if isinstance(estimate, Served):
         return [*serving_fit.changes(estimate), *serving_fit.looser(estimate)]
@@ -158,7 +159,7 @@ def resolved(rule: str, now: Any, facts: Mapping[str, Any]) -> Any:
     return value
 
 
-def changed(base: Found, patch: Mapping[str, Any]) -> Found | None:
+def changed(base: PlanEstimate, patch: Mapping[str, Any]) -> PlanEstimate | None:
     if isinstance(base, Planned):
         return varied(base.plan, patch)
     try:
@@ -168,7 +169,7 @@ def changed(base: Found, patch: Mapping[str, Any]) -> Found | None:
     return other if reads(other.job) else None
 
 
-def is_measured(change: Change, other: Found) -> bool:
+def is_measured(change: Change, other: PlanEstimate) -> bool:
     """Whether there is reason to believe the figure: of other frameworks only those that were timed are told."""
     return change.kind != "framework" or not isinstance(other, Planned) or other.job.calibration.time_measured
 
@@ -178,11 +179,11 @@ def gain_of(objective: str, before: float, after: float) -> float:
     return after / before - 1.0 if objective in MORE_IS_BETTER else 1.0 - after / before
 
 
-def figures(estimate: Found, objectives: Sequence[str]) -> dict[str, float | None]:
+def figures(estimate: PlanEstimate, objectives: Sequence[str]) -> dict[str, float | None]:
     return {name: figure(estimate, name) for name in objectives}
 
 
-def figure(estimate: Found, objective: str) -> float | None:
+def figure(estimate: PlanEstimate, objective: str) -> float | None:
     """A plan's figure of an objective, in the unit of its name; None where it has none."""
     if isinstance(estimate, Served):
         return _serving_figure(estimate, objective)
@@ -200,7 +201,7 @@ def figure(estimate: Found, objective: str) -> float | None:
     return None
 
 
-def speed_of(estimate: Found) -> float:
+def speed_of(estimate: PlanEstimate) -> float:
     """Tokens/s: trained on, or generated."""
     if isinstance(estimate, Served):
         return float(estimate.estimates.output_tokens_per_s[estimate.entry])

@@ -15,7 +15,8 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.playbook import Entry, entries, files, topics
 from planner.advice.conditions import holes_in, names_in, problems
-from planner.advice.facts import serving_facts, training_facts
+from planner.advice.facts.serving import serving_facts
+from planner.advice.facts.training import training_facts
 from planner.advice.gains import RULES, SERVING_OBJECTIVES, TRAINING_OBJECTIVES
 from planner.fit import remedies
 from planner.fit import serving as serving_fit
