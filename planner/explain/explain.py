@@ -23,8 +23,10 @@ from planner.explain.results import (
     MeasuredFigure,
     NearestRun,
 )
-from planner.explain.subject import ALIASES, Spread, Subject, serving_subject, training_subject
+from planner.explain.serving import serving_subject
+from planner.explain.subject import ALIASES, Spread, Subject
 from planner.explain.text import told
+from planner.explain.training import training_subject
 from planner.money.terms import CostTerms
 from planner.requests import ONLY_TRAINING, EitherRequest
 

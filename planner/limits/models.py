@@ -19,7 +19,7 @@ class ModelCandidates:
 
 
 def model_candidates(plan: Plan, family: str | None, named: bool) -> ModelCandidates:
-    """Those of the family, or of the family of the plan's model where it is `named`. Raises PlanError for an unknown one."""
+    """Of the family, or that of the plan's model where it is `named`. Raises PlanError for an unknown family."""
     wanted = family.strip().lower() if family else None
     rows = models()
     if wanted and wanted != "any":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -277,8 +276,7 @@ def _probes(goal: Goal, found: _Found) -> list[LimitProbe]:
         ordered = sorted(tried, key=lambda value: int(value))
     at = ordered.index(found.first if found.value is None else found.value)
     start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
-    shown: list[Mapping[str, Any]] = [
-        {"value": value, "fits": tried[value].fits, "per_device_bytes": tried[value].bytes, "why": tried[value].why}
-        for value in ordered[start : start + _SHOWN_PROBES]
+    shown = [tried[value] for value in ordered[start : start + _SHOWN_PROBES]]
+    return [
+        LimitProbe(value=trial.value, fits=trial.fits, per_device_bytes=trial.bytes, why=trial.why) for trial in shown
     ]
-    return [LimitProbe(**row) for row in shown]

@@ -23,7 +23,7 @@ from measure.run.matrix import FORMAT, CellResult
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
-from planner.files.render import SiteArguments, inside_root, model_id, prediction_of
+from planner.files.render import SiteArguments, inside_root, model_id, training_prediction
 from planner.layouts.strategies import (
     MOST_ROWS,
     Applied,
@@ -282,7 +282,7 @@ def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | N
         plan=found.plan,
         why=choice.why,
         facts=facts,
-        prediction=prediction_of(found),
+        prediction=training_prediction(found),
         model_id=model_id(found.plan, found.job.architecture.id),
         site=_site(request, settings),
     )

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.money.cost import CostRequest, estimate_cost
+from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
+from planner.money.terms import CostTerms
 from planner.requests import parsed
-from planner.result import Result
+from planner.result import Assumption, Evidence, Result
 from planner.results import TrainingEstimate
 from planner.serving.estimate import estimate_inference
 from planner.serving.request import InferenceRequest
@@ -91,9 +92,9 @@ class Estimated(Result):
 
     figures: PlanFigures
     plan: dict[str, Any] | None
-    assumptions: list[Any] = Field(default_factory=list)
+    assumptions: list[Assumption] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
-    evidence: list[Any] = Field(default_factory=list)
+    evidence: list[Evidence] = Field(default_factory=list)
 
 
 def estimated(plan: Plan) -> Estimated:
@@ -108,7 +109,7 @@ def estimated(plan: Plan) -> Estimated:
     except PlanError as error:
         return Estimated(figures=PlanFigures(kind=kind, problem=str(error)), plan=None)
     try:
-        bill = estimate_cost(parsed(CostRequest, {"plan": result.plan}))
+        bill = bill_of(Plan.parse(result.plan), CostTerms.model_validate({}))
     except PlanError:
         bill = None  # without a size of the data there is no bill
     figures = _trained(result, bill) if isinstance(result, TrainingEstimate) else _served(result, bill)

@@ -66,6 +66,11 @@ class Served:
         return bool(self.pool.fits[self.index])
 
     @property
+    def score(self) -> float:
+        """What is to be small: seconds per token."""
+        return float(self.estimates.steady.tpot_s[self.entry])
+
+    @property
     def meets_slo(self) -> bool | None:
         """None where no limit of latency was set."""
         return bool(self.pool.missed(self.slo)[self.index] <= 1.0) if self.slo.given else None
@@ -336,11 +341,6 @@ def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -
 
 
 def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
-    return ServingChoice(**choice_fields(pool, index, slo))
-
-
-def choice_fields(pool: Pool, index: int, slo: Slo) -> dict[str, Any]:
-    """The fields of a ServingChoice."""
     job = pool.job(index)
     estimates, entry = pool.of(index)
     these = estimates.deployments
@@ -348,37 +348,37 @@ def choice_fields(pool: Pool, index: int, slo: Slo) -> dict[str, Any]:
     usd = finite(pool.usd_per_hour[index])
     clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
     devices = int(pool.devices[index])
-    return {
-        "accelerator": job.machine.accelerator.id,
-        "devices": devices,
-        "replicas": int(these.replicas[entry]),
-        "engine": job.engine.name,
-        "weight_dtype": job.inference.weight_dtype,
-        "kv_dtype": job.kv_dtype,
-        "layout": these.row(entry),
-        "concurrency": whole(clients),
-        "request_rate": rate or None,
-        "running": float(estimates.steady.running[entry] * these.lanes[entry]),
-        "per_device_bytes": float(estimates.memory.total[entry]),
-        "fits": bool(pool.fits[index]),
-        "max_concurrency": most_requests(estimates, entry),
-        "ttft_s": finite(pool.ttft_s[index]),
-        "tpot_s": float(pool.tpot_s[index]),
-        "e2e_s": finite(pool.e2e_s[index]),
-        "ttft_p99_s": finite(pool.ttft_p99_s[index]),
-        "tpot_p99_s": float(pool.tpot_p99_s[index]),
-        "output_tokens_per_s": output,
-        "output_tokens_per_s_per_device": output / devices,
-        "total_tokens_per_s": total,
-        "requests_per_s": float(estimates.requests_per_s[entry]),
-        "tokens_per_s_per_user": 1.0 / float(pool.tpot_s[index]),
-        "meets_slo": bool(pool.missed(slo)[index] <= 1.0) if slo.given else None,
-        "usd_per_hour": usd,
-        "usd_per_million_output_tokens": None if usd is None else usd / (output * 3600.0 / 1e6),
-        "usd_per_million_tokens": None if usd is None else usd / (total * 3600.0 / 1e6),
-        "measured": job.factors.engine_measured and job.factors.device_measured,
-        "summary": summary(pool, index),
-    }
+    return ServingChoice(
+        accelerator=job.machine.accelerator.id,
+        devices=devices,
+        replicas=int(these.replicas[entry]),
+        engine=job.engine.name,
+        weight_dtype=job.inference.weight_dtype,
+        kv_dtype=job.kv_dtype,
+        layout=these.row(entry),
+        concurrency=whole(clients),
+        request_rate=rate or None,
+        running=float(estimates.steady.running[entry] * these.lanes[entry]),
+        per_device_bytes=float(estimates.memory.total[entry]),
+        fits=bool(pool.fits[index]),
+        max_concurrency=most_requests(estimates, entry),
+        ttft_s=finite(pool.ttft_s[index]),
+        tpot_s=float(pool.tpot_s[index]),
+        e2e_s=finite(pool.e2e_s[index]),
+        ttft_p99_s=finite(pool.ttft_p99_s[index]),
+        tpot_p99_s=float(pool.tpot_p99_s[index]),
+        output_tokens_per_s=output,
+        output_tokens_per_s_per_device=output / devices,
+        total_tokens_per_s=total,
+        requests_per_s=float(estimates.requests_per_s[entry]),
+        tokens_per_s_per_user=1.0 / float(pool.tpot_s[index]),
+        meets_slo=bool(pool.missed(slo)[index] <= 1.0) if slo.given else None,
+        usd_per_hour=usd,
+        usd_per_million_output_tokens=None if usd is None else usd / (output * 3600.0 / 1e6),
+        usd_per_million_tokens=None if usd is None else usd / (total * 3600.0 / 1e6),
+        measured=job.factors.engine_measured and job.factors.device_measured,
+        summary=summary(pool, index),
+    )
 
 
 def summary(pool: Pool, index: int) -> str:

@@ -24,7 +24,7 @@ from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
-from planner.serving.planned import Served, choice_fields, chosen_of, per_replica, settled
+from planner.serving.planned import Served, choice, chosen_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
 from planner.serving.request import InferenceRequest
@@ -277,10 +277,10 @@ def _size(pool: Pool, rows: list[Sized], index: int, slo: Slo, own: float | None
     provider = job.plan.goal.provider
     offer = cheapest_hour(job.machine.accelerator.id, provider, together, int(pool.devices[index])) if not own else None
     limit, load = float(one.limit[entry]), float(job.inference.request_rate or job.inference.concurrency or 0.0)
-    fields = choice_fields(pool, index, slo)
-    usd = fields["usd_per_hour"]
+    figures = choice(pool, index, slo)
+    usd = figures.usd_per_hour
     return ServingSize(
-        **fields,
+        **dict(figures),
         devices_per_replica=per_replica(estimates, entry),
         replica_limit=limit,
         limited_by=one.limited_by[entry],

@@ -185,7 +185,7 @@ def _choose(job: Job, whole: bool, offload: bool) -> Planned:
 
 
 def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
-    """As `plan_training` for the changed plan, but None where that cannot be; used to try variations of a valid plan."""
+    """As `plan_training` for the changed plan, but None where that cannot be: to try variations of a valid plan."""
     try:
         return plan_training(plan.patch(changes))
     except PlanError:

@@ -86,7 +86,7 @@ def _mfu_facts(planned: Planned, mfu: float) -> Facts:
         job.architecture.is_moe,
     )
     if target is None or job.uses_adapters:
-        return dict.fromkeys((f"mfu_target.{name}" for name in ("low", "median", "high", "runs", "of", "share")))
+        return dict.fromkeys(f"mfu_target.{name}" for name in ("low", "median", "high", "runs", "of", "share"))
     return {
         "mfu_target.low": target.low,
         "mfu_target.median": target.median,
