@@ -10,7 +10,8 @@ from typing import Any
 from estimator.machine.hardware import Accelerator, Price
 from estimator.money.cost import bill
 from planner.clusters.request import Asked, Sort
-from planner.clusters.results import OtherOffer, Why
+from planner.clusters.results import ClusterOption, OtherOffer, Why
+from planner.estimates import PlanEstimate
 from planner.money.offers import by_device
 from planner.serving.prices import offered
 
@@ -94,6 +95,27 @@ class Candidate:
     @property
     def _usd(self) -> float | None:
         return None if self.best is None or self.hours is None else self.best.usd * self.hours
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What fits, what is left out and why, and how many sizes (of serving: kinds of replica) were estimated."""
+
+    candidates: list[Candidate]
+    refused: Refused
+    tried: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An option with the estimate behind it."""
+
+    option: ClusterOption
+    estimate: PlanEstimate
+
+    @property
+    def within(self) -> bool:
+        return self.option.fits_deadline is not False and self.option.fits_budget is not False
 
 
 def missed(ask: Asked, usd: float | None, hours: float | None) -> float:

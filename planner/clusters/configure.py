@@ -11,24 +11,22 @@ import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import find_architecture
+from planner.clusters.candidates import Choice
 from planner.clusters.recommend import (
-    Choice,
     Recommended,
     assumed,
     cost_of,
     described,
     duration_of,
-    evidence,
     recommended,
     sort_of,
 )
 from planner.clusters.request import Asked, Where, asked
 from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason
+from planner.estimates import warnings_of
 from planner.evidence import evidence_of
 from planner.result import Assumption
-from planner.serving.planned import Served
-from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import plan_training, warnings_of
+from planner.training.planned import plan_training
 
 # From what keeps all of the model to what fits almost anywhere; each is tried only where the ones before do not do.
 _METHODS = ("full", "lora", "qlora")
@@ -92,11 +90,10 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
     if last is None or last.best is None:
         return _nothing(ask, tried, field)
     choice, option = last.best, last.best.option
-    found = choice.found
-    notes = serving_warnings_of(found) if isinstance(found, Served) else warnings_of(found)
+    estimate = choice.estimate
     assumptions = [*lengths, *assumed(last.ask, choice)]
     return AutoConfigured(
-        plan=found.complete_plan,
+        plan=estimate.complete_plan,
         satisfied=chosen is not None,
         fits=True,
         hours=option.hours,
@@ -110,10 +107,10 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         reasons=list(_reasons(ask, tried, last, field, assumptions)),
         considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
-        launch_targets=_targets(found.plan),
+        launch_targets=_targets(estimate.plan),
         assumptions=assumptions,
-        warnings=[*notes, *_unchecked(ask, option)],
-        evidence=evidence(choice),
+        warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
+        evidence=evidence_of(estimate.job),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
+from estimator.search.rivals import nearest_multiple, outdone_multiple
 from knowledge.jobs.training import job as job_of
 from knowledge.machines.training_devices import no_training
 from planner.clusters.candidates import (
@@ -31,6 +31,7 @@ from planner.clusters.candidates import (
     Hourly,
     Refusal,
     Refused,
+    Screened,
     Shape,
     hourly_rows,
     missed,
@@ -40,24 +41,22 @@ from planner.clusters.candidates import (
 )
 from planner.clusters.request import Asked, Sort, finite
 
-# Devices up to which sizes are tried at the least, and the most; fewer than a 64th of the most are not tried.
-_USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
+# Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.
+_USUAL_DEVICES, _MOST_DEVICES, _LEAST_PART = 64, 16_384, 64
 # Without a deadline, sizes are tried until the run takes a month, at this share of the rate that is the most.
-_HORIZON_H, _USUAL_SHARE = 720.0, 0.5
-# How far beyond the most devices the least number that would fit is looked for.
-_BEYOND = 16
-# What more devices have to leave of the least hours to be tried.
-_WORTH_IT = 0.8
-# How many times the bound of it a run may take.
-_SELDOM_ABOVE = 8.0
-# A run of less than an hour is not split further where nobody says how far: starting it takes as long.
-_LEAST_H = 1.0
-# How many others beat in money and time what is surely not on the front: their exact estimates may come out otherwise.
-_BEATEN = 3
+_MONTH_H, _USUAL_SHARE = 720.0, 0.5
+# How many times the most devices the least number that would fit is looked for.
+_LOOKED_BEYOND = 16
+# More devices are tried where they leave no more than this part of the least hours.
+_WORTHWHILE_PART = 0.8
+# How many times its bound a run may take: what is outdone is taken to be as slow.
+_SELDOM_ABOVE_BOUND = 8.0
+# A shorter run is not split further where nobody says how far: starting it takes as long.
+_SHORT_RUN_H = 1.0
 
 
-def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refused, int]:
-    """(What fits, what is left out and why, how many sizes were estimated). Left out is what even at the most that it
+def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
+    """What fits. Left out is what even at the most that it
     reaches comes behind `enough` others by `sort` and is not on the front. Raises PlanError where the plan itself
     cannot be."""
     refused: Refused = []
@@ -81,10 +80,10 @@ def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refu
             heappush(waiting, (ahead.promise(larger), next(order), larger))
     failed = [device for device in tries if not device.fitted]
     errors = [device.error for device in failed if device.error and not device.misfits]
-    if errors and not ahead.found and len({str(error) for error in errors}) == 1:
+    if errors and not ahead.candidates and len({str(error) for error in errors}) == 1:
         raise errors[0]
     refused += [device.refusal() for device in failed]
-    return ahead.found, refused, sum(device.tried for device in tries)
+    return Screened(ahead.candidates, refused, sum(device.tried for device in tries))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +117,7 @@ class _Ahead:
     def __init__(self, ask: Asked, sort: Sort, enough: int) -> None:
         self.ask, self.enough = ask, enough
         self.sort: Sort = sort
-        self.found: list[Candidate] = []
+        self.candidates: list[Candidate] = []
         self._missed: list[float] = []
         self._inside: list[tuple[float, float]] = []
 
@@ -126,32 +125,20 @@ class _Ahead:
         return max(1.0, one.missed), rank(self.sort, one.money, one.time)
 
     def add(self, one: Candidate) -> None:
-        self.found.append(one)
+        self.candidates.append(one)
         beyond = one.missed(self.ask)
-        insort(self._missed, beyond)
+        self._missed.append(beyond)
         if beyond <= 1.0:
             self._inside.append((one.money, one.time))
 
     def nearest_s(self, one: _Open) -> float:
         """Seconds of a step from which on it breaks the limits, and enough others are nearer to them."""
-        if not one.missed or len(self._missed) < self.enough:
-            return math.inf
-        return max(1.0, self._missed[self.enough - 1]) / one.missed * one.least_s
+        return nearest_multiple(np.array(self._missed), one.missed, self.enough) * one.least_s
 
     def outdone_s(self, one: _Open) -> float:
         """Seconds of a step from which on enough others come before it, and some beat it in money and time both."""
-        if len(self._inside) < max(self.enough, _BEATEN):
-            return math.inf
-        inside = np.array(self._inside)
-        with np.errstate(all="ignore"):
-            # By what factor it would have to be above its least to come behind each.
-            money, time = np.nan_to_num(inside / (one.money, one.time), nan=np.inf, posinf=np.inf).T
-            factors = {"cost": money, "time": time, "balanced": np.sqrt(money * time)}[self.sort]
-        if not math.isfinite(one.money):
-            # Whatever has a price comes before it, the others by time.
-            money, factors = np.zeros(len(inside)), np.where(np.isfinite(inside[:, 0]), 0.0, time)
-        behind, beaten = np.sort(factors)[self.enough - 1], np.sort(np.maximum(money, time))[_BEATEN - 1]
-        return float(max(behind, beaten)) * one.least_s
+        inside = np.array(self._inside).reshape(-1, 2)
+        return outdone_multiple(self.sort, inside, one.money, one.time, self.enough) * one.least_s
 
 
 class _Tries:
@@ -197,14 +184,14 @@ class _Tries:
             return None
         if beyond[0].count <= usual:
             least = self.least_hours.get(per_node, math.inf)
-            return self._opened(per_node, usual) if self._may_be_short(one) and least >= _LEAST_H else None
+            return self._opened(per_node, usual) if self._may_be_short(one) and least >= _SHORT_RUN_H else None
         budget = self.ask.max_usd
         if not self.most_is_open or took is None or (budget is not None and one.best and one.money > budget):
             return None
-        if one.hours is None or took <= (self.ask.deadline_h or _HORIZON_H):
+        if one.hours is None or took <= (self.ask.deadline_h or _MONTH_H):
             return None
-        found = self._opened(per_node, _MOST)
-        return found if found and found.time < _WORTH_IT * one.time else None
+        found = self._opened(per_node, _MOST_DEVICES)
+        return found if found and found.time < _WORTHWHILE_PART * one.time else None
 
     def _opened(self, per_node: int | None, most: int) -> _Open | None:
         """The next size of up to `most` devices that can be tried."""
@@ -218,7 +205,7 @@ class _Tries:
         return None
 
     def _may_be_short(self, one: _Open) -> bool:
-        return self.most_is_open and one.hours is not None and one.hours < _LEAST_H
+        return self.most_is_open and one.hours is not None and one.hours < _SHORT_RUN_H
 
     def _counts(self, per_node: int | None) -> list[int]:
         node = per_node or self.device.per_node
@@ -227,18 +214,18 @@ class _Tries:
         self.usual[per_node] = self.ask.count or most or usual
         if self.ask.count is not None:
             return [self.ask.count]
-        least = max(1, min(usual, most or usual) // _RANGE)
-        return sorted({size for limit in (most or usual, most or _MOST) for size in sizes(node, least, limit)})
+        least = max(1, min(usual, most or usual) // _LEAST_PART)
+        return sorted({size for limit in (most or usual, most or _MOST_DEVICES) for size in sizes(node, least, limit)})
 
     def _usual_most(self, node: int) -> int:
         """Devices with which the run takes no longer than the deadline, or a month."""
         try:
             job = job_of(_with(self.ask.plan, Shape(self.device, node)))
         except PlanError:
-            return _USUAL_MOST
+            return _USUAL_DEVICES
         hours = (job.steps or 0) * least_training_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
-        needed = hours / (self.ask.deadline_h or _HORIZON_H)
-        return int(min(_MOST, max(_USUAL_MOST, 2 ** math.ceil(math.log2(max(1.0, needed))))))
+        needed = hours / (self.ask.deadline_h or _MONTH_H)
+        return int(min(_MOST_DEVICES, max(_USUAL_DEVICES, 2 ** math.ceil(math.log2(max(1.0, needed))))))
 
     def _sized(self, shape: Shape, place: int) -> _Open | None:
         rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
@@ -292,7 +279,7 @@ class _Tries:
         if isinstance(quick, Slower):
             if outdone_s <= nearest_s:
                 self.outdone = True
-                return _SELDOM_ABOVE * one.time
+                return _SELDOM_ABOVE_BOUND * one.time
             late = missed(self.ask, 0.0, one.hours) >= one.missed
             self.beyond = "past_deadline" if late else "over_budget"
             return max(1.0, nearest_s / one.least_s) * one.time
@@ -338,7 +325,7 @@ class _Tries:
     def _least_devices(self, most: int) -> int | None:
         """The next doubling beyond the most on which it would fit."""
         node = self.ask.plan.cluster.per_node or self.device.per_node
-        for size in sizes(node, most + 1, most * _BEYOND):
+        for size in sizes(node, most + 1, most * _LOOKED_BEYOND):
             try:
                 plan = _with(self.ask.plan, Shape(self.device, size))
                 if _quick(plan, job_of(plan), 0.0)[0]:

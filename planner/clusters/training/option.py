@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from knowledge.jobs.training import job as job_of
-from planner.clusters.candidates import Candidate, hourly_rows, network_of, notes_of, others
+from planner.clusters.candidates import Candidate, Choice, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.clusters.training import chosen
+from planner.clusters.training.screening import chosen
 from planner.money.offers import offers
 from planner.training.planned import Planned, memory_of, plan_training, run_of
 
@@ -19,11 +21,9 @@ def few_layouts(candidates: list[Candidate]) -> bool:
     return all(candidate.tried <= _FEW for candidate in candidates)
 
 
-def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption, Planned] | None:
+def option_of(ask: Asked, candidate: Candidate, whole: bool) -> Choice | None:
     """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
     shape = candidate.shape
-    joined = shape.count > shape.node
-    rows = hourly_rows(ask, shape, shape.node, joined)
     price = candidate.best.price if candidate.best else None
     changes = dict(candidate.changes)
     usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
@@ -38,6 +38,14 @@ def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption,
     planned = plan_training(ask.plan.patch(changes))
     if not planned.fits:
         return None
+    return Choice(_option(ask, candidate, planned, changes), planned)
+
+
+def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[str, Any]) -> ClusterOption:
+    shape = candidate.shape
+    joined = shape.count > shape.node
+    rows = hourly_rows(ask, shape, shape.node, joined)
+    price = candidate.best.price if candidate.best else None
     job, memory, run = planned.job, memory_of(planned), run_of(planned)
     step_s = float(planned.estimates.step.seconds[planned.index])
     listed = offers(planned, run.hours if run else 1.0)
@@ -46,7 +54,7 @@ def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption,
     tokens_per_s = job.tokens_per_step / step_s
     usd = offer.usd if offer and run else None
     limits = ask.plan.goal
-    option = ClusterOption(
+    return ClusterOption(
         accelerator=shape.accelerator.id,
         count=shape.count,
         per_node=job.machine.per_node,
@@ -80,7 +88,6 @@ def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption,
         notes=notes_of(price, shape.node, shape.count, joined),
         patch=changes,
     )
-    return option, planned
 
 
 def _per_million(usd: float | None, hourly: float | None, tokens_per_s: float, tokens: float | None) -> float | None:
