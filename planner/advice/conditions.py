@@ -58,20 +58,20 @@ def problems(when: object) -> list[str]:
     """What is wrong with a condition's form, in words; nothing where it is well formed."""
     if not isinstance(when, Mapping):
         return ["a condition is a mapping of facts to tests"]
-    found: list[str] = []
+    faults: list[str] = []
     for name, test in when.items():
         if name == ANY:
             parts = test if isinstance(test, list) and test else [None]
-            found += [problem for part in parts for problem in problems(part)]
+            faults += [problem for part in parts for problem in problems(part)]
         elif isinstance(test, Mapping):
-            found += [f"{name}: {bound!r} is no bound" for bound in test if bound not in (*_BOUNDS, "is_not")]
-            found += [
+            faults += [f"{name}: {bound!r} is no bound" for bound in test if bound not in (*_BOUNDS, "is_not")]
+            faults += [
                 f"{name}: {bound} needs a number"
                 for bound, value in test.items()
                 if bound in _BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float))
             ]
-            found += [] if test else [f"{name}: an empty test"]
-    return found
+            faults += [] if test else [f"{name}: an empty test"]
+    return faults
 
 
 def _passes(test: Any, fact: Any) -> bool:

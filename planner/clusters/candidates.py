@@ -61,8 +61,8 @@ class Shape:
     @property
     def changes(self) -> dict[str, Any]:
         """The cluster as a Plan patch."""
-        found: dict[str, Any] = {"cluster.accelerator": self.accelerator.id, "cluster.count": self.count}
-        return found | ({"cluster.per_node": self.per_node} if self.per_node else {})
+        patch: dict[str, Any] = {"cluster.accelerator": self.accelerator.id, "cluster.count": self.count}
+        return patch | ({"cluster.per_node": self.per_node} if self.per_node else {})
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Screened:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ClusterChoice:
     """An option with the estimate behind it."""
 
     option: ClusterOption
@@ -194,16 +194,16 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     """What to ask the provider before renting `count` devices, `together` of which share a node."""
     if price is None:
         return ["the price book has no price of it"]
-    found = []
+    notes = []
     if not price.price_date:
-        found.append("the price has no date: it may be higher today")
+        notes.append("the price has no date: it may be higher today")
     if by_device(price) and together > 1:
-        found.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
+        notes.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
     if joined and price.network_bandwidth_per_node is None:
-        found.append("the network between nodes is not stated: the usual one of such nodes is taken")
+        notes.append("the network between nodes is not stated: the usual one of such nodes is taken")
     if price.notes:
-        found.append(price.notes)
-    return found
+        notes.append(price.notes)
+    return notes
 
 
 def network_of(ask: Asked, price: Price | None, shape: Shape, usual: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pydantic import Field
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
 from knowledge.jobs.training import job as job_of
-from planner.clusters.candidates import Candidate, Choice, Refusal, missed, rank
+from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, RecommendedCluster, Why
 from planner.clusters.serving.option import option_of as serving_option
@@ -37,7 +37,7 @@ class ClusterRequest(Where):
 
 @dataclass(frozen=True)
 class Recommended:
-    choices: list[Choice]
+    choices: list[ClusterChoice]
     rejected: list[ClusterRejected]
     tried: int
     satisfied: bool
@@ -113,7 +113,7 @@ def _key(option: ClusterOption, sort: Sort) -> tuple[Any, ...]:
     return (*rank(sort, cost_of(option), duration_of(option)), option.count, option.accelerator)
 
 
-def _score(choices: Sequence[Choice]) -> None:
+def _score(choices: Sequence[ClusterChoice]) -> None:
     """Writes the Pareto flag and the balanced score into the options."""
     money = np.array([cost_of(choice.option) for choice in choices])
     took = np.array([duration_of(choice.option) for choice in choices])
@@ -144,7 +144,7 @@ def _missed(ask: Asked, option: ClusterOption) -> float:
     return missed(ask, option.usd, option.hours)
 
 
-def _exact(ask: Asked, winners: list[Candidate]) -> list[Choice]:
+def _exact(ask: Asked, winners: list[Candidate]) -> list[ClusterChoice]:
     if isinstance(ask.plan.workload, Inference):
         choices = [serving_option(ask, candidate) for candidate in winners]
     else:
@@ -172,7 +172,7 @@ def _beyond(ask: Asked, candidates: list[Candidate]) -> Iterator[Refusal]:
         )
 
 
-def _behind(ask: Asked, candidates: list[Candidate], shown: list[Choice]) -> Iterator[Refusal]:
+def _behind(ask: Asked, candidates: list[Candidate], shown: list[ClusterChoice]) -> Iterator[Refusal]:
     """Accelerators that would do, and are not among the options."""
     listed = {choice.option.accelerator for choice in shown}
     least: dict[str, float] = {}
@@ -249,7 +249,7 @@ def described(option: ClusterOption) -> str:
     return f"{option.count} x {option.accelerator}{where} ({', '.join(figures)})"
 
 
-def _assumptions(ask: Asked, first: Choice | None, options: list[ClusterOption]) -> Iterator[Assumption]:
+def _assumptions(ask: Asked, first: ClusterChoice | None, options: list[ClusterOption]) -> Iterator[Assumption]:
     yield from ask.said
     if first:
         yield from assumed(ask, first)
@@ -258,7 +258,7 @@ def _assumptions(ask: Asked, first: Choice | None, options: list[ClusterOption])
         yield Assumption(field="workload.global_batch", value="by option", why=why)
 
 
-def assumed(ask: Asked, choice: Choice) -> list[Assumption]:
+def assumed(ask: Asked, choice: ClusterChoice) -> list[Assumption]:
     """What the plan leaves open besides cluster and layout, as it is filled in for this option."""
     option, estimate = choice.option, choice.estimate
     filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in estimate.assumptions]

@@ -97,7 +97,7 @@ def asked(request: Where, keep: bool = False) -> Asked:
     chosen = None if wanted is None else tuple(_known(name, known, field) for name in wanted)
     if request.max_usd is not None:
         plan = plan.patch({"goal.budget_usd": request.max_usd})
-    found = Asked(
+    ask = Asked(
         plan=plan,
         devices=[],
         rejected=[],
@@ -110,8 +110,8 @@ def asked(request: Where, keep: bool = False) -> Asked:
         max_usd_per_hour=request.max_usd_per_hour,
         statistic=request.slo_statistic,
     )
-    found.devices.extend(_devices(request, found, names))
-    return found
+    ask.devices.extend(_devices(request, ask, names))
+    return ask
 
 
 def _plan(request: Where, keep: bool) -> tuple[Plan, list[Assumption]]:
@@ -135,13 +135,13 @@ def _plan(request: Where, keep: bool) -> tuple[Plan, list[Assumption]]:
 def _known(name: str, choices: Sequence[str], field: str) -> str:
     """The choice that a name means in any case. Raises PlanError."""
     by_folded = {choice.casefold(): choice for choice in choices}
-    found = by_folded.get(name.strip().casefold())
-    if found is None:
+    match = by_folded.get(name.strip().casefold())
+    if match is None:
         raise PlanError(field, f"{name[:60]!r} is not known", nearest(name[:60], choices, limit=len(choices)))
-    return found
+    return match
 
 
-def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Iterator[Accelerator]:
+def _devices(request: Where, ask: Asked, names: Sequence[str] | None) -> Iterator[Accelerator]:
     """The accelerators that the filters leave; what they take out goes to the rejected."""
     every = accelerators()
     named = None if names is None else {_accelerator(name) for name in names}
@@ -154,8 +154,8 @@ def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Itera
         ("filtered", f"less than {least / GIB:g} GiB of memory", lambda one: one.memory_bytes >= least),
         (
             "not_offered",
-            f"not rented out by {', '.join(found.providers or ())} in the price book",
-            lambda one: found.providers is None or bool(found.offered(one.id)),
+            f"not rented out by {', '.join(ask.providers or ())} in the price book",
+            lambda one: ask.providers is None or bool(ask.offered(one.id)),
         ),
         (
             "not_tried",
@@ -173,7 +173,7 @@ def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Itera
             continue
         row = taken.setdefault(failed[1], ClusterRejected(accelerators=[], reason=failed[0], why=failed[1]))
         row.accelerators.append(device.id)
-    found.rejected.extend(taken.values())
+    ask.rejected.extend(taken.values())
 
 
 def _accelerator(name: str) -> str:

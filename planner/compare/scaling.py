@@ -13,7 +13,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.machines.catalogue import find_accelerator
 from planner.compare.rows import TrainingFigures, training_figures
-from planner.compare.sweep.grid import COUNT, Tried
+from planner.compare.sweep.grid import COUNT, TriedPoint
 from planner.compare.sweep.training import tried_points
 from planner.compare.values import Values, values_of
 from planner.estimates import common_assumptions
@@ -135,7 +135,7 @@ def _nodes(plan: Plan, request: ScalingRequest) -> tuple[list[int], int, list[As
     return sorted(values), per_node, usual
 
 
-def _point(nodes: int, devices: int, tried: Tried[Planned], own_usd: float | None) -> ScalingPoint:
+def _point(nodes: int, devices: int, tried: TriedPoint[Planned], own_usd: float | None) -> ScalingPoint:
     if tried.estimate is None:
         return ScalingPoint(nodes=nodes, devices=devices, error=tried.why)
     figures = training_figures(tried.estimate, own_usd)

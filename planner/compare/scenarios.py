@@ -100,7 +100,7 @@ class Comparison(Result):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ScenarioOutcome:
     """A scenario and what became of it: an estimate, or why there is none. `notes` say what was done to its plan."""
 
     name: str
@@ -127,14 +127,14 @@ def compare(request: CompareRequest) -> Comparison:
     serving = _serves(plans)
     whole = None if len(plans) <= _WHOLE_ROWS else False
     platforms: dict[str, Platform] = {}
-    entries: list[Entry] = []
+    entries: list[ScenarioOutcome] = []
     rows: list[ComparedTraining | ComparedServing] = []
     for named in plans:
         entry = _estimated(named, whole, request.usd_per_device_hour, platforms)
         try:
             row = _row(entry, serving, request.usd_per_device_hour)
         except PlanError as error:
-            entry = Entry(named.name, None, " ".join(str(error).split()), named.notes)
+            entry = ScenarioOutcome(named.name, None, " ".join(str(error).split()), named.notes)
             row = _row(entry, serving, request.usd_per_device_hour)
         entries.append(entry)
         rows.append(row)
@@ -315,11 +315,13 @@ def _serves(plans: Sequence[_NamedPlan]) -> bool:
     return True in kinds
 
 
-def _estimated(named: _NamedPlan, whole: bool | None, own_usd: float | None, platforms: dict[str, Platform]) -> Entry:
+def _estimated(
+    named: _NamedPlan, whole: bool | None, own_usd: float | None, platforms: dict[str, Platform]
+) -> ScenarioOutcome:
     """`platforms` keeps what strategies choose from, so that several of them for one plan search once."""
     plan, strategy = named.plan, named.strategy
     if plan is None:
-        return Entry(named.name, None, named.error)
+        return ScenarioOutcome(named.name, None, named.error)
     try:
         if strategy is None:
             estimate = estimate_plan(plan, own_usd, whole if not plan.layout.model_fields_set else None)
@@ -328,11 +330,11 @@ def _estimated(named: _NamedPlan, whole: bool | None, own_usd: float | None, pla
         else:
             estimate = strategic(plan, strategy_name(strategy), platforms)
     except PlanError as error:
-        return Entry(named.name, None, " ".join(str(error).split()), named.notes)
-    return Entry(named.name, estimate, None, named.notes)
+        return ScenarioOutcome(named.name, None, " ".join(str(error).split()), named.notes)
+    return ScenarioOutcome(named.name, estimate, None, named.notes)
 
 
-def _row(entry: Entry, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:
+def _row(entry: ScenarioOutcome, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:
     estimate = entry.estimate
     if estimate is None:
         return (ComparedServing if serving else ComparedTraining)(name=entry.name, error=entry.error)
@@ -357,7 +359,7 @@ def _baseline(request: CompareRequest, rows: Sequence[ComparedTraining | Compare
     )
 
 
-def _warnings(entries: Sequence[Entry], whole: bool | None) -> list[str]:
+def _warnings(entries: Sequence[ScenarioOutcome], whole: bool | None) -> list[str]:
     """Warnings with the names of the rows that they are of, and what was done to plans."""
     names: dict[str, list[str]] = {}
     for entry in entries:

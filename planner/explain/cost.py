@@ -204,7 +204,7 @@ def flattened(value: Any, path: str = "") -> dict[str, float | bool]:
     if isinstance(value, bool | int | float):
         return {path: value}
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    found: dict[str, float | bool] = {}
+    numbers: dict[str, float | bool] = {}
     for key, inner in pairs:
-        found |= flattened(inner, f"{path}.{key}" if path else str(key))
-    return found
+        numbers |= flattened(inner, f"{path}.{key}" if path else str(key))
+    return numbers

@@ -115,20 +115,20 @@ def _subject(asked: Plan, said: str, terms: CostTerms) -> Subject:
 
 def _steps(subject: Subject, key: str, depth: int) -> list[ExplainedFigure]:
     """The figure, and breadth first the terms that have an account, `depth` levels in all."""
-    found, seen, level = [], {key}, [key]
+    explained_figures, seen, level = [], {key}, [key]
     for _ in range(depth):
         following: list[str] = []
         for name in level:
-            if len(found) == _MOST_STEPS:
-                return found
+            if len(explained_figures) == _MOST_STEPS:
+                return explained_figures
             explained = _explained(subject, name)
-            found.append(explained)
+            explained_figures.append(explained)
             for term in explained.terms:
                 if term.figure and term.figure not in seen:
                     seen.add(term.figure)
                     following.append(term.figure)
         level = following
-    return found
+    return explained_figures
 
 
 def _explained(subject: Subject, key: str) -> ExplainedFigure:
@@ -267,9 +267,13 @@ def _nearest(subject: Subject, key: str, count: int) -> list[NearestRun]:
             reference=run.reference,
             figures=[
                 MeasuredFigure(
-                    name=one.name, unit=one.unit, measured=one.measured, estimated=one.estimated, error=one.error
+                    name=figure.name,
+                    unit=figure.unit,
+                    measured=figure.measured,
+                    estimated=figure.estimated,
+                    error=figure.error,
                 )
-                for one in run.figures
+                for figure in run.figures
             ],
         )
         for run in nearest_runs(subject.asked, subject.plan, file, count)

@@ -84,12 +84,12 @@ def _spreads(job: ServingJob, accounts: Accounts, values: Mapping[str, Any]) -> 
     def of(spread: float) -> Spread:
         return Spread(spread, spread, factors.runs, how)
 
-    found = {"latency.ttft_s": of(factors.ttft_spread), "latency.tpot_s": of(factors.tpot_spread)}
-    found["throughput.tokens_per_s_per_user"] = of(factors.tpot_spread)
+    spreads = {"latency.ttft_s": of(factors.ttft_spread), "latency.tpot_s": of(factors.tpot_spread)}
+    spreads["throughput.tokens_per_s_per_user"] = of(factors.tpot_spread)
     # What comes at a rate and is served leaves at it.
     if values.get("throughput.output_tokens_low_per_s") != values.get("throughput.output_tokens_per_s"):
         rates = [key for key in accounts if key.startswith(("throughput.", "usd_per_million"))]
-        found = dict.fromkeys(rates, of(factors.throughput_spread)) | found
+        spreads = dict.fromkeys(rates, of(factors.throughput_spread)) | spreads
     if job.inference.requests is not None:
-        found |= dict.fromkeys(("hours", "usd", "device_hours", "kwh", "co2_kg"), of(factors.throughput_spread))
-    return found
+        spreads |= dict.fromkeys(("hours", "usd", "device_hours", "kwh", "co2_kg"), of(factors.throughput_spread))
+    return spreads

@@ -105,5 +105,5 @@ def unpriced(accounts: Accounts, refused: PlanError | None, job: Job | ServingJo
     else:
         missing = [key for key in missing if key not in ("usd_per_step", "usd_per_epoch")]
     energy = PlanError("cluster.accelerator", f"no power limit of {name} is known")
-    found = {key: energy if key in ("kwh", "co2_kg") else other for key in missing}
-    return {key: refused or error for key, error in found.items()}
+    errors = {key: energy if key in ("kwh", "co2_kg") else other for key in missing}
+    return {key: refused or error for key, error in errors.items()}

@@ -102,5 +102,7 @@ def _spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
     fast = Spread(calibration.time_spread, calibration.time_spread, factors.runs, time)
     timed = ("time.step_s", "run.hours", "hours", "device_hours", "usd", "usd_per_million_tokens", "kwh", "co2_kg")
     rates = [key for key in accounts if key.startswith("throughput.")]
-    found = dict.fromkeys([*timed, *rates], fast)
-    return found | {"memory.per_device_bytes": Spread(job.memory_below, job.memory_above, factors.memory_runs, memory)}
+    spreads = dict.fromkeys([*timed, *rates], fast)
+    return spreads | {
+        "memory.per_device_bytes": Spread(job.memory_below, job.memory_above, factors.memory_runs, memory)
+    }

@@ -115,7 +115,7 @@ def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
         "workload.framework": free.job.framework.name,
         "workload.global_batch": free.job.global_batch,
     }
-    why = f"of {free.found.valid} layouts this one that fits is best for the plan's goal"
+    why = f"of {free.search.valid} layouts this one that fits is best for the plan's goal"
     summary = free.estimates.layouts.summary(free.index)
     return _estimated(planned, planned.plan, Change("layout", patch, f"another layout: {summary}", why), now)
 

@@ -21,20 +21,20 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
     """Find the best layout."""
     started = time.perf_counter()
     chosen = plan_training(request.to_plan(), every_framework=True)
-    found, best = chosen.found, int(chosen.found.order[0])
-    estimates, layouts = found.estimates, found.estimates.layouts
+    search, best = chosen.search, int(chosen.search.order[0])
+    estimates, layouts = search.estimates, search.estimates.layouts
     return BestParallelism(
         plan=chosen.complete_plan,
         assumptions=chosen.assumptions,
         best=choice(chosen.estimates, chosen.index),
         why=why_chosen(chosen),
-        alternatives=[choice(estimates, index) for index in alternatives(estimates, found.order, request.top)],
+        alternatives=[choice(estimates, index) for index in alternatives(estimates, search.order, request.top)],
         pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * request.top]],
         rejected=[
             Rejected(layout=layouts.row(index), rule=rule, summary=layouts.summary(index))
-            for index, rule in neighbours(estimates, best, found.order)
+            for index, rule in neighbours(estimates, best, search.order)
         ],
-        candidates=found.valid,
+        candidates=search.valid,
         estimated=len(layouts),
         feasible=int(estimates.fits.sum()),
         seconds=time.perf_counter() - started,

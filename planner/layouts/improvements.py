@@ -61,8 +61,8 @@ def told_patch(change: Change, other: Planned) -> dict[str, Any]:
     if not change.keeps_choice:
         return dict(change.patch)
     layouts = other.estimates.layouts
-    found = {"layout": layouts.row(other.index), "workload.micro_batch": int(layouts.micro_batch[other.index])}
-    return dict(change.patch) | found
+    choice = {"layout": layouts.row(other.index), "workload.micro_batch": int(layouts.micro_batch[other.index])}
+    return dict(change.patch) | choice
 
 
 def changes(planned: Planned) -> Iterator[Change]:

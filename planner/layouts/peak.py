@@ -148,12 +148,12 @@ def _base(request: PeakRequest) -> tuple[Plan, list[Assumption]]:
 def _devices(request: PeakRequest, plan: Plan) -> list[Accelerator]:
     if request.accelerators is not None:
         try:
-            found = [find_accelerator(name).value for name in request.accelerators]
+            devices = [find_accelerator(name).value for name in request.accelerators]
         except PlanError as error:
             raise PlanError("accelerators", error.problem, error.valid) from None
-        if not found:
+        if not devices:
             raise PlanError("accelerators", "has no accelerators", ["h100-sxm", "mi300x"])
-        return list({device.id: device for device in found}.values())
+        return list({device.id: device for device in devices}.values())
     if plan.cluster.accelerator is not None:
         return [find_accelerator(plan.cluster.accelerator).value]
 
@@ -242,8 +242,8 @@ def _plots(rows: Sequence[PeakRow]) -> list[Plot]:
         def column(
             field: str, kind: str, unit: float = 1.0, at: Any = at, names: Sequence[str] = names
         ) -> list[float | None]:
-            found = [at.get((name, kind)) for name in names]
-            return [None if row is None else getattr(row, field) * unit for row in found]
+            cells = [at.get((name, kind)) for name in names]
+            return [None if row is None else getattr(row, field) * unit for row in cells]
 
         ends = ("low_tokens_per_s_per_device", "high_tokens_per_s_per_device")
         speeds = {kind: column("tokens_per_s_per_device", kind) for kind in kinds}

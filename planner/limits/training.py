@@ -15,7 +15,7 @@ from knowledge.jobs.training import job as job_of
 from knowledge.models.catalogue import ModelFacts, architecture
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
-from planner.limits.probing import Trials, Tried, Value, last_that_fits, narrowed
+from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed
 from planner.results import Assumption, Limit, LimitProbe, NextValue
 from planner.training.planned import Planned, choice, memory_of, plan_training, warnings_of
 
@@ -36,7 +36,7 @@ _SHOWN_PROBES = 24
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Furthest:
     """The last value that fits (None: not even `first` does), the nearest that does not, and what is said besides.
 
     `bound` is (what limits, why) where something other than the memory of `beyond` decides.
@@ -55,20 +55,20 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
     started = time.perf_counter()
     match goal:
         case "seq_len":
-            found = _longest(plan)
+            furthest = _longest(plan)
         case "micro_batch":
-            found = _largest_batch(plan)
+            furthest = _largest_batch(plan)
         case "model":
             assert candidates
-            found = _largest_model(plan, candidates)
+            furthest = _largest_model(plan, candidates)
         case "devices":
-            found = _fewest_devices(plan)
+            furthest = _fewest_devices(plan)
         case _:
             raise PlanError("goal", f"{goal} is of serving, but the plan is for training", get_args(Goal))
-    return _limit(goal, found, started)
+    return _limit(goal, furthest, started)
 
 
-def _longest(plan: Plan) -> _Found:
+def _longest(plan: Plan) -> _Furthest:
     """In steps of 128 tokens up to 8k and of 1,024 beyond, both in multiples of what a given cp asks for."""
     open_plan = plan.patch({"workload.seq_len": None})
     chunk = 2 * (plan.layout.cp or 1)
@@ -88,14 +88,14 @@ def _longest(plan: Plan) -> _Found:
     start = sum(tokens(mark) < _OPEN_TOKENS for mark in marks)
     last = last_that_fits(trials, tokens, marks, start)
     if last is None:
-        return _Found(trials, None, tokens(0), tokens(0))
+        return _Furthest(trials, None, tokens(0), tokens(0))
     if last == marks[-1]:
         bound = ("range", f"{tokens(last):,} tokens, the longest sequence that a plan may have, still fit")
-        return _Found(trials, tokens(last), tokens(0), None, bound)
-    return _Found(trials, tokens(last), tokens(0), tokens(last + 1))
+        return _Furthest(trials, tokens(last), tokens(0), None, bound)
+    return _Furthest(trials, tokens(last), tokens(0), tokens(last + 1))
 
 
-def _largest_batch(plan: Plan) -> _Found:
+def _largest_batch(plan: Plan) -> _Furthest:
     """Any number of sequences where the global batch is open and grows along, else those that divide it."""
     open_plan = plan.patch({"workload.micro_batch": None})
     trials = Trials(
@@ -108,11 +108,13 @@ def _largest_batch(plan: Plan) -> _Found:
     marks = [2**power - 1 for power in range(20) if 2**power < end] + [end - 1]
     last = last_that_fits(trials, lambda index: index + 1, marks, 1)
     if last == marks[-1]:
-        return _Found(trials, end, 1, None, ("range", f"{end:,} sequences, the most that a plan may have, still fit"))
-    return _Found(trials, None, 1, 1) if last is None else _Found(trials, last + 1, 1, last + 2)
+        return _Furthest(
+            trials, end, 1, None, ("range", f"{end:,} sequences, the most that a plan may have, still fit")
+        )
+    return _Furthest(trials, None, 1, 1) if last is None else _Furthest(trials, last + 1, 1, last + 2)
 
 
-def _largest_part(trials: Trials, batch: int) -> _Found:
+def _largest_part(trials: Trials, batch: int) -> _Furthest:
     """The largest micro-batch that can be dealt from a given global batch."""
     parts = divisors(batch)
     over: list[int] = []
@@ -124,17 +126,17 @@ def _largest_part(trials: Trials, batch: int) -> _Found:
     best = max(fitting, default=None)
     beyond = next((part for part in over if best is None or part > best), None)
     if best is None:
-        return _Found(trials, None, 1, beyond or 1)
+        return _Furthest(trials, None, 1, beyond or 1)
     if beyond is not None:
-        return _Found(trials, best, 1, beyond)
+        return _Furthest(trials, best, 1, beyond)
     why = f"no more than {best:,} sequences at a time can be dealt from the global batch of {batch:,}, and they fit"
     refused = next((part for part in parts if part > best), None)
     if refused is not None and (said := trials.tried[refused].why):
         why += f" ({refused:,}: {said})"
-    return _Found(trials, best, 1, refused, ("global_batch", why))
+    return _Furthest(trials, best, 1, refused, ("global_batch", why))
 
 
-def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Found:
+def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     """By parameters, over the text models of the catalogue; those that only papers describe, for pretraining alone."""
     rows, said = candidates.models, candidates.assumption
     trials = Trials(lambda value: plan.patch({"model": value}), narrowed(plan))
@@ -145,7 +147,7 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Found:
             break
     smallest = rows[-1].id
     if best is None:
-        return _Found(trials, None, smallest, smallest, assumptions=[said])
+        return _Furthest(trials, None, smallest, smallest, assumptions=[said])
     beyond = _nearest_larger(trials, rows, best)
     while beyond is not None and trials.confirmed(rows[beyond].id):
         best = beyond
@@ -153,8 +155,8 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Found:
     value = rows[best].id
     if beyond is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Found(trials, value, smallest, None, ("catalogue", why), [said])
-    return _Found(trials, value, smallest, rows[beyond].id, assumptions=[said])
+        return _Furthest(trials, value, smallest, None, ("catalogue", why), [said])
+    return _Furthest(trials, value, smallest, rows[beyond].id, assumptions=[said])
 
 
 def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | None:
@@ -164,7 +166,7 @@ def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | 
     return next(too_large, best - 1 if best else None)
 
 
-def _fewest_devices(plan: Plan) -> _Found:
+def _fewest_devices(plan: Plan) -> _Furthest:
     """Parts of a node, then whole nodes: all powers of two, then every number of nodes between the last two."""
     open_plan = plan.patch({"cluster.count": None})
     node = plan.cluster.per_node or job_of(open_plan).machine.accelerator.per_node
@@ -176,10 +178,10 @@ def _fewest_devices(plan: Plan) -> _Found:
     below = [size for size in failed if best is None or size < best]
     beyond = max((size for size in below if trials.tried[size].too_large), default=max(below, default=None))
     if best is None:
-        return _Found(trials, None, beyond or 1, beyond)
+        return _Furthest(trials, None, beyond or 1, beyond)
     if beyond is None:
-        return _Found(trials, best, 1, None, ("range", "it fits on a single device, and there is nothing below one"))
-    return _Found(trials, best, 1, beyond)
+        return _Furthest(trials, best, 1, None, ("range", "it fits on a single device, and there is nothing below one"))
+    return _Furthest(trials, best, 1, beyond)
 
 
 def _fewest_nodes(trials: Trials, node: int) -> int | None:
@@ -200,24 +202,24 @@ def _fewest_nodes(trials: Trials, node: int) -> int | None:
 _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "model": "", "devices": " devices"}
 
 
-def _limit(goal: Goal, found: _Found, started: float) -> Limit:
-    value = found.value
-    at = plan_training(found.trials.plan_at(found.first if value is None else value), past_errors=True)
-    beyond = None if found.beyond is None else found.trials.tried[found.beyond]
-    limited_by, why = found.bound or _decides(goal, beyond or Tried(found.first, at, None))
+def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
+    value = furthest.value
+    at = plan_training(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
+    beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
+    limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at, None))
     return Limit(
         goal=goal,
         value=value,
         plan=at.complete_plan,
-        assumptions=[*found.assumptions, *_others(goal, at, value)],
+        assumptions=[*furthest.assumptions, *_others(goal, at, value)],
         parameters=at.job.architecture.parameters,
         memory=memory_of(at),
         chosen=choice(at.estimates, at.index),
         limited_by=limited_by,
         why=why,
         next_value=None if beyond is None else _next(beyond),
-        tried=len(found.trials.tried),
-        probes=_probes(goal, found),
+        tried=len(furthest.trials.tried),
+        probes=_probes(goal, furthest),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
         evidence=evidence_of(at.job),
@@ -231,32 +233,32 @@ def _others(goal: Goal, at: Planned, value: Value | None) -> list[Assumption]:
     return [item for item in at.assumptions if item.field != own or value is None]
 
 
-def _decides(goal: Goal, beyond: Tried) -> tuple[str, str]:
+def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:
     """(memory component, or the field that refuses, why) for the nearest value that does not fit."""
     name = f"{beyond.value:,}{_UNITS[goal]}" if isinstance(beyond.value, int) else str(beyond.value)
     if goal == "devices" and beyond.value == 1:
         name = "1 device"
-    if beyond.found is None:
+    if beyond.planned is None:
         said = beyond.why or "no layout is valid"
         return said.partition(":")[0], f"with {name} there is no valid layout: {said}"
-    memory = memory_of(beyond.found)
+    memory = memory_of(beyond.planned)
     part, size = memory.decided_by, memory.components[memory.decided_by]
     stage = f" on pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""
-    layouts = beyond.found.estimates.layouts
+    layouts = beyond.planned.estimates.layouts
     high, have = memory.high_bytes / GIB, memory.capacity_bytes / GIB
     # Just beyond the limit both figures would look the same with one digit.
     digits = 1 if high - have > 0.1 else 3
     why = (
-        f"with {name} even the layout that needs least memory ({beyond.found.job.framework.name}, "
-        f"{layouts.summary(beyond.found.index)}) takes up to {high:.{digits}f} GiB per device of "
+        f"with {name} even the layout that needs least memory ({beyond.planned.job.framework.name}, "
+        f"{layouts.summary(beyond.planned.index)}) takes up to {high:.{digits}f} GiB per device of "
         f"{have:.{digits}f} GiB usable; the largest part{stage} is {part.replace('_', ' ')}, "
         f"{size / GIB:.1f} GiB"
     )
     return part, why
 
 
-def _next(beyond: Tried) -> NextValue:
-    memory = memory_of(beyond.found) if beyond.found else None
+def _next(beyond: Trial) -> NextValue:
+    memory = memory_of(beyond.planned) if beyond.planned else None
     return NextValue(
         value=beyond.value,
         per_device_bytes=memory.per_device_bytes if memory else None,
@@ -267,14 +269,14 @@ def _next(beyond: Tried) -> NextValue:
     )
 
 
-def _probes(goal: Goal, found: _Found) -> list[LimitProbe]:
+def _probes(goal: Goal, furthest: _Furthest) -> list[LimitProbe]:
     """The values tried nearest to the limit, in order."""
-    tried = found.trials.tried
+    tried = furthest.trials.tried
     if goal == "model":
         ordered = sorted(tried, key=lambda id: architecture(str(id)).parameters)
     else:
         ordered = sorted(tried, key=lambda value: int(value))
-    at = ordered.index(found.first if found.value is None else found.value)
+    at = ordered.index(furthest.first if furthest.value is None else furthest.value)
     start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
     shown = [tried[value] for value in ordered[start : start + _SHOWN_PROBES]]
     return [

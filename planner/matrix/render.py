@@ -27,8 +27,8 @@ from planner.files.render import SiteArguments, inside_root, model_id, training_
 from planner.layouts.strategies import (
     MOST_ROWS,
     Applied,
-    Choice,
     StrategiesRequest,
+    StrategyChoice,
     applied,
     strategy_name,
 )
@@ -125,7 +125,7 @@ class MatrixCell(Result):
     result: str | None = Field(description="File for what is measured of it.")
 
 
-class Matrix(Result):
+class BenchmarkMatrix(Result):
     plan: dict[str, Any] = Field(description="The plan that the cells share.")
     cells: list[MatrixCell]
     strategies: dict[str, str] = Field(description="What each strategy makes small.")
@@ -139,22 +139,22 @@ class Matrix(Result):
     evidence: list[Evidence]
 
 
-class RenderedMatrix(Matrix):
+class RenderedMatrix(BenchmarkMatrix):
     files: list[RenderedFile]
 
 
-class WrittenMatrix(Matrix):
+class WrittenMatrix(BenchmarkMatrix):
     folder: str
     files: list[WrittenFile]
 
 
 @dataclass(frozen=True)
-class _Set:
+class _MatrixFiles:
     """A matrix with its files and what its results share."""
 
     rendered: launchers.Rendered
     name: str
-    shared: Matrix
+    shared: BenchmarkMatrix
 
 
 def render_matrix(request: MatrixRequest) -> RenderedMatrix:
@@ -173,11 +173,11 @@ def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
     return WrittenMatrix(**dict(made.shared), folder=str(folder), files=files)
 
 
-def _matrix(request: MatrixRequest) -> _Set:
+def _matrix(request: MatrixRequest) -> _MatrixFiles:
     settings = _settings(request)
-    found = list(_applied(request, settings))
-    base, strategies = found[0].base, {name: words for one in found for name, words in one.strategies.items()}
-    choices = [choice for one in found for group in one.groups for choice in group]
+    sets = list(_applied(request, settings))
+    base, strategies = sets[0].base, {name: words for one in sets for name, words in one.strategies.items()}
+    choices = [choice for applied_set in sets for group in applied_set.groups for choice in group]
     choices.sort(key=lambda choice: list(strategies).index(choice.strategy))
     _refuse_others(settings, choices)
     cells = [_cell(choice, request, settings.get(choice.accelerator)) for choice in choices]
@@ -187,7 +187,7 @@ def _matrix(request: MatrixRequest) -> _Set:
         "made_by": f"Shardwise {version('shardwise')}",
         "plan": base.given(),
         "strategies": strategies,
-        "identical_in": {model: names for one in found for model, names in one.identical_in.items()},
+        "identical_in": {model: names for one in sets for model, names in one.identical_in.items()},
         "cooldown_s": request.cooldown_s,
         "results": {
             "file": RESULT,
@@ -196,8 +196,8 @@ def _matrix(request: MatrixRequest) -> _Set:
         },
     }
     rendered, rows = matrix_files(cells, request.scheduler, request.cooldown_s, head)
-    shown = [choice.found for choice in choices if isinstance(choice.found, Planned)]
-    shared = Matrix(
+    shown = [choice.outcome for choice in choices if isinstance(choice.outcome, Planned)]
+    shared = BenchmarkMatrix(
         plan=base.model_dump(mode="json"),
         cells=[MatrixCell(**row) for row in rows],
         strategies=strategies,
@@ -205,25 +205,25 @@ def _matrix(request: MatrixRequest) -> _Set:
         launch_command=rendered.launch_command,
         needs_from_user=list(rendered.needs_from_user),
         assumptions=[*_own_assumptions(request), *common_assumptions(shown)],
-        warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
+        warnings=list(dict.fromkeys(text for planned in shown for text in warnings_of(planned))),
         evidence=union_evidence(planned.job for planned in shown),
     )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name or "").strip(".-")
-    return _Set(rendered, f"{name}-matrix" if name else "matrix", shared)
+    return _MatrixFiles(rendered, f"{name}-matrix" if name else "matrix", shared)
 
 
 def _settings(request: MatrixRequest) -> dict[str, PlatformSettings]:
     """The settings of single platforms by accelerator id. Raises PlanError for an accelerator that is not known."""
-    found: dict[str, PlatformSettings] = {}
+    by_accelerator: dict[str, PlatformSettings] = {}
     for name, settings in (request.platforms or {}).items():
         try:
-            found[find_accelerator(name).value.id] = settings
+            by_accelerator[find_accelerator(name).value.id] = settings
         except PlanError as error:
             raise PlanError("platforms", error.problem, error.valid) from None
-    return found
+    return by_accelerator
 
 
-def _refuse_others(settings: Mapping[str, PlatformSettings], choices: Sequence[Choice]) -> None:
+def _refuse_others(settings: Mapping[str, PlatformSettings], choices: Sequence[StrategyChoice]) -> None:
     """Raises PlanError for settings of an accelerator that the matrix has not."""
     platforms = list(dict.fromkeys(choice.accelerator for choice in choices))
     if other := next((name for name in settings if name not in platforms), None):
@@ -244,7 +244,10 @@ def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -
     for name, sizes in own.items():
         asked = request.model_copy(update={"strategies": [CUSTOM], "custom_layout": sizes})
         planned = applied(asked, frameworks)
-        groups = [[Choice(one.model, name, one.accelerator, one.found) for one in group] for group in planned.groups]
+        groups = [
+            [StrategyChoice(choice.model, name, choice.accelerator, choice.outcome) for choice in group]
+            for group in planned.groups
+        ]
         yield Applied(planned.base, groups, {name: planned.strategies[CUSTOM]}, {})
 
 
@@ -265,25 +268,25 @@ def _check_size(request: MatrixRequest, own: int) -> None:
         raise PlanError("strategies", f"that would be {cells} cells", [f"up to {MOST_ROWS} cells"])
 
 
-def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | None) -> Cell:
-    found = choice.found
-    if isinstance(found, str):
+def _cell(choice: StrategyChoice, request: MatrixRequest, settings: PlatformSettings | None) -> Cell:
+    outcome = choice.outcome
+    if isinstance(outcome, str):
         return Cell(choice.model, choice.accelerator, choice.strategy, None, choice.why, {"fits": False})
-    figures = training_figures(found, request.usd_per_device_hour)
+    figures = training_figures(outcome, request.usd_per_device_hour)
     names = ("framework", "devices", "layout", "summary", "micro_batch", "grad_accum", "global_batch", "fits")
     facts = {name: getattr(figures, name) for name in names}
     facts["passed_over"] = list(choice.refused)
-    facts |= {"seq_len": found.job.seq_len, "precision": found.job.training.precision}
-    facts["predicted"] = _predicted(found, figures).model_dump(mode="json")
+    facts |= {"seq_len": outcome.job.seq_len, "precision": outcome.job.training.precision}
+    facts["predicted"] = _predicted(outcome, figures).model_dump(mode="json")
     return Cell(
         model=choice.model,
         platform=choice.accelerator,
         strategy=choice.strategy,
-        plan=found.plan,
+        plan=outcome.plan,
         why=choice.why,
         facts=facts,
-        prediction=training_prediction(found),
-        model_id=model_id(found.plan, found.job.architecture.id),
+        prediction=training_prediction(outcome),
+        model_id=model_id(outcome.plan, outcome.job.architecture.id),
         site=_site(request, settings),
     )
 

@@ -90,7 +90,7 @@ def matrix_results(request: MatrixQuestion) -> MatrixResults:
         missing=[one.id for one in reading if one.cell.get("runs") is True and one.result is None and not one.problem],
         training_csv=table(reading, "training", request.source),
         memory_csv=table(reading, "memory", request.source),
-        warnings=[f"{one.id}: {one.problem}" for one in shown if one.problem] + _surprises(reading),
+        warnings=[f"{row.id}: {row.problem}" for row in shown if row.problem] + _surprises(reading),
     )
 
 
@@ -120,13 +120,13 @@ def _figure(one: Measured, name: str) -> MeasuredFigure:
     return MeasuredFigure(figure=name, measured=one.values[name], **beside)
 
 
-def _surprises(found: list[Measured]) -> list[str]:
+def _surprises(cells: list[Measured]) -> list[str]:
     """Where whether it fits was predicted wrongly."""
     lines: list[str] = []
-    for one in found:
-        outcome, fits = one.result and one.result.outcome, one.cell.get("fits")
+    for cell in cells:
+        outcome, fits = cell.result and cell.result.outcome, cell.cell.get("fits")
         if outcome == "oom" and fits is True:
-            lines.append(f"{one.id}: ran out of memory, but was predicted to fit")
+            lines.append(f"{cell.id}: ran out of memory, but was predicted to fit")
         elif outcome == "ran" and fits is False:
-            lines.append(f"{one.id}: ran, but was predicted not to fit")
+            lines.append(f"{cell.id}: ran, but was predicted not to fit")
     return lines

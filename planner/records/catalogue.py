@@ -85,14 +85,14 @@ def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
     """List the catalogue."""
     words = (request.query or "").casefold().split()
     entries, left_out = _LISTS[request.kind]()
-    found: list[Any] = [
+    matching: list[Any] = [
         entry
         for entry, names in entries
         if (entry.own or not request.only_own) and all(word in names.casefold() for word in words)
     ]
-    shown = {request.kind: found[: request.limit]}
+    shown = {request.kind: matching[: request.limit]}
     return CatalogueList(
-        total=len(found),
+        total=len(matching),
         left_out=[LeftOutFile(path=str(each.path), problem=str(each)) for each in left_out],
         folders=list(dict.fromkeys(str(folder / request.kind) for folder in (user_folder(), project_folder()))),
         **shown,

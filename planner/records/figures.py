@@ -204,9 +204,9 @@ def _within(name: str, a: PlanFigures, b: PlanFigures) -> bool | None:
     return a_low <= getattr(b, name) <= a_high or b_low <= getattr(a, name) <= b_high
 
 
-def in_words(found: Estimated) -> list[str]:
+def in_words(estimated_plan: Estimated) -> list[str]:
     """The figures as lines for a person."""
-    it = found.figures
+    it = estimated_plan.figures
     if it.problem is not None:
         return [f"not estimated: {it.problem}"]
     lines = []

@@ -242,9 +242,9 @@ def load_scenario(request: LoadRequest) -> LoadedScenario:
     )
 
 
-def _valid_part(found: Scenario) -> tuple[dict[str, Any], list[str]]:
+def _valid_part(scenario: Scenario) -> tuple[dict[str, Any], list[str]]:
     """The plan of a scenario without what is not valid, and what that was. Raises PlanError where nothing is left."""
-    data, notes = found.data(), list[str]()
+    data, notes = scenario.data(), list[str]()
     for _ in range(_MOST_PROBLEMS):
         try:
             plan = Plan.parse(data)
@@ -252,11 +252,11 @@ def _valid_part(found: Scenario) -> tuple[dict[str, Any], list[str]]:
         except PlanError as error:
             changed = _without(data, error.field.split("."))
             if changed == data or "model" not in changed:
-                raise PlanError("name", f"the scenario {found.name} holds no valid plan: {error}") from None
+                raise PlanError("name", f"the scenario {scenario.name} holds no valid plan: {error}") from None
             data = changed
             notes.append(f"left out: {error}")
     else:
-        raise PlanError("name", f"the scenario {found.name} has more than {_MOST_PROBLEMS} problems")
+        raise PlanError("name", f"the scenario {scenario.name} has more than {_MOST_PROBLEMS} problems")
     try:
         find_architecture(plan.model)
         if plan.cluster.accelerator is not None:
@@ -336,13 +336,13 @@ def diff_scenarios(request: DiffRequest) -> ScenarioDiff:
     sides = [
         Side(
             name=name,
-            plan=found.plan,
-            figures=found.figures,
-            assumptions=found.assumptions,
-            warnings=found.warnings,
-            evidence=found.evidence,
+            plan=side.plan,
+            figures=side.figures,
+            assumptions=side.assumptions,
+            warnings=side.warnings,
+            evidence=side.evidence,
         )
-        for name, found in ((name_a, a), (name_b, b))
+        for name, side in ((name_a, a), (name_b, b))
     ]
     complete = _differences(a.plan or plan_a.given(), b.plan or plan_b.given())
     warnings = [f"{name} is not estimated: {it.figures.problem}" for name, it in (("a", a), ("b", b)) if not it.plan]
@@ -361,12 +361,12 @@ def diff_scenarios(request: DiffRequest) -> ScenarioDiff:
 
 def _named(given: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
     """(Name, plan) of a side."""
-    found = find_scenario(given, field) if isinstance(given, str) else None
+    scenario = find_scenario(given, field) if isinstance(given, str) else None
     try:
-        plan = Plan.parse(found.data(field) if found else given)  # pyright: ignore[reportArgumentType]
+        plan = Plan.parse(scenario.data(field) if scenario else given)  # pyright: ignore[reportArgumentType]
     except PlanError as error:
         raise PlanError(f"{field}.{error.field}", error.problem, error.valid) from None
-    return (found.name if found else plan.name), plan
+    return (scenario.name if scenario else plan.name), plan
 
 
 def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[FieldChange]:
@@ -382,8 +382,8 @@ def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[FieldChange]:
 
 def _leaves(value: dict[str, Any], path: str = "") -> dict[str, Any]:
     """Dotted name of every value; an inline model is one value."""
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for key, inner in value.items():
         name = f"{path}{key}"
-        found |= _leaves(inner, f"{name}.") if isinstance(inner, dict) and name != "model" else {name: inner}
-    return found
+        leaves |= _leaves(inner, f"{name}.") if isinstance(inner, dict) and name != "model" else {name: inner}
+    return leaves

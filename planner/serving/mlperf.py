@@ -62,19 +62,19 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     plan, nodes = _plan(request, bench)
     limits = bench.limits.get(scenario)
     slo = _slo(limits) if scenario in ("server", "interactive") else _NO_LIMIT
-    found, said, fastest = _chosen(plan, request, nodes, slo)
-    pool, best = found.pool, found.index
+    served, said, fastest = _chosen(plan, request, nodes, slo)
+    pool, best = served.pool, served.index
     estimates, entry = pool.of(best)
     steady, rate = estimates.steady, float(pool.requests_per_s[best])
     rows = list(_by_nodes(bench, scenario, pool, best, nodes))
-    last, factor = rows[-1], 1.0 + found.job.factors.throughput_spread
+    last, factor = rows[-1], 1.0 + served.job.factors.throughput_spread
     return MlperfProjection(
-        plan=found.complete_plan,
-        assumptions=_assumptions(request, said, found.plan, nodes),
+        plan=served.complete_plan,
+        assumptions=_assumptions(request, said, served.plan, nodes),
         benchmark=bench.id,
-        model=found.job.architecture.id,
+        model=served.job.architecture.id,
         scenario=scenario,
-        accelerator=found.job.machine.accelerator.id,
+        accelerator=served.job.machine.accelerator.id,
         devices=int(pool.devices[best]),
         nodes=nodes,
         samples=bench.samples,
@@ -92,12 +92,12 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
         share_of_offline=rate / fastest if fastest else 0.0,
         ttft_p99_s=None if scenario == "offline" else finite(steady.ttft_p99_s[entry]),
         tpot_p99_s=None if scenario == "offline" else finite(steady.tpot_p99_s[entry]),
-        limited_by=_limited_by(found.bottleneck, pool, best, slo),
+        limited_by=_limited_by(served.bottleneck, pool, best, slo),
         choice=choice(pool, best, slo),
         by_nodes=rows,
-        why=list(_why(bench, scenario, rate, fastest, found.bottleneck)),
-        warnings=[*_closed(bench, rate, scenario), *warnings_of(found)],
-        evidence=evidence_of(found.job),
+        why=list(_why(bench, scenario, rate, fastest, served.bottleneck)),
+        warnings=[*_closed(bench, rate, scenario), *warnings_of(served)],
+        evidence=evidence_of(served.job),
     )
 
 
@@ -203,8 +203,8 @@ def _pool(jobs: Sequence[ServingJob], slo: Slo, scenario: str) -> Pool:
         elif scenario == "offline":
             these = replace(these, concurrency=np.full(len(these), np.inf), request_rate=np.zeros(len(these)))
         these = replace(these, requests=np.full(len(these), _ENDLESS))
-        found = estimate(one, these)
-        rows.append((one, found, np.full(len(these), np.nan)))
+        estimates = estimate(one, these)
+        rows.append((one, estimates, np.full(len(these), np.nan)))
     if not rows:
         raise refused[0]
     return pool_of(rows)
@@ -243,8 +243,8 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
 
 
 def _limits_ms(limits: Limits | None) -> dict[str, float]:
-    found = {"ttft": limits.ttft_ms, "tpot": limits.tpot_ms, "e2e": limits.e2e_ms} if limits else {}
-    return {name: value for name, value in found.items() if value is not None}
+    limits_ms = {"ttft": limits.ttft_ms, "tpot": limits.tpot_ms, "e2e": limits.e2e_ms} if limits else {}
+    return {name: value for name, value in limits_ms.items() if value is not None}
 
 
 def _limited_by(bottleneck: str, pool: Pool, best: int, slo: Slo) -> str:
@@ -263,7 +263,7 @@ def _closed(bench: Benchmark, rate: float, scenario: str) -> list[str]:
 def _assumptions(request: MlperfRequest, said: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
     """The benchmark's own facts are no assumptions; what stands for submissions is."""
     facts = {"workload.input_len", "workload.output_len", "workload.scenario", "slo_statistic", "workload.request_rate"}
-    found = {item.field: item for item in said if item.field not in facts}
+    by_field = {item.field: item for item in said if item.field not in facts}
     rows: list[tuple[str, Any, str]] = []
     if request.engine is None:
         rows.append(("workload.engine", plan.inference.engine, "the engine of most submissions on these devices"))
@@ -272,8 +272,8 @@ def _assumptions(request: MlperfRequest, said: list[Assumption], plan: Plan, nod
         rows.append(("workload.weight_dtype", plan.inference.weight_dtype, why))
     if request.count is None and request.nodes is None:
         rows.append(("nodes", nodes, "one node unless a number is given"))
-    found |= {field: Assumption(field=field, value=value, why=why) for field, value, why in rows}
-    return list(found.values())
+    by_field |= {field: Assumption(field=field, value=value, why=why) for field, value, why in rows}
+    return list(by_field.values())
 
 
 def _why(bench: Benchmark, scenario: str, rate: float, fastest: float, bottleneck: str) -> Iterator[str]:

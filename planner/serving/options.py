@@ -85,8 +85,8 @@ def _engines(plan: Plan, named: Sequence[str] | None, device: Accelerator) -> li
         return list(dict.fromkeys(named))
     if "engine" in plan.inference.model_fields_set:
         return [plan.inference.engine]
-    found = [name for name in engines_known() if runs_on(engine(name, None, device), device)]
-    return [name for name in found if name in _SERVERS] or [name for name in found if name == "llamacpp"]
+    runnable = [name for name in engines_known() if runs_on(engine(name, None, device), device)]
+    return [name for name in runnable if name in _SERVERS] or [name for name in runnable if name == "llamacpp"]
 
 
 def _formats(plan: Plan, named: Sequence[str] | None, device: Accelerator, engine_name: str) -> Iterator[str]:

@@ -104,18 +104,18 @@ class Served:
     @property
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
-        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
-        named = {item.field for item in found}
+        filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        named = {item.field for item in filled_in}
         given = self.asked.layout.model_fields_set
         why = _SEARCHED if self.searched else "follows from the other sizes"
         rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in given]
         for field, value, reason in (*_settings(self), *rows):
             if field not in named:
-                found.append(Assumption(field=field, value=value, why=reason))
-        if self.slo.given:
+                filled_in.append(Assumption(field=field, value=value, why=reason))
+        if self.slo.given and self.slo.statistic == "mean":
             why = "limits are of the mean unless slo_statistic is p99"
-            found += [Assumption(field="slo_statistic", value="mean", why=why)] if self.slo.statistic == "mean" else []
-        return found
+            filled_in.append(Assumption(field="slo_statistic", value="mean", why=why))
+        return filled_in
 
 
 def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:

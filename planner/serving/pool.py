@@ -78,8 +78,8 @@ class Pool:
 
     def column(self, name: str) -> Floats:
         """A field of the deployments (tp, replicas, concurrency …) of every entry."""
-        every = [np.asarray(getattr(one.deployments, name), dtype=np.float64) for one in self.estimates]
-        starts = np.cumsum([0, *(len(one) for one in every)])
+        every = [np.asarray(getattr(estimate.deployments, name), dtype=np.float64) for estimate in self.estimates]
+        starts = np.cumsum([0, *(len(device) for device in every)])
         return np.concatenate(every)[starts[self.option] + self.entry]
 
     @property
@@ -126,7 +126,7 @@ def pool_of(options: Sequence[tuple[ServingJob, ServingEstimates, Floats]]) -> P
         excess_bytes=joined(
             [np.where(one.memory.fits, 0.0, one.memory.total - one.memory.capacity) for _, one, _ in options]
         ),
-        saturated=joined([one.saturated for one in steadies]),
+        saturated=joined([steady.saturated for steady in steadies]),
         devices=joined([these.devices for these in shapes]).astype(np.float64),
         complexity=joined([these.pp * 4 + these.tp + these.dp + these.ep for these in shapes]).astype(np.float64),
         ttft_s=joined([one.ttft_s for one in steadies]),

@@ -53,9 +53,9 @@ def best_serving(request: BestServingRequest) -> BestServing:
     open_load = load_is_open(workload)
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
-    found = options(asked, request.engines, request.weight_dtypes, request.accelerators)
-    own, skipped = request.usd_per_device_hour, list(found.skipped)
-    pool, refused = _pool(found, open_load, own)
+    tried = options(asked, request.engines, request.weight_dtypes, request.accelerators)
+    own, skipped = request.usd_per_device_hour, list(tried.skipped)
+    pool, refused = _pool(tried, open_load, own)
     skipped += refused
     order = goal_order(pool, goal, slo)
     best = int(order[0])
@@ -66,7 +66,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
     return BestServing(
         plan=chosen.complete_plan,
-        assumptions=chosen_of(chosen, found.assumptions, more),
+        assumptions=chosen_of(chosen, tried.assumptions, more),
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.given else None,
@@ -91,11 +91,11 @@ def load_is_open(workload: Inference) -> bool:
     return not given and workload.scenario not in ("offline", "single-stream")
 
 
-def _pool(found: Options, open_load: bool, own: float | None) -> tuple[Pool, list[str]]:
+def _pool(tried: Options, open_load: bool, own: float | None) -> tuple[Pool, list[str]]:
     """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
-    for job in found.jobs:
+    for job in tried.jobs:
         try:
             these = deployments(job)
         except PlanError as error:

@@ -87,7 +87,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
     if not rows:
         raise refused[0]
     own = request.usd_per_device_hour
-    pool = pool_of([(one.job, one.estimates, _paid(one, own)) for one in rows])
+    pool = pool_of([(row.job, row.estimates, _paid(row, own)) for row in rows])
     order, able = _ordered(pool, rows, most, slo)
     best = int(order[0])
     chosen = settled(plan, pool, best, slo, own, _changes(pool, best, request))
@@ -165,8 +165,8 @@ def most_rate(job: ServingJob, these: Deployments, slo: Slo, known: Loads) -> tu
         that does not fails by."""
         index = np.tile(which, len(shares))
         load = replace(these.take(index), request_rate=(shares * top[which]).ravel())
-        found = estimate(job, load, known.take(index))
-        return _met(pool_of([(job, found, np.full(shares.size, np.nan))]), slo, len(shares))
+        estimates = estimate(job, load, known.take(index))
+        return _met(pool_of([(job, estimates, np.full(shares.size, np.nan))]), slo, len(shares))
 
     # Latency grows with the load, so what lies between a share that does and one that does not is divided ever finer.
     low, high = np.zeros(len(these)), np.full(len(these), _MOST_SHARE)
@@ -234,19 +234,19 @@ def _paid(one: Sized, own: float | None) -> Floats:
     """USD per hour of all replicas; NaN where no price is known."""
     machine, these = one.job.machine, one.estimates.deployments
     per = (these.tp * these.pp * these.dp).astype(np.float64)
-    found = np.full(len(these), np.nan)
+    usd = np.full(len(these), np.nan)
     for size in np.unique(per):
         here = per == size
         together, provider = int(min(machine.per_node, size)), one.job.plan.goal.provider
-        found[here] = hourly_column(
+        usd[here] = hourly_column(
             machine.accelerator.id, provider, together, these.devices[here].astype(np.float64), own
         )
-    return found
+    return usd
 
 
 def _ordered(pool: Pool, rows: list[Sized], most: int | None, slo: Slo) -> tuple[Ints, np.ndarray]:
     """By cost, then devices, then latency; what cannot serve the load last, the least too slow first."""
-    able = np.concatenate([one.able for one in rows])
+    able = np.concatenate([row.able for row in rows])
     enough = pool.devices <= (most or np.inf)
     money = np.nan_to_num(pool.usd_per_hour, nan=np.inf)
     missed = np.where(able, 0.0, np.minimum(pool.missed(slo), 1e12))

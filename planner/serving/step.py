@@ -24,13 +24,13 @@ def step_limits(job: ServingJob, estimates: ServingEstimates, index: int) -> dic
     generating = steady.generating
     running = float(steady.running[index]) / min(float(these.pp[index]), max(1.0, float(steady.running[index])))
     rows = running * job.checked_tokens
-    found: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS), 0.0)
-    found[_matmul_bound(job, estimates, index, rows)] += float(generating.matmul[index])
-    found[_attention_bound(job, estimates, index)] += float(generating.attention[index])
-    found[LINKS] += float(generating.collective[index])
-    found[HOST] += float(generating.memory[index] + generating.host[index])
-    found[PROMPTS] += max(0.0, reading)
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    seconds: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS), 0.0)
+    seconds[_matmul_bound(job, estimates, index, rows)] += float(generating.matmul[index])
+    seconds[_attention_bound(job, estimates, index)] += float(generating.attention[index])
+    seconds[LINKS] += float(generating.collective[index])
+    seconds[HOST] += float(generating.memory[index] + generating.host[index])
+    seconds[PROMPTS] += max(0.0, reading)
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
 def bottleneck(

@@ -71,8 +71,8 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
         resumable_bytes=size.resumable,
     )
     gathered = float(needed.device_at_save[0])
-    found = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
-    return HostNeeds(host, save, tuple(found))
+    warnings = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
+    return HostNeeds(host, save, tuple(warnings))
 
 
 def _host_warnings(host: HostMemoryEstimate) -> list[str]:

@@ -38,16 +38,16 @@ _SEARCHED = "the best of the layouts searched"
 @dataclass(frozen=True)
 class Planned:
     """A plan's estimate: `estimates` has at `index` the layout that the answer is about, with everything about it, and
-    `found` what that was chosen from."""
+    `search` what that was chosen from."""
 
     job: Job
     estimates: Estimates
     index: int
-    found: Found
+    search: Found
 
     @property
     def searched(self) -> bool:
-        return self.found.valid > 1
+        return self.search.valid > 1
 
     @property
     def fits(self) -> bool:
@@ -85,23 +85,23 @@ class Planned:
     @property
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
-        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
-        found += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
+        filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        filled_in += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
         given = self.job.plan.layout.model_fields_set
         layout = self.plan.layout
         why = _SEARCHED if self.searched else "follows from the other sizes"
         for name in type(layout).model_fields:
             value = getattr(layout, name)
             if name not in given and value is not None:
-                found.append(Assumption(field=f"layout.{name}", value=value, why=why))
+                filled_in.append(Assumption(field=f"layout.{name}", value=value, why=why))
         if self.job.training.micro_batch is None:
             micro = int(self.estimates.layouts.micro_batch[self.index])
-            found.append(Assumption(field="workload.micro_batch", value=micro, why=why))
+            filled_in.append(Assumption(field="workload.micro_batch", value=micro, why=why))
         goal = self.job.plan.goal
         if "objective" not in goal.model_fields_set:
             why = "layouts are ranked by speed unless another goal is named"
-            found.append(Assumption(field="goal.objective", value=goal.objective, why=why))
-        return found
+            filled_in.append(Assumption(field="goal.objective", value=goal.objective, why=why))
+        return filled_in
 
 
 def _settings(job: Job) -> Iterator[Assumption]:
@@ -177,11 +177,11 @@ def _is_better(other: Planned, best: Planned) -> bool:
 
 def _choose(job: Job, whole: bool, offload: bool) -> Planned:
     if whole:
-        found = search_whole(job, offload=offload)
+        searched = search_whole(job, offload=offload)
     else:
         estimates, order = search(job)
-        found = Found(estimates, order, len(order))
-    return Planned(job, found.estimates.of(int(found.order[0])), 0, found)
+        searched = Found(estimates, order, len(order))
+    return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
 
 
 def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
@@ -285,8 +285,8 @@ def run_of(planned: Planned) -> RunLength | None:
 
 
 def warnings_of(planned: Planned) -> list[str]:
-    found = [*warnings(planned.estimates, planned.index), *planned.host_needs.warnings]
-    return [*found, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
+    texts = [*warnings(planned.estimates, planned.index), *planned.host_needs.warnings]
+    return [*texts, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 
 
 def choice(estimates: Estimates, index: int) -> LayoutChoice:
@@ -307,24 +307,24 @@ def choice(estimates: Estimates, index: int) -> LayoutChoice:
 
 def why_chosen(planned: Planned) -> list[str]:
     """Sentences that say why the chosen layout won, with the nearest alternatives' figures."""
-    found, limit = planned.found, planned.diagnosis.bottleneck
+    search, limit = planned.search, planned.diagnosis.bottleneck
     if not planned.searched:
         return [f"The plan names the whole layout; most of the step goes to {limit}."]
     goal = planned.job.plan.goal.objective
-    estimates, fits = found.estimates, found.estimates.fits
+    estimates, fits = search.estimates, search.estimates.fits
     count, feasible = len(estimates.layouts), int(fits.sum())
-    sentences = [f"{found.valid} valid layouts were estimated; {feasible} of them fit."]
-    if count < found.valid:
+    sentences = [f"{search.valid} valid layouts were estimated; {feasible} of them fit."]
+    if count < search.valid:
         sentences = [
-            f"Of {found.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
+            f"Of {search.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
             f"{feasible} of them fit."
         ]
     if not feasible:
         return [*sentences, "None fits, so the one that needs the least memory is shown."]
     least = {"memory": "needs the least memory per device"}.get(goal, "has the shortest step")
     sentences.append(f"Of those that fit, this one {least}; most of its step goes to {limit}.")
-    best, layouts = int(found.order[0]), estimates.layouts
-    for other in found.order[1:]:
+    best, layouts = int(search.order[0]), estimates.layouts
+    for other in search.order[1:]:
         if fits[other] and layouts.summary(int(other)) != layouts.summary(best):
             slower = estimates.step.seconds[other] / estimates.step.seconds[best] - 1.0
             words = f"{100 * slower:.1f} % slower" if slower > 0 else "as fast"

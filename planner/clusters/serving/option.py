@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.clusters.candidates import Candidate, Choice, hourly_rows, network_of, notes_of, others
+from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.serving.planned import Served, latency_of, memory_of, per_replica, plan_serving, throughput_of
 from planner.serving.prices import HOURS_PER_MONTH, cost_of, offers_of
 
 
-def option_of(ask: Asked, candidate: Candidate) -> Choice | None:
+def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
     """The option as an estimate of the very plan that its patch makes; None where it does not do after all."""
     price = candidate.best.price if candidate.best else None
     changes = dict(candidate.changes)
@@ -24,7 +24,7 @@ def option_of(ask: Asked, candidate: Candidate) -> Choice | None:
         served = plan_serving(ask.plan.patch(changes), ask.statistic)
     if not served.fits or served.meets_slo is False:
         return None
-    return Choice(_option(ask, candidate, served, changes), served)
+    return ClusterChoice(_option(ask, candidate, served, changes), served)
 
 
 def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str, Any]) -> ClusterOption:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from knowledge.jobs.training import job as job_of
-from planner.clusters.candidates import Candidate, Choice, hourly_rows, network_of, notes_of, others
+from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.clusters.training.screening import chosen
@@ -21,7 +21,7 @@ def few_layouts(candidates: list[Candidate]) -> bool:
     return all(candidate.tried <= _FEW for candidate in candidates)
 
 
-def option_of(ask: Asked, candidate: Candidate, whole: bool) -> Choice | None:
+def option_of(ask: Asked, candidate: Candidate, whole: bool) -> ClusterChoice | None:
     """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
     shape = candidate.shape
     price = candidate.best.price if candidate.best else None
@@ -38,7 +38,7 @@ def option_of(ask: Asked, candidate: Candidate, whole: bool) -> Choice | None:
     planned = plan_training(ask.plan.patch(changes))
     if not planned.fits:
         return None
-    return Choice(_option(ask, candidate, planned, changes), planned)
+    return ClusterChoice(_option(ask, candidate, planned, changes), planned)
 
 
 def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[str, Any]) -> ClusterOption:

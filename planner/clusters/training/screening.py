@@ -190,8 +190,8 @@ class _Tries:
             return None
         if one.hours is None or took <= (self.ask.deadline_h or _MONTH_H):
             return None
-        found = self._opened(per_node, _MOST_DEVICES)
-        return found if found and found.time < _WORTHWHILE_PART * one.time else None
+        following = self._opened(per_node, _MOST_DEVICES)
+        return following if following and following.time < _WORTHWHILE_PART * one.time else None
 
     def _opened(self, per_node: int | None, most: int) -> _Open | None:
         """The next size of up to `most` devices that can be tried."""
@@ -358,14 +358,14 @@ def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]
 def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:
     """The best usual layout, on the usual framework or, where that does not fit, on another: as in an estimate.
     `first` is the job on the usual one. What fits and takes `slowest_s` at the least is Slower."""
-    found, job = quickest(first, slowest_s), first
-    if found:
-        return found, job
+    quick, job = quickest(first, slowest_s), first
+    if quick:
+        return quick, job
     for choice in _other_frameworks(plan, first):
         with suppress(PlanError):
             job = job_of(plan, choice)
-            if found := quickest(job, slowest_s):
-                return found, job
+            if quick := quickest(job, slowest_s):
+                return quick, job
     return None, first
 
 

@@ -51,7 +51,7 @@ class Swept(Generic[Shown]):
 
 
 @dataclass(frozen=True)
-class Tried(Generic[Estimate]):
+class TriedPoint(Generic[Estimate]):
     """The plan of one point and what became of it: an estimate, or why there is none."""
 
     values: Mapping[str, Any]
@@ -81,7 +81,7 @@ def freed(plan: Plan, axes: Axes) -> tuple[Plan, list[Assumption]]:
     return plan, left_open
 
 
-def refuse_if_all_fail(tried: Sequence[Tried[Any]], axes: Axes) -> None:
+def refuse_if_all_fail(tried: Sequence[TriedPoint[Any]], axes: Axes) -> None:
     """Raises the first refusal where no point can be: there is nothing to show."""
     if any(point.estimate for point in tried):
         return

@@ -13,7 +13,7 @@ from planner.compare.sweep.grid import (
     Axes,
     Point,
     Swept,
-    Tried,
+    TriedPoint,
     combinations,
     curves,
     freed,
@@ -69,7 +69,7 @@ def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[Se
     return Swept(points, _best(plan.goal.objective, points), [each.estimate for each in tried], left_open, [])
 
 
-def _tried(plan: Plan, values: Mapping[str, Any], own_usd: float | None) -> Tried[Served]:
+def _tried(plan: Plan, values: Mapping[str, Any], own_usd: float | None) -> TriedPoint[Served]:
     changes = dict(values)
     # Clients and a rate stand for each other.
     if "workload.concurrency" in values and "workload.request_rate" not in values:
@@ -77,12 +77,12 @@ def _tried(plan: Plan, values: Mapping[str, Any], own_usd: float | None) -> Trie
     if "workload.request_rate" in values and "workload.concurrency" not in values:
         changes["workload.concurrency"] = None
     try:
-        return Tried(values, plan_serving(plan.patch(changes), own_usd=own_usd), None)
+        return TriedPoint(values, plan_serving(plan.patch(changes), own_usd=own_usd), None)
     except PlanError as error:
-        return Tried(values, None, error)
+        return TriedPoint(values, None, error)
 
 
-def _point(tried: Tried[Served]) -> ServingPoint:
+def _point(tried: TriedPoint[Served]) -> ServingPoint:
     served = tried.estimate
     if served is None:
         return ServingPoint(values=dict(tried.values), why=tried.why)

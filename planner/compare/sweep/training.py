@@ -17,7 +17,7 @@ from planner.compare.sweep.grid import (
     Axes,
     Point,
     Swept,
-    Tried,
+    TriedPoint,
     combinations,
     curves,
     freed,
@@ -69,7 +69,7 @@ class SweepPoint(Point):
 class TriedPoints:
     """The points, the last field innermost; which given sizes were left open, and what was assumed for all points."""
 
-    tried: list[Tried[Planned]]
+    tried: list[TriedPoint[Planned]]
     left_open: list[Assumption]
     assumed: list[Assumption]
 
@@ -159,15 +159,15 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> Tried[Planned]:
+def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> TriedPoint[Planned]:
     changes = dict(values) | ({BATCH: batch} if batch is not None else {})
     try:
-        return Tried(values, plan_training(plan.patch(changes), whole=whole), None)
+        return TriedPoint(values, plan_training(plan.patch(changes), whole=whole), None)
     except PlanError as error:
-        return Tried(values, None, error)
+        return TriedPoint(values, None, error)
 
 
-def _point(tried: Tried[Planned], own_usd: float | None) -> SweepPoint:
+def _point(tried: TriedPoint[Planned], own_usd: float | None) -> SweepPoint:
     planned = tried.estimate
     if planned is None:
         return SweepPoint(values=dict(tried.values), why=tried.why)
