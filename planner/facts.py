@@ -22,7 +22,7 @@ class ModelQuestion(BaseModel):
 
 def describe_model(request: ModelQuestion) -> ModelDescription:
     """Describe a model."""
-    architecture, said = find_architecture(request.model)
+    architecture, why = find_architecture(request.model)
     facts = next((row for row in models() if row.id == architecture.id), None)
     widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
     moe = max(architecture.blocks, key=lambda block: block.experts)
@@ -47,7 +47,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         weights_bytes_bf16=2 * architecture.parameters,
         license=facts.license if facts else None,
         source=facts.source if facts else None,
-        assumptions=[Assumption(field="model", value=architecture.id, why=said)] if said else [],
+        assumptions=[Assumption(field="model", value=architecture.id, why=why)] if why else [],
         notes=[*architecture.notes, *rejected_rows_of(model=architecture.id)],
     )
 

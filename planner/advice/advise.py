@@ -215,9 +215,9 @@ def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
 
 def _ordered(estimate: PlanEstimate, gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
     if not estimate.fits:
-        return sorted(gains, key=lambda one: (not one[1].estimate.fits, -_first_aid(one[1])))
+        return sorted(gains, key=lambda row: (not row[1].estimate.fits, -_first_aid(row[1])))
     first = _GOALS[estimate.job.plan.goal.objective]
-    return sorted(gains, key=lambda one: (one[1].objective not in first, -one[1].gain))
+    return sorted(gains, key=lambda row: (row[1].objective not in first, -row[1].gain))
 
 
 def _first_aid_first(apply: list[Entry], estimate: PlanEstimate) -> list[Entry]:
@@ -255,14 +255,14 @@ def _advised(entry: Entry, facts: dict[str, Any], estimate: PlanEstimate, gain: 
 def _together(bench: Bench, gains: list[tuple[Entry, Gain]]) -> Together | None:
     """Settings put together while each still helps: until the plan fits, or as long as the first's objective gains."""
     base = bench.base
-    usable = [one for one in gains if one[1].effect == "setting" and (base.fits or not one[1].estimate.fits)]
+    usable = [row for row in gains if row[1].effect == "setting" and (base.fits or not row[1].estimate.fits)]
     if not usable or (not base.fits and any(gain.estimate.fits for _, gain in gains)):
         return None
     objective = usable[0][1].objective
     patch: dict[str, Any] = {}
     ids: list[str] = []
     best: PlanEstimate = base
-    for entry, gain in [one for one in usable if one[1].objective == objective][:_MOST_TOGETHER]:
+    for entry, gain in [row for row in usable if row[1].objective == objective][:_MOST_TOGETHER]:
         both = patch | gain.patch
         other = bench.estimate(both)
         now, then = figure(best, objective), figure(other, objective) if other else None

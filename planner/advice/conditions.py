@@ -49,9 +49,9 @@ def holes_in(text: str) -> list[str]:
     return _HOLE.findall(text)
 
 
-def filled(text: str, facts: Facts, said: Callable[[str, Any], str]) -> str:
+def filled(text: str, facts: Facts, in_words: Callable[[str, Any], str]) -> str:
     """The text with each {name} replaced by `said(name, fact)`."""
-    return _HOLE.sub(lambda match: said(match[1], facts.get(match[1])), text)
+    return _HOLE.sub(lambda match: in_words(match[1], facts.get(match[1])), text)
 
 
 def problems(when: object) -> list[str]:

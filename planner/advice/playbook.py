@@ -85,7 +85,7 @@ def search_playbook(request: PlaybookRequest) -> PlaybookFound:
 
 def _general(advice: str) -> str:
     """What holds for any plan: the sentences without a plan's figures."""
-    return " ".join(one for one in re.split(r"(?<=\.)\s+", advice) if not holes_in(one))
+    return " ".join(sentence for sentence in re.split(r"(?<=\.)\s+", advice) if not holes_in(sentence))
 
 
 def _shown(entry: Entry, score: float) -> PlaybookEntry:

@@ -140,9 +140,9 @@ def unpriced(accelerator: str) -> Refusal:
 
 def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, frozenset[str] | None]]:
     """(Devices of a node, who has such) of the usual node, and of smaller ones where a provider has no larger."""
-    given = ask.plan.cluster.per_node
-    if given is not None:
-        yield given, None
+    per_node = ask.plan.cluster.per_node
+    if per_node is not None:
+        yield per_node, None
         return
     yield None, None
     largest: dict[str, int] = {}

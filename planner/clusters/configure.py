@@ -144,14 +144,14 @@ def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Attempt]:
             recommendation = recommended(asking, sort, _LISTED)
             if sort == "cost" and recommendation.satisfied:
                 recommendation = _settled(recommendation)
-            one = Attempt(name, asking, recommendation, None)
+            attempt = Attempt(name, asking, recommendation, None)
         except PlanError as error:
             # With one left the plan itself is what cannot be.
             if len(names) == 1 or error.field in ("model", "request_rate"):
                 raise
-            one = Attempt(name, asking, None, error)
-        yield one
-        if one.satisfied:
+            attempt = Attempt(name, asking, None, error)
+        yield attempt
+        if attempt.satisfied:
             return
 
 
@@ -171,15 +171,15 @@ def _settled(recommendation: Recommended) -> Recommended:
     return replace(recommendation, choices=sorted(recommendation.choices, key=place))
 
 
-def _missing(one: Attempt) -> str:
+def _missing(attempt: Attempt) -> str:
     """Why a method does not do."""
-    if one.error:
-        return str(one.error)
-    if one.best is None:
-        reasons = one.result.rejected if one.result else []
+    if attempt.error:
+        return str(attempt.error)
+    if attempt.best is None:
+        reasons = attempt.result.rejected if attempt.result else []
         why = next((row.why for row in reasons if row.reason not in ("filtered", "not_tried", "not_offered")), None)
         return why or "no device that may be used can run it"
-    return "; ".join(_exceeded(one.ask, one.best.option)) or "it keeps to no limit"
+    return "; ".join(_exceeded(attempt.ask, attempt.best.option)) or "it keeps to no limit"
 
 
 def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:

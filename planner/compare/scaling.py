@@ -150,11 +150,11 @@ def _relate(points: Sequence[ScalingPoint]) -> None:
     before: ScalingPoint | None = None
     for point in able:
         assert first
-        each = _rate(first) / _size(first)
+        base_rate = _rate(first) / _size(first)
         point.speedup = _rate(point) / _rate(first)
-        point.efficiency = _rate(point) / _size(point) / each
+        point.efficiency = _rate(point) / _size(point) / base_rate
         if before is not None and before.fits:
-            point.marginal_efficiency = (_rate(point) - _rate(before)) / (_size(point) - _size(before)) / each
+            point.marginal_efficiency = (_rate(point) - _rate(before)) / (_size(point) - _size(before)) / base_rate
         before = point
 
 

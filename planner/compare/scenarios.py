@@ -232,9 +232,11 @@ def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
         name = name or ", ".join(_in_words(path, value) for path, value in leaves.items()) or strategy or "base"
         data, notes = merge(base, leaves), []
         for path in dict.fromkeys(path for changed in leaves for path in _FOLLOWS.get(changed, ())):
-            if path not in leaves and (given := _at(data, path)) is not None:
+            if path not in leaves and (value_there := _at(data, path)) is not None:
                 data = merge(data, {path: None})
-                notes.append(f"{name}: {path} {given} of the base follows from what is changed, so it is chosen anew")
+                notes.append(
+                    f"{name}: {path} {value_there} of the base follows from what is changed, so it is chosen anew"
+                )
         if scenario.name is None and strategy and leaves:
             name = f"{name}, {strategy}"
         plan = EitherRequest(plan=data).to_plan()

@@ -24,22 +24,22 @@ def run_accounts(job: Job, step_s: float) -> Accounts:
     if run is None:
         return {}
     spread = 1.0 + job.calibration.time_spread
-    told, each = times("run.steps", float(run.steps)), float(job.tokens_per_step)
+    told, step_tokens = times("run.steps", float(run.steps)), float(job.tokens_per_step)
     by_steps = training.dataset_tokens is None
 
     def tokens() -> Account:
         data, epochs = float(training.dataset_tokens or 0.0), float(training.epochs)
         if not by_steps and math.isclose(data * epochs, run.tokens, rel_tol=1e-9):
             return product(times("workload.dataset_tokens", data), times("workload.epochs", epochs))
-        if math.isclose(run.steps * each, run.tokens, rel_tol=1e-9):
-            return product(told, times("work.tokens_per_step", each))
-        return Account("inputs", (told, times("work.tokens_per_step", each)))
+        if math.isclose(run.steps * step_tokens, run.tokens, rel_tol=1e-9):
+            return product(told, times("work.tokens_per_step", step_tokens))
+        return Account("inputs", (told, times("work.tokens_per_step", step_tokens)))
 
     def steps() -> Account:
         if training.steps is not None:
             return Account("sum", (Term("wanted_steps", float(run.steps)),))
-        terms = (times("run.tokens", run.tokens), over("work.tokens_per_step", each))
-        if math.ceil(run.tokens / each - 1e-9) == run.steps:
+        terms = (times("run.tokens", run.tokens), over("work.tokens_per_step", step_tokens))
+        if math.ceil(run.tokens / step_tokens - 1e-9) == run.steps:
             return Account("rounded_up", terms)
         return Account("inputs", terms, note="every sample has a row of its own, padded to the sequence length")
 
@@ -73,12 +73,12 @@ def cost_accounts(
     hourly, usd = bill.usd_per_hour, bill.usd
     if hourly is None or usd is None:
         return accounts
-    each, paid = times("usd_per_hour", hourly), times("usd", usd)
+    hour_usd, paid = times("usd_per_hour", hourly), times("usd", usd)
     accounts["usd_per_hour"] = lambda: _hourly(bill, own_usd, job.machine, hourly)
-    accounts["usd_per_device_hour"] = lambda: product(each, over("cluster.count", float(job.machine.count)))
-    accounts["usd"] = lambda: product(each, hours)
-    accounts["low_usd"] = lambda: product(each, times("low_hours", bill.low_hours))
-    accounts["high_usd"] = lambda: product(each, times("high_hours", bill.high_hours))
+    accounts["usd_per_device_hour"] = lambda: product(hour_usd, over("cluster.count", float(job.machine.count)))
+    accounts["usd"] = lambda: product(hour_usd, hours)
+    accounts["low_usd"] = lambda: product(hour_usd, times("low_hours", bill.low_hours))
+    accounts["high_usd"] = lambda: product(hour_usd, times("high_hours", bill.high_hours))
     accounts["usd_total"] = lambda: total(*(Term(f"cost_part.{part.part}", part.usd) for part in bill.parts))
     accounts["usd_per_million_tokens"] = lambda: product(paid, over("tokens", bill.tokens), times("million", 1e6))
     if bill.steps is not None:
@@ -86,11 +86,11 @@ def cost_accounts(
         if bill.epochs:
             accounts["usd_per_epoch"] = lambda: product(paid, over("run.epochs", float(bill.epochs or 1)))
         return accounts
-    accounts["usd_per_month"] = lambda: product(each, times("hours_per_month", HOURS_PER_MONTH))
+    accounts["usd_per_month"] = lambda: product(hour_usd, times("hours_per_month", HOURS_PER_MONTH))
     slower = times("interruption_slowdown", _slower(bill, rates))
     for name, key in (("output_tokens", "throughput.output_tokens_per_s"), ("requests", "throughput.requests_per_s")):
         accounts[f"usd_per_million_{name}"] = lambda key=key: product(
-            each, over(key, rates[key]), HOUR, times("million", 1e6), slower
+            hour_usd, over(key, rates[key]), HOUR, times("million", 1e6), slower
         )
     return accounts
 
@@ -187,14 +187,14 @@ def _energy(machine: Machine, bill: CostEstimate, facts: Mapping[str, Fact]) -> 
         return weight | {"kwh": lambda: product(kw, times("energy.pue", pue), times("hours", bill.hours))}
     if watts is None:
         return {}
-    each = watts * host * pue
+    device_watts = watts * host * pue
     return weight | {
         "kwh": lambda: product(
-            times("cluster.count", float(machine.count)), times("device_watts", each),
+            times("cluster.count", float(machine.count)), times("device_watts", device_watts),
             times("hours", bill.hours), over("watts_per_kilowatt", 1000.0),
         ),
         "device_watts": lambda: product(
-            times("energy.tdp", watts), times("energy.with_host", host), times("energy.pue", pue), value=each
+            times("energy.tdp", watts), times("energy.with_host", host), times("energy.pue", pue), value=device_watts
         ),
     }  # fmt: skip
 

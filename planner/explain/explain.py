@@ -56,21 +56,21 @@ class ExplainRequest(EitherRequest, CostTerms):
 
     def asks_serving(self) -> bool:
         """Words that training has a figure for too leave the plan as it is, and so do arguments of training alone."""
-        said = self.figure.strip()
+        words = self.figure.strip()
         workload = (self.plan or {}).get("workload")
         if ONLY_TRAINING & {*self.model_fields_set, *(workload if isinstance(workload, dict) else ())}:
             return False
         shared = [key for key, about in figures().items() if about.formula and key not in _SERVING and "*" not in key]
-        trained = said in ALIASES or said.lower() in _BOTH or meant(said, shared) is not None
-        return not trained and meant(said, list(_SERVING), "serving") is not None
+        trained = words in ALIASES or words.lower() in _BOTH or meant(words, shared) is not None
+        return not trained and meant(words, list(_SERVING), "serving") is not None
 
 
 def explain(request: ExplainRequest) -> Explanation:
     """Explain where a figure comes from."""
     asked = request.to_plan()
-    said = request.figure.strip()
-    subject = _subject(asked, said, request)
-    alias = ALIASES.get(said, said.removeprefix("cost.") if subject.kind == "serving" else said)
+    words = request.figure.strip()
+    subject = _subject(asked, words, request)
+    alias = ALIASES.get(words, words.removeprefix("cost.") if subject.kind == "serving" else words)
     key = find_figure(alias, subject.offered, subject.kind)
     if key not in subject.accounts:
         raise subject.refused[key]
@@ -107,10 +107,10 @@ def explain(request: ExplainRequest) -> Explanation:
     )
 
 
-def _subject(asked: Plan, said: str, terms: CostTerms) -> Subject:
+def _subject(asked: Plan, words: str, terms: CostTerms) -> Subject:
     if isinstance(asked.workload, Inference):
         return serving_subject(asked, terms)
-    return training_subject(asked, terms, every_framework=said.startswith("best."))
+    return training_subject(asked, terms, every_framework=words.startswith("best."))
 
 
 def _steps(subject: Subject, key: str, depth: int) -> list[ExplainedFigure]:
@@ -227,20 +227,20 @@ def _operators(subject: Subject, key: str) -> list[ExplainedOperator]:
     if subject.step is None or not (key in _PHASES or key in whole):
         return []
     step = subject.step
-    rows = [each for each in step.operators if _PHASES.get(key, each.phase) == each.phase]
+    rows = [operator for operator in step.operators if _PHASES.get(key, operator.phase) == operator.phase]
     return [
         ExplainedOperator(
-            name=each.name,
-            phase=each.phase,
-            shape=each.shape,
-            runs=each.runs,
-            flop=each.flop,
-            traffic_bytes=each.traffic_bytes,
-            seconds=each.seconds,
-            share=each.seconds / step.seconds,
-            bound=each.bound,
+            name=operator.name,
+            phase=operator.phase,
+            shape=operator.shape,
+            runs=operator.runs,
+            flop=operator.flop,
+            traffic_bytes=operator.traffic_bytes,
+            seconds=operator.seconds,
+            share=operator.seconds / step.seconds,
+            bound=operator.bound,
         )
-        for each in rows[:10]
+        for operator in rows[:10]
     ]
 
 

@@ -43,8 +43,8 @@ def _of_plan(path: str, asked: Plan, assumptions: list[Assumption]) -> Origin:
     value: Any = asked.given()
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
-    given = value is not None or path == "usd_per_device_hour"
-    return ("plan", path) if given else ("assumption", f"{path} as usual")
+    is_given = value is not None or path == "usd_per_device_hour"
+    return ("plan", path) if is_given else ("assumption", f"{path} as usual")
 
 
 def _model(job: Job | ServingJob, _: str, __: str | None) -> Origin:

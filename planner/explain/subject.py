@@ -88,10 +88,10 @@ def bill_figures(bill: CostEstimate) -> dict[str, float | bool | None]:
 
 def with_price(assumptions: list[Assumption], bill: CostEstimate | None) -> list[Assumption]:
     """What the cost assumes besides what the plan does."""
-    said = {item.field for item in assumptions}
+    fields = {item.field for item in assumptions}
     more = [] if bill is None else bill.assumptions
     wanted = ("goal.provider", "instance", "hours")
-    return [*assumptions, *(item for item in more if item.field in wanted and item.field not in said)]
+    return [*assumptions, *(item for item in more if item.field in wanted and item.field not in fields)]
 
 
 def unpriced(accounts: Accounts, refused: PlanError | None, job: Job | ServingJob) -> dict[str, PlanError]:

@@ -19,8 +19,8 @@ def told(
 ) -> str:
     """Three to eight lines."""
     unit = explained.unit
-    said = ("yes" if value else "no") if isinstance(value, bool) else amount(value, unit)
-    first = f"**{_capital(explained.name)}: {said}**"
+    answer = ("yes" if value else "no") if isinstance(value, bool) else amount(value, unit)
+    first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
         first += f" (80 %: {amount(low, unit)} to {amount(high, unit)})"
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
@@ -37,8 +37,8 @@ def told(
     if nearest:
         run = nearest[0]
         figures = "; ".join(
-            f"{figure.name} measured {amount(figure.measured, figure.unit)}, estimated {amount(figure.estimated, figure.unit)} "
-            f"({figure.error:+.1%})"
+            f"{figure.name} measured {amount(figure.measured, figure.unit)}, "
+            f"estimated {amount(figure.estimated, figure.unit)} ({figure.error:+.1%})"
             for figure in run.figures
         )
         lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")

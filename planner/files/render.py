@@ -171,19 +171,19 @@ def writing_below(root: Path) -> Iterator[None]:
         _root.reset(token)
 
 
-def inside_root(given: str) -> Path:
+def inside_root(folder: str) -> Path:
     """The folder asked for, which has to lie below the root of what may be written once links are followed.
 
     It is relative where the root is the working folder. Raises PlanError.
     """
     root = _root.get()
-    base, shown = root or Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
+    base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
-        if len(given) > 1000:
+        if len(folder) > 1000:
             raise ValueError
-        inside = not given.startswith("~") and (base / given).resolve().is_relative_to(base)
+        inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
     except (OSError, ValueError):
         raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
     if not inside:
         raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
-    return base / given if root else Path(given)
+    return base / folder if root else Path(folder)

@@ -81,24 +81,29 @@ def _per_token(planned: Planned) -> float:
 def _pairs(planned: Planned, base: Plan, singles: list[tuple[Change, Remedy]], now: float) -> list[Remedy]:
     """Two changes at once, of those that save most together; both may touch no field of the other."""
     pairs = [
-        (one, two, first.saves_bytes + second.saves_bytes)
-        for (one, first), (two, second) in combinations(singles, 2)
-        if not _clash(one, two)
+        (change, partner, first.saves_bytes + second.saves_bytes)
+        for (change, first), (partner, second) in combinations(singles, 2)
+        if not _clash(change, partner)
     ]
     fitting: list[Remedy] = []
-    for one, two, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
-        both = Change("pair", {**one.patch, **two.patch}, f"{one.what}, and {two.what}", f"{one.why}; {two.why}")
+    for change, partner, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
+        both = Change(
+            "pair",
+            {**change.patch, **partner.patch},
+            f"{change.what}, and {partner.what}",
+            f"{change.why}; {partner.why}",
+        )
         remedy = _estimated(planned, base, both, now)
         if remedy and remedy.fits:
             fitting.append(remedy)
     return sorted(fitting, key=lambda remedy: remedy.slowdown)[:_TOLD_PAIRS]
 
 
-def _clash(one: Change, two: Change) -> bool:
+def _clash(change: Change, partner: Change) -> bool:
     """Whether both set a field, or one undoes the other: what is trained decides which optimizer states there are."""
-    if set(one.patch) & set(two.patch):
+    if set(change.patch) & set(partner.patch):
         return True
-    fields = {*one.patch, *two.patch}
+    fields = {*change.patch, *partner.patch}
     return {"workload.method", "workload.optimizer"} <= fields
 
 

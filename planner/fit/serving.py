@@ -45,8 +45,8 @@ def fit_of(asked: Plan) -> FitCheck:
 
 def headroom(served: Served) -> float:
     """What is left for the cache beside one request of the longest length wanted; negative where it has no room."""
-    one = served.estimates.deployments.take(np.array([served.entry]))
-    memory = serving_memory(served.job, one)
+    deployment = served.estimates.deployments.take(np.array([served.entry]))
+    memory = serving_memory(served.job, deployment)
     left = float(memory.room[0] - memory.components["kv_cache"][0])
     return left if left >= 0.0 else min(left, float(memory.capacity - memory.total[0]))
 
@@ -100,7 +100,9 @@ def changes(served: Served) -> Iterator[Change]:
 def _relaxations(served: Served) -> list[Remedy]:
     """Changes that use the room of a plan that fits to make it faster, the fastest first."""
     useful = [remedy for change in looser(served) if (remedy := _tried(served, change)) and remedy.fits]
-    return sorted((one for one in useful if one.slowdown < _GAIN), key=lambda remedy: remedy.slowdown)
+    return sorted(
+        (remedy_told for remedy_told in useful if remedy_told.slowdown < _GAIN), key=lambda remedy: remedy.slowdown
+    )
 
 
 def looser(served: Served) -> list[Change]:
@@ -127,8 +129,8 @@ def _tried(served: Served, change: Change) -> Remedy | None:
         return None
     if not reads(other.job):
         return None
-    now, size = (float(one.estimates.memory.total[one.entry]) for one in (served, other))
-    before, after = (float(one.estimates.output_tokens_per_s[one.entry]) for one in (served, other))
+    now, size = (float(side.estimates.memory.total[side.entry]) for side in (served, other))
+    before, after = (float(side.estimates.output_tokens_per_s[side.entry]) for side in (served, other))
     return Remedy(
         patch=dict(change.patch),
         what=change.what,

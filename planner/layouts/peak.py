@@ -203,11 +203,11 @@ def _filled(row: PeakRow, planned: Planned, own_usd: float | None) -> PeakRow:
     """The row with the figures of its estimate."""
     job, figures = planned.job, training_figures(planned, own_usd)
     time_s, speed = time_of(planned), throughput_of(planned)
-    step_s, each = time_s.step_s, speed.tokens_per_s_per_device
+    step_s, per_device = time_s.step_s, speed.tokens_per_s_per_device
     shared = TrainingFigures.model_fields.keys() & PeakRow.model_fields
     row = row.model_copy(update={name: getattr(figures, name) for name in shared})
-    row.low_tokens_per_s_per_device = each * step_s / time_s.high_s
-    row.high_tokens_per_s_per_device = each * step_s / time_s.low_s
+    row.low_tokens_per_s_per_device = per_device * step_s / time_s.high_s
+    row.high_tokens_per_s_per_device = per_device * step_s / time_s.low_s
     row.tokens_per_day = speed.tokens_per_s * _DAY_S
     row.peak_tflops_per_device = job.peak_flops / 1e12
     if not planned.fits:

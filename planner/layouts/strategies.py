@@ -205,9 +205,9 @@ def platform_estimates(job: Job) -> Estimates:
     return usual
 
 
-def strategy_name(said: str) -> str:
+def strategy_name(name: str) -> str:
     """'Truly-Identical' as truly_identical; whether there is such a strategy is for others to say."""
-    return said.strip().lower().replace("-", "_").replace(" ", "_")
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def strategic(plan: Plan, strategy: str, known_platforms: dict[str, Platform]) -> Planned:
@@ -338,8 +338,8 @@ def _refused(platform: Platform | PlanError) -> tuple[str, ...]:
 
 
 def _planned(estimates: Estimates, index: int) -> Planned:
-    one = estimates.of(index)
-    return Planned(estimates.job, one, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
+    chosen = estimates.of(index)
+    return Planned(estimates.job, chosen, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
 
 
 def _same_everywhere(

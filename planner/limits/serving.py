@@ -104,8 +104,8 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
 
     def fits(values: Floats) -> np.ndarray:
         lengths = values if prompt else values - output
-        these = deployments(job, [{"input_len": float(length)} for length in lengths])
-        memory = serving_memory(job, these)
+        candidates = deployments(job, [{"input_len": float(length)} for length in lengths])
+        memory = serving_memory(job, candidates)
         able = (memory.fits & (memory.max_concurrency >= clients)).reshape(len(values), -1)
         least_bytes = memory.total.reshape(able.shape).min(axis=1).tolist()
         fitting = np.asarray(able.any(axis=1))
@@ -157,12 +157,12 @@ def _most_at_once(plan: Plan) -> _Furthest:
     """The most requests in flight that all have room, and that meet the limits of latency where there are any."""
     open_plan = plan.patch({"workload.request_rate": None, "workload.concurrency": 1})
     job = serving_job(open_plan)
-    these, slo = deployments(job), slo_of(open_plan.inference, "mean")
-    memory = serving_memory(job, these)
+    candidates, slo = deployments(job), slo_of(open_plan.inference, "mean")
+    memory = serving_memory(job, candidates)
     room = np.where(memory.fits, memory.max_concurrency, 0.0)
-    engine = np.floor(these.max_batch) * these.lanes
-    limit, reasons = most_clients(job, these, slo)
-    slow = limit if slo.given else np.full(len(these), np.inf)
+    engine = np.floor(candidates.max_batch) * candidates.lanes
+    limit, reasons = most_clients(job, candidates, slo)
+    slow = limit if slo.given else np.full(len(candidates), np.inf)
     most = np.minimum(np.minimum(room, engine), slow)
     best = int(np.argmax(most))
     value = int(min(most[best], 10_000_000))
@@ -180,11 +180,14 @@ def _most_at_once(plan: Plan) -> _Furthest:
     if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
         by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {reasons[best]} is missed"
     elif engine[best] < room[best]:
-        by, why = "max_batch", f"{job.engine.name} runs no more than {int(these.max_batch[best])} requests in a step"
+        by, why = (
+            "max_batch",
+            f"{job.engine.name} runs no more than {int(candidates.max_batch[best])} requests in a step",
+        )
     else:
         by, why = "kv_cache", "the caches of more whole requests do not fit beside the weights"
     # The layout that has room for them is part of the answer.
-    row = these.row(best)
+    row = candidates.row(best)
 
     def placed(wanted: Any) -> Plan:
         return plan_at(wanted).patch({"layout": row})
@@ -193,7 +196,7 @@ def _most_at_once(plan: Plan) -> _Furthest:
 
 
 def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
-    rows, said = candidates.models, candidates.assumption
+    rows, scope = candidates.models, candidates.assumption
     probes: list[LimitProbe] = []
     best = None
     for place, row in enumerate(rows):
@@ -208,15 +211,15 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     smallest = rows[-1].id
     if best is None:
         why = "the smallest of those considered does not fit"
-        return _Furthest(plan_at, None, smallest, smallest, "weights", why, probes, [said])
+        return _Furthest(plan_at, None, smallest, smallest, "weights", why, probes, [scope])
     value = rows[best].id
     larger = next((probe for probe in reversed(probes[:-1]) if probe.why is None), None)
     if larger is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Furthest(plan_at, value, smallest, None, "catalogue", why, probes, [said])
+        return _Furthest(plan_at, value, smallest, None, "catalogue", why, probes, [scope])
     need = (larger.per_device_bytes or 0.0) / GIB
     why = f"{larger.value} would take {need:.1f} GiB per device even in the layout that needs least"
-    return _Furthest(plan_at, value, smallest, larger.value, "weights", why, probes, [said])
+    return _Furthest(plan_at, value, smallest, larger.value, "weights", why, probes, [scope])
 
 
 def _fewest_devices(plan: Plan) -> _Furthest:

@@ -131,14 +131,14 @@ def _largest_part(trials: Trials, batch: int) -> _Furthest:
         return _Furthest(trials, best, 1, beyond)
     why = f"no more than {best:,} sequences at a time can be dealt from the global batch of {batch:,}, and they fit"
     refused = next((part for part in parts if part > best), None)
-    if refused is not None and (said := trials.tried[refused].why):
-        why += f" ({refused:,}: {said})"
+    if refused is not None and (refusal := trials.tried[refused].why):
+        why += f" ({refused:,}: {refusal})"
     return _Furthest(trials, best, 1, refused, ("global_batch", why))
 
 
 def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     """By parameters, over the text models of the catalogue; those that only papers describe, for pretraining alone."""
-    rows, said = candidates.models, candidates.assumption
+    rows, scope = candidates.models, candidates.assumption
     trials = Trials(lambda value: plan.patch({"model": value}), narrowed(plan))
     best: int | None = None
     for place, row in enumerate(rows):
@@ -147,7 +147,7 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
             break
     smallest = rows[-1].id
     if best is None:
-        return _Furthest(trials, None, smallest, smallest, assumptions=[said])
+        return _Furthest(trials, None, smallest, smallest, assumptions=[scope])
     beyond = _nearest_larger(trials, rows, best)
     while beyond is not None and trials.confirmed(rows[beyond].id):
         best = beyond
@@ -155,8 +155,8 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     value = rows[best].id
     if beyond is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Furthest(trials, value, smallest, None, ("catalogue", why), [said])
-    return _Furthest(trials, value, smallest, rows[beyond].id, assumptions=[said])
+        return _Furthest(trials, value, smallest, None, ("catalogue", why), [scope])
+    return _Furthest(trials, value, smallest, rows[beyond].id, assumptions=[scope])
 
 
 def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | None:
@@ -239,8 +239,8 @@ def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:
     if goal == "devices" and beyond.value == 1:
         name = "1 device"
     if beyond.planned is None:
-        said = beyond.why or "no layout is valid"
-        return said.partition(":")[0], f"with {name} there is no valid layout: {said}"
+        refusal = beyond.why or "no layout is valid"
+        return refusal.partition(":")[0], f"with {name} there is no valid layout: {refusal}"
     memory = memory_of(beyond.planned)
     part, size = memory.decided_by, memory.components[memory.decided_by]
     stage = f" on pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""

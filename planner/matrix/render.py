@@ -176,7 +176,7 @@ def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
 def _matrix(request: MatrixRequest) -> _MatrixFiles:
     settings = _settings(request)
     sets = list(_applied(request, settings))
-    base, strategies = sets[0].base, {name: words for one in sets for name, words in one.strategies.items()}
+    base, strategies = sets[0].base, {name: words for own in sets for name, words in own.strategies.items()}
     choices = [choice for applied_set in sets for group in applied_set.groups for choice in group]
     choices.sort(key=lambda choice: list(strategies).index(choice.strategy))
     _refuse_others(settings, choices)
@@ -187,7 +187,7 @@ def _matrix(request: MatrixRequest) -> _MatrixFiles:
         "made_by": f"Shardwise {version('shardwise')}",
         "plan": base.given(),
         "strategies": strategies,
-        "identical_in": {model: names for one in sets for model, names in one.identical_in.items()},
+        "identical_in": {model: names for own in sets for model, names in own.identical_in.items()},
         "cooldown_s": request.cooldown_s,
         "results": {
             "file": RESULT,
@@ -234,7 +234,7 @@ def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -
     """What the named strategies take, then what each custom layout leaves open, under the layout's own name."""
     own = _custom_layouts(request)
     _check_size(request, len(own))
-    frameworks = {name: one.framework for name, one in settings.items() if one.framework}
+    frameworks = {name: platform.framework for name, platform in settings.items() if platform.framework}
 
     def refused(accelerator: str, planned: Planned) -> PlanError | None:
         return refusal(planned.plan, request.scheduler, _site(request, settings.get(accelerator)))
@@ -318,14 +318,14 @@ def _predicted(planned: Planned, figures: TrainingFigures) -> CellFigures:
 
 def _site(request: MatrixRequest, settings: PlatformSettings | None) -> launchers.Site:
     """What is said of the place, with what differs on the platform."""
-    given = request.site()
+    site = request.site()
     if settings is None:
-        return given
+        return site
     own = {name: value for name, value in vars(settings.site()).items() if value is not None}
-    return launchers.Site(**(vars(given) | own))
+    return launchers.Site(**(vars(site) | own))
 
 
 def _own_assumptions(request: MatrixRequest) -> Iterator[Assumption]:
-    given = StrategiesRequest._data(request).get("workload", {})
-    if not any(given.get(name) for name in _LENGTHS):
+    workload = StrategiesRequest._data(request).get("workload", {})
+    if not any(workload.get(name) for name in _LENGTHS):
         yield Assumption(field="workload.steps", value=_STEPS, why="a short run, as it is there to be measured")

@@ -69,8 +69,8 @@ class MatrixResults(Result):
 def matrix_results(request: MatrixQuestion) -> MatrixResults:
     """Read a matrix's results."""
     folder = inside_root(request.folder)
-    reading = read(folder / MANIFEST)
-    shown = [_cell(one) for one in reading if one.result is not None or one.problem is not None]
+    cells = read(folder / MANIFEST)
+    shown = [_cell(cell) for cell in cells if cell.result is not None or cell.problem is not None]
     accuracy = [
         Accuracy(
             figure=name,
@@ -81,43 +81,45 @@ def matrix_results(request: MatrixQuestion) -> MatrixResults:
             within_20=summary.within_20,
             coverage=summary.coverage,
         )
-        for name, summary in summaries(reading).items()
+        for name, summary in summaries(cells).items()
     ]
     return MatrixResults(
         folder=str(folder),
         cells=shown,
         accuracy=accuracy,
-        missing=[one.id for one in reading if one.cell.get("runs") is True and one.result is None and not one.problem],
-        training_csv=table(reading, "training", request.source),
-        memory_csv=table(reading, "memory", request.source),
-        warnings=[f"{row.id}: {row.problem}" for row in shown if row.problem] + _surprises(reading),
+        missing=[
+            cell.id for cell in cells if cell.cell.get("runs") is True and cell.result is None and not cell.problem
+        ],
+        training_csv=table(cells, "training", request.source),
+        memory_csv=table(cells, "memory", request.source),
+        warnings=[f"{row.id}: {row.problem}" for row in shown if row.problem] + _surprises(cells),
     )
 
 
-def _cell(one: Measured) -> MeasuredCell:
-    said = {name: one.cell.get(name) for name in ("model", "platform", "strategy")}
-    fits = one.cell.get("fits")
+def _cell(measured: Measured) -> MeasuredCell:
+    names = {name: measured.cell.get(name) for name in ("model", "platform", "strategy")}
+    fits = measured.cell.get("fits")
     return MeasuredCell(
-        id=one.id,
-        **{name: value if isinstance(value, str) else None for name, value in said.items()},
-        outcome=one.result and one.result.outcome,
-        file=one.file,
-        note=one.result and one.result.note,
+        id=measured.id,
+        **{name: value if isinstance(value, str) else None for name, value in names.items()},
+        outcome=measured.result and measured.result.outcome,
+        file=measured.file,
+        note=measured.result and measured.result.note,
         fits=fits if isinstance(fits, bool) else None,
-        figures=[_figure(one, name) for name in METRICS if name in one.values],
-        versions=one.result.versions if one.result else {},
-        problem=one.problem or one.doubt,
+        figures=[_figure(measured, name) for name in METRICS if name in measured.values],
+        versions=measured.result.versions if measured.result else {},
+        problem=measured.problem or measured.doubt,
     )
 
 
-def _figure(one: Measured, name: str) -> MeasuredFigure:
-    score = one.scores.get(name)
+def _figure(measured: Measured, name: str) -> MeasuredFigure:
+    score = measured.scores.get(name)
     beside: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "error", "covered"))
     if score is not None:
-        said = score.prediction
-        beside = {"predicted": said.value, "low": said.low, "high": said.high}
+        prediction = score.prediction
+        beside = {"predicted": prediction.value, "low": prediction.low, "high": prediction.high}
         beside |= {"error": score.error, "covered": score.covered}
-    return MeasuredFigure(figure=name, measured=one.values[name], **beside)
+    return MeasuredFigure(figure=name, measured=measured.values[name], **beside)
 
 
 def _surprises(cells: list[Measured]) -> list[str]:

@@ -134,8 +134,8 @@ def _doubts(row: ProviderCost, price_date: str | None) -> list[str]:
     day = today()
     if is_stale(price_date, day):
         age = age_days(price_date, day)
-        said = "is undated" if age is None else f"is {age} days old (of {price_date})"
-        doubts.append(f"the price of {row.provider} {row.instance} {said}: look it up before you rely on it")
+        words = "is undated" if age is None else f"is {age} days old (of {price_date})"
+        doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
     if row.in_region is False:
         doubts.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
     return doubts

@@ -112,7 +112,9 @@ def save_scenario(request: SaveRequest) -> SavedScenario:
     rendered = _rendered(_plan_of(request), "yaml")
     path, text = scenario_folder() / rendered.files[0].path, rendered.files[0].text
     # A file that was put there under the other ending has the same name.
-    other = next((each.path for each in scenarios() if each.name == rendered.name and each.path != path), None)
+    other = next(
+        (scenario.path for scenario in scenarios() if scenario.name == rendered.name and scenario.path != path), None
+    )
     if other and not request.overwrite:
         raise PlanError("name", f"{other} is there already; say overwrite to replace it")
     write_file(path, text, request.overwrite, "name")
@@ -166,14 +168,14 @@ def list_scenarios(request: ListRequest) -> ScenarioList:
     left_out: list[Unreadable] = []
     warnings: list[str] = []
     words = (request.query or "").casefold().split()
-    for each in scenarios():
+    for scenario in scenarios():
         try:
-            plan = Plan.parse(each.data())
+            plan = Plan.parse(scenario.data())
         except PlanError as error:
-            if all(word in each.name for word in words):
-                left_out.append(Unreadable(path=str(each.path), problem=str(error)))
+            if all(word in scenario.name for word in words):
+                left_out.append(Unreadable(path=str(scenario.path), problem=str(error)))
             continue
-        if (row := _row(each, plan)) is None:
+        if (row := _row(scenario, plan)) is None:
             continue
         if all(word in f"{row.name} {row.title} {row.model} {row.what} {row.accelerator}".casefold() for word in words):
             if request.figures and len(rows) < _MOST_ESTIMATED:
@@ -184,7 +186,7 @@ def list_scenarios(request: ListRequest) -> ScenarioList:
     return ScenarioList(folder=str(scenario_folder()), scenarios=rows, left_out=left_out, warnings=warnings)
 
 
-def _row(each: Scenario, plan: Plan) -> ScenarioRow | None:
+def _row(scenario: Scenario, plan: Plan) -> ScenarioRow | None:
     """None where the file is gone by now."""
     workload = plan.workload
     if workload.kind == "training":
@@ -192,20 +194,20 @@ def _row(each: Scenario, plan: Plan) -> ScenarioRow | None:
     else:
         what = f"{workload.engine} {workload.weight_dtype}"
     try:
-        moment = datetime.datetime.fromtimestamp(each.path.stat().st_mtime, datetime.UTC)
+        moment = datetime.datetime.fromtimestamp(scenario.path.stat().st_mtime, datetime.UTC)
     except OSError:
         return None
     model = plan.model if isinstance(plan.model, str) else str(plan.model.get("name") or "inline model")
     return ScenarioRow(
-        name=each.name,
+        name=scenario.name,
         title=plan.name,
         model=model,
         kind=workload.kind,
         what=what,
         accelerator=plan.cluster.accelerator,
         count=plan.cluster.count,
-        read_only=each.read_only,
-        saved=None if each.read_only else moment.isoformat(timespec="seconds"),
+        read_only=scenario.read_only,
+        saved=None if scenario.read_only else moment.isoformat(timespec="seconds"),
         figures=None,
     )
 
@@ -345,7 +347,11 @@ def diff_scenarios(request: DiffRequest) -> ScenarioDiff:
         for name, side in ((name_a, a), (name_b, b))
     ]
     complete = _differences(a.plan or plan_a.given(), b.plan or plan_b.given())
-    warnings = [f"{name} is not estimated: {it.figures.problem}" for name, it in (("a", a), ("b", b)) if not it.plan]
+    warnings = [
+        f"{name} is not estimated: {side_estimate.figures.problem}"
+        for name, side_estimate in (("a", a), ("b", b))
+        if not side_estimate.plan
+    ]
     if plan_a.workload.kind != plan_b.workload.kind:
         warnings.append("one plan is for training and the other for serving: few figures can be compared")
     return ScenarioDiff(
@@ -359,11 +365,11 @@ def diff_scenarios(request: DiffRequest) -> ScenarioDiff:
     )
 
 
-def _named(given: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
+def _named(side: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
     """(Name, plan) of a side."""
-    scenario = find_scenario(given, field) if isinstance(given, str) else None
+    scenario = find_scenario(side, field) if isinstance(side, str) else None
     try:
-        plan = Plan.parse(scenario.data(field) if scenario else given)  # pyright: ignore[reportArgumentType]
+        plan = Plan.parse(scenario.data(field) if scenario else side)  # pyright: ignore[reportArgumentType]
     except PlanError as error:
         raise PlanError(f"{field}.{error.field}", error.problem, error.valid) from None
     return (scenario.name if scenario else plan.name), plan
@@ -371,12 +377,12 @@ def _named(given: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
 
 def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[FieldChange]:
     """Fields of two plans with different values; the plans' names aside."""
-    one, other = _leaves(a), _leaves(b)
-    fields = [name for name in dict.fromkeys([*one, *other]) if name != "name"]
+    first, second = _leaves(a), _leaves(b)
+    fields = [name for name in dict.fromkeys([*first, *second]) if name != "name"]
     return [
-        FieldChange(field=name, a=one.get(name), b=other.get(name))
+        FieldChange(field=name, a=first.get(name), b=second.get(name))
         for name in fields
-        if one.get(name) != other.get(name)
+        if first.get(name) != second.get(name)
     ]
 
 

@@ -28,17 +28,17 @@ def estimate_inference(request: InferenceRequest) -> ServingEstimate:
 
 def estimate_of(served: Served) -> ServingEstimate:
     rows = slo_rows(served)
-    these, entry = served.estimates.deployments, served.entry
+    deployments, entry = served.estimates.deployments, served.entry
     limits: list[TimeLimit] = time_limits(served)
     return ServingEstimate(
         plan=served.complete_plan,
         assumptions=served.assumptions,
         devices=int(served.pool.devices[served.index]),
-        replicas=int(these.replicas[entry]),
+        replicas=int(deployments.replicas[entry]),
         memory=memory_of(served),
         latency=latency_of(served),
         throughput=throughput_of(served),
-        running=float(served.estimates.steady.running[entry] * these.lanes[entry]),
+        running=float(served.estimates.steady.running[entry] * deployments.lanes[entry]),
         waiting=served.queue[1],
         time=time_of(served),
         bottleneck=served.bottleneck,

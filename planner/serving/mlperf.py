@@ -62,7 +62,7 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     plan, nodes = _plan(request, bench)
     limits = bench.limits.get(scenario)
     slo = _slo(limits) if scenario in ("server", "interactive") else _NO_LIMIT
-    served, said, fastest = _chosen(plan, request, nodes, slo)
+    served, assumptions, fastest = _chosen(plan, request, nodes, slo)
     pool, best = served.pool, served.index
     estimates, entry = pool.of(best)
     steady, rate = estimates.steady, float(pool.requests_per_s[best])
@@ -70,7 +70,7 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     last, factor = rows[-1], 1.0 + served.job.factors.throughput_spread
     return MlperfProjection(
         plan=served.complete_plan,
-        assumptions=_assumptions(request, said, served.plan, nodes),
+        assumptions=_assumptions(request, assumptions, served.plan, nodes),
         benchmark=bench.id,
         model=served.job.architecture.id,
         scenario=scenario,
@@ -190,21 +190,25 @@ def _pool(jobs: Sequence[ServingJob], slo: Slo, scenario: str) -> Pool:
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
     for job in jobs:
-        one = replace(job, plan=job.plan.patch({"workload.scenario": scenario}))
+        job_there = replace(job, plan=job.plan.patch({"workload.scenario": scenario}))
         try:
-            these = deployments(one)
+            candidates = deployments(job_there)
         except PlanError as error:
             refused.append(error)
             continue
         if scenario in ("server", "interactive"):
-            single = replace(these, replicas=np.ones(len(these), dtype=np.int64))
-            rate = most_rate(one, single, slo, loads_of(one, single))[0] * these.replicas
-            these = replace(these, request_rate=np.maximum(rate, _NOTHING), concurrency=np.full(len(these), np.inf))
+            single = replace(candidates, replicas=np.ones(len(candidates), dtype=np.int64))
+            rate = most_rate(job_there, single, slo, loads_of(job_there, single))[0] * candidates.replicas
+            candidates = replace(
+                candidates, request_rate=np.maximum(rate, _NOTHING), concurrency=np.full(len(candidates), np.inf)
+            )
         elif scenario == "offline":
-            these = replace(these, concurrency=np.full(len(these), np.inf), request_rate=np.zeros(len(these)))
-        these = replace(these, requests=np.full(len(these), _ENDLESS))
-        estimates = estimate(one, these)
-        rows.append((one, estimates, np.full(len(these), np.nan)))
+            candidates = replace(
+                candidates, concurrency=np.full(len(candidates), np.inf), request_rate=np.zeros(len(candidates))
+            )
+        candidates = replace(candidates, requests=np.full(len(candidates), _ENDLESS))
+        estimates = estimate(job_there, candidates)
+        rows.append((job_there, estimates, np.full(len(candidates), np.nan)))
     if not rows:
         raise refused[0]
     return pool_of(rows)
@@ -214,15 +218,17 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
     """One node (or as many as a replica spans), twice as many, and so on up to all. Replicas are independent, but a run
     ends for all with the last answer."""
     job, (estimates, entry) = pool.job(best), pool.of(best)
-    one = estimates.deployments.take(np.array([entry]))
-    replicas = int(one.replicas[0])
+    deployment = estimates.deployments.take(np.array([entry]))
+    replicas = int(deployment.replicas[0])
     counts = [2**power for power in range(nodes.bit_length()) if 2**power < nodes]
     first = 0.0
     for count in [*counts, nodes]:
         share = count / nodes
         if replicas * share < 1.0:
             continue
-        part = replace(one, replicas=np.array([round(replicas * share)]), request_rate=one.request_rate * share)
+        part = replace(
+            deployment, replicas=np.array([round(replicas * share)]), request_rate=deployment.request_rate * share
+        )
 
         def speed(samples: float, part: Deployments = part) -> float:
             sent = estimate(job, replace(part, requests=np.array([samples])))
@@ -233,7 +239,7 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
         first = first or rate / count
         yield MlperfNodes(
             nodes=count,
-            devices=round(float(one.devices[0]) * share),
+            devices=round(float(deployment.devices[0]) * share),
             samples_per_s=rate,
             tokens_per_s=rate * bench.output.mean,
             dataset_s=bench.samples / whole,
@@ -260,10 +266,10 @@ def _closed(bench: Benchmark, rate: float, scenario: str) -> list[str]:
     return [f"no deployment meets the limits of {bench.id} in scenario {scenario} on these devices, at any rate"]
 
 
-def _assumptions(request: MlperfRequest, said: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
+def _assumptions(request: MlperfRequest, assumptions: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
     """The benchmark's own facts are no assumptions; what stands for submissions is."""
     facts = {"workload.input_len", "workload.output_len", "workload.scenario", "slo_statistic", "workload.request_rate"}
-    by_field = {item.field: item for item in said if item.field not in facts}
+    by_field = {item.field: item for item in assumptions if item.field not in facts}
     rows: list[tuple[str, Any, str]] = []
     if request.engine is None:
         rows.append(("workload.engine", plan.inference.engine, "the engine of most submissions on these devices"))

@@ -106,9 +106,9 @@ class Served:
         """What was filled in by look-up, by defaults and by the search."""
         filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
         named = {item.field for item in filled_in}
-        given = self.asked.layout.model_fields_set
+        named_fields = self.asked.layout.model_fields_set
         why = _SEARCHED if self.searched else "follows from the other sizes"
-        rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in given]
+        rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in named_fields]
         for field, value, reason in (*_settings(self), *rows):
             if field not in named:
                 filled_in.append(Assumption(field=field, value=value, why=reason))
@@ -121,7 +121,7 @@ class Served:
 def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:
     """Fields with a default of their own that the user left open, as far as the engine has a use for them."""
     job, workload = served.job, served.job.inference
-    these, entry = served.estimates.deployments, served.entry
+    candidates, entry = served.estimates.deployments, served.entry
     of = f"the default of {job.engine.name}"
     why = {
         "prefix_hit": "no prompt begins like an earlier one",
@@ -133,8 +133,8 @@ def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:
         "max_batched_tokens": of,
     }
     filled = {
-        "max_batch": int(min(these.max_batch[entry], 1e9)),
-        "max_batched_tokens": int(min(these.max_tokens[entry], 1e9)),
+        "max_batch": int(min(candidates.max_batch[entry], 1e9)),
+        "max_batched_tokens": int(min(candidates.max_tokens[entry], 1e9)),
     }
     for name in type(workload).model_fields:
         value = filled.get(name, getattr(workload, name))
@@ -156,8 +156,8 @@ def plan_serving(plan: Plan, statistic: Statistic = "mean", own_usd: float | Non
     """
     job = serving_job(plan)
     slo = slo_of(job.inference, statistic)
-    these = deployments(job)
-    pool = pool_of([(job, estimate(job, these), np.full(len(these), np.nan))])
+    candidates = deployments(job)
+    pool = pool_of([(job, estimate(job, candidates), np.full(len(candidates), np.nan))])
     goal = goal_of(plan)
     # At a given number of devices the cheapest is the fastest.
     order = goal_order(pool, "throughput" if goal == "cost" else goal, slo)
@@ -172,10 +172,14 @@ def settled(asked: Plan, pool: Pool, index: int, slo: Slo, own_usd: float | None
     tried, (estimates, entry) = pool.job(index), pool.of(index)
     chosen = {"workload.engine": tried.engine.name, "workload.weight_dtype": tried.inference.weight_dtype}
     plan = asked.patch(chosen | {"layout": estimates.deployments.row(entry)} | dict(changes))
-    one = pool.take(np.array([index]))
+    chosen_pool = pool.take(np.array([index]))
     job = serving_job(plan)
     return Served(
-        asked, replace(one, jobs=tuple(job if each is tried else each for each in pool.jobs)), 0, slo, own_usd
+        asked,
+        replace(chosen_pool, jobs=tuple(job if job_there is tried else job_there for job_there in pool.jobs)),
+        0,
+        slo,
+        own_usd,
     )
 
 
@@ -184,15 +188,15 @@ def chosen_of(
 ) -> list[Assumption]:
     """The assumptions of a settled plan, with those about what was tried and the reasons of `more` (field, value, why);
     a field that is told twice is told by the last."""
-    said = {item.field: item for item in served.assumptions}
+    by_field = {item.field: item for item in served.assumptions}
     names = {"engines": "engine", "weight_dtypes": "weight_dtype"}
     for item in tried:
         name = names[item.field]
         value = getattr(served.plan.inference, name)
-        said[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
+        by_field[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
     for field, value, why in more:
-        said[field] = Assumption(field=field, value=value, why=why)
-    return [*tried, *said.values()]
+        by_field[field] = Assumption(field=field, value=value, why=why)
+    return [*tried, *by_field.values()]
 
 
 def finite(value: Any) -> float | None:
@@ -206,7 +210,7 @@ def whole(value: Any) -> int | None:
 
 def memory_of(served: Served) -> ServingMemoryEstimate:
     job, entry = served.job, served.entry
-    memory, these = served.estimates.memory, served.estimates.deployments
+    memory, candidates = served.estimates.memory, served.estimates.deployments
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     return ServingMemoryEstimate(
         per_device_bytes=float(memory.total[entry]),
@@ -215,9 +219,9 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
         fits=served.fits,
         components=components,
         decided_by=max(components, key=lambda name: components[name]),
-        kv_tokens=whole(memory.room_tokens[entry] * these.lanes[entry]),
+        kv_tokens=whole(memory.room_tokens[entry] * candidates.lanes[entry]),
         kv_bytes_per_token=job.architecture.kv_elements_per_token * job.kv_bytes,
-        kv_bytes_per_token_per_device=float(cache_bytes(job, these)[0][entry]),
+        kv_bytes_per_token_per_device=float(cache_bytes(job, candidates)[0][entry]),
         max_concurrency=most_requests(served.estimates, entry),
         longest_request=whole(memory.longest[entry]),
     )
@@ -232,19 +236,19 @@ def latency_of(served: Served) -> ServingLatency:
     steady, entry, factors = served.estimates.steady, served.entry, served.job.factors
     ttft, tpot, e2e = steady.ttft_s[entry], float(steady.tpot_s[entry]), steady.e2e_s[entry]
     # The whole is as sure as its parts are, in proportion.
-    first, each = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
+    first, between = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
     return ServingLatency(
         ttft_s=finite(ttft),
         ttft_low_s=finite(ttft / first),
         ttft_high_s=finite(ttft * first),
         ttft_p99_s=finite(steady.ttft_p99_s[entry]),
         tpot_s=tpot,
-        tpot_low_s=tpot / each,
-        tpot_high_s=tpot * each,
+        tpot_low_s=tpot / between,
+        tpot_high_s=tpot * between,
         tpot_p99_s=float(steady.tpot_p99_s[entry]),
         e2e_s=finite(e2e),
-        e2e_low_s=finite(ttft / first + (e2e - ttft) / each) if np.isfinite(e2e) else None,
-        e2e_high_s=finite(ttft * first + (e2e - ttft) * each) if np.isfinite(e2e) else None,
+        e2e_low_s=finite(ttft / first + (e2e - ttft) / between) if np.isfinite(e2e) else None,
+        e2e_high_s=finite(ttft * first + (e2e - ttft) * between) if np.isfinite(e2e) else None,
     )
 
 
@@ -331,8 +335,8 @@ def money_of(served: Served) -> ServingCost | None:
 
 
 def per_replica(estimates: ServingEstimates, entry: int) -> int:
-    these = estimates.deployments
-    return int(these.tp[entry] * these.pp[entry] * these.dp[entry])
+    candidates = estimates.deployments
+    return int(candidates.tp[entry] * candidates.pp[entry] * candidates.dp[entry])
 
 
 def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -> float | None:
@@ -343,22 +347,22 @@ def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -
 def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
     job = pool.job(index)
     estimates, entry = pool.of(index)
-    these = estimates.deployments
+    candidates = estimates.deployments
     output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
     usd = finite(pool.usd_per_hour[index])
-    clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
+    clients, rate = float(candidates.concurrency[entry]), float(candidates.request_rate[entry])
     devices = int(pool.devices[index])
     return ServingChoice(
         accelerator=job.machine.accelerator.id,
         devices=devices,
-        replicas=int(these.replicas[entry]),
+        replicas=int(candidates.replicas[entry]),
         engine=job.engine.name,
         weight_dtype=job.inference.weight_dtype,
         kv_dtype=job.kv_dtype,
-        layout=these.row(entry),
+        layout=candidates.row(entry),
         concurrency=whole(clients),
         request_rate=rate or None,
-        running=float(estimates.steady.running[entry] * these.lanes[entry]),
+        running=float(estimates.steady.running[entry] * candidates.lanes[entry]),
         per_device_bytes=float(estimates.memory.total[entry]),
         fits=bool(pool.fits[index]),
         max_concurrency=most_requests(estimates, entry),
@@ -384,11 +388,11 @@ def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
 def summary(pool: Pool, index: int) -> str:
     """'2 x tp4, fp8, vllm, 64 requests in flight'."""
     estimates, entry = pool.of(index)
-    these = estimates.deployments
-    names = [f"{name}{size}" for name, size in these.row(entry).items() if size > 1] or ["one device"]
-    replicas = int(these.replicas[entry])
+    candidates = estimates.deployments
+    names = [f"{name}{size}" for name, size in candidates.row(entry).items() if size > 1] or ["one device"]
+    replicas = int(candidates.replicas[entry])
     copies = f"{replicas} x " if replicas > 1 else ""
-    clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
+    clients, rate = float(candidates.concurrency[entry]), float(candidates.request_rate[entry])
     load = f"{rate:.3g} requests/s" if rate else "all at once" if math.isinf(clients) else f"{clients:.0f} in flight"
     job = pool.job(index)
     return f"{copies}{' '.join(names)}, {job.inference.weight_dtype}, {job.engine.name}, {load}"

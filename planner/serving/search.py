@@ -97,40 +97,40 @@ def _pool(tried: Options, open_load: bool, own: float | None) -> tuple[Pool, lis
     refused: list[PlanError] = []
     for job in tried.jobs:
         try:
-            these = deployments(job)
+            candidates = deployments(job)
         except PlanError as error:
             refused.append(error)
             continue
         if open_load:
-            these = loaded(job, these)
-        rows.append((job, estimate(job, these), priced(job, these, own)))
+            candidates = loaded(job, candidates)
+        rows.append((job, estimate(job, candidates), priced(job, candidates, own)))
     if not rows:
         raise refused[0]
     return pool_of(rows), list(dict.fromkeys(str(error) for error in refused))
 
 
-def loaded(job: ServingJob, these: Deployments) -> Deployments:
+def loaded(job: ServingJob, candidates: Deployments) -> Deployments:
     """Each deployment of a job for one client under loads of 1, 2, 4 … up to those that run at once, and these."""
-    memory = serving_memory(job, these)
-    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, these, memory) * these.lanes))
+    memory = serving_memory(job, candidates)
+    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, candidates, memory) * candidates.lanes))
     powers = 2.0 ** np.arange(np.ceil(np.log2(most.max())) + 1.0)
-    which, load = np.meshgrid(np.arange(len(these)), powers)
+    which, load = np.meshgrid(np.arange(len(candidates)), powers)
     which, load = which.ravel(), load.ravel()
     # The first power beyond what runs at once stands for that itself.
     wanted = load < 2.0 * most[which]
     which, load = which[wanted], np.minimum(load[wanted], np.floor(most[which[wanted]]))
-    chosen = these.take(which)
+    chosen = candidates.take(which)
     # A benchmark's requests are as many times its clients.
     run = chosen.requests if job.inference.requests is not None else chosen.requests * load
     return replace(chosen, concurrency=load, requests=run)
 
 
-def priced(job: ServingJob, these: Deployments, own: float | None) -> Floats:
+def priced(job: ServingJob, candidates: Deployments, own: float | None) -> Floats:
     """USD per hour of each deployment's devices; NaN where no price is known."""
     machine = job.machine
     together = min(machine.per_node, machine.count)
     provider = job.plan.goal.provider
-    return hourly_column(machine.accelerator.id, provider, together, these.devices.astype(np.float64), own)
+    return hourly_column(machine.accelerator.id, provider, together, candidates.devices.astype(np.float64), own)
 
 
 def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, open_load: bool) -> dict[str, Any]:
@@ -238,12 +238,12 @@ def _more(ratio: float) -> str:
 def _misses(pool: Pool, index: int, slo: Slo) -> str:
     tail = slo.statistic == "p99"
     first = float((pool.ttft_p99_s if tail else pool.ttft_s)[index])
-    each = float((pool.tpot_p99_s if tail else pool.tpot_s)[index])
+    between = float((pool.tpot_p99_s if tail else pool.tpot_s)[index])
     if pool.saturated[index]:
         return f"cannot serve the load: at most {float(pool.requests_per_s[index]):.3g} requests/s"
-    if first / slo.ttft_s > each / slo.tpot_s:
+    if first / slo.ttft_s > between / slo.tpot_s:
         return f"misses the limit: {1e3 * first:,.0f} ms to the first token, limit {1e3 * slo.ttft_s:,.0f} ms"
-    return f"misses the limit: {1e3 * each:,.1f} ms per token, limit {1e3 * slo.tpot_s:,.1f} ms"
+    return f"misses the limit: {1e3 * between:,.1f} ms per token, limit {1e3 * slo.tpot_s:,.1f} ms"
 
 
 def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:

@@ -41,13 +41,13 @@ def _memory(served: Served) -> list[str]:
 
 def _load(served: Served) -> list[str]:
     estimates, entry = served.estimates, served.entry
-    these = estimates.deployments
+    deployments = estimates.deployments
     room, waiting, by_memory = served.queue
     why = "for memory of the cache" if by_memory else f"as {served.job.engine.name} runs no more at once"
     if bool(estimates.steady.saturated[entry]):
-        wanted, most = float(these.request_rate[entry]), float(estimates.requests_per_s[entry])
+        wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
         return [f"{wanted:.4g} requests/s cannot be served: at most {most:.4g}, and the queue grows all the time"]
-    clients = float(these.concurrency[entry])
+    clients = float(deployments.concurrency[entry])
     if served.fits and waiting and clients > room * _MANY:
         return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; the others wait, which is in ttft_s"]
     return []

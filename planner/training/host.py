@@ -44,10 +44,10 @@ class HostNeeds:
 
 def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> HostNeeds:
     """Of candidate `index` of `layouts`, whose device memory is `memory`; `trains` says whether that fits."""
-    one = layouts.take(np.array([index]))
+    layout = layouts.take(np.array([index]))
     facts = host_facts(job.framework.name)
     whole = whole_model(job)
-    needed = host_memory(job, one, facts, whole=whole)
+    needed = host_memory(job, layout, facts, whole=whole)
     phases = {phase: float(needed.total(phase)[0]) for phase in PHASES}
     worst = needed.peak_phase[0]
     capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
@@ -63,7 +63,7 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
         page_cache_bytes=float(needed.page_cache[0]),
     )
     at_save = float(device_bytes_at_save(replace(memory, standing=memory.standing[[index]]), needed.device_at_save)[0])
-    size = checkpoint_size(job, facts, int(one.zero_stage[0]), whole)
+    size = checkpoint_size(job, facts, int(layout.zero_stage[0]), whole)
     save = SaveEstimate(
         device_bytes=at_save,
         fits=at_save * (1.0 + job.memory_above) <= job.usable_bytes,

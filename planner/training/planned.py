@@ -87,12 +87,12 @@ class Planned:
         """What was filled in by look-up, by defaults and by the search."""
         filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
         filled_in += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
-        given = self.job.plan.layout.model_fields_set
+        named_fields = self.job.plan.layout.model_fields_set
         layout = self.plan.layout
         why = _SEARCHED if self.searched else "follows from the other sizes"
         for name in type(layout).model_fields:
             value = getattr(layout, name)
-            if name not in given and value is not None:
+            if name not in named_fields and value is not None:
                 filled_in.append(Assumption(field=f"layout.{name}", value=value, why=why))
         if self.job.training.micro_batch is None:
             micro = int(self.estimates.layouts.micro_batch[self.index])
@@ -194,7 +194,7 @@ def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
 
 def memory_of(planned: Planned) -> MemoryEstimate:
     estimates, index = planned.estimates, planned.index
-    one = estimates.layouts.take(np.array([index]))
+    layout = estimates.layouts.take(np.array([index]))
     components = {name: float(values[index]) for name, values in estimates.memory.components.items()}
     decisive = {name: size for name, size in components.items() if name != "allocator_slack"}
     return MemoryEstimate(
@@ -205,37 +205,37 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         fits=planned.fits,
         components=components,
         own_peaks={name: max(components[name], float(values[index])) for name, values in estimates.memory.most.items()},
-        stages=_stages(planned, one, components),
+        stages=_stages(planned, layout, components),
         fullest_stage=int(estimates.fullest_stage[index]),
         decided_by=max(decisive, key=lambda name: decisive[name]),
         peak=MOMENTS[estimates.memory.moment[index]],
-        overridden=_overridden(planned, one),
+        overridden=_overridden(planned, layout),
         host=planned.host_needs.host,
         save=planned.host_needs.save,
     )
 
 
-def _stages(planned: Planned, one: Layouts, components: dict[str, float]) -> list[StageMemory]:
+def _stages(planned: Planned, layout: Layouts, components: dict[str, float]) -> list[StageMemory]:
     """Every pipeline stage; without a pipeline the only one, which has been estimated already."""
-    if int(one.pp[0]) > 1:
-        return [StageMemory(**stage) for stage in stages_of(planned.job, one)]
+    if int(layout.pp[0]) > 1:
+        return [StageMemory(**stage) for stage in stages_of(planned.job, layout)]
     total = float(planned.estimates.memory.total[planned.index])
     layers = planned.job.architecture.layers
     return [StageMemory(stage=0, layers=layers, per_device_bytes=total, components=components)]
 
 
-def _overridden(planned: Planned, one: Layouts) -> list[Overridden]:
+def _overridden(planned: Planned, layout: Layouts) -> list[Overridden]:
     """What the user set, each beside what it would be: of components at the fullest stage and their worst moment."""
-    job, given = planned.job, planned.job.plan.overrides
+    job, overrides = planned.job, planned.job.plan.overrides
     rows: list[tuple[str, float, float]] = []
-    if given.usable_gib is not None:
-        rows.append(("usable_gib", given.usable_gib * GIB, job.machine.accelerator.usable_bytes))
-    if given.reserve_gib is not None:
-        rows.append(("reserve_gib", given.reserve_gib * GIB, 0.0))
+    if overrides.usable_gib is not None:
+        rows.append(("usable_gib", overrides.usable_gib * GIB, job.machine.accelerator.usable_bytes))
+    if overrides.reserve_gib is not None:
+        rows.append(("reserve_gib", overrides.reserve_gib * GIB, 0.0))
     if job.overridden_bytes:
         plain = replace(job, plan=job.plan.patch({"overrides": None}))
         stage = planned.estimates.fullest_stage[[planned.index]]
-        memory = stage_memory(plain, one, stage)
+        memory = stage_memory(plain, layout, stage)
         for name, value in job.overridden_bytes.items():
             estimated = max(float(memory.most[name][0]), float(memory.components[name][0]))
             rows.append((f"{name}_gib", value, estimated))

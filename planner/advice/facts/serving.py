@@ -12,12 +12,12 @@ _LIMITS = ("weights bandwidth", "cache bandwidth", "compute", "communication", "
 
 def serving_facts(served: Served) -> Facts:
     job, entry, machine = served.job, served.entry, served.job.machine
-    steady, these, memory = served.estimates.steady, served.estimates.deployments, memory_of(served)
+    steady, deployments, memory = served.estimates.steady, served.estimates.deployments, memory_of(served)
     facts = plan_facts(served.plan) | model_facts(job.architecture) | machine_facts(machine)
     replica = served.layout["tp"] * served.layout["pp"] * served.layout["dp"]
     spans = {"tp": served.layout["tp"], "pp": served.layout["tp"] * served.layout["pp"], "dp": replica}
     step_s = sum(served.limits.values())
-    running = float(steady.running[entry] * these.lanes[entry])
+    running = float(steady.running[entry] * deployments.lanes[entry])
     workload = job.inference
     context = workload.input_len + workload.output_len
     facts |= {f"time.share.{plain(name)}": served.limits.get(name, 0.0) / step_s for name in _LIMITS}
@@ -44,12 +44,12 @@ def serving_facts(served: Served) -> Facts:
         "estimate.tpot_s": float(steady.tpot_s[entry]),
         "estimate.output_tokens_per_s": float(served.estimates.output_tokens_per_s[entry]),
         "estimate.running": running,
-        "estimate.running_per_replica": running / int(these.replicas[entry]),
+        "estimate.running_per_replica": running / int(deployments.replicas[entry]),
         "estimate.saturated": bool(steady.saturated[entry]),
         "estimate.bottleneck": served.bottleneck,
-        "estimate.replicas": int(these.replicas[entry]),
+        "estimate.replicas": int(deployments.replicas[entry]),
         "load.context": context,
         "load.prompt_share": workload.input_len / context,
-        "load.offline": math.isinf(float(these.concurrency[entry])),
+        "load.offline": math.isinf(float(deployments.concurrency[entry])),
     }
     return facts

@@ -42,7 +42,7 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
     usd = None if hourly is None else hourly * hours
     rates = (speed.output_tokens_per_s, speed.total_tokens_per_s, speed.requests_per_s)
     money = cost_of(hourly, *rates, price) if hourly else None
-    these = served.estimates.deployments
+    deployments = served.estimates.deployments
     joined = _spans_nodes(served)
     rows = hourly_rows(ask, candidate.shape, together, joined)
     return ClusterOption(
@@ -66,9 +66,9 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
         engine=job.engine.name,
         weight_dtype=job.inference.weight_dtype,
         layout=served.layout,
-        summary=f"{int(these.replicas[served.entry])} x {per_replica(served.estimates, served.entry)} devices, "
+        summary=f"{int(deployments.replicas[served.entry])} x {per_replica(served.estimates, served.entry)} devices, "
         f"{job.inference.weight_dtype}, {job.engine.name}",
-        replicas=int(these.replicas[served.entry]),
+        replicas=int(deployments.replicas[served.entry]),
         ttft_s=latency.ttft_s,
         tpot_s=latency.tpot_s,
         e2e_s=latency.e2e_s,

@@ -69,17 +69,17 @@ def screened(ask: Asked) -> Screened:
 
 def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
     """The plan with an engine and a weight format for the device, or why there is none."""
-    given = plan.inference.model_fields_set
+    named = plan.inference.model_fields_set
     changes: dict[str, Any] = {}
     name = plan.inference.engine
-    if "engine" not in given:
+    if "engine" not in named:
         runs = [name for name in _SERVERS if runs_on(engine(name, None, device), device)]
         if not runs:
             return plan, "none of the engines that are estimated runs on it"
         name = changes["workload.engine"] = runs[0]
     elif not runs_on(engine(name, plan.inference.software_version, device), device):
         return plan, f"{name} does not run on it"
-    if "weight_dtype" not in given:
+    if "weight_dtype" not in named:
         changes["workload.weight_dtype"] = "bf16" if "bf16" in device.peak_flops else "fp16"
     return plan.patch(changes), None
 
@@ -87,8 +87,8 @@ def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
 def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -> list[Candidate]:
     """The size as a candidate; none where its hourly price is beyond the limit, or the number is not the asked one."""
     shape = Shape(device, size.devices, plan.cluster.per_node)
-    each = size.devices_per_replica
-    rows = hourly_rows(ask, shape, min(shape.node, each), each > shape.node)
+    per_replica = size.devices_per_replica
+    rows = hourly_rows(ask, shape, min(shape.node, per_replica), per_replica > shape.node)
     best = rows[0] if rows else None
     limit = ask.max_usd_per_hour
     if limit is not None and (best is None or best.usd > limit):

@@ -71,12 +71,12 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
     ahead = _Ahead(ask, sort, enough)
     # Where the best are estimated first, the fewest have to be.
     order = count()
-    waiting = [(ahead.promise(one), next(order), one) for device in tries for one in device.first()]
+    waiting = [(ahead.promise(cluster), next(order), cluster) for device in tries for cluster in device.first()]
     heapify(waiting)
     while waiting:
-        one = heappop(waiting)[-1]
-        took = one.tries.estimate(one, ahead)
-        if larger := one.tries.larger(one, took):
+        cluster = heappop(waiting)[-1]
+        took = cluster.tries.estimate(cluster, ahead)
+        if larger := cluster.tries.larger(cluster, took):
             heappush(waiting, (ahead.promise(larger), next(order), larger))
     failed = [device for device in tries if not device.fitted]
     errors = [device.error for device in failed if device.error and not device.misfits]
@@ -121,24 +121,24 @@ class _Ahead:
         self._missed: list[float] = []
         self._inside: list[tuple[float, float]] = []
 
-    def promise(self, one: _Open) -> tuple[float, tuple[bool, float, float, float]]:
-        return max(1.0, one.missed), rank(self.sort, one.money, one.time)
+    def promise(self, cluster: _Open) -> tuple[float, tuple[bool, float, float, float]]:
+        return max(1.0, cluster.missed), rank(self.sort, cluster.money, cluster.time)
 
-    def add(self, one: Candidate) -> None:
-        self.candidates.append(one)
-        beyond = one.missed(self.ask)
+    def add(self, candidate: Candidate) -> None:
+        self.candidates.append(candidate)
+        beyond = candidate.missed(self.ask)
         self._missed.append(beyond)
         if beyond <= 1.0:
-            self._inside.append((one.money, one.time))
+            self._inside.append((candidate.money, candidate.time))
 
-    def nearest_s(self, one: _Open) -> float:
+    def nearest_s(self, cluster: _Open) -> float:
         """Seconds of a step from which on it breaks the limits, and enough others are nearer to them."""
-        return nearest_multiple(np.array(self._missed), one.missed, self.enough) * one.least_s
+        return nearest_multiple(np.array(self._missed), cluster.missed, self.enough) * cluster.least_s
 
-    def outdone_s(self, one: _Open) -> float:
+    def outdone_s(self, cluster: _Open) -> float:
         """Seconds of a step from which on enough others come before it, and some beat it in money and time both."""
         inside = np.array(self._inside).reshape(-1, 2)
-        return outdone_multiple(self.sort, inside, one.money, one.time, self.enough) * one.least_s
+        return outdone_multiple(self.sort, inside, cluster.money, cluster.time, self.enough) * cluster.least_s
 
 
 class _Tries:
@@ -164,34 +164,34 @@ class _Tries:
             counts = self._counts(per_node)
             # In one node of fewer devices it is as in the usual node.
             shapes = [Shape(device, size, per_node, sellers) for size in counts]
-            self.shapes[per_node] = [one for one in shapes if sellers is None or one.count > (per_node or 1)]
+            self.shapes[per_node] = [shape for shape in shapes if sellers is None or shape.count > (per_node or 1)]
 
     def first(self) -> Iterator[_Open]:
         """Those of each size of nodes up to the usual most, or to the first on which the run may take less than an
         hour."""
         for per_node in self.shapes:
-            while one := self._opened(per_node, self.usual[per_node]):
-                yield one
-                if self._may_be_short(one):
+            while cluster := self._opened(per_node, self.usual[per_node]):
+                yield cluster
+                if self._may_be_short(cluster):
                     break
 
-    def larger(self, one: _Open, took: float | None) -> _Open | None:
+    def larger(self, cluster: _Open, took: float | None) -> _Open | None:
         """The next size, if none beyond this one is open: up to as many as usual while the run takes an hour, and more
         while it takes longer than the deadline, or a month, and more can help. `took` is what `estimate` said."""
-        per_node = one.shape.per_node
-        usual, beyond = self.usual[per_node], self.shapes[per_node][one.place + 1 :]
-        if not beyond or one.place < self.opened[per_node]:
+        per_node = cluster.shape.per_node
+        usual, beyond = self.usual[per_node], self.shapes[per_node][cluster.place + 1 :]
+        if not beyond or cluster.place < self.opened[per_node]:
             return None
         if beyond[0].count <= usual:
             least = self.least_hours.get(per_node, math.inf)
-            return self._opened(per_node, usual) if self._may_be_short(one) and least >= _SHORT_RUN_H else None
+            return self._opened(per_node, usual) if self._may_be_short(cluster) and least >= _SHORT_RUN_H else None
         budget = self.ask.max_usd
-        if not self.most_is_open or took is None or (budget is not None and one.best and one.money > budget):
+        if not self.most_is_open or took is None or (budget is not None and cluster.best and cluster.money > budget):
             return None
-        if one.hours is None or took <= (self.ask.deadline_h or _MONTH_H):
+        if cluster.hours is None or took <= (self.ask.deadline_h or _MONTH_H):
             return None
         following = self._opened(per_node, _MOST_DEVICES)
-        return following if following and following.time < _WORTHWHILE_PART * one.time else None
+        return following if following and following.time < _WORTHWHILE_PART * cluster.time else None
 
     def _opened(self, per_node: int | None, most: int) -> _Open | None:
         """The next size of up to `most` devices that can be tried."""
@@ -200,12 +200,12 @@ class _Tries:
             if shapes[place].count > most:
                 break
             self.opened[per_node] = place
-            if one := self._sized(shapes[place], place):
-                return one
+            if cluster := self._sized(shapes[place], place):
+                return cluster
         return None
 
-    def _may_be_short(self, one: _Open) -> bool:
-        return self.most_is_open and one.hours is not None and one.hours < _SHORT_RUN_H
+    def _may_be_short(self, cluster: _Open) -> bool:
+        return self.most_is_open and cluster.hours is not None and cluster.hours < _SHORT_RUN_H
 
     def _counts(self, per_node: int | None) -> list[int]:
         node = per_node or self.device.per_node
@@ -259,31 +259,31 @@ class _Tries:
         """Devices that can be rented are only tried in numbers in which they can, unless a number was asked for."""
         return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
 
-    def estimate(self, one: _Open, ahead: _Ahead) -> float | None:
+    def estimate(self, cluster: _Open, ahead: _Ahead) -> float | None:
         """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out. Returns the
         hours of the run (without data: seconds per token), at the least where it misses limits, at the most where it
         is outdone; None where it cannot be."""
-        nearest_s, outdone_s = ahead.nearest_s(one), ahead.outdone_s(one)
+        nearest_s, outdone_s = ahead.nearest_s(cluster), ahead.outdone_s(cluster)
         slowest_s = min(nearest_s, outdone_s)
-        quick, job = Slower(), one.job
-        if one.least_s < slowest_s:
+        quick, job = Slower(), cluster.job
+        if cluster.least_s < slowest_s:
             try:
-                quick, job = _quick(one.plan, one.job, slowest_s)
+                quick, job = _quick(cluster.plan, cluster.job, slowest_s)
             except PlanError as error:
                 self.error = error
                 return None
             self.tried += 1
         if quick is None:
-            self.misfits.append(one.shape.count)
+            self.misfits.append(cluster.shape.count)
             return None
         if isinstance(quick, Slower):
             if outdone_s <= nearest_s:
                 self.outdone = True
-                return _SELDOM_ABOVE_BOUND * one.time
-            late = missed(self.ask, 0.0, one.hours) >= one.missed
+                return _SELDOM_ABOVE_BOUND * cluster.time
+            late = missed(self.ask, 0.0, cluster.hours) >= cluster.missed
             self.beyond = "past_deadline" if late else "over_budget"
-            return max(1.0, nearest_s / one.least_s) * one.time
-        limit, best = self.ask.max_usd_per_hour, one.best
+            return max(1.0, nearest_s / cluster.least_s) * cluster.time
+        limit, best = self.ask.max_usd_per_hour, cluster.best
         if limit is not None and (best is None or best.usd > limit):
             self.dear.append(best.usd if best else math.inf)
             return None
@@ -291,8 +291,8 @@ class _Tries:
         self.fitted = True
         ahead.add(
             Candidate(
-                shape=one.shape,
-                changes=one.shape.changes | chosen(job, quick.layout, quick.micro_batch),
+                shape=cluster.shape,
+                changes=cluster.shape.changes | chosen(job, quick.layout, quick.micro_batch),
                 best=best,
                 hours=None if job.steps is None else took,
                 money=money,
@@ -301,7 +301,7 @@ class _Tries:
             )
         )
         if job.steps is not None:
-            self.least_hours[one.shape.per_node] = min(took, self.least_hours.get(one.shape.per_node, math.inf))
+            self.least_hours[cluster.shape.per_node] = min(took, self.least_hours.get(cluster.shape.per_node, math.inf))
         return took
 
     def refusal(self) -> Refusal:

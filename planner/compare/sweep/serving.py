@@ -63,10 +63,10 @@ def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[Se
     plan, left_open = freed(plan, axes)
     tried = [_tried(plan, values, own_usd) for values in combinations(axes)]
     refuse_if_all_fail(tried, axes)
-    points = [_point(each) for each in tried]
+    points = [_point(point) for point in tried]
     for curve in curves(points, axes):
         _relate(curve)
-    return Swept(points, _best(plan.goal.objective, points), [each.estimate for each in tried], left_open, [])
+    return Swept(points, _best(plan.goal.objective, points), [point.estimate for point in tried], left_open, [])
 
 
 def _tried(plan: Plan, values: Mapping[str, Any], own_usd: float | None) -> TriedPoint[Served]:

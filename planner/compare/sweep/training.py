@@ -102,23 +102,23 @@ def _batches(
     """
     if BATCH in axes:
         return [None] * len(grid), []
-    given = plan.training.global_batch
+    own_batch = plan.training.global_batch
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, values in enumerate(grid):
         groups.setdefault(tuple(str(values.get(path)) for path in _WORK), []).append(place)
-    batches: list[int | None] = [given] * len(grid)
+    batches: list[int | None] = [own_batch] * len(grid)
     assumed: list[Assumption] = []
     for places in groups.values():
         points = [grid[place] for place in places]
         if weak:
             first = next((point for point in points if _is_size(point[COUNT])), points[0])
-            reference = plan.cluster.count if given and plan.cluster.count else first[COUNT]
-            common = given or _default_batch(plan, first)
+            reference = plan.cluster.count if own_batch and plan.cluster.count else first[COUNT]
+            common = own_batch or _default_batch(plan, first)
             for place, point in zip(places, points, strict=True):
                 if common and _is_size(point[COUNT]):
                     batches[place] = max(1, round(common * point[COUNT] / reference))
             why = f"of {reference} devices, and in proportion with others"
-        elif given is None and len(places) > 1:
+        elif own_batch is None and len(places) > 1:
             common = _common_batch(plan, points)
             for place in places:
                 batches[place] = common
