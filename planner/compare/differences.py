@@ -9,6 +9,7 @@ from pydantic import Field
 
 from planner.compare.rows import ComparedServing, ComparedTraining
 from planner.estimates import PlanEstimate, component_bytes
+from planner.fields import leaves
 from planner.plots import Plot, bars, stacked
 from planner.result import Result
 from planner.training.planned import Planned
@@ -85,7 +86,7 @@ def winners(rows: Sequence[Row]) -> dict[str, str | None]:
 
 def settings(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> list[Setting]:
     """What the user set first, then what was chosen; fields that are alike in all plans are left out."""
-    plans = {row.name: dict(_leaves(row.plan)) for row in rows if row.plan}
+    plans = {row.name: _settings_of(row.plan) for row in rows if row.plan}
     assumed = [{item.field for item in estimate.assumptions} for estimate in estimates if estimate]
     differing: list[Setting] = []
     for path in dict.fromkeys(path for plan in plans.values() for path in plan if path != "name"):
@@ -96,16 +97,12 @@ def settings(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> l
     return sorted(differing, key=lambda setting: setting.chosen)
 
 
-def _leaves(data: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted name and value of every plain value; an inline model is its name, or its fields where it has none."""
-    for key, value in data.items():
-        path = f"{section}.{key}" if section else key
-        if path == "model" and isinstance(value, Mapping):
-            yield path, value.get("_name_or_path") or value.get("name") or dict(value)
-        elif isinstance(value, Mapping):
-            yield from _leaves(value, path)
-        elif value is not None:
-            yield path, value
+def _settings_of(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """By dotted name; an inline model is its name, or its fields where it has none."""
+    values = dict(leaves(plan))
+    if isinstance(model := values.get("model"), Mapping):
+        values["model"] = model.get("_name_or_path") or model.get("name") or dict(model)
+    return {path: value for path, value in values.items() if value is not None}
 
 
 def conclusions(

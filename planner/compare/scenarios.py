@@ -19,6 +19,7 @@ from planner.compare.sweep.grid import FOLLOWS
 from planner.compare.values import Values, path_of, values_of
 from planner.estimates import PlanEstimate, common_assumptions, estimate_plan, warnings_of
 from planner.evidence import union_evidence
+from planner.fields import value_at
 from planner.layouts.strategies import Platform, strategic, strategy_name
 from planner.plots import Plot
 from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
@@ -228,11 +229,11 @@ def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
                 )
             plan = EitherRequest(plan=scenario.plan).to_plan()
             return _NamedPlan(name or plan.name or _called(plan), plan, strategy)
-        leaves = dict(_leaves(changes))
+        leaves = dict(_plan_leaves(changes))
         name = name or ", ".join(_in_words(path, value) for path, value in leaves.items()) or strategy or "base"
         data, notes = merge(base, leaves), []
         for path in dict.fromkeys(path for changed in leaves for path in _FOLLOWS.get(changed, ())):
-            if path not in leaves and (value_there := _at(data, path)) is not None:
+            if path not in leaves and (value_there := value_at(data, path)) is not None:
                 data = merge(data, {path: None})
                 notes.append(
                     f"{name}: {path} {value_there} of the base follows from what is changed, so it is chosen anew"
@@ -245,14 +246,14 @@ def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
     return _NamedPlan(name, plan, strategy, notes=tuple(notes))
 
 
-def _leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+def _plan_leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted Plan paths and values of changes by flat, dotted or nested names. Raises PlanError for unknown names."""
     for key, value in changes.items():
         name = f"{section}.{key}" if section else str(key)
         head = name.partition(".")[0]
         if head in ("workload", "cluster", "layout", "goal", "overrides"):
             if isinstance(value, Mapping):
-                yield from _leaves(value, name)
+                yield from _plan_leaves(value, name)
             else:
                 yield name, value
         elif head == "model":
@@ -262,15 +263,9 @@ def _leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str
             if flat not in ALL_PATHS:
                 raise PlanError(f"scenarios.{name}", "is no field of a plan", nearest(flat, ALL_PATHS))
             if isinstance(value, Mapping):
-                yield from _leaves(value, ALL_PATHS[flat])
+                yield from _plan_leaves(value, ALL_PATHS[flat])
             else:
                 yield ALL_PATHS[flat], value
-
-
-def _at(data: Mapping[str, Any], path: str) -> Any:
-    for step in path.split("."):
-        data = data.get(step) if isinstance(data, Mapping) else None  # type: ignore[assignment]
-    return data
 
 
 def _called(plan: Plan) -> str:
@@ -286,7 +281,7 @@ def _base_row(request: CompareRequest, base: Mapping[str, Any], plans: Sequence[
     if request.include_base is None:
         scenarios = request.scenarios or []
         varied = not request.over and (len(scenarios) == 1 or any(named.plan is None for named in scenarios))
-        whole = base.get("model") is not None and _at(base, "cluster.accelerator") is not None
+        whole = base.get("model") is not None and value_at(base, "cluster.accelerator") is not None
         if not (varied and whole):
             return None
     plan = EitherRequest(plan=dict(base)).to_plan()

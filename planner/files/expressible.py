@@ -10,6 +10,7 @@ import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from planner.estimates import PlanEstimate, estimate_plan
+from planner.fields import value_at
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -43,7 +44,7 @@ def expressible(plan: Plan, render: Callable[[PlanEstimate], launchers.Rendered]
             if _is_given(given, refused.field) or len(changes) >= _MOST_CHANGES:
                 raise
             plan = _other(plan, given, refused)
-            value = _at(plan.given(), refused.field)
+            value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
 
@@ -69,12 +70,4 @@ def _other(plan: Plan, given: Mapping[str, Any], refused: PlanError) -> Plan:
 
 
 def _is_given(given: Mapping[str, Any], field: str) -> bool:
-    return _at(given, field) is not None
-
-
-def _at(data: Any, field: str) -> Any:
-    for name in field.split("."):
-        if not isinstance(data, Mapping) or name not in data:
-            return None
-        data = data[name]
-    return data
+    return value_at(given, field) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ from knowledge.models.catalogue import architecture, find_model
 from launchers.reading import Reading, read
 from launchers.reading.findings import FACTS, nested
 from planner.estimates import PlanEstimate, estimate_plan, warnings_of
+from planner.fields import leaves
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
-from planner.requests import EitherRequest
+from planner.requests import EitherRequest, PlanArguments
 from planner.result import Assumption, Result
 from planner.serving import planned as serving
 from planner.serving.planned import Served
@@ -77,30 +78,13 @@ class ImportedConfig(Result):
 
 def import_config(request: ImportRequest) -> ImportedConfig:
     """Read existing configs."""
-    return imported(_files(request), _given(request))
+    return imported(_files(request), dict(leaves(PlanArguments._data(request))))
 
 
 def _files(request: ImportRequest) -> dict[str, str]:
     if (request.text is None) == (request.files is None):
         raise PlanError("text", "give one of text and files", ["text", "files"])
     return dict(request.files) if request.files is not None else {_ONE: request.text or ""}
-
-
-def _given(request: ImportRequest) -> dict[str, Any]:
-    """The arguments as dotted Plan fields."""
-    data = merge({}, request.plan or {})
-    for flat, path in request.paths.items():
-        if flat in request.model_fields_set and (value := getattr(request, flat)) is not None:
-            data = merge(data, {path: value})
-    return dict(_flat(data))
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in data.items():
-        if isinstance(value, Mapping) and name != "model":
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 @dataclass(frozen=True)

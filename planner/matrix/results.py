@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.matrix import MANIFEST
@@ -114,12 +112,16 @@ def _cell(measured: Measured) -> MeasuredCell:
 
 def _figure(measured: Measured, name: str) -> MeasuredFigure:
     score = measured.scores.get(name)
-    beside: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "error", "covered"))
-    if score is not None:
-        prediction = score.prediction
-        beside = {"predicted": prediction.value, "low": prediction.low, "high": prediction.high}
-        beside |= {"error": score.error, "covered": score.covered}
-    return MeasuredFigure(figure=name, measured=measured.values[name], **beside)
+    prediction = score and score.prediction
+    return MeasuredFigure(
+        figure=name,
+        measured=measured.values[name],
+        predicted=prediction and prediction.value,
+        low=prediction and prediction.low,
+        high=prediction and prediction.high,
+        error=score and score.error,
+        covered=score and score.covered,
+    )
 
 
 def _surprises(cells: list[Measured]) -> list[str]:

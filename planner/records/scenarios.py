@@ -14,6 +14,7 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
 from knowledge.own.files import parsed, remove_file, scenario_folder, write_file
 from knowledge.scenarios import Scenario, find_scenario, own_path, scenarios
+from planner.fields import leaves
 from planner.records.figures import FigureChange, PlanFigures, changes, estimated, in_words
 from planner.requests import EitherRequest
 from planner.result import Assumption, Evidence, Result
@@ -377,19 +378,10 @@ def _named(side: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
 
 def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[FieldChange]:
     """Fields of two plans with different values; the plans' names aside."""
-    first, second = _leaves(a), _leaves(b)
+    first, second = dict(leaves(a)), dict(leaves(b))
     fields = [name for name in dict.fromkeys([*first, *second]) if name != "name"]
     return [
         FieldChange(field=name, a=first.get(name), b=second.get(name))
         for name in fields
         if first.get(name) != second.get(name)
     ]
-
-
-def _leaves(value: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Dotted name of every value; an inline model is one value."""
-    leaves: dict[str, Any] = {}
-    for key, inner in value.items():
-        name = f"{path}{key}"
-        leaves |= _leaves(inner, f"{name}.") if isinstance(inner, dict) and name != "model" else {name: inner}
-    return leaves

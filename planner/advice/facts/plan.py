@@ -7,6 +7,7 @@ from typing import Any
 from estimator.machine.hardware import Machine
 from estimator.model.architecture import Architecture
 from estimator.plan.schema import Plan
+from planner.fields import leaves
 
 Facts = dict[str, Any]
 """By name: conditions and texts of the playbook name them."""
@@ -14,18 +15,7 @@ Facts = dict[str, Any]
 
 def plan_facts(plan: Plan) -> Facts:
     """Each field of the complete plan under its path."""
-    data = plan.model_dump(mode="json", exclude={"name", "model", "overrides"})
-    facts: Facts = {}
-
-    def add(path: str, value: Any) -> None:
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                add(f"{path}.{name}" if path else name, inner)
-        else:
-            facts[path] = value
-
-    add("", data)
-    return facts
+    return dict(leaves(plan.model_dump(mode="json", exclude={"name", "model", "overrides"})))
 
 
 def model_facts(architecture: Architecture) -> Facts:

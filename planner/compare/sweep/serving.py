@@ -20,7 +20,8 @@ from planner.compare.sweep.grid import (
     least,
     refuse_if_all_fail,
 )
-from planner.serving.planned import Served, memory_of, money_of, plan_serving, summary
+from planner.serving.planned import Served, choice, money_of, plan_serving
+from planner.serving.results import ServingChoice
 from planner.serving.warnings import misfit
 
 
@@ -86,38 +87,14 @@ def _point(tried: TriedPoint[Served]) -> ServingPoint:
     served = tried.estimate
     if served is None:
         return ServingPoint(values=dict(tried.values), why=tried.why)
-    pool, index, (estimates, entry) = served.pool, served.index, served.pool.of(served.index)
-    memory, steady, cost = memory_of(served), estimates.steady, money_of(served)
-    devices, output = int(pool.devices[index]), float(estimates.output_tokens_per_s[entry])
-    never = bool(steady.ttft_s[entry] == float("inf"))
-    return ServingPoint(
-        values=dict(tried.values),
-        devices=devices,
-        replicas=int(estimates.deployments.replicas[entry]),
-        engine=served.job.engine.name,
-        layout=served.layout,
-        summary=summary(pool, index),
-        ttft_s=None if never else float(steady.ttft_s[entry]),
-        tpot_s=float(steady.tpot_s[entry]),
-        e2e_s=None if never else float(steady.e2e_s[entry]),
-        ttft_p99_s=None if never else float(steady.ttft_p99_s[entry]),
-        tpot_p99_s=float(steady.tpot_p99_s[entry]),
-        output_tokens_per_s=output,
-        output_tokens_per_s_per_device=output / devices,
-        total_tokens_per_s=float(estimates.total_tokens_per_s[entry]),
-        requests_per_s=float(estimates.requests_per_s[entry]),
-        tokens_per_s_per_user=1.0 / float(steady.tpot_s[entry]),
-        running=float(steady.running[entry] * estimates.deployments.lanes[entry]),
-        max_concurrency=memory.max_concurrency,
-        per_device_bytes=memory.per_device_bytes,
-        fits=served.fits,
-        meets_slo=served.meets_slo,
-        usd_per_hour=cost.usd_per_hour if cost else None,
-        usd_per_million_tokens=cost.usd_per_million_tokens if cost else None,
-        usd_per_million_output_tokens=cost.usd_per_million_output_tokens if cost else None,
-        bottleneck=served.bottleneck,
-        why=None if served.fits else misfit(served),
-    )
+    cost, deployment = money_of(served), choice(served.pool, served.index, served.slo)
+    shared = ServingPoint.model_fields.keys() & ServingChoice.model_fields
+    point = ServingPoint(values=dict(tried.values), **{name: getattr(deployment, name) for name in shared})
+    point.usd_per_hour = cost and cost.usd_per_hour
+    point.usd_per_million_tokens = cost and cost.usd_per_million_tokens
+    point.usd_per_million_output_tokens = cost and cost.usd_per_million_output_tokens
+    point.bottleneck, point.why = served.bottleneck, None if served.fits else misfit(served)
+    return point
 
 
 def _relate(curve: Sequence[ServingPoint]) -> None:
