@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from estimator.plan.serving.job import ServingJob
+from estimator.plan.training.job import Job
 from knowledge.evidence import DEFAULT, Backing, cache_backing, memory_backing, serving_backing, time_backing
-from planner.results import Evidence
-from planner.training.planned import Planned
+from planner.result import Evidence
 
 
-def evidence_of(planned: Planned) -> list[Evidence]:
-    """The parts behind the time of a step, then that behind the memory; each with the interval of its figure."""
-    job = planned.job
-    found = [_row("time", backing, job.calibration.time_spread) for backing in time_backing(job)]
-    return [*found, _row("memory", memory_backing(job), job.memory_below)]
-
-
-def serving_evidence_of(job: ServingJob) -> list[Evidence]:
-    """The parts behind latency and throughput of serving, then that behind the memory."""
+def evidence_of(job: Job | ServingJob) -> list[Evidence]:
+    """The parts behind the time of a step (of serving: latency and throughput), then that behind the memory; each with
+    the interval of its figure."""
+    if isinstance(job, Job):
+        rows = [_row("time", backing, job.calibration.time_spread) for backing in time_backing(job)]
+        return [*rows, _row("memory", memory_backing(job), job.memory_below)]
     spread = max(job.factors.tpot_spread, job.factors.throughput_spread)
-    found = [_row("time", backing, spread) for backing in serving_backing(job)]
-    return [*found, _row("memory", cache_backing(job), None)]
+    rows = [_row("time", backing, spread) for backing in serving_backing(job)]
+    return [*rows, _row("memory", cache_backing(job), None)]
+
+
+def union_evidence(jobs: Iterable[Job | ServingJob]) -> list[Evidence]:
+    """The evidence of all of them, each row once."""
+    return list({repr(row): row for job in jobs for row in evidence_of(job)}.values())
 
 
 def _row(figure: str, backing: Backing, spread: float | None) -> Evidence:

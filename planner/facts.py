@@ -11,7 +11,7 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture, models
 from knowledge.prices.book import prices
 from planner.money.offers import offer
-from planner.rejected_rows import left_out_of, prices_left_out_of
+from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
 
 
@@ -22,7 +22,7 @@ class ModelQuestion(BaseModel):
 
 def describe_model(request: ModelQuestion) -> ModelDescription:
     """Describe a model."""
-    architecture, said = find_architecture(request.model)
+    architecture, why = find_architecture(request.model)
     facts = next((row for row in models() if row.id == architecture.id), None)
     widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
     moe = max(architecture.blocks, key=lambda block: block.experts)
@@ -47,8 +47,8 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         weights_bytes_bf16=2 * architecture.parameters,
         license=facts.license if facts else None,
         source=facts.source if facts else None,
-        assumptions=[Assumption(field="model", value=architecture.id, why=said)] if said else [],
-        notes=[*architecture.notes, *left_out_of(model=architecture.id)],
+        assumptions=[Assumption(field="model", value=architecture.id, why=why)] if why else [],
+        notes=[*architecture.notes, *rejected_rows_of(model=architecture.id)],
     )
 
 
@@ -59,8 +59,8 @@ class HardwareQuestion(BaseModel):
 
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
     """Describe an accelerator."""
-    found = find_accelerator(request.accelerator)
-    device = found.value
+    match = find_accelerator(request.accelerator)
+    device = match.value
     offers = [offer(price, price.count, 1.0) for price in prices(device.id) if price.provider != "owned"]
     return HardwareDescription(
         id=device.id,
@@ -81,6 +81,6 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         tdp_w=device.tdp_w,
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
         source=device.source,
-        assumptions=[Assumption(field="accelerator", value=device.id, why=found.said)] if found.said else [],
-        notes=[*([device.notes] if device.notes else []), *left_out_of(device.id), *prices_left_out_of(device.id)],
+        assumptions=[Assumption(field="accelerator", value=device.id, why=match.said)] if match.said else [],
+        notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
     )

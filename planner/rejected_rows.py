@@ -12,7 +12,7 @@ from knowledge.own.rows import LeftOut
 from knowledge.prices.book import left_out as prices_left_out
 
 
-def left_out_of(accelerator: str | None = None, model: str | None = None) -> list[str]:
+def rejected_rows_of(accelerator: str | None = None, model: str | None = None) -> list[str]:
     """Warnings for results about an accelerator or a model for which the user has a row of their own, but a bad one."""
     return [
         *_of(accelerators_left_out(), accelerator, "the catalogue's figures are used"),
@@ -20,7 +20,7 @@ def left_out_of(accelerator: str | None = None, model: str | None = None) -> lis
     ]
 
 
-def prices_left_out_of(accelerator: str) -> list[str]:
+def rejected_prices_of(accelerator: str) -> list[str]:
     """Warnings for results about the price of an accelerator: of the user's prices that cannot be used, those that may
     be of it."""
     rows = [row for row in prices_left_out() if _may_mean(row, accelerator)]

@@ -95,12 +95,12 @@ ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
 ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)
 
 
-def _of_scenario(given: object) -> object:
+def _of_scenario(plan: object) -> object:
     """The plan of the scenario that a name means; anything else as it is."""
-    if not isinstance(given, str):
-        return given
+    if not isinstance(plan, str):
+        return plan
     try:
-        return find_scenario(given, "plan").data("plan")
+        return find_scenario(plan, "plan").data("plan")
     except PlanError as error:
         # pydantic takes plain words, and names the field itself.
         raise ValueError(str(error).removeprefix("plan: ")) from None
@@ -152,8 +152,8 @@ class EitherArguments(PlanArguments):
     def _data(self) -> dict[str, Any]:
         data = super()._data()
         workload = data.get("workload")
-        given = workload if isinstance(workload, dict) else {}
-        serves = given.get("kind") == "inference" or any(name in ONLY_SERVING for name in given)
+        fields = workload if isinstance(workload, dict) else {}
+        serves = fields.get("kind") == "inference" or any(name in ONLY_SERVING for name in fields)
         return _served(data) if serves or self.asks_serving() else data
 
     def asks_serving(self) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from planner.serving import estimate
-from planner.serving.estimate import BestServingRequest, InferenceRequest, MlperfRequest, SizeServingRequest
+from planner.serving import estimate, mlperf, search, sizing
+from planner.serving.mlperf import MlperfRequest
+from planner.serving.request import InferenceRequest
 from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
+from planner.serving.search import BestServingRequest
+from planner.serving.sizing import SizeServingRequest
 from tools.registry import tool
 
 
@@ -25,7 +28,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     latency (ttft_slo_ms, tpot_slo_ms): the most throughput, the least latency or the cheapest tokens. With
     alternatives, the Pareto fronts of throughput per device and of cost against time per token, and why each neighbour
     lost. Use it for "how should I serve it", "best engine or precision", "H100 or MI300X for serving"."""
-    return estimate.best_serving(request)
+    return search.best_serving(request)
 
 
 @tool(title="Size a serving cluster", read_only=True)
@@ -35,7 +38,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
     replica takes, replicas, devices, USD per hour and per million tokens, the cheapest first. A given count is the most
     devices there are. Use it for "how many GPUs for 50 requests/s", "what does it cost to serve", "which GPU is
     cheapest per million tokens"."""
-    return estimate.size_serving(request)
+    return sizing.size_serving(request)
 
 
 @tool(title="Project an MLPerf Inference result", read_only=True)
@@ -44,4 +47,4 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     DeepSeek-R1, gpt-oss-120b): samples/s, tokens/s and whole-dataset time offline, or the highest rate within the p99
     limits of server or interactive; one node against many with scaling efficiency. Use it for "MLPerf projection",
     "tokens/s in MLPerf server"."""
-    return estimate.project_mlperf(request)
+    return mlperf.project_mlperf(request)

@@ -6,15 +6,17 @@ from planner.compare import scaling
 from planner.compare import sweep as compare_sweep
 from planner.compare.scaling import ScalingProjection, ScalingRequest
 from planner.compare.sweep import Sweep, SweepRequest
-from planner.layouts import peak, strategies
+from planner.fit import check_fit as fit_check
+from planner.layouts import best, peak, strategies
+from planner.layouts.best import SearchRequest
 from planner.layouts.peak import PeakRequest, PeakThroughput
 from planner.layouts.strategies import AppliedStrategies, StrategiesRequest
-from planner.limits import training as limits_training
-from planner.limits.training import LimitRequest
+from planner.limits import LimitRequest
+from planner.limits import find_limit as furthest
 from planner.requests import EitherRequest
 from planner.results import BestParallelism, FitCheck, Limit, TrainingEstimate
 from planner.training import estimate
-from planner.training.estimate import EstimateRequest, SearchRequest
+from planner.training.estimate import EstimateRequest
 from tools.registry import tool
 
 
@@ -33,7 +35,7 @@ def check_fit(request: EitherRequest) -> FitCheck:
     micro-batch and sequence length of the same layout; of serving, most requests at once and the longest one), what
     would make it fit (two changes at once where no single one does) and what a plan that fits could give up for speed,
     each as a Plan patch with its memory and slowdown. Use it for out-of-memory questions."""
-    return estimate.check_fit(request)
+    return fit_check(request)
 
 
 @tool(title="Find the best layout", read_only=True)
@@ -43,7 +45,7 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
     layers, micro-batch, and offloading where nothing fits without. With alternatives of other kinds, the Pareto front
     of speed against memory, and why each neighbour lost. Use it when the user asks how to parallelise or for the
     fastest setup."""
-    return estimate.best_parallelism(request)
+    return best.best_parallelism(request)
 
 
 @tool(title="Find how far a plan can go", read_only=True)
@@ -54,7 +56,7 @@ def find_limit(request: LimitRequest) -> Limit:
     What the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "biggest
     batch", "largest model on", "how many GPUs at least", "how many users fit". Gives the plan there, the next value
     that does not fit and what of the memory decides."""
-    return limits_training.find_limit(request)
+    return furthest(request)
 
 
 @tool(title="Sweep one or two fields", read_only=True)

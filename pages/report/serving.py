@@ -21,7 +21,8 @@ from pages.report.shared import (
 )
 from planner.compare.sweep import SweepRequest, sweep
 from planner.plots import Plot, Series, stacked
-from planner.serving.estimate import InferenceRequest, estimate_inference
+from planner.serving.estimate import estimate_inference
+from planner.serving.request import InferenceRequest
 
 _GIB = 2.0**30
 # Loads around the planned one that are estimated for the curve.

@@ -20,8 +20,9 @@ from pages.report.shared import (
     words,
 )
 from planner.compare.scaling import ScalingRequest, project_scaling
+from planner.layouts.best import SearchRequest, best_parallelism
 from planner.plots import Plot, stacked
-from planner.training.estimate import EstimateRequest, SearchRequest, best_parallelism, estimate_training
+from planner.training.estimate import EstimateRequest, estimate_training
 
 _GIB = 2.0**30
 _MOST_LAYOUTS = 6

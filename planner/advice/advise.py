@@ -9,18 +9,16 @@ from typing import Any
 from pydantic import Field
 
 from estimator.errors import PlanError, nearest
-from estimator.plan.schema import Inference, Plan
 from knowledge.playbook import Entry, entries, topics
 from planner.advice.conditions import filled, holds, names_in
-from planner.advice.facts import said, serving_facts, training_facts
-from planner.advice.gains import LEAST_GAIN, Bench, Found, Gain, figure, figures, gain_of, speed_of
-from planner.evidence import evidence_of, serving_evidence_of
+from planner.advice.facts import facts_of
+from planner.advice.facts.words import in_words
+from planner.advice.gains import LEAST_GAIN, Bench, Gain, figure, figures, gain_of, speed_of
+from planner.estimates import PlanEstimate, estimate_plan, warnings_of
+from planner.evidence import evidence_of
 from planner.requests import EitherRequest
 from planner.result import Assumption, Evidence, Result
-from planner.serving import planned as serving_planning
-from planner.serving import warnings as serving_warnings
 from planner.serving.planned import Served
-from planner.training import planned as planning
 
 # Changes that are estimated for one answer, those of the most specific entries first.
 _MOST_TRIED = 60
@@ -110,38 +108,40 @@ def advise(request: AdviseRequest) -> Advice:
     started = time.perf_counter()
     chosen = _chosen_topics(request.topics)
     asked = request.to_plan()
-    found = _estimated(asked)
-    facts = serving_facts(found) if isinstance(found, Served) else training_facts(found)
+    estimate = estimate_plan(asked)
+    facts = facts_of(estimate)
     apply = applying(facts, chosen)
-    bench = Bench(found, asked, facts, _MOST_TRIED)
+    bench = Bench(estimate, asked, facts, _MOST_TRIED)
     gains: list[tuple[Entry, Gain]] = []
     useless: list[NotWorth] = []
     untried: list[str] = []
     for entry in (entry for entry in apply if entry.computable):
         # Only memory counts for a plan that does not fit: its speed is none.
-        if bench.spent or (not found.fits and entry.objective != "per_device_bytes"):
+        if bench.spent or (not estimate.fits and entry.objective != "per_device_bytes"):
             untried.append(entry.id)
         elif (gain := bench.best(entry)) is None:
             useless.append(NotWorth(id=entry.id, title=entry.title, why="the changed plan is not valid"))
-        elif why := _no_use(found, gain):
+        elif why := _no_use(estimate, gain):
             useless.append(NotWorth(id=entry.id, title=entry.title, why=why))
         else:
             gains.append((entry, gain))
-    gains = _ordered(found, _distinct(gains))
-    told = [_advised(entry, facts, found, gain) for entry, gain in gains]
-    plain = [_advised(entry, facts, found, None) for entry in _first_aid_first(apply, found) if not entry.computable]
+    gains = _ordered(estimate, _distinct(gains))
+    told = [_advised(entry, facts, estimate, gain) for entry, gain in gains]
+    plain = [
+        _advised(entry, facts, estimate, None) for entry in _first_aid_first(apply, estimate) if not entry.computable
+    ]
     if request.all:
         rest = {item.id for item in useless} | set(untried)
-        shown = [*told, *plain, *(_advised(entry, facts, found, None) for entry in apply if entry.id in rest)]
+        shown = [*told, *plain, *(_advised(entry, facts, estimate, None) for entry in apply if entry.id in rest)]
     else:
         # A third of the places is kept for what no estimate covers.
         kept = min(len(plain), request.limit // 3)
         shown = [*told[: request.limit - kept], *plain]
         shown = shown[: request.limit]
     return Advice(
-        plan=found.plan.model_dump(mode="json"),
-        assumptions=found.assumptions,
-        fits=found.fits,
+        plan=estimate.complete_plan,
+        assumptions=estimate.assumptions,
+        fits=estimate.fits,
         bottleneck=str(facts["estimate.bottleneck"]),
         entries=shown,
         together=_together(bench, gains),
@@ -149,24 +149,20 @@ def advise(request: AdviseRequest) -> Advice:
         not_worth=useless,
         untried=untried,
         seconds=time.perf_counter() - started,
-        warnings=serving_warnings.warnings_of(found) if isinstance(found, Served) else planning.warnings_of(found),
-        evidence=serving_evidence_of(found.job) if isinstance(found, Served) else evidence_of(found),
+        warnings=warnings_of(estimate),
+        evidence=evidence_of(estimate.job),
     )
 
 
 def applying(facts: dict[str, Any], chosen: Sequence[str] | None = None) -> list[Entry]:
     """The entries whose condition holds, those that ask for the most facts first."""
     kind = facts["workload.kind"]
-    found = [
+    applying_entries = [
         entry
         for entry in entries()
         if entry.kind in (kind, "any") and (chosen is None or entry.topic in chosen) and holds(entry.when, facts)
     ]
-    return sorted(found, key=lambda entry: -len(list(names_in(entry.when))))
-
-
-def _estimated(asked: Plan) -> Found:
-    return serving_planning.served(asked) if isinstance(asked.workload, Inference) else planning.planned(asked)
+    return sorted(applying_entries, key=lambda entry: -len(list(names_in(entry.when))))
 
 
 def _chosen_topics(names: list[str] | None) -> list[str] | None:
@@ -189,14 +185,14 @@ def find_topic(name: str) -> str:
     )
 
 
-def _no_use(found: Found, gain: Gain) -> str | None:
+def _no_use(estimate: PlanEstimate, gain: Gain) -> str | None:
     """Why a change is not told as a gain; None where it is."""
-    other = gain.found
-    if found.fits and not other.fits:
+    other = gain.estimate
+    if estimate.fits and not other.fits:
         return "the changed plan does not fit"
     if gain.gain < LEAST_GAIN:
         return f"{gain.objective} would be {_percent(-gain.gain)} worse" if gain.gain < -0.0005 else "no gain"
-    if isinstance(found, Served) and isinstance(other, Served) and found.meets_slo and not other.meets_slo:
+    if isinstance(estimate, Served) and isinstance(other, Served) and estimate.meets_slo and not other.meets_slo:
         return "a limit of latency would be missed"
     return None
 
@@ -217,24 +213,24 @@ def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
     return kept
 
 
-def _ordered(found: Found, gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
-    if not found.fits:
-        return sorted(gains, key=lambda one: (not one[1].found.fits, -_first_aid(one[1])))
-    first = _GOALS[found.job.plan.goal.objective]
-    return sorted(gains, key=lambda one: (one[1].objective not in first, -one[1].gain))
+def _ordered(estimate: PlanEstimate, gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+    if not estimate.fits:
+        return sorted(gains, key=lambda row: (not row[1].estimate.fits, -_first_aid(row[1])))
+    first = _GOALS[estimate.job.plan.goal.objective]
+    return sorted(gains, key=lambda row: (row[1].objective not in first, -row[1].gain))
 
 
-def _first_aid_first(apply: list[Entry], found: Found) -> list[Entry]:
+def _first_aid_first(apply: list[Entry], estimate: PlanEstimate) -> list[Entry]:
     """Of a plan that does not fit, the entries that are about that before the others."""
-    return apply if found.fits else sorted(apply, key=lambda entry: "fits" not in names_in(entry.when))
+    return apply if estimate.fits else sorted(apply, key=lambda entry: "fits" not in names_in(entry.when))
 
 
 def _first_aid(gain: Gain) -> float:
     """Of what fits the fastest is best, of what does not the one that saves most."""
-    return speed_of(gain.found) if gain.found.fits else gain.gain
+    return speed_of(gain.estimate) if gain.estimate.fits else gain.gain
 
 
-def _advised(entry: Entry, facts: dict[str, Any], found: Found, gain: Gain | None) -> Advised:
+def _advised(entry: Entry, facts: dict[str, Any], estimate: PlanEstimate, gain: Gain | None) -> Advised:
     shown: list[str] = []
     if gain:
         shown = [*_ALWAYS[facts["workload.kind"]]]
@@ -243,15 +239,15 @@ def _advised(entry: Entry, facts: dict[str, Any], found: Found, gain: Gain | Non
         id=entry.id,
         topic=entry.topic,
         title=entry.title,
-        advice=filled(entry.advice, facts, said),
+        advice=filled(entry.advice, facts, in_words),
         objective=gain.objective if gain else None,
-        gain=gain.gain if gain and gain.found.fits else None,
+        gain=gain.gain if gain and gain.estimate.fits else None,
         effect=gain.effect if gain else None,
         patch=gain.patch if gain else None,
-        before=figures(found, shown) if gain else None,
-        after=figures(gain.found, shown) if gain else None,
-        fits=gain.found.fits if gain else None,
-        settings={name: filled(text, facts, said) for name, text in entry.settings.items()},
+        before=figures(estimate, shown) if gain else None,
+        after=figures(gain.estimate, shown) if gain else None,
+        fits=gain.estimate.fits if gain else None,
+        settings={name: filled(text, facts, in_words) for name, text in entry.settings.items()},
         source=entry.source,
     )
 
@@ -259,14 +255,14 @@ def _advised(entry: Entry, facts: dict[str, Any], found: Found, gain: Gain | Non
 def _together(bench: Bench, gains: list[tuple[Entry, Gain]]) -> Together | None:
     """Settings put together while each still helps: until the plan fits, or as long as the first's objective gains."""
     base = bench.base
-    usable = [one for one in gains if one[1].effect == "setting" and (base.fits or not one[1].found.fits)]
-    if not usable or (not base.fits and any(gain.found.fits for _, gain in gains)):
+    usable = [row for row in gains if row[1].effect == "setting" and (base.fits or not row[1].estimate.fits)]
+    if not usable or (not base.fits and any(gain.estimate.fits for _, gain in gains)):
         return None
     objective = usable[0][1].objective
     patch: dict[str, Any] = {}
     ids: list[str] = []
-    best: Found = base
-    for entry, gain in [one for one in usable if one[1].objective == objective][:_MOST_TOGETHER]:
+    best: PlanEstimate = base
+    for entry, gain in [row for row in usable if row[1].objective == objective][:_MOST_TOGETHER]:
         both = patch | gain.patch
         other = bench.estimate(both)
         now, then = figure(best, objective), figure(other, objective) if other else None
@@ -281,7 +277,7 @@ def _together(bench: Bench, gains: list[tuple[Entry, Gain]]) -> Together | None:
     before, after = figure(base, objective), figure(best, objective)
     if len(ids) < 2 or before is None or after is None:
         return None
-    shown = list(dict.fromkeys((*_ALWAYS["serving" if isinstance(base, Served) else "training"], objective)))
+    shown = list(dict.fromkeys((*_ALWAYS[bench.facts["workload.kind"]], objective)))
     return Together(
         ids=ids,
         patch=patch,

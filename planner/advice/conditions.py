@@ -49,29 +49,29 @@ def holes_in(text: str) -> list[str]:
     return _HOLE.findall(text)
 
 
-def filled(text: str, facts: Facts, said: Callable[[str, Any], str]) -> str:
+def filled(text: str, facts: Facts, in_words: Callable[[str, Any], str]) -> str:
     """The text with each {name} replaced by `said(name, fact)`."""
-    return _HOLE.sub(lambda match: said(match[1], facts.get(match[1])), text)
+    return _HOLE.sub(lambda match: in_words(match[1], facts.get(match[1])), text)
 
 
 def problems(when: object) -> list[str]:
     """What is wrong with a condition's form, in words; nothing where it is well formed."""
     if not isinstance(when, Mapping):
         return ["a condition is a mapping of facts to tests"]
-    found: list[str] = []
+    faults: list[str] = []
     for name, test in when.items():
         if name == ANY:
             parts = test if isinstance(test, list) and test else [None]
-            found += [problem for part in parts for problem in problems(part)]
+            faults += [problem for part in parts for problem in problems(part)]
         elif isinstance(test, Mapping):
-            found += [f"{name}: {bound!r} is no bound" for bound in test if bound not in (*_BOUNDS, "is_not")]
-            found += [
+            faults += [f"{name}: {bound!r} is no bound" for bound in test if bound not in (*_BOUNDS, "is_not")]
+            faults += [
                 f"{name}: {bound} needs a number"
                 for bound, value in test.items()
                 if bound in _BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float))
             ]
-            found += [] if test else [f"{name}: an empty test"]
-    return found
+            faults += [] if test else [f"{name}: an empty test"]
+    return faults
 
 
 def _passes(test: Any, fact: Any) -> bool:

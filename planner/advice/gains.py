@@ -11,16 +11,16 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.playbook import Entry
 from planner.change import Change
+from planner.estimates import PlanEstimate
 from planner.fit import remedies
 from planner.fit import serving as serving_fit
 from planner.layouts import improvements
 from planner.money.offers import cheapest, offers
-from planner.serving.planned import Served, finite, money_of, served
+from planner.serving.planned import Served, finite, money_of, plan_serving
 from planner.serving.planned import memory_of as serving_memory_of
 from planner.serving.warnings import reads
 from planner.training.planned import Planned, run_of, varied
 
-Found = Planned | Served
 TRAINING_OBJECTIVES = ("tokens_per_s", "per_device_bytes", "usd_per_million_tokens", "hours")
 SERVING_OBJECTIVES = (
     "output_tokens_per_s", "per_device_bytes", "ttft_s", "tpot_s", "max_concurrency", "usd_per_million_output_tokens",
@@ -43,19 +43,19 @@ class Gain:
     effect: str
     objective: str
     gain: float
-    found: Found
+    estimate: PlanEstimate
 
 
 @dataclass
 class Bench:
     """Estimates changes to the plan `base`, each patch once, and no more than `most` of them."""
 
-    base: Found
+    base: PlanEstimate
     asked: Plan
     facts: Mapping[str, Any]
     most: int
     tried: int = 0
-    _known: dict[str, Found | None] = field(default_factory=dict)
+    _known: dict[str, PlanEstimate | None] = field(default_factory=dict)
 
     def best(self, entry: Entry) -> Gain | None:
         """The best of an entry's alternatives; None where none can be had or says its objective.
@@ -63,16 +63,17 @@ class Bench:
         Of a plan that fits the most gain that fits too counts. Of one that does not, what fits comes first, then
         what slows least.
         """
-        found = [gain for change in self._alternatives(entry) if (gain := self._gain(entry, change))]
-        if not found:
+        gains = [gain for change in self._alternatives(entry) if (gain := self._gain(entry, change))]
+        if not gains:
             return None
         if self.base.fits:
-            return max(found, key=lambda gain: (gain.found.fits, gain.gain))
+            return max(gains, key=lambda gain: (gain.estimate.fits, gain.gain))
         return min(
-            found, key=lambda gain: (not gain.found.fits, -speed_of(gain.found) if gain.found.fits else -gain.gain)
+            gains,
+            key=lambda gain: (not gain.estimate.fits, -speed_of(gain.estimate) if gain.estimate.fits else -gain.gain),
         )
 
-    def estimate(self, patch: Mapping[str, Any]) -> Found | None:
+    def estimate(self, patch: Mapping[str, Any]) -> PlanEstimate | None:
         """The changed plan; None where it is not valid."""
         key = json.dumps(patch, sort_keys=True, default=str)
         if key not in self._known:
@@ -135,14 +136,14 @@ class Bench:
         return Gain(patch, change.kind, entry.objective, gain_of(entry.objective, before, after), other)
 
 
-def known_changes(found: Found, asked: Plan, objective: str | None) -> list[Change]:
+def known_changes(estimate: PlanEstimate, asked: Plan, objective: str | None) -> list[Change]:
     """The changes that other tools try: for memory those that save it, else those that give speed."""
-    if isinstance(found, Served):
-        return [*serving_fit.changes(found), *serving_fit.looser(found)]
+    if isinstance(estimate, Served):
+        return [*serving_fit.changes(estimate), *serving_fit.looser(estimate)]
     if objective == "per_device_bytes":
-        return [*remedies.changes(found), *remedies.device_changes(found, asked)]
+        return [*remedies.changes(estimate), *remedies.device_changes(estimate, asked)]
     # Other frameworks take a search each.
-    return [change for change in improvements.changes(found) if change.kind != "framework"]
+    return [change for change in improvements.changes(estimate) if change.kind != "framework"]
 
 
 def resolved(rule: str, now: Any, facts: Mapping[str, Any]) -> Any:
@@ -158,17 +159,17 @@ def resolved(rule: str, now: Any, facts: Mapping[str, Any]) -> Any:
     return value
 
 
-def changed(base: Found, patch: Mapping[str, Any]) -> Found | None:
+def changed(base: PlanEstimate, patch: Mapping[str, Any]) -> PlanEstimate | None:
     if isinstance(base, Planned):
         return varied(base.plan, patch)
     try:
-        other = served(base.plan.patch(patch), base.slo.statistic, base.own_usd)
+        other = plan_serving(base.plan.patch(patch), base.slo.statistic, base.own_usd)
     except PlanError:
         return None
     return other if reads(other.job) else None
 
 
-def is_measured(change: Change, other: Found) -> bool:
+def is_measured(change: Change, other: PlanEstimate) -> bool:
     """Whether there is reason to believe the figure: of other frameworks only those that were timed are told."""
     return change.kind != "framework" or not isinstance(other, Planned) or other.job.calibration.time_measured
 
@@ -178,48 +179,48 @@ def gain_of(objective: str, before: float, after: float) -> float:
     return after / before - 1.0 if objective in MORE_IS_BETTER else 1.0 - after / before
 
 
-def figures(found: Found, objectives: Sequence[str]) -> dict[str, float | None]:
-    return {name: figure(found, name) for name in objectives}
+def figures(estimate: PlanEstimate, objectives: Sequence[str]) -> dict[str, float | None]:
+    return {name: figure(estimate, name) for name in objectives}
 
 
-def figure(found: Found, objective: str) -> float | None:
+def figure(estimate: PlanEstimate, objective: str) -> float | None:
     """A plan's figure of an objective, in the unit of its name; None where it has none."""
-    if isinstance(found, Served):
-        return _serving_figure(found, objective)
+    if isinstance(estimate, Served):
+        return _serving_figure(estimate, objective)
     match objective:
         case "tokens_per_s":
-            return speed_of(found)
+            return speed_of(estimate)
         case "per_device_bytes":
-            return float(found.estimates.memory.total[found.index])
+            return float(estimate.estimates.memory.total[estimate.index])
         case "hours":
-            run = run_of(found)
+            run = run_of(estimate)
             return run.hours if run else None
         case "usd_per_million_tokens":
-            best = cheapest(offers(found, 1.0))
-            return best.usd / (speed_of(found) * 3600.0 / 1e6) if best and best.usd is not None else None
+            best = cheapest(offers(estimate, 1.0))
+            return best.usd / (speed_of(estimate) * 3600.0 / 1e6) if best and best.usd is not None else None
     return None
 
 
-def speed_of(found: Found) -> float:
+def speed_of(estimate: PlanEstimate) -> float:
     """Tokens/s: trained on, or generated."""
-    if isinstance(found, Served):
-        return float(found.estimates.output_tokens_per_s[found.entry])
-    return found.job.tokens_per_step / float(found.estimates.step.seconds[found.index])
+    if isinstance(estimate, Served):
+        return float(estimate.estimates.output_tokens_per_s[estimate.entry])
+    return estimate.job.tokens_per_step / float(estimate.estimates.step.seconds[estimate.index])
 
 
-def _serving_figure(found: Served, objective: str) -> float | None:
+def _serving_figure(served: Served, objective: str) -> float | None:
     match objective:
         case "output_tokens_per_s":
-            return speed_of(found)
+            return speed_of(served)
         case "per_device_bytes":
-            return float(found.estimates.memory.total[found.entry])
+            return float(served.estimates.memory.total[served.entry])
         case "ttft_s":
-            return finite(found.estimates.steady.ttft_s[found.entry])
+            return finite(served.estimates.steady.ttft_s[served.entry])
         case "tpot_s":
-            return float(found.estimates.steady.tpot_s[found.entry])
+            return float(served.estimates.steady.tpot_s[served.entry])
         case "max_concurrency":
-            return float(serving_memory_of(found).max_concurrency)
+            return float(serving_memory_of(served).max_concurrency)
         case "usd_per_million_output_tokens":
-            cost = money_of(found)
+            cost = money_of(served)
             return cost.usd_per_million_output_tokens if cost else None
     return None

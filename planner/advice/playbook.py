@@ -71,21 +71,21 @@ def search_playbook(request: PlaybookRequest) -> PlaybookFound:
     topic = find_topic(request.topic) if request.topic is not None else None
     terms = _terms(request.query)
     if terms:
-        found = _search(terms, topic)
+        hits = _search(terms, topic)
     else:
-        found = [(entry, 0.0) for entry in entries() if topic is not None and entry.topic == topic]
+        hits = [(entry, 0.0) for entry in entries() if topic is not None and entry.topic == topic]
     return PlaybookFound(
         query=request.query,
         topic=topic,
-        entries=[_shown(entry, score) for entry, score in found[: request.limit]],
-        matches=len(found),
-        topics=[] if found else _nearest_topics(request.query),
+        entries=[_shown(entry, score) for entry, score in hits[: request.limit]],
+        matches=len(hits),
+        topics=[] if hits else _nearest_topics(request.query),
     )
 
 
 def _general(advice: str) -> str:
     """What holds for any plan: the sentences without a plan's figures."""
-    return " ".join(one for one in re.split(r"(?<=\.)\s+", advice) if not holes_in(one))
+    return " ".join(sentence for sentence in re.split(r"(?<=\.)\s+", advice) if not holes_in(sentence))
 
 
 def _shown(entry: Entry, score: float) -> PlaybookEntry:
@@ -105,11 +105,11 @@ def _terms(query: str) -> list[str]:
     compounds in one piece or as a phrase (all-gather, AllGather, allgather)."""
     text = _CAMEL.sub("-", query)
     compounds = _COMPOUND.findall(text)
-    found = {word: f'("{re.sub("[-/]", " ", word)}" OR "{re.sub("[-/]", "", word)}"*)' for word in compounds}
+    terms = {word: f'("{re.sub("[-/]", " ", word)}" OR "{re.sub("[-/]", "", word)}"*)' for word in compounds}
     words = [word.casefold() for word in re.findall(r"[^\W_]+", _COMPOUND.sub(" ", text))]
-    told = [word for word in words if word not in _STOP] or ([] if found else words)
-    found |= {word: f'"{word}"*' if len(word) > 2 else f'"{word}"' for word in told}
-    return list(found.values())[:_MOST_WORDS]
+    told = [word for word in words if word not in _STOP] or ([] if terms else words)
+    terms |= {word: f'"{word}"*' if len(word) > 2 else f'"{word}"' for word in told}
+    return list(terms.values())[:_MOST_WORDS]
 
 
 def _spread(text: str) -> str:
@@ -122,11 +122,11 @@ def _spread(text: str) -> str:
 def _search(terms: list[str], topic: str | None) -> list[tuple[Entry, float]]:
     """Entries with all the terms, the nearest first, then those with some."""
     known = {entry.id: entry for entry in entries()}
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for joint in (" AND ", " OR "):
         for id, score in _rows(joint.join(terms)):
-            found.setdefault(id, score)
-    return [(known[id], score) for id, score in found.items() if topic is None or known[id].topic == topic]
+            scores.setdefault(id, score)
+    return [(known[id], score) for id, score in scores.items() if topic is None or known[id].topic == topic]
 
 
 def _rows(match: str) -> list[tuple[str, float]]:

@@ -10,7 +10,8 @@ from typing import Any
 from estimator.machine.hardware import Accelerator, Price
 from estimator.money.cost import bill
 from planner.clusters.request import Asked, Sort
-from planner.clusters.results import OtherOffer, Why
+from planner.clusters.results import ClusterOption, OtherOffer, Why
+from planner.estimates import PlanEstimate
 from planner.money.offers import by_device
 from planner.serving.prices import offered
 
@@ -60,8 +61,8 @@ class Shape:
     @property
     def changes(self) -> dict[str, Any]:
         """The cluster as a Plan patch."""
-        found: dict[str, Any] = {"cluster.accelerator": self.accelerator.id, "cluster.count": self.count}
-        return found | ({"cluster.per_node": self.per_node} if self.per_node else {})
+        patch: dict[str, Any] = {"cluster.accelerator": self.accelerator.id, "cluster.count": self.count}
+        return patch | ({"cluster.per_node": self.per_node} if self.per_node else {})
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,27 @@ class Candidate:
         return None if self.best is None or self.hours is None else self.best.usd * self.hours
 
 
+@dataclass(frozen=True)
+class Screened:
+    """What fits, what is left out and why, and how many sizes (of serving: kinds of replica) were estimated."""
+
+    candidates: list[Candidate]
+    refused: Refused
+    tried: int
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    """An option with the estimate behind it."""
+
+    option: ClusterOption
+    estimate: PlanEstimate
+
+    @property
+    def within(self) -> bool:
+        return self.option.fits_deadline is not False and self.option.fits_budget is not False
+
+
 def missed(ask: Asked, usd: float | None, hours: float | None) -> float:
     """By what factor the limits are missed; 0 without limits, inf where there is a budget and no price is known."""
     late = hours / ask.deadline_h if ask.deadline_h and hours is not None else 0.0
@@ -118,9 +140,9 @@ def unpriced(accelerator: str) -> Refusal:
 
 def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, frozenset[str] | None]]:
     """(Devices of a node, who has such) of the usual node, and of smaller ones where a provider has no larger."""
-    given = ask.plan.cluster.per_node
-    if given is not None:
-        yield given, None
+    per_node = ask.plan.cluster.per_node
+    if per_node is not None:
+        yield per_node, None
         return
     yield None, None
     largest: dict[str, int] = {}
@@ -172,16 +194,16 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     """What to ask the provider before renting `count` devices, `together` of which share a node."""
     if price is None:
         return ["the price book has no price of it"]
-    found = []
+    notes = []
     if not price.price_date:
-        found.append("the price has no date: it may be higher today")
+        notes.append("the price has no date: it may be higher today")
     if by_device(price) and together > 1:
-        found.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
+        notes.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
     if joined and price.network_bandwidth_per_node is None:
-        found.append("the network between nodes is not stated: the usual one of such nodes is taken")
+        notes.append("the network between nodes is not stated: the usual one of such nodes is taken")
     if price.notes:
-        found.append(price.notes)
-    return found
+        notes.append(price.notes)
+    return notes
 
 
 def network_of(ask: Asked, price: Price | None, shape: Shape, usual: float) -> dict[str, Any]:

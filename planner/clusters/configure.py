@@ -11,24 +11,22 @@ import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import find_architecture
+from planner.clusters.candidates import ClusterChoice
 from planner.clusters.recommend import (
-    Choice,
     Recommended,
     assumed,
     cost_of,
     described,
     duration_of,
-    evidence,
     recommended,
     sort_of,
 )
 from planner.clusters.request import Asked, Where, asked
 from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason
+from planner.estimates import warnings_of
 from planner.evidence import evidence_of
 from planner.result import Assumption
-from planner.serving.planned import Served
-from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import complete, planned, warnings_of
+from planner.training.planned import plan_training
 
 # From what keeps all of the model to what fits almost anywhere; each is tried only where the ones before do not do.
 _METHODS = ("full", "lora", "qlora")
@@ -58,7 +56,7 @@ class ConfigureRequest(Where):
 
 
 @dataclass(frozen=True)
-class Tried:
+class Attempt:
     """One method (or weight format), and what was found with it."""
 
     name: str
@@ -67,12 +65,12 @@ class Tried:
     error: PlanError | None
 
     @property
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[ClusterChoice]:
         """The options in order, the best first."""
         return self.result.choices if self.result else []
 
     @property
-    def best(self) -> Choice | None:
+    def best(self) -> ClusterChoice | None:
         return self.choices[0] if self.choices else None
 
     @property
@@ -87,16 +85,15 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
     ask, lengths = (ask, []) if serving else _with_length(ask, request.longest_sample_tokens)
     field = "weight_dtype" if serving else "method"
     tried = list(_tries(ask, field, _FORMATS if serving else _METHODS))
-    chosen = next((one for one in tried if one.satisfied), None)
+    chosen = next((attempt for attempt in tried if attempt.satisfied), None)
     last = chosen or next((one for one in reversed(tried) if one.best), None)
     if last is None or last.best is None:
         return _nothing(ask, tried, field)
     choice, option = last.best, last.best.option
-    found = choice.found
-    notes = serving_warnings_of(found) if isinstance(found, Served) else warnings_of(found)
+    estimate = choice.estimate
     assumptions = [*lengths, *assumed(last.ask, choice)]
     return AutoConfigured(
-        plan=found.plan.model_dump(mode="json"),
+        plan=estimate.complete_plan,
         satisfied=chosen is not None,
         fits=True,
         hours=option.hours,
@@ -110,10 +107,10 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         reasons=list(_reasons(ask, tried, last, field, assumptions)),
         considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
-        launch_targets=_targets(found.plan),
+        launch_targets=_targets(estimate.plan),
         assumptions=assumptions,
-        warnings=[*notes, *_unchecked(ask, option)],
-        evidence=evidence(choice),
+        warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
+        evidence=evidence_of(estimate.job),
     )
 
 
@@ -133,7 +130,7 @@ def _with_length(ask: Asked, longest: int | None) -> tuple[Asked, list[Assumptio
     return replace(ask, plan=plan), [Assumption(field="workload.seq_len", value=length, why=why)]
 
 
-def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Tried]:
+def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Attempt]:
     """Each method in turn, until one satisfies the goal; only the given one, or full for pretraining."""
     workload = ask.plan.workload
     if field in workload.model_fields_set:
@@ -144,43 +141,45 @@ def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Tried]:
     for name in names:
         asking = replace(ask, plan=ask.plan.patch({f"workload.{field}": name}), rejected=list(ask.rejected))
         try:
-            found = recommended(asking, sort, _LISTED)
-            one = Tried(name, asking, _settled(found) if sort == "cost" and found.satisfied else found, None)
+            recommendation = recommended(asking, sort, _LISTED)
+            if sort == "cost" and recommendation.satisfied:
+                recommendation = _settled(recommendation)
+            attempt = Attempt(name, asking, recommendation, None)
         except PlanError as error:
             # With one left the plan itself is what cannot be.
             if len(names) == 1 or error.field in ("model", "request_rate"):
                 raise
-            one = Tried(name, asking, None, error)
-        yield one
-        if one.satisfied:
+            attempt = Attempt(name, asking, None, error)
+        yield attempt
+        if attempt.satisfied:
             return
 
 
-def _settled(found: Recommended) -> Recommended:
+def _settled(recommendation: Recommended) -> Recommended:
     """Of the options that cost about as little as the cheapest first the quickest: estimates are no closer than that.
     Devices that were measured come before others."""
-    listed = [choice for choice in found.choices if choice.option.usd_per_hour is not None]
+    listed = [choice for choice in recommendation.choices if choice.option.usd_per_hour is not None]
     if not listed:
-        return found
+        return recommendation
     least = min(cost_of(choice.option) for choice in listed)
 
-    def place(choice: Choice) -> tuple[bool, bool, float]:
+    def place(choice: ClusterChoice) -> tuple[bool, bool, float]:
         option = choice.option
         near = option.usd_per_hour is not None and cost_of(option) <= _NEAR * least
         return not near, near and not option.measured, duration_of(option) if near else cost_of(option)
 
-    return replace(found, choices=sorted(found.choices, key=place))
+    return replace(recommendation, choices=sorted(recommendation.choices, key=place))
 
 
-def _missing(one: Tried) -> str:
+def _missing(attempt: Attempt) -> str:
     """Why a method does not do."""
-    if one.error:
-        return str(one.error)
-    if one.best is None:
-        reasons = one.result.rejected if one.result else []
+    if attempt.error:
+        return str(attempt.error)
+    if attempt.best is None:
+        reasons = attempt.result.rejected if attempt.result else []
         why = next((row.why for row in reasons if row.reason not in ("filtered", "not_tried", "not_offered")), None)
         return why or "no device that may be used can run it"
-    return "; ".join(_exceeded(one.ask, one.best.option)) or "it keeps to no limit"
+    return "; ".join(_exceeded(attempt.ask, attempt.best.option)) or "it keeps to no limit"
 
 
 def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:
@@ -192,12 +191,12 @@ def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:
 
 
 def _reasons(
-    ask: Asked, tried: list[Tried], last: Tried, field: str, assumptions: list[Assumption]
+    ask: Asked, tried: list[Attempt], last: Attempt, field: str, assumptions: list[Assumption]
 ) -> Iterator[Reason]:
     option, workload = last.best.option if last.best else None, ask.plan.workload
     assert option is not None
     why = {"method": _WHY_METHOD, "weight_dtype": _WHY_FORMAT}[field].get(last.name, "it was given")
-    before = [f"{one.name} does not do ({_missing(one)})" for one in tried if one is not last]
+    before = [f"{attempt.name} does not do ({_missing(attempt)})" for attempt in tried if attempt is not last]
     if field in workload.model_fields_set:
         why = "it was given"
     elif field == "method" and ask.plan.training.stage == "pretrain":
@@ -218,7 +217,7 @@ def _reasons(
             yield Reason(field=item.field, value=item.value, why=item.why)
 
 
-def _why_cluster(ask: Asked, last: Tried, option: ClusterOption) -> str:
+def _why_cluster(ask: Asked, last: Attempt, option: ClusterOption) -> str:
     if ask.count is not None and len(ask.devices) == 1:
         return "it was given"
     goal, words = ask.plan.goal, []
@@ -237,20 +236,20 @@ def _why_cluster(ask: Asked, last: Tried, option: ClusterOption) -> str:
     )
 
 
-def _methods_considered(tried: list[Tried], last: Tried) -> Iterator[Considered]:
-    for one in tried:
-        if one is not last:
-            option = one.best.option if one.best else None
+def _methods_considered(tried: list[Attempt], last: Attempt) -> Iterator[Considered]:
+    for attempt in tried:
+        if attempt is not last:
+            option = attempt.best.option if attempt.best else None
             yield Considered(
-                choice=f"{one.name} on {option.count} x {option.accelerator}" if option else one.name,
+                choice=f"{attempt.name} on {option.count} x {option.accelerator}" if option else attempt.name,
                 fits=option is not None,
                 usd=option.usd if option else None,
                 hours=option.hours if option else None,
-                why=_missing(one),
+                why=_missing(attempt),
             )
 
 
-def _clusters_considered(last: Tried) -> Iterator[Considered]:
+def _clusters_considered(last: Attempt) -> Iterator[Considered]:
     for choice in last.choices[1 : 1 + _TOLD]:
         option = choice.option
         yield Considered(
@@ -262,7 +261,7 @@ def _clusters_considered(last: Tried) -> Iterator[Considered]:
         )
 
 
-def _relax(last: Tried) -> Iterator[str]:
+def _relax(last: Attempt) -> Iterator[str]:
     """What would meet the goal with one limit less."""
     ask = last.ask
     limits = [("goal.budget_usd", "the budget"), ("goal.deadline_h", "the deadline")]
@@ -294,22 +293,24 @@ def _first(ask: Asked) -> str | None:
     return described(result.choices[0].option) if result.satisfied and result.choices else None
 
 
-def _nothing(ask: Asked, tried: list[Tried], field: str) -> AutoConfigured:
+def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
     """Nothing fits on what may be used: the estimate of the last method there, and what would fit."""
     last = tried[-1]
     plan: Plan = last.ask.plan
-    found = None
+    planned = None
     if field == "method" and len(ask.devices) == 1:
         per_node = ask.devices[0].per_node
         count = ask.count or ask.most(per_node) or per_node
         try:
-            found = planned(plan.patch({"cluster.accelerator": ask.devices[0].id, "cluster.count": count}))
+            planned = plan_training(plan.patch({"cluster.accelerator": ask.devices[0].id, "cluster.count": count}))
         except PlanError:
-            found = None
+            planned = None
     relax = list(_relax_hardware(last))
-    considered = [Considered(choice=one.name, fits=False, usd=None, hours=None, why=_missing(one)) for one in tried]
+    considered = [
+        Considered(choice=attempt.name, fits=False, usd=None, hours=None, why=_missing(attempt)) for attempt in tried
+    ]
     return AutoConfigured(
-        plan=complete(found) if found else None,
+        plan=planned.complete_plan if planned else None,
         satisfied=False,
         fits=False,
         hours=None,
@@ -318,19 +319,19 @@ def _nothing(ask: Asked, tried: list[Tried], field: str) -> AutoConfigured:
         usd=None,
         usd_per_hour=None,
         tokens_per_s=None,
-        per_device_bytes=float(found.estimates.memory.total[found.index]) if found else None,
+        per_device_bytes=float(planned.estimates.memory.total[planned.index]) if planned else None,
         option=None,
         reasons=[Reason(field=f"workload.{field}", value=last.name, why="the last that was tried; none fits")],
         considered=considered,
         relax=relax or ["Nothing of the price book can run it: take a smaller model, or shorter sequences."],
         launch_targets=[],
-        assumptions=found.assumptions if found else [],
-        warnings=warnings_of(found) if found else [],
-        evidence=evidence_of(found) if found else [],
+        assumptions=planned.assumptions if planned else [],
+        warnings=warnings_of(planned) if planned else [],
+        evidence=evidence_of(planned.job) if planned else [],
     )
 
 
-def _relax_hardware(last: Tried) -> Iterator[str]:
+def _relax_hardware(last: Attempt) -> Iterator[str]:
     """What would do with another number of the devices, and with any devices."""
     more = replace(last.ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, rejected=[])
     if told := _first(more):
@@ -349,14 +350,14 @@ def _relax_hardware(last: Tried) -> Iterator[str]:
 
 def _targets(plan: Plan) -> list[str]:
     """Launch targets that can say this plan."""
-    found = []
+    targets = []
     for name in launchers.target_descriptions():
         try:
             launchers.render(plan, [name])
         except PlanError:
             continue
-        found.append(name)
-    return found
+        targets.append(name)
+    return targets
 
 
 def _unchecked(ask: Asked, option: ClusterOption) -> Iterator[str]:

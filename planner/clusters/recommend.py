@@ -12,17 +12,17 @@ from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
-from knowledge.jobs.training import job as look_up
-from planner.clusters.candidates import Candidate, Refusal, missed, rank
-from planner.clusters.exact import exact, few_layouts
+from knowledge.jobs.training import job as job_of
+from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, RecommendedCluster, Why
-from planner.clusters.serving import exact as exact_serving
-from planner.clusters.serving import screened as serving_clusters
-from planner.clusters.training import screened as training_clusters
-from planner.evidence import evidence_of, serving_evidence_of
+from planner.clusters.serving.option import option_of as serving_option
+from planner.clusters.serving.screening import screened as serving_clusters
+from planner.clusters.training.option import few_layouts
+from planner.clusters.training.option import option_of as training_option
+from planner.clusters.training.screening import screened as training_clusters
+from planner.evidence import evidence_of
 from planner.result import Assumption
-from planner.serving.planned import Served
 from planner.training.planned import Planned
 
 _SORTS: dict[str, Sort] = {"cost": "cost", "time": "time", "throughput": "time", "memory": "cost"}
@@ -36,20 +36,8 @@ class ClusterRequest(Where):
 
 
 @dataclass(frozen=True)
-class Choice:
-    """An option with the estimate behind it."""
-
-    option: ClusterOption
-    found: Planned | Served
-
-    @property
-    def within(self) -> bool:
-        return self.option.fits_deadline is not False and self.option.fits_budget is not False
-
-
-@dataclass(frozen=True)
 class Recommended:
-    choices: list[Choice]
+    choices: list[ClusterChoice]
     rejected: list[ClusterRejected]
     tried: int
     satisfied: bool
@@ -64,7 +52,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     options = [choice.option for choice in result.choices]
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
-        plan=first.found.plan.model_dump(mode="json") if first else None,
+        plan=first.estimate.complete_plan if first else None,
         options=options,
         rejected=result.rejected,
         sort=sort,
@@ -75,7 +63,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         seconds=time.perf_counter() - started,
         assumptions=list(_assumptions(ask, first, options)),
         warnings=list(_warnings(ask, options, result)),
-        evidence=evidence(first),
+        evidence=evidence_of(first.estimate.job) if first else [],
     )
 
 
@@ -88,17 +76,15 @@ def sort_of(ask: Asked) -> Sort:
 def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     """The options of `asked`, in order, each estimated exactly; raises PlanError where the plan itself cannot be."""
     serving = isinstance(ask.plan.workload, Inference)
-    if serving:
-        candidates, refused, tried = serving_clusters(ask)
-    else:
-        candidates, refused, tried = training_clusters(ask, sort, 2 * limit)
-    likely = [one for one in candidates if one.likely(ask)]
-    choices = _exact(ask, _winners(likely, sort, limit), serving)
+    screened = serving_clusters(ask) if serving else training_clusters(ask, sort, 2 * limit)
+    candidates = screened.candidates
+    likely = [candidate for candidate in candidates if candidate.likely(ask)]
+    choices = _exact(ask, _winners(likely, sort, limit))
     within = [choice for choice in choices if choice.within]
     satisfied = bool(within)
     if not within:
         # Nothing keeps to the limits: what comes nearest is shown, and marked.
-        choices = _exact(ask, _winners(_nearest(ask, candidates, limit), sort, limit), serving)
+        choices = _exact(ask, _winners(_nearest(ask, candidates, limit), sort, limit))
         within = [choice for choice in choices if choice.within] or choices
         satisfied = any(choice.within for choice in within)
     _score(within)
@@ -106,9 +92,8 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
         ordered = sorted(within, key=lambda choice: _key(choice.option, sort))
     else:
         ordered = sorted(within, key=lambda choice: (_missed(ask, choice.option), _key(choice.option, sort)))
-    refused += _beyond(ask, candidates)
-    refused += _behind(ask, candidates, ordered[:limit])
-    return Recommended(ordered[:limit], [*_grouped(refused), *ask.rejected], tried, satisfied)
+    refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
+    return Recommended(ordered[:limit], [*_grouped(refused), *ask.rejected], screened.tried, satisfied)
 
 
 def cost_of(option: ClusterOption) -> float:
@@ -128,7 +113,7 @@ def _key(option: ClusterOption, sort: Sort) -> tuple[Any, ...]:
     return (*rank(sort, cost_of(option), duration_of(option)), option.count, option.accelerator)
 
 
-def _score(choices: Sequence[Choice]) -> None:
+def _score(choices: Sequence[ClusterChoice]) -> None:
     """Writes the Pareto flag and the balanced score into the options."""
     money = np.array([cost_of(choice.option) for choice in choices])
     took = np.array([duration_of(choice.option) for choice in choices])
@@ -141,57 +126,60 @@ def _winners(candidates: list[Candidate], sort: Sort, limit: int) -> list[Candid
     """The first `limit` by each order that counts: the asked one, and the front of cost against time."""
     if not candidates:
         return []
-    order = sorted(candidates, key=lambda one: rank(sort, one.money, one.time))
-    flags = front(np.array([one.money for one in candidates]), np.array([one.time for one in candidates]))
-    ahead = [one for one, flag in zip(candidates, flags, strict=True) if flag]
-    ahead.sort(key=lambda one: rank("balanced", one.money, one.time))
-    return list({id(one): one for one in order[:limit] + ahead[:limit]}.values())
+    order = sorted(candidates, key=lambda candidate: rank(sort, candidate.money, candidate.time))
+    flags = front(
+        np.array([candidate.money for candidate in candidates]), np.array([candidate.time for candidate in candidates])
+    )
+    ahead = [candidate for candidate, flag in zip(candidates, flags, strict=True) if flag]
+    ahead.sort(key=lambda candidate: rank("balanced", candidate.money, candidate.time))
+    return list({id(candidate): candidate for candidate in order[:limit] + ahead[:limit]}.values())
 
 
 def _nearest(ask: Asked, candidates: list[Candidate], limit: int) -> list[Candidate]:
     """Those that miss the limits by the least factor."""
-    return sorted(candidates, key=lambda one: (one.missed(ask), one.money))[:limit]
+    return sorted(candidates, key=lambda candidate: (candidate.missed(ask), candidate.money))[:limit]
 
 
 def _missed(ask: Asked, option: ClusterOption) -> float:
     return missed(ask, option.usd, option.hours)
 
 
-def _exact(ask: Asked, winners: list[Candidate], serving: bool) -> list[Choice]:
-    found: list[Choice | None] = []
-    if serving:
-        found = [Choice(*pair) if (pair := exact_serving(ask, one)) else None for one in winners]
+def _exact(ask: Asked, winners: list[Candidate]) -> list[ClusterChoice]:
+    if isinstance(ask.plan.workload, Inference):
+        choices = [serving_option(ask, candidate) for candidate in winners]
     else:
         whole = few_layouts(winners)
-        found = [Choice(*pair) if (pair := exact(ask, one, whole)) else None for one in winners]
-    return [choice for choice in found if choice]
+        choices = [training_option(ask, candidate, whole) for candidate in winners]
+    return [choice for choice in choices if choice]
 
 
 def _beyond(ask: Asked, candidates: list[Candidate]) -> Iterator[Refusal]:
     """Accelerators that fit in no number that keeps to the limits."""
     by_device: dict[str, list[Candidate]] = {}
-    for one in candidates:
-        by_device.setdefault(one.shape.accelerator.id, []).append(one)
+    for candidate in candidates:
+        by_device.setdefault(candidate.shape.accelerator.id, []).append(candidate)
     for name, here in by_device.items():
-        if any(not one.late(ask) and not one.dear(ask) for one in here):
+        if any(not candidate.late(ask) and not candidate.dear(ask) for candidate in here):
             continue
-        in_time = [one for one in here if not one.late(ask)]
+        in_time = [candidate for candidate in here if not candidate.late(ask)]
         if not in_time:
-            hours = min(one.hours for one in here if one.hours is not None)
+            hours = min(candidate.hours for candidate in here if candidate.hours is not None)
             yield Refusal(name, "past_deadline", "takes longer than the deadline on as many as were tried", hours)
             continue
         tail = " wherever it is in time" if ask.deadline_h else ""
-        yield Refusal(name, "over_budget", f"costs more than the budget{tail}", min(one.money for one in in_time))
+        yield Refusal(
+            name, "over_budget", f"costs more than the budget{tail}", min(candidate.money for candidate in in_time)
+        )
 
 
-def _behind(ask: Asked, candidates: list[Candidate], shown: list[Choice]) -> Iterator[Refusal]:
+def _behind(ask: Asked, candidates: list[Candidate], shown: list[ClusterChoice]) -> Iterator[Refusal]:
     """Accelerators that would do, and are not among the options."""
     listed = {choice.option.accelerator for choice in shown}
     least: dict[str, float] = {}
-    for one in candidates:
-        name = one.shape.accelerator.id
-        if name not in listed and not one.late(ask) and not one.dear(ask):
-            least[name] = min(one.money, least.get(name, np.inf))
+    for candidate in candidates:
+        name = candidate.shape.accelerator.id
+        if name not in listed and not candidate.late(ask) and not candidate.dear(ask):
+            least[name] = min(candidate.money, least.get(name, np.inf))
     for name, money in least.items():
         if np.isfinite(money):
             yield Refusal(name, "outdone", "fits, but the options come before it: raise limit, or name it", money)
@@ -212,17 +200,17 @@ _LEAST = {
 def _grouped(refused: Sequence[Refusal]) -> list[ClusterRejected]:
     """Those of the same reason together, what is nearest first."""
     groups: dict[tuple[Why, str], list[Refusal]] = {}
-    for one in refused:
-        groups.setdefault((one.reason, one.why), []).append(one)
-    found = []
+    for refusal in refused:
+        groups.setdefault((refusal.reason, refusal.why), []).append(refusal)
+    rejected = []
     for (reason, why), rows in groups.items():
-        rows.sort(key=lambda one: np.inf if one.least is None else one.least)
-        known = {one.accelerator: one.least for one in rows if one.least is not None}
-        row = ClusterRejected(accelerators=[one.accelerator for one in rows], reason=reason, why=why)
+        rows.sort(key=lambda refusal: np.inf if refusal.least is None else refusal.least)
+        known = {refusal.accelerator: refusal.least for refusal in rows if refusal.least is not None}
+        row = ClusterRejected(accelerators=[refusal.accelerator for refusal in rows], reason=reason, why=why)
         if known and reason in _LEAST:
             setattr(row, _LEAST[reason], known)
-        found.append(row)
-    return found
+        rejected.append(row)
+    return rejected
 
 
 def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) -> Iterator[str]:
@@ -261,7 +249,7 @@ def described(option: ClusterOption) -> str:
     return f"{option.count} x {option.accelerator}{where} ({', '.join(figures)})"
 
 
-def _assumptions(ask: Asked, first: Choice | None, options: list[ClusterOption]) -> Iterator[Assumption]:
+def _assumptions(ask: Asked, first: ClusterChoice | None, options: list[ClusterOption]) -> Iterator[Assumption]:
     yield from ask.said
     if first:
         yield from assumed(ask, first)
@@ -270,12 +258,12 @@ def _assumptions(ask: Asked, first: Choice | None, options: list[ClusterOption])
         yield Assumption(field="workload.global_batch", value="by option", why=why)
 
 
-def assumed(ask: Asked, choice: Choice) -> list[Assumption]:
+def assumed(ask: Asked, choice: ClusterChoice) -> list[Assumption]:
     """What the plan leaves open besides cluster and layout, as it is filled in for this option."""
-    option, found = choice.option, choice.found
-    filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in found.assumptions]
-    if isinstance(found, Planned):
-        job = look_up(ask.plan.patch({"cluster.accelerator": option.accelerator, "cluster.count": option.count}))
+    option, estimate = choice.option, choice.estimate
+    filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in estimate.assumptions]
+    if isinstance(estimate, Planned):
+        job = job_of(ask.plan.patch({"cluster.accelerator": option.accelerator, "cluster.count": option.count}))
         filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in job.assumptions] + filled
     by_field: dict[str, Assumption] = {}
     for item in filled:
@@ -300,12 +288,3 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
     if any(not option.measured for option in options):
         names = ", ".join(dict.fromkeys(option.accelerator for option in options if not option.measured))
         yield f"no measured run is behind the times of {names}: their intervals are wider"
-
-
-def evidence(first: Choice | None) -> list[Any]:
-    if first is None:
-        return []
-    found = first.found
-    if isinstance(found, Planned):
-        return evidence_of(found)
-    return serving_evidence_of(found.job)

@@ -87,21 +87,21 @@ class Asked:
 def asked(request: Where, keep: bool = False) -> Asked:
     """What the request asks. The cluster in its `plan` is what is asked for, and left out; with `keep` it is what there
     is, as one that is named flat. Raises PlanError for a name that is not known, or a plan that is not valid."""
-    plan, said = _plan(request, keep)
-    one, count = plan.cluster.accelerator, plan.cluster.count
+    plan, assumptions = _plan(request, keep)
+    accelerator, count = plan.cluster.accelerator, plan.cluster.count
     plan = plan.patch({"cluster.accelerator": None, "cluster.count": None})
-    names = request.accelerators or ([one] if one else None)
+    names = request.accelerators or ([accelerator] if accelerator else None)
     wanted = request.providers or ([plan.goal.provider] if plan.goal.provider else None)
     field = "providers" if request.providers else "goal.provider"
     known = [name for name in providers() if name != "owned"]
     chosen = None if wanted is None else tuple(_known(name, known, field) for name in wanted)
     if request.max_usd is not None:
         plan = plan.patch({"goal.budget_usd": request.max_usd})
-    found = Asked(
+    ask = Asked(
         plan=plan,
         devices=[],
         rejected=[],
-        said=said,
+        said=assumptions,
         providers=chosen,
         named=bool(names or request.vendors),
         count=count,
@@ -110,8 +110,8 @@ def asked(request: Where, keep: bool = False) -> Asked:
         max_usd_per_hour=request.max_usd_per_hour,
         statistic=request.slo_statistic,
     )
-    found.devices.extend(_devices(request, found, names))
-    return found
+    ask.devices.extend(_devices(request, ask, names))
+    return ask
 
 
 def _plan(request: Where, keep: bool) -> tuple[Plan, list[Assumption]]:
@@ -121,27 +121,27 @@ def _plan(request: Where, keep: bool) -> tuple[Plan, list[Assumption]]:
     if keep:
         return whole, []
     data = merge({}, request.plan or {})
-    said = []
+    assumptions = []
     for section in _SECTIONS:
         if data.pop(section, None):
             why = "the one in the plan is left out: it is what is asked for; name fields flat to keep them"
-            said.append(Assumption(field=section, value=None, why=why))
+            assumptions.append(Assumption(field=section, value=None, why=why))
     workload = data.get("workload")
-    if said and isinstance(workload, dict):
+    if assumptions and isinstance(workload, dict):
         data["workload"] = {name: value for name, value in workload.items() if name not in _SETTLED}
-    return request.model_copy(update={"plan": data}).to_plan(), said
+    return request.model_copy(update={"plan": data}).to_plan(), assumptions
 
 
 def _known(name: str, choices: Sequence[str], field: str) -> str:
     """The choice that a name means in any case. Raises PlanError."""
     by_folded = {choice.casefold(): choice for choice in choices}
-    found = by_folded.get(name.strip().casefold())
-    if found is None:
+    match = by_folded.get(name.strip().casefold())
+    if match is None:
         raise PlanError(field, f"{name[:60]!r} is not known", nearest(name[:60], choices, limit=len(choices)))
-    return found
+    return match
 
 
-def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Iterator[Accelerator]:
+def _devices(request: Where, ask: Asked, names: Sequence[str] | None) -> Iterator[Accelerator]:
     """The accelerators that the filters leave; what they take out goes to the rejected."""
     every = accelerators()
     named = None if names is None else {_accelerator(name) for name in names}
@@ -149,18 +149,26 @@ def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Itera
     makers = None if request.vendors is None else {_known(name, vendors, "vendors") for name in request.vendors}
     least = 0.0 if request.least_memory_gib is None else request.least_memory_gib * GIB
     rules: list[tuple[Why, str, Callable[[Accelerator], bool]]] = [
-        ("filtered", "not among the accelerators asked for", lambda one: named is None or one.id in named),
-        ("filtered", "of another vendor", lambda one: makers is None or one.vendor in makers),
-        ("filtered", f"less than {least / GIB:g} GiB of memory", lambda one: one.memory_bytes >= least),
+        (
+            "filtered",
+            "not among the accelerators asked for",
+            lambda device_there: named is None or device_there.id in named,
+        ),
+        ("filtered", "of another vendor", lambda device_there: makers is None or device_there.vendor in makers),
+        (
+            "filtered",
+            f"less than {least / GIB:g} GiB of memory",
+            lambda device_there: device_there.memory_bytes >= least,
+        ),
         (
             "not_offered",
-            f"not rented out by {', '.join(found.providers or ())} in the price book",
-            lambda one: found.providers is None or bool(found.offered(one.id)),
+            f"not rented out by {', '.join(ask.providers or ())} in the price book",
+            lambda device_there: ask.providers is None or bool(ask.offered(device_there.id)),
         ),
         (
             "not_tried",
             "a CPU: name it in accelerators to have it tried",
-            lambda one: one.family != "CPU" or bool(named),
+            lambda device_there: device_there.family != "CPU" or bool(named),
         ),
     ]
     taken: dict[str, ClusterRejected] = {}
@@ -173,7 +181,7 @@ def _devices(request: Where, found: Asked, names: Sequence[str] | None) -> Itera
             continue
         row = taken.setdefault(failed[1], ClusterRejected(accelerators=[], reason=failed[0], why=failed[1]))
         row.accelerators.append(device.id)
-    found.rejected.extend(taken.values())
+    ask.rejected.extend(taken.values())
 
 
 def _accelerator(name: str) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 from pydantic import Field
 
 from planner.compare.rows import ComparedServing, ComparedTraining
+from planner.estimates import PlanEstimate, component_bytes
+from planner.fields import leaves
 from planner.plots import Plot, bars, stacked
 from planner.result import Result
-from planner.serving.planned import Served, memory_of
 from planner.training.planned import Planned
 
 Row = ComparedTraining | ComparedServing
-Found = Planned | Served | None
 GIB = 2.0**30
 # Rows up to which each is told against the baseline; beyond, only the best.
 _TOLD = 8
@@ -73,21 +73,21 @@ def winners(rows: Sequence[Row]) -> dict[str, str | None]:
 
     rates = {row.name: speed(row) for row in able}
     fastest = least({name: None if rate is None else -rate[0] for name, rate in rates.items()})
-    found = {
+    best = {
         "time": fastest,
         "cost": least({row.name: row.usd_per_million_tokens for row in able}),
         "memory": least({row.name: row.per_device_bytes for row in able}),
     }
     if any(isinstance(row, ComparedServing) for row in rows):
         latency = {row.name: row.e2e_s for row in able if isinstance(row, ComparedServing)}
-        found |= {"time": least(latency), "throughput": fastest}
-    return found
+        best |= {"time": least(latency), "throughput": fastest}
+    return best
 
 
-def settings(rows: Sequence[Row], found: Sequence[Found]) -> list[Setting]:
+def settings(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> list[Setting]:
     """What the user set first, then what was chosen; fields that are alike in all plans are left out."""
-    plans = {row.name: dict(_leaves(row.plan)) for row in rows if row.plan}
-    assumed = [{item.field for item in one.assumptions} for one in found if one]
+    plans = {row.name: _settings_of(row.plan) for row in rows if row.plan}
+    assumed = [{item.field for item in estimate.assumptions} for estimate in estimates if estimate]
     differing: list[Setting] = []
     for path in dict.fromkeys(path for plan in plans.values() for path in plan if path != "name"):
         values = {name: plan.get(path) for name, plan in plans.items()}
@@ -97,31 +97,27 @@ def settings(rows: Sequence[Row], found: Sequence[Found]) -> list[Setting]:
     return sorted(differing, key=lambda setting: setting.chosen)
 
 
-def _leaves(data: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted name and value of every plain value; an inline model is its name, or its fields where it has none."""
-    for key, value in data.items():
-        path = f"{section}.{key}" if section else key
-        if path == "model" and isinstance(value, Mapping):
-            yield path, value.get("_name_or_path") or value.get("name") or dict(value)
-        elif isinstance(value, Mapping):
-            yield from _leaves(value, path)
-        elif value is not None:
-            yield path, value
+def _settings_of(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """By dotted name; an inline model is its name, or its fields where it has none."""
+    values = dict(leaves(plan))
+    if isinstance(model := values.get("model"), Mapping):
+        values["model"] = model.get("_name_or_path") or model.get("name") or dict(model)
+    return {path: value for path, value in values.items() if value is not None}
 
 
 def conclusions(
-    rows: Sequence[Row], found: Sequence[Found], base: int | None, best: Mapping[str, str | None]
+    rows: Sequence[Row], estimates: Sequence[PlanEstimate | None], base: int | None, best: Mapping[str, str | None]
 ) -> list[str]:
     """The best of each kind, then each row against the baseline; of many rows only the best of them."""
     texts = list(_of_the_best(rows, best))
     if base is None:
         return texts
     told = set(best.values()) if len(rows) > _TOLD else {row.name for row in rows}
-    first, behind = rows[base], found[base]
-    for row, one in zip(rows, found, strict=True):
-        if row is first or row.name not in told or one is None or behind is None:
+    first, behind = rows[base], estimates[base]
+    for row, estimate in zip(rows, estimates, strict=True):
+        if row is first or row.name not in told or estimate is None or behind is None:
             continue
-        texts += [*_speed(row, first, one, behind), *_latency(row, first), *_memory(row, first, one, behind)]
+        texts += [*_speed(row, first, estimate, behind), *_latency(row, first), *_memory(row, first, estimate, behind)]
         texts += _cost(row, first)
     return texts
 
@@ -152,7 +148,7 @@ def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterato
             yield f"{name} {'costs' if kind == 'cost' else 'needs'} {words}."
 
 
-def _speed(row: Row, first: Row, one: Planned | Served, behind: Planned | Served) -> Iterator[str]:
+def _speed(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) -> Iterator[str]:
     mine, other = speed(row), speed(first)
     if mine is None or other is None or row.speedup is None or abs(row.speedup - 1.0) < _MATTERS:
         return
@@ -163,14 +159,14 @@ def _speed(row: Row, first: Row, one: Planned | Served, behind: Planned | Served
     of = f"of {first.name}" if row.speedup > 1.0 else first.name
     doubt = "" if row.apart else "; that is within the interval, so the estimate cannot tell which is faster"
     verb = "has" if row.speedup > 1.0 else "is"
-    yield f"{row.name} {verb} {factor} {of} ({rates}){_why_faster(one, behind, row.speedup)}{doubt}."
+    yield f"{row.name} {verb} {factor} {of} ({rates}){_why_faster(estimate, behind, row.speedup)}{doubt}."
 
 
-def _why_faster(one: Planned | Served, behind: Planned | Served, ratio: float) -> str:
+def _why_faster(estimate: PlanEstimate, behind: PlanEstimate, ratio: float) -> str:
     """What most of the difference in device time per token goes to; nothing for serving, whose load shapes it."""
-    if not isinstance(one, Planned) or not isinstance(behind, Planned):
+    if not isinstance(estimate, Planned) or not isinstance(behind, Planned):
         return ""
-    mine, other = _device_s_per_million(one), _device_s_per_million(behind)
+    mine, other = _device_s_per_million(estimate), _device_s_per_million(behind)
     kinds = dict.fromkeys((*mine, *other))
     growth = {kind: mine.get(kind, 0.0) - other.get(kind, 0.0) for kind in kinds}
     if not growth:
@@ -183,9 +179,9 @@ def _why_faster(one: Planned | Served, behind: Planned | Served, ratio: float) -
     return f", most of it {kind}: {_number(now)} instead of {_number(before)} device-seconds per million tokens"
 
 
-def _device_s_per_million(found: Planned) -> dict[str, float]:
-    per_token = found.job.machine.count / found.job.tokens_per_step * 1e6
-    return {name: seconds * per_token for name, seconds in found.diagnosis.limits.items()}
+def _device_s_per_million(planned: Planned) -> dict[str, float]:
+    per_token = planned.job.machine.count / planned.job.tokens_per_step * 1e6
+    return {name: seconds * per_token for name, seconds in planned.diagnosis.limits.items()}
 
 
 def _latency(row: Row, first: Row) -> Iterator[str]:
@@ -195,7 +191,7 @@ def _latency(row: Row, first: Row) -> Iterator[str]:
         mine, other = getattr(row, f"{kind}_s"), getattr(first, f"{kind}_s")
         if not mine or not other or abs(mine / other - 1.0) < _MATTERS:
             continue
-        ends = [getattr(one, f"{kind}_{end}_s") for one in (row, first) for end in ("low", "high")]
+        ends = [getattr(side, f"{kind}_{end}_s") for side in (row, first) for end in ("low", "high")]
         apart = None not in ends and (ends[0] > ends[3] or ends[1] < ends[2])
         doubt = "" if apart else ", within the interval"
         yield (
@@ -203,11 +199,11 @@ def _latency(row: Row, first: Row) -> Iterator[str]:
         )
 
 
-def _memory(row: Row, first: Row, one: Planned | Served, behind: Planned | Served) -> Iterator[str]:
+def _memory(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) -> Iterator[str]:
     mine, other, ratio = row.per_device_bytes, first.per_device_bytes, row.memory_ratio
     if not mine or not other or ratio is None or abs(ratio - 1.0) < _MATTERS:
         return
-    parts, others = components_of(one), components_of(behind)
+    parts, others = component_bytes(estimate), component_bytes(behind)
     growth = {name: parts.get(name, 0.0) - others.get(name, 0.0) for name in {**parts, **others}}
     kind = (max if ratio > 1.0 else min)(growth, key=lambda name: growth[name])
     factor = f"{ratio:.2f}x the memory of" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less memory than"
@@ -222,7 +218,7 @@ def _memory(row: Row, first: Row, one: Planned | Served, behind: Planned | Serve
 def _memory_doubt(row: Row, first: Row) -> str:
     if not isinstance(row, ComparedTraining) or not isinstance(first, ComparedTraining):
         return ""
-    ends = [one for each in (row, first) for one in (each.low_bytes, each.high_bytes) if one is not None]
+    ends = [end for side in (row, first) for end in (side.low_bytes, side.high_bytes) if end is not None]
     return ", within the interval" if len(ends) == 4 and ends[0] <= ends[3] and ends[2] <= ends[1] else ""
 
 
@@ -248,13 +244,6 @@ def _cost_doubt(row: Row, first: Row) -> str:
     return ", within the interval" if overlap else ""
 
 
-def components_of(found: Planned | Served) -> dict[str, float]:
-    """Bytes per device by component."""
-    if isinstance(found, Served):
-        return memory_of(found).components
-    return {name: float(values[found.index]) for name, values in found.estimates.memory.components.items()}
-
-
 def _number(value: float) -> str:
     """Three digits; large numbers in full."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
@@ -264,14 +253,14 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def plots_of(rows: Sequence[Row], found: Sequence[Found]) -> list[Plot]:
+def plots_of(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> list[Plot]:
     """Speed with its interval, memory by component, and cost; of serving the latencies too."""
     names, rates = [row.name for row in rows], [speed(row) for row in rows]
     value, low, high = ([None if rate is None else rate[place] for rate in rates] for place in range(3))
     serving = any(isinstance(row, ComparedServing) for row in rows)
     plots = bars("Speed", "scenario", f"{'output ' if serving else ''}tokens/s", names, value, low, high)
     capacities = {row.capacity_bytes for row in rows if row.capacity_bytes is not None}
-    parts = [None if one is None else components_of(one) for one in found]
+    parts = [None if estimate is None else component_bytes(estimate) for estimate in estimates]
     limit = capacities.pop() / GIB if len(capacities) == 1 else None
     plots += stacked("Memory per device", "scenario", "GiB", names, parts, GIB, limit, "usable memory")
     plots += bars("Cost", "scenario", "USD per million tokens", names, [row.usd_per_million_tokens for row in rows])

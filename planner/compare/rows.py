@@ -115,95 +115,99 @@ class ComparedServing(ServingFigures, Related):
     error: str | None = Field(default=None, description="Why there is no estimate.")
 
 
-def training_figures(found: Planned, own_usd: float | None = None) -> dict[str, Any]:
-    """The fields of TrainingFigures. `own_usd` is the user's own price per device and hour."""
-    job, estimates, index = found.job, found.estimates, found.index
+def training_figures(planned: Planned, own_usd: float | None = None) -> TrainingFigures:
+    """`own_usd` is the user's own price per device and hour."""
+    job, estimates, index = planned.job, planned.estimates, planned.index
     layouts, devices = estimates.layouts, job.machine.count
-    speed, run = training_throughput(found), run_of(found)
-    hourly = devices * own_usd if own_usd is not None else _listed(found)
+    speed, run = training_throughput(planned), run_of(planned)
+    hourly = devices * own_usd if own_usd is not None else _listed(planned)
     # Of a whole run by the tokens of its data, as estimate_cost has it: its last step may not be full.
     hours, tokens = (run.hours, run.tokens) if run else (1.0, speed.tokens_per_s * 3600.0)
-    return {
-        "devices": devices,
-        "framework": job.framework.name,
-        "layout": layouts.row(index),
-        "summary": layouts.summary(index),
-        "micro_batch": int(layouts.micro_batch[index]),
-        "global_batch": job.global_batch,
-        "grad_accum": int(layouts.grad_accum[index]),
-        "fits": found.fits,
-        "per_device_bytes": float(estimates.memory.total[index]),
-        "low_bytes": float(estimates.low_bytes[index]),
-        "high_bytes": float(estimates.high_bytes[index]),
-        "capacity_bytes": job.usable_bytes,
-        "headroom_bytes": job.usable_bytes - float(estimates.high_bytes[index]),
-        "step_s": float(estimates.step.seconds[index]),
-        "low_s": float(estimates.low_s[index]),
-        "high_s": float(estimates.high_s[index]),
-        "communication_s": float(communication_seconds(estimates)[index]),
-        "tokens_per_s": speed.tokens_per_s,
-        "tokens_per_s_per_device": speed.tokens_per_s_per_device,
-        "model_tflops_per_device": speed.model_tflops_per_device,
-        "mfu": speed.mfu,
-        "hours": run and run.hours,
-        "low_hours": run and run.low_hours,
-        "high_hours": run and run.high_hours,
-        "usd_per_hour": hourly,
-        "usd": None if hourly is None or run is None else hourly * run.hours,
-        "usd_per_million_tokens": None if hourly is None else hourly * hours / (tokens / 1e6),
-        "kwh": run and _kwh(found, run.hours),
-        "bottleneck": found.diagnosis.bottleneck,
-    }
+    return TrainingFigures(
+        devices=devices,
+        framework=job.framework.name,
+        layout=layouts.row(index),
+        summary=layouts.summary(index),
+        micro_batch=int(layouts.micro_batch[index]),
+        global_batch=job.global_batch,
+        grad_accum=int(layouts.grad_accum[index]),
+        fits=planned.fits,
+        per_device_bytes=float(estimates.memory.total[index]),
+        low_bytes=float(estimates.low_bytes[index]),
+        high_bytes=float(estimates.high_bytes[index]),
+        capacity_bytes=job.usable_bytes,
+        headroom_bytes=job.usable_bytes - float(estimates.high_bytes[index]),
+        step_s=float(estimates.step.seconds[index]),
+        low_s=float(estimates.low_s[index]),
+        high_s=float(estimates.high_s[index]),
+        communication_s=float(communication_seconds(estimates)[index]),
+        tokens_per_s=speed.tokens_per_s,
+        tokens_per_s_per_device=speed.tokens_per_s_per_device,
+        model_tflops_per_device=speed.model_tflops_per_device,
+        mfu=speed.mfu,
+        hours=run and run.hours,
+        low_hours=run and run.low_hours,
+        high_hours=run and run.high_hours,
+        usd_per_hour=hourly,
+        usd=None if hourly is None or run is None else hourly * run.hours,
+        usd_per_million_tokens=None if hourly is None else hourly * hours / (tokens / 1e6),
+        kwh=run and _kwh(planned, run.hours),
+        bottleneck=planned.diagnosis.bottleneck,
+    )
 
 
-def serving_figures(found: Served) -> dict[str, Any]:
-    """The fields of ServingFigures."""
-    job, pool, index = found.job, found.pool, found.index
-    memory, latency, speed, money = serving_memory(found), latency_of(found), serving_throughput(found), money_of(found)
+def serving_figures(served: Served) -> ServingFigures:
+    job, pool, index = served.job, served.pool, served.index
+    memory, latency, speed, money = (
+        serving_memory(served),
+        latency_of(served),
+        serving_throughput(served),
+        money_of(served),
+    )
     requests, hourly = job.inference.requests, money and money.usd_per_hour
     hours = None if requests is None else requests / speed.requests_per_s / 3600.0
-    return {
-        "devices": int(pool.devices[index]),
-        "replicas": int(found.estimates.deployments.replicas[found.entry]),
-        "engine": job.engine.name,
-        "weight_dtype": job.inference.weight_dtype,
-        "layout": found.layout,
-        "summary": summary(pool, index),
-        "fits": found.fits,
-        "meets_slo": found.meets_slo,
-        "per_device_bytes": memory.per_device_bytes,
-        "capacity_bytes": memory.capacity_bytes,
-        "headroom_bytes": memory.capacity_bytes - memory.per_device_bytes,
-        "max_concurrency": memory.max_concurrency,
-        "ttft_s": latency.ttft_s,
-        "ttft_low_s": latency.ttft_low_s,
-        "ttft_high_s": latency.ttft_high_s,
-        "tpot_s": latency.tpot_s,
-        "tpot_low_s": latency.tpot_low_s,
-        "tpot_high_s": latency.tpot_high_s,
-        "e2e_s": latency.e2e_s,
-        "output_tokens_per_s": speed.output_tokens_per_s,
-        "output_tokens_low_per_s": speed.output_tokens_low_per_s,
-        "output_tokens_high_per_s": speed.output_tokens_high_per_s,
-        "output_tokens_per_s_per_device": speed.output_tokens_per_s_per_device,
-        "total_tokens_per_s": speed.total_tokens_per_s,
-        "requests_per_s": speed.requests_per_s,
-        "usd_per_hour": hourly,
-        "usd_per_million_tokens": money and money.usd_per_million_tokens,
-        "usd_per_million_output_tokens": money and money.usd_per_million_output_tokens,
-        "hours": hours,
-        "usd": None if hourly is None or hours is None else hourly * hours,
-        "kwh": None if hours is None else _kwh(found, hours),
-        "bottleneck": found.bottleneck,
-    }
+    return ServingFigures(
+        devices=int(pool.devices[index]),
+        replicas=int(served.estimates.deployments.replicas[served.entry]),
+        engine=job.engine.name,
+        weight_dtype=job.inference.weight_dtype,
+        layout=served.layout,
+        summary=summary(pool, index),
+        fits=served.fits,
+        meets_slo=served.meets_slo,
+        per_device_bytes=memory.per_device_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        headroom_bytes=memory.capacity_bytes - memory.per_device_bytes,
+        max_concurrency=memory.max_concurrency,
+        ttft_s=latency.ttft_s,
+        ttft_low_s=latency.ttft_low_s,
+        ttft_high_s=latency.ttft_high_s,
+        tpot_s=latency.tpot_s,
+        tpot_low_s=latency.tpot_low_s,
+        tpot_high_s=latency.tpot_high_s,
+        e2e_s=latency.e2e_s,
+        output_tokens_per_s=speed.output_tokens_per_s,
+        output_tokens_low_per_s=speed.output_tokens_low_per_s,
+        output_tokens_high_per_s=speed.output_tokens_high_per_s,
+        output_tokens_per_s_per_device=speed.output_tokens_per_s_per_device,
+        total_tokens_per_s=speed.total_tokens_per_s,
+        requests_per_s=speed.requests_per_s,
+        usd_per_hour=hourly,
+        usd_per_million_tokens=money and money.usd_per_million_tokens,
+        usd_per_million_output_tokens=money and money.usd_per_million_output_tokens,
+        hours=hours,
+        usd=None if hourly is None or hours is None else hourly * hours,
+        kwh=None if hours is None else _kwh(served, hours),
+        bottleneck=served.bottleneck,
+    )
 
 
-def _listed(found: Planned) -> float | None:
+def _listed(planned: Planned) -> float | None:
     """USD per hour of the cheapest offer for the run's devices."""
-    best = cheapest(offers(found, 1.0))
+    best = cheapest(offers(planned, 1.0))
     return best.usd_per_hour if best else None
 
 
-def _kwh(found: Planned | Served, hours: float) -> float | None:
+def _kwh(estimate: Planned | Served, hours: float) -> float | None:
     facts = energy_assumptions()
-    return energy_kwh(found.job.machine, hours, facts["host_share"].value, facts["pue"].value)
+    return energy_kwh(estimate.job.machine, hours, facts["host_share"].value, facts["pue"].value)

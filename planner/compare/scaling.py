@@ -13,20 +13,21 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.machines.catalogue import find_accelerator
 from planner.compare.rows import TrainingFigures, training_figures
-from planner.compare.sweep import Point, tried_points
+from planner.compare.sweep.grid import COUNT, TriedPoint
+from planner.compare.sweep.training import tried_points
 from planner.compare.values import Values, values_of
+from planner.estimates import common_assumptions
 from planner.evidence import evidence_of
-from planner.layouts.strategies import common_assumptions
 from planner.plots import Plot, Series
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, complete, warnings_of
+from planner.training.planned import Planned, warnings_of
 
 _MOST_POINTS = 64
 _MOST_DEVICES = 1_000_000
 # Efficiency from which on it is said that it can be above 1.
 _ABOVE = 1.02
-_COUNT, _PER_NODE = "cluster.count", "cluster.per_node"
+_PER_NODE = "cluster.per_node"
 
 
 class ScalingRequest(PlanRequest):
@@ -75,36 +76,34 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
     """Project scaling over nodes."""
     started = time.perf_counter()
     plan = request.to_plan()
-    nodes, per_node, said = _nodes(plan, request)
+    nodes, per_node, usual = _nodes(plan, request)
     sizes = [number * per_node for number in nodes]
     fixed = plan if plan.cluster.per_node else plan.patch({_PER_NODE: per_node})
-    tried, freed, more = tried_points(fixed, {_COUNT: sizes}, request.scaling == "weak")
+    swept = tried_points(fixed, {COUNT: sizes}, request.scaling == "weak")
     points = [
-        _point(number, size, at, request.usd_per_device_hour)
-        for number, size, at in zip(nodes, sizes, tried, strict=True)
+        _point(number, size, tried, request.usd_per_device_hour)
+        for number, size, tried in zip(nodes, sizes, swept.tried, strict=True)
     ]
     _relate(points)
     last, stop = _where_it_stops(points, request.efficiency_threshold)
-    shown = [at.found for at, point in zip(tried, points, strict=True) if point is last] or [
-        at.found for at in tried if at.found
-    ]
-    chosen = shown[0]
-    assert chosen
-    told = {item.field for item in (*said, *more)} | {_COUNT}
-    found = [at.found for at in tried if at.found]
+    able = [(tried.estimate, point) for tried, point in zip(swept.tried, points, strict=True) if tried.estimate]
+    estimates = [planned for planned, _ in able]
+    chosen = next((planned for planned, point in able if point is last), estimates[0])
+    told = {item.field for item in (*usual, *swept.assumed)} | {COUNT}
+    common = [item for item in common_assumptions(estimates) if item.field not in told]
     return ScalingProjection(
-        plan=complete(chosen),
+        plan=chosen.complete_plan,
         scaling=request.scaling,
         points=points,
         pays_up_to_nodes=last.nodes if last else None,
         stops_at_nodes=stop.nodes if stop else None,
         efficiency_threshold=request.efficiency_threshold,
         why=list(_why(points, last, stop, request.efficiency_threshold)),
-        assumptions=[*said, *freed, *more, *(one for one in common_assumptions(found) if one.field not in told)],
+        assumptions=[*usual, *swept.left_open, *swept.assumed, *common],
         plots=_plots(points, request.scaling),
         seconds=time.perf_counter() - started,
-        warnings=_warnings(found, points),
-        evidence=evidence_of(chosen),
+        warnings=_warnings(estimates, points),
+        evidence=evidence_of(chosen.job),
     )
 
 
@@ -113,11 +112,11 @@ def _nodes(plan: Plan, request: ScalingRequest) -> tuple[list[int], int, list[As
     if plan.cluster.accelerator is None:
         raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
     per_node = plan.cluster.per_node
-    said: list[Assumption] = []
+    usual: list[Assumption] = []
     if per_node is None:
         device = find_accelerator(plan.cluster.accelerator).value
         per_node = device.per_node
-        said.append(Assumption(field=_PER_NODE, value=per_node, why=f"usual for {device.name}"))
+        usual.append(Assumption(field=_PER_NODE, value=per_node, why=f"usual for {device.name}"))
     if isinstance(request.nodes, int):
         if request.nodes < 1:
             raise PlanError("nodes", f"must be 1 or more, not {request.nodes}", ["64"])
@@ -133,15 +132,15 @@ def _nodes(plan: Plan, request: ScalingRequest) -> tuple[list[int], int, list[As
     if max(values) * per_node > _MOST_DEVICES:
         limit = _MOST_DEVICES // per_node
         raise PlanError("nodes", f"{max(values)} nodes of {per_node} are too many devices", [f"up to {limit}"])
-    return sorted(values), per_node, said
+    return sorted(values), per_node, usual
 
 
-def _point(nodes: int, devices: int, at: Point, own_usd: float | None) -> ScalingPoint:
-    if at.found is None:
-        return ScalingPoint(nodes=nodes, devices=devices, error=" ".join(str(at.refusal).split()))
-    figures = training_figures(at.found, own_usd)
-    share = figures["communication_s"] / figures["step_s"]
-    return ScalingPoint(nodes=nodes, communication_share=share, **figures)
+def _point(nodes: int, devices: int, tried: TriedPoint[Planned], own_usd: float | None) -> ScalingPoint:
+    if tried.estimate is None:
+        return ScalingPoint(nodes=nodes, devices=devices, error=tried.why)
+    figures = training_figures(tried.estimate, own_usd)
+    share = (figures.communication_s or 0.0) / (figures.step_s or math.nan)
+    return ScalingPoint(nodes=nodes, communication_share=share, **dict(figures))
 
 
 def _relate(points: Sequence[ScalingPoint]) -> None:
@@ -151,11 +150,11 @@ def _relate(points: Sequence[ScalingPoint]) -> None:
     before: ScalingPoint | None = None
     for point in able:
         assert first
-        each = _rate(first) / _size(first)
+        base_rate = _rate(first) / _size(first)
         point.speedup = _rate(point) / _rate(first)
-        point.efficiency = _rate(point) / _size(point) / each
+        point.efficiency = _rate(point) / _size(point) / base_rate
         if before is not None and before.fits:
-            point.marginal_efficiency = (_rate(point) - _rate(before)) / (_size(point) - _size(before)) / each
+            point.marginal_efficiency = (_rate(point) - _rate(before)) / (_size(point) - _size(before)) / base_rate
         before = point
 
 
@@ -236,8 +235,8 @@ def _plots(points: Sequence[ScalingPoint], scaling: str) -> list[Plot]:
     return plots
 
 
-def _warnings(found: Sequence[Planned], points: Sequence[ScalingPoint]) -> list[str]:
+def _warnings(estimates: Sequence[Planned], points: Sequence[ScalingPoint]) -> list[str]:
     """Those of the points that fit, each once; what does not fit is told apart."""
-    texts = list(dict.fromkeys(text for one in found if one.fits for text in warnings_of(one)))
+    texts = list(dict.fromkeys(text for planned in estimates if planned.fits for text in warnings_of(planned)))
     missing = [point for point in points if point.error]
     return texts + [f"{_many(point.nodes)}: {point.error}" for point in missing]

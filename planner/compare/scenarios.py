@@ -15,17 +15,17 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan, merge
 from planner.compare.differences import Setting, conclusions, plots_of, relate, settings, winners
 from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
-from planner.compare.sweep import FOLLOWS
+from planner.compare.sweep.grid import FOLLOWS
 from planner.compare.values import Values, path_of, values_of
-from planner.evidence import evidence_of, serving_evidence_of
-from planner.layouts.strategies import Platform, common_assumptions, strategic, strategy_name
+from planner.estimates import PlanEstimate, common_assumptions, estimate_plan, warnings_of
+from planner.evidence import union_evidence
+from planner.fields import value_at
+from planner.layouts.strategies import Platform, strategic, strategy_name
 from planner.plots import Plot
 from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
 from planner.result import Assumption, Evidence, Result
-from planner.serving import planned as serving_planning
-from planner.serving import warnings as serving_warnings
-from planner.serving.planned import Served, served
-from planner.training.planned import Planned, complete, planned, warnings_of
+from planner.serving.planned import Served
+from planner.training.planned import Planned
 
 MOST_ROWS = 64
 # Up to this many rows the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
@@ -75,7 +75,7 @@ class CompareRequest(EitherRequest):
     usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
 
     def asks_serving(self) -> bool:
-        keys = [key for one in self.scenarios or () for key in _changes(one)] + list(self.over or ())
+        keys = [key for scenario in self.scenarios or () for key in _changes(scenario)] + list(self.over or ())
         return any(str(key).strip().replace("-", "_").rpartition(".")[2] in ONLY_SERVING for key in keys)
 
     def base(self) -> dict[str, Any]:
@@ -101,79 +101,79 @@ class Comparison(Result):
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A scenario and what became of it: an estimate, or why there is none."""
+class ScenarioOutcome:
+    """A scenario and what became of it: an estimate, or why there is none. `notes` say what was done to its plan."""
 
     name: str
-    found: Planned | Served | None
+    estimate: PlanEstimate | None
     error: str | None
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _NamedPlan:
     """A scenario before it is estimated. `plan` is None where the scenario is no plan, and `error` says why."""
 
     name: str
     plan: Plan | None
     strategy: str | None = None
     error: str | None = None
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def compare(request: CompareRequest) -> Comparison:
     """Compare scenarios."""
     started = time.perf_counter()
-    asked = _asked(request)
-    serving = _serves(asked)
-    whole = None if len(asked) <= _WHOLE_ROWS else False
+    plans = _plans(request)
+    serving = _serves(plans)
+    whole = None if len(plans) <= _WHOLE_ROWS else False
     platforms: dict[str, Platform] = {}
-    entries: list[Entry] = []
+    entries: list[ScenarioOutcome] = []
     rows: list[ComparedTraining | ComparedServing] = []
-    for one in asked:
-        entry = _estimated(one, whole, request.usd_per_device_hour, platforms)
+    for named in plans:
+        entry = _estimated(named, whole, request.usd_per_device_hour, platforms)
         try:
             row = _row(entry, serving, request.usd_per_device_hour)
         except PlanError as error:
-            entry = Entry(one.name, None, " ".join(str(error).split()), one.said)
+            entry = ScenarioOutcome(named.name, None, " ".join(str(error).split()), named.notes)
             row = _row(entry, serving, request.usd_per_device_hour)
         entries.append(entry)
         rows.append(row)
     base = _baseline(request, rows)
     relate(rows, base)
-    able = [entry for entry in entries if entry.found]
-    found = [entry.found for entry in able if entry.found]
+    estimates = [entry.estimate for entry in entries]
+    able = [estimate for estimate in estimates if estimate]
     best = winners(rows)
     return Comparison(
         plan=None if base is None else rows[base].plan,
         kind="inference" if serving else "training",
         rows=rows,
         baseline=None if base is None else rows[base].name,
-        differences=settings(rows, [entry.found for entry in entries]),
-        conclusions=conclusions(rows, [entry.found for entry in entries], base, best),
+        differences=settings(rows, estimates),
+        conclusions=conclusions(rows, estimates, base, best),
         best=best,
-        assumptions=common_assumptions(found),
-        plots=plots_of(rows, [entry.found for entry in entries]),
+        assumptions=common_assumptions(able),
+        plots=plots_of(rows, estimates),
         seconds=time.perf_counter() - started,
         warnings=_warnings(entries, whole),
-        evidence=_evidence(found),
+        evidence=union_evidence(estimate.job for estimate in able),
     )
 
 
-def _asked(request: CompareRequest) -> list[_Asked]:
+def _plans(request: CompareRequest) -> list[_NamedPlan]:
     """The base where it is a row, the scenarios, and those of `over`; names are made distinct."""
     base = request.base()
-    found = [_scenario(one, base) for one in request.scenarios or ()]
+    plans = [_scenario(scenario, base) for scenario in request.scenarios or ()]
     grid = _grid(request.over)
-    if len(found) + len(grid) > MOST_ROWS:
-        number = len(found) + len(grid)
+    if len(plans) + len(grid) > MOST_ROWS:
+        number = len(plans) + len(grid)
         raise PlanError("scenarios", f"{number} scenarios are more than are compared", [f"up to {MOST_ROWS}"])
-    found += [_scenario(one, base) for one in grid]
-    if first := _base_row(request, base, found):
-        found.insert(0, first)
-    if not found:
+    plans += [_scenario(scenario, base) for scenario in grid]
+    if first := _base_row(request, base, plans):
+        plans.insert(0, first)
+    if not plans:
         raise PlanError("scenarios", "is required: what to compare", ['over={"method": ["full", "lora"]}'])
-    return list(_distinct(found))
+    return list(_distinct(plans))
 
 
 def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
@@ -192,7 +192,7 @@ def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
         raise PlanError("over", "has more combinations than are compared", [f"up to {MOST_ROWS}"])
     return [
         Scenario(
-            name=", ".join(_said(path, value) for path, value in zip(axes, values, strict=True)),
+            name=", ".join(_in_words(path, value) for path, value in zip(axes, values, strict=True)),
             patch={path: value for path, value in zip(axes, values, strict=True) if path != _STRATEGY},
             strategy=next((str(v) for path, v in zip(axes, values, strict=True) if path == _STRATEGY), None),
         )
@@ -200,7 +200,7 @@ def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
     ]
 
 
-def _said(path: str, value: Any) -> str:
+def _in_words(path: str, value: Any) -> str:
     """'lora' for a word, 'tp 4' for a number."""
     if isinstance(value, str) and path.rpartition(".")[2] not in ("recompute", "offload", "interconnect"):
         return value
@@ -210,48 +210,50 @@ def _said(path: str, value: Any) -> str:
     return f"{path.rpartition('.')[2]} {text}"
 
 
-def _changes(one: Scenario) -> dict[str, Any]:
+def _changes(scenario: Scenario) -> dict[str, Any]:
     """What a scenario changes, by the names it uses."""
-    return {**(one.patch or {}), **(one.model_extra or {})}
+    return {**(scenario.patch or {}), **(scenario.model_extra or {})}
 
 
-def _scenario(one: Scenario, base: Mapping[str, Any]) -> _Asked:
-    changes = _changes(one)
-    strategy = one.strategy
+def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
+    changes = _changes(scenario)
+    strategy = scenario.strategy
     if _STRATEGY in changes:
         strategy = str(changes.pop(_STRATEGY))
-    name = one.name or ""
+    name = scenario.name or ""
     try:
-        if one.plan is not None:
+        if scenario.plan is not None:
             if changes:
                 raise PlanError(
                     "scenarios", "a scenario is a plan, or changes to the base: not both", ["plan", "patch"]
                 )
-            plan = EitherRequest(plan=one.plan).to_plan()
-            return _Asked(name or plan.name or _called(plan), plan, strategy)
-        leaves = dict(_leaves(changes))
-        name = name or ", ".join(_said(path, value) for path, value in leaves.items()) or strategy or "base"
-        data, said = merge(base, leaves), []
+            plan = EitherRequest(plan=scenario.plan).to_plan()
+            return _NamedPlan(name or plan.name or _called(plan), plan, strategy)
+        leaves = dict(_plan_leaves(changes))
+        name = name or ", ".join(_in_words(path, value) for path, value in leaves.items()) or strategy or "base"
+        data, notes = merge(base, leaves), []
         for path in dict.fromkeys(path for changed in leaves for path in _FOLLOWS.get(changed, ())):
-            if path not in leaves and (given := _at(data, path)) is not None:
+            if path not in leaves and (value_there := value_at(data, path)) is not None:
                 data = merge(data, {path: None})
-                said.append(f"{name}: {path} {given} of the base follows from what is changed, so it is chosen anew")
-        if one.name is None and strategy and leaves:
+                notes.append(
+                    f"{name}: {path} {value_there} of the base follows from what is changed, so it is chosen anew"
+                )
+        if scenario.name is None and strategy and leaves:
             name = f"{name}, {strategy}"
         plan = EitherRequest(plan=data).to_plan()
     except PlanError as error:
-        return _Asked(name or "scenario", None, error=" ".join(str(error).split()))
-    return _Asked(name, plan, strategy, said=tuple(said))
+        return _NamedPlan(name or "scenario", None, error=" ".join(str(error).split()))
+    return _NamedPlan(name, plan, strategy, notes=tuple(notes))
 
 
-def _leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+def _plan_leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted Plan paths and values of changes by flat, dotted or nested names. Raises PlanError for unknown names."""
     for key, value in changes.items():
         name = f"{section}.{key}" if section else str(key)
         head = name.partition(".")[0]
         if head in ("workload", "cluster", "layout", "goal", "overrides"):
             if isinstance(value, Mapping):
-                yield from _leaves(value, name)
+                yield from _plan_leaves(value, name)
             else:
                 yield name, value
         elif head == "model":
@@ -261,15 +263,9 @@ def _leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str
             if flat not in ALL_PATHS:
                 raise PlanError(f"scenarios.{name}", "is no field of a plan", nearest(flat, ALL_PATHS))
             if isinstance(value, Mapping):
-                yield from _leaves(value, ALL_PATHS[flat])
+                yield from _plan_leaves(value, ALL_PATHS[flat])
             else:
                 yield ALL_PATHS[flat], value
-
-
-def _at(data: Mapping[str, Any], path: str) -> Any:
-    for step in path.split("."):
-        data = data.get(step) if isinstance(data, Mapping) else None  # type: ignore[assignment]
-    return data
 
 
 def _called(plan: Plan) -> str:
@@ -277,107 +273,98 @@ def _called(plan: Plan) -> str:
     return f"{model} on {plan.cluster.count or 1} x {plan.cluster.accelerator or 'unnamed'}"
 
 
-def _base_row(request: CompareRequest, base: Mapping[str, Any], found: Sequence[_Asked]) -> _Asked | None:
+def _base_row(request: CompareRequest, base: Mapping[str, Any], plans: Sequence[_NamedPlan]) -> _NamedPlan | None:
     """The base as a row: where that is asked for, or where it names model and accelerator, scenarios vary it, and none
     of them is the same."""
     if request.include_base is False:
         return None
     if request.include_base is None:
         scenarios = request.scenarios or []
-        varied = not request.over and (len(scenarios) == 1 or any(one.plan is None for one in scenarios))
-        whole = base.get("model") is not None and _at(base, "cluster.accelerator") is not None
+        varied = not request.over and (len(scenarios) == 1 or any(named.plan is None for named in scenarios))
+        whole = base.get("model") is not None and value_at(base, "cluster.accelerator") is not None
         if not (varied and whole):
             return None
     plan = EitherRequest(plan=dict(base)).to_plan()
     if request.include_base is None and any(
-        one.plan and not one.strategy and one.plan.given() == plan.given() for one in found
+        named.plan and not named.strategy and named.plan.given() == plan.given() for named in plans
     ):
         return None
-    return _Asked(plan.name or "base", plan)
+    return _NamedPlan(plan.name or "base", plan)
 
 
-def _distinct(asked: Sequence[_Asked]) -> Iterator[_Asked]:
+def _distinct(plans: Sequence[_NamedPlan]) -> Iterator[_NamedPlan]:
     """A name that is there already gets a number."""
     seen: set[str] = set()
-    for one in asked:
-        name, number = one.name[:120], 2
+    for named in plans:
+        name, number = named.name[:120], 2
         while name in seen:
-            name, number = f"{one.name[:120]} ({number})", number + 1
+            name, number = f"{named.name[:120]} ({number})", number + 1
         seen.add(name)
-        yield _Asked(name, one.plan, one.strategy, one.error, one.said)
+        yield _NamedPlan(name, named.plan, named.strategy, named.error, named.notes)
 
 
-def _serves(asked: Sequence[_Asked]) -> bool:
+def _serves(plans: Sequence[_NamedPlan]) -> bool:
     """Whether the scenarios are of serving. Raises PlanError where they are mixed: nothing of one is in the other."""
-    kinds = {isinstance(one.plan.workload, Inference) for one in asked if one.plan}
+    kinds = {isinstance(named.plan.workload, Inference) for named in plans if named.plan}
     if len(kinds) > 1:
         problem = "some are for training and some for serving, which have no figure in common"
         raise PlanError("scenarios", problem, ["all for training", "all for serving"])
     return True in kinds
 
 
-def _estimated(one: _Asked, whole: bool | None, own_usd: float | None, platforms: dict[str, Platform]) -> Entry:
+def _estimated(
+    named: _NamedPlan, whole: bool | None, own_usd: float | None, platforms: dict[str, Platform]
+) -> ScenarioOutcome:
     """`platforms` keeps what strategies choose from, so that several of them for one plan search once."""
-    if one.plan is None:
-        return Entry(one.name, None, one.error)
+    plan, strategy = named.plan, named.strategy
+    if plan is None:
+        return ScenarioOutcome(named.name, None, named.error)
     try:
-        if isinstance(one.plan.workload, Inference):
-            if one.strategy:
-                raise PlanError("strategy", "is of training; serving layouts are ranked by the goal", ["objective"])
-            found: Planned | Served = served(one.plan, own_usd=own_usd)
-        elif one.strategy:
-            found = strategic(one.plan, strategy_name(one.strategy), platforms)
+        if strategy is None:
+            estimate = estimate_plan(plan, own_usd, whole if not plan.layout.model_fields_set else None)
+        elif isinstance(plan.workload, Inference):
+            raise PlanError("strategy", "is of training; serving layouts are ranked by the goal", ["objective"])
         else:
-            open_layout = not one.plan.layout.model_fields_set
-            found = planned(one.plan, whole=whole if open_layout else None)
+            estimate = strategic(plan, strategy_name(strategy), platforms)
     except PlanError as error:
-        return Entry(one.name, None, " ".join(str(error).split()), one.said)
-    return Entry(one.name, found, None, one.said)
+        return ScenarioOutcome(named.name, None, " ".join(str(error).split()), named.notes)
+    return ScenarioOutcome(named.name, estimate, None, named.notes)
 
 
-def _row(entry: Entry, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:
-    found = entry.found
-    if isinstance(found, Planned):
-        return ComparedTraining(name=entry.name, plan=complete(found), **training_figures(found, own_usd))
-    if isinstance(found, Served):
-        return ComparedServing(name=entry.name, plan=serving_planning.complete(found), **serving_figures(found))
-    return (ComparedServing if serving else ComparedTraining)(name=entry.name, error=entry.error)
+def _row(entry: ScenarioOutcome, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:
+    estimate = entry.estimate
+    if estimate is None:
+        return (ComparedServing if serving else ComparedTraining)(name=entry.name, error=entry.error)
+    plan = estimate.complete_plan
+    if isinstance(estimate, Served):
+        return ComparedServing(name=entry.name, plan=plan, **dict(serving_figures(estimate)))
+    return ComparedTraining(name=entry.name, plan=plan, **dict(training_figures(estimate, own_usd)))
 
 
 def _baseline(request: CompareRequest, rows: Sequence[ComparedTraining | ComparedServing]) -> int | None:
     """The row named by the request, else the first with an estimate. Raises PlanError for a row that is not there."""
-    said, names = request.baseline, [row.name for row in rows]
-    if said is None:
+    baseline, names = request.baseline, [row.name for row in rows]
+    if baseline is None:
         return next((place for place, row in enumerate(rows) if row.error is None), None)
-    if isinstance(said, str) and said in names:
-        return names.index(said)
-    place = int(said) if str(said).strip().isdecimal() and len(str(said)) < 6 else None
+    if isinstance(baseline, str) and baseline in names:
+        return names.index(baseline)
+    place = int(baseline) if str(baseline).strip().isdecimal() and len(str(baseline)) < 6 else None
     if place is not None and place < len(rows):
         return place
-    raise PlanError("baseline", f"there is no row {said!r}", [*nearest(str(said), names), f"0..{len(rows) - 1}"])
+    raise PlanError(
+        "baseline", f"there is no row {baseline!r}", [*nearest(str(baseline), names), f"0..{len(rows) - 1}"]
+    )
 
 
-def _warnings(entries: Sequence[Entry], whole: bool | None) -> list[str]:
+def _warnings(entries: Sequence[ScenarioOutcome], whole: bool | None) -> list[str]:
     """Warnings with the names of the rows that they are of, and what was done to plans."""
     names: dict[str, list[str]] = {}
     for entry in entries:
-        if isinstance(entry.found, Planned):
-            texts = warnings_of(entry.found)
-        elif isinstance(entry.found, Served):
-            texts = serving_warnings.warnings_of(entry.found)
-        else:
-            texts = []
-        for text in texts:
+        for text in warnings_of(entry.estimate) if entry.estimate else ():
             names.setdefault(text, []).append(entry.name)
-    able = sum(1 for entry in entries if entry.found)
-    found = [text if len(of) == able else f"{' / '.join(of)}: {text}" for text, of in names.items()]
-    found += [text for entry in entries for text in entry.said]
-    if whole is False and any(isinstance(entry.found, Planned) for entry in entries):
-        found.append(f"with more than {_WHOLE_ROWS} rows only the usual layouts are tried for each")
-    return found
-
-
-def _evidence(found: Sequence[Planned | Served]) -> list[Evidence]:
-    """The evidence of all rows, each part once."""
-    rows = [evidence_of(one) if isinstance(one, Planned) else serving_evidence_of(one.job) for one in found]
-    return list({repr(row): row for own in rows for row in own}.values())
+    able = sum(1 for entry in entries if entry.estimate)
+    texts = [text if len(of) == able else f"{' / '.join(of)}: {text}" for text, of in names.items()]
+    texts += [note for entry in entries for note in entry.notes]
+    if whole is False and any(isinstance(entry.estimate, Planned) for entry in entries):
+        texts.append(f"with more than {_WHOLE_ROWS} rows only the usual layouts are tried for each")
+    return texts

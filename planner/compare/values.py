@@ -50,12 +50,12 @@ def values_of(values: Values, argument: str) -> list[Any]:
         span = _read(values)
     else:
         span = _range(values, argument) if isinstance(values, dict) else values
-    found = _steps(span, argument) if isinstance(span, Range) else list(span)
-    found = [value for place, value in enumerate(found) if value not in found[:place]]
-    if not found:
+    listed = _steps(span, argument) if isinstance(span, Range) else list(span)
+    listed = [value for place, value in enumerate(listed) if value not in listed[:place]]
+    if not listed:
         raise PlanError(argument, "has no values", _EXAMPLES)
-    check_number(len(found), argument)
-    return found
+    check_number(len(listed), argument)
+    return listed
 
 
 def check_number(points: int, argument: str) -> None:
@@ -100,13 +100,13 @@ def _steps(span: Range, argument: str) -> list[Any]:
     step = 0.0 if span.step is None else span.step
     if (span.step is not None and step <= 0) or (span.step is None and (factor <= 1 or span.start <= 0)):
         raise PlanError(argument, "does not grow from its start to its stop", ["factor above 1", "step above 0"])
-    found: list[Any] = []
+    steps: list[Any] = []
     value = span.start
     # A hair beyond the stop is rounding.
-    while value <= span.stop * (1 + 1e-9) and len(found) <= MOST_POINTS:
-        found.append(_whole(value))
+    while value <= span.stop * (1 + 1e-9) and len(steps) <= MOST_POINTS:
+        steps.append(_whole(value))
         value = value * factor + step
-    return found
+    return steps
 
 
 def _whole(value: float) -> int | float:

@@ -24,22 +24,22 @@ def run_accounts(job: Job, step_s: float) -> Accounts:
     if run is None:
         return {}
     spread = 1.0 + job.calibration.time_spread
-    told, each = times("run.steps", float(run.steps)), float(job.tokens_per_step)
+    told, step_tokens = times("run.steps", float(run.steps)), float(job.tokens_per_step)
     by_steps = training.dataset_tokens is None
 
     def tokens() -> Account:
         data, epochs = float(training.dataset_tokens or 0.0), float(training.epochs)
         if not by_steps and math.isclose(data * epochs, run.tokens, rel_tol=1e-9):
             return product(times("workload.dataset_tokens", data), times("workload.epochs", epochs))
-        if math.isclose(run.steps * each, run.tokens, rel_tol=1e-9):
-            return product(told, times("work.tokens_per_step", each))
-        return Account("inputs", (told, times("work.tokens_per_step", each)))
+        if math.isclose(run.steps * step_tokens, run.tokens, rel_tol=1e-9):
+            return product(told, times("work.tokens_per_step", step_tokens))
+        return Account("inputs", (told, times("work.tokens_per_step", step_tokens)))
 
     def steps() -> Account:
         if training.steps is not None:
             return Account("sum", (Term("wanted_steps", float(run.steps)),))
-        terms = (times("run.tokens", run.tokens), over("work.tokens_per_step", each))
-        if math.ceil(run.tokens / each - 1e-9) == run.steps:
+        terms = (times("run.tokens", run.tokens), over("work.tokens_per_step", step_tokens))
+        if math.ceil(run.tokens / step_tokens - 1e-9) == run.steps:
             return Account("rounded_up", terms)
         return Account("inputs", terms, note="every sample has a row of its own, padded to the sequence length")
 
@@ -54,7 +54,7 @@ def run_accounts(job: Job, step_s: float) -> Accounts:
 
 def cost_accounts(
     job: Job | ServingJob,
-    found: CostEstimate,
+    bill: CostEstimate,
     own_usd: float | None,
     undisturbed: tuple[float, float, float] | None,
     rates: Mapping[str, float],
@@ -66,68 +66,68 @@ def cost_accounts(
     tokens and requests per second of serving, `facts` the assumptions about energy.
     """
     accounts: dict[str, Callable[[], Account]] = {}
-    hours = times("hours", found.hours)
-    accounts |= _hours(job, found, undisturbed, rates)
+    hours = times("hours", bill.hours)
+    accounts |= _hours(job, bill, undisturbed, rates)
     accounts["device_hours"] = lambda: product(hours, times("cluster.count", float(job.machine.count)))
-    accounts |= _energy(job.machine, found, facts)
-    hourly, usd = found.usd_per_hour, found.usd
+    accounts |= _energy(job.machine, bill, facts)
+    hourly, usd = bill.usd_per_hour, bill.usd
     if hourly is None or usd is None:
         return accounts
-    each, paid = times("usd_per_hour", hourly), times("usd", usd)
-    accounts["usd_per_hour"] = lambda: _hourly(found, own_usd, job.machine, hourly)
-    accounts["usd_per_device_hour"] = lambda: product(each, over("cluster.count", float(job.machine.count)))
-    accounts["usd"] = lambda: product(each, hours)
-    accounts["low_usd"] = lambda: product(each, times("low_hours", found.low_hours))
-    accounts["high_usd"] = lambda: product(each, times("high_hours", found.high_hours))
-    accounts["usd_total"] = lambda: total(*(Term(f"cost_part.{part.part}", part.usd) for part in found.parts))
-    accounts["usd_per_million_tokens"] = lambda: product(paid, over("tokens", found.tokens), times("million", 1e6))
-    if found.steps is not None:
-        accounts["usd_per_step"] = lambda: product(paid, over("run.steps", float(found.steps or 1)))
-        if found.epochs:
-            accounts["usd_per_epoch"] = lambda: product(paid, over("run.epochs", float(found.epochs or 1)))
+    hour_usd, paid = times("usd_per_hour", hourly), times("usd", usd)
+    accounts["usd_per_hour"] = lambda: _hourly(bill, own_usd, job.machine, hourly)
+    accounts["usd_per_device_hour"] = lambda: product(hour_usd, over("cluster.count", float(job.machine.count)))
+    accounts["usd"] = lambda: product(hour_usd, hours)
+    accounts["low_usd"] = lambda: product(hour_usd, times("low_hours", bill.low_hours))
+    accounts["high_usd"] = lambda: product(hour_usd, times("high_hours", bill.high_hours))
+    accounts["usd_total"] = lambda: total(*(Term(f"cost_part.{part.part}", part.usd) for part in bill.parts))
+    accounts["usd_per_million_tokens"] = lambda: product(paid, over("tokens", bill.tokens), times("million", 1e6))
+    if bill.steps is not None:
+        accounts["usd_per_step"] = lambda: product(paid, over("run.steps", float(bill.steps or 1)))
+        if bill.epochs:
+            accounts["usd_per_epoch"] = lambda: product(paid, over("run.epochs", float(bill.epochs or 1)))
         return accounts
-    accounts["usd_per_month"] = lambda: product(each, times("hours_per_month", HOURS_PER_MONTH))
-    slower = times("interruption_slowdown", _slower(found, rates))
+    accounts["usd_per_month"] = lambda: product(hour_usd, times("hours_per_month", HOURS_PER_MONTH))
+    slower = times("interruption_slowdown", _slower(bill, rates))
     for name, key in (("output_tokens", "throughput.output_tokens_per_s"), ("requests", "throughput.requests_per_s")):
         accounts[f"usd_per_million_{name}"] = lambda key=key: product(
-            each, over(key, rates[key]), HOUR, times("million", 1e6), slower
+            hour_usd, over(key, rates[key]), HOUR, times("million", 1e6), slower
         )
     return accounts
 
 
-def _slower(found: CostEstimate, rates: Mapping[str, float]) -> float:
+def _slower(bill: CostEstimate, rates: Mapping[str, float]) -> float:
     """How many times longer serving takes with interruptions."""
-    return rates["throughput.total_tokens_per_s"] * found.hours * 3600.0 / found.tokens
+    return rates["throughput.total_tokens_per_s"] * bill.hours * 3600.0 / bill.tokens
 
 
 def _hours(
     job: Job | ServingJob,
-    found: CostEstimate,
+    bill: CostEstimate,
     undisturbed: tuple[float, float, float] | None,
     rates: Mapping[str, float],
 ) -> dict[str, Callable[[], Account]]:
     names = ("hours", "low_hours", "high_hours")
-    ends = dict(zip(names, (found.hours, found.low_hours, found.high_hours), strict=True))
+    ends = dict(zip(names, (bill.hours, bill.low_hours, bill.high_hours), strict=True))
     if undisturbed is not None:
         plain = dict(zip(names, undisturbed, strict=True))
         made: dict[str, Callable[[], Account]] = {
             name: lambda name=name: total(*rest(ends[name], [Term(f"run.{name}", plain[name])], "interruption_hours"))
             for name in names
         }
-        return made | {"tokens": lambda: total(Term("run.tokens", found.tokens))}
+        return made | {"tokens": lambda: total(Term("run.tokens", bill.tokens))}
     assert isinstance(job, ServingJob)
     requests, spread = job.inference.requests, 1.0 + job.factors.throughput_spread
-    slower = _slower(found, rates)
+    slower = _slower(bill, rates)
     made = {
         "tokens": lambda: product(
             times("throughput.total_tokens_per_s", rates["throughput.total_tokens_per_s"]),
-            times("hours", found.hours), times("second_per_hour", 3600.0), over("interruption_slowdown", slower),
+            times("hours", bill.hours), times("second_per_hour", 3600.0), over("interruption_slowdown", slower),
         )
     }  # fmt: skip
     if requests is None:
         month = Term("hours_per_month", HOURS_PER_MONTH)
         return made | {name: lambda: total(month) for name in names}
-    told = times("hours", found.hours)
+    told = times("hours", bill.hours)
     return made | {
         "hours": lambda: product(
             times("workload.requests", float(requests)),
@@ -140,61 +140,61 @@ def _hours(
     }
 
 
-def _row(found: CostEstimate) -> ProviderCost | None:
+def _row(bill: CostEstimate) -> ProviderCost | None:
     """The offer that the cost goes by."""
     return next(
-        (row for row in found.by_provider if (row.provider, row.instance) == (found.provider, found.instance)), None
+        (row for row in bill.by_provider if (row.provider, row.instance) == (bill.provider, bill.instance)), None
     )
 
 
-def price_source(found: CostEstimate) -> str | None:
+def price_source(bill: CostEstimate) -> str | None:
     """Where the price comes from."""
-    if found.price == "own":
+    if bill.price == "own":
         return "your own price"
-    if found.price == "owned":
-        return found.owned.source if found.owned else None
-    row = _row(found)
+    if bill.price == "owned":
+        return bill.owned.source if bill.owned else None
+    row = _row(bill)
     if row is None:
         return None
     dated = f"of {row.price_date}" if row.price_date else "undated"
-    return f"{row.provider} {row.instance}, {found.price.replace('_', '-')} price {dated} ({row.source})"
+    return f"{row.provider} {row.instance}, {bill.price.replace('_', '-')} price {dated} ({row.source})"
 
 
-def _hourly(found: CostEstimate, own_usd: float | None, machine: Machine, hourly: float) -> Account:
+def _hourly(bill: CostEstimate, own_usd: float | None, machine: Machine, hourly: float) -> Account:
     count = times("cluster.count", float(machine.count))
-    if found.price == "own" and own_usd is not None:
+    if bill.price == "own" and own_usd is not None:
         return product(times("own_usd_per_device_hour", own_usd), count)
-    row = _row(found)
+    row = _row(bill)
     if row is None:
-        parts = [Term(f"cost_part.{part.part}", part.usd / found.hours) for part in found.parts]
+        parts = [Term(f"cost_part.{part.part}", part.usd / bill.hours) for part in bill.parts]
         owned = [part for part in parts if not part.name.endswith("checkpoint_storage")]
         return total(*(owned or [Term("cost_part.devices", hourly)]), note="of one hour of use")
     return product(
         times("offer.instances", float(row.instances)),
         times("offer.usd_per_hour", hourly / row.instances),
-        note=f"the cheapest {found.price.replace('_', '-')} offer: {row.provider} {row.instance}",
+        note=f"the cheapest {bill.price.replace('_', '-')} offer: {row.provider} {row.instance}",
     )
 
 
-def _energy(machine: Machine, found: CostEstimate, facts: Mapping[str, Fact]) -> dict[str, Callable[[], Account]]:
+def _energy(machine: Machine, bill: CostEstimate, facts: Mapping[str, Fact]) -> dict[str, Callable[[], Account]]:
     watts, co2 = machine.accelerator.tdp_w, facts["kg_co2_per_kwh"].value
-    if found.kwh is None:
+    if bill.kwh is None:
         return {}
     host, pue = 1.0 + facts["host_share"].value, facts["pue"].value
-    weight = {"co2_kg": lambda: product(times("kwh", found.kwh or 0.0), times("energy.kg_co2_per_kwh", co2))}
-    if found.price == "owned" and found.owned is not None:
-        kw = times("owned_kw", found.owned.kw)
-        return weight | {"kwh": lambda: product(kw, times("energy.pue", pue), times("hours", found.hours))}
+    weight = {"co2_kg": lambda: product(times("kwh", bill.kwh or 0.0), times("energy.kg_co2_per_kwh", co2))}
+    if bill.price == "owned" and bill.owned is not None:
+        kw = times("owned_kw", bill.owned.kw)
+        return weight | {"kwh": lambda: product(kw, times("energy.pue", pue), times("hours", bill.hours))}
     if watts is None:
         return {}
-    each = watts * host * pue
+    device_watts = watts * host * pue
     return weight | {
         "kwh": lambda: product(
-            times("cluster.count", float(machine.count)), times("device_watts", each),
-            times("hours", found.hours), over("watts_per_kilowatt", 1000.0),
+            times("cluster.count", float(machine.count)), times("device_watts", device_watts),
+            times("hours", bill.hours), over("watts_per_kilowatt", 1000.0),
         ),
         "device_watts": lambda: product(
-            times("energy.tdp", watts), times("energy.with_host", host), times("energy.pue", pue), value=each
+            times("energy.tdp", watts), times("energy.with_host", host), times("energy.pue", pue), value=device_watts
         ),
     }  # fmt: skip
 
@@ -204,7 +204,7 @@ def flattened(value: Any, path: str = "") -> dict[str, float | bool]:
     if isinstance(value, bool | int | float):
         return {path: value}
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    found: dict[str, float | bool] = {}
+    numbers: dict[str, float | bool] = {}
     for key, inner in pairs:
-        found |= flattened(inner, f"{path}.{key}" if path else str(key))
-    return found
+        numbers |= flattened(inner, f"{path}.{key}" if path else str(key))
+    return numbers

@@ -23,8 +23,10 @@ from planner.explain.results import (
     MeasuredFigure,
     NearestRun,
 )
-from planner.explain.subject import ALIASES, Spread, Subject, serving_subject, training_subject
+from planner.explain.serving import serving_subject
+from planner.explain.subject import ALIASES, Spread, Subject
 from planner.explain.text import told
+from planner.explain.training import training_subject
 from planner.money.terms import CostTerms
 from planner.requests import ONLY_TRAINING, EitherRequest
 
@@ -54,21 +56,21 @@ class ExplainRequest(EitherRequest, CostTerms):
 
     def asks_serving(self) -> bool:
         """Words that training has a figure for too leave the plan as it is, and so do arguments of training alone."""
-        said = self.figure.strip()
+        words = self.figure.strip()
         workload = (self.plan or {}).get("workload")
         if ONLY_TRAINING & {*self.model_fields_set, *(workload if isinstance(workload, dict) else ())}:
             return False
         shared = [key for key, about in figures().items() if about.formula and key not in _SERVING and "*" not in key]
-        trained = said in ALIASES or said.lower() in _BOTH or meant(said, shared) is not None
-        return not trained and meant(said, list(_SERVING), "serving") is not None
+        trained = words in ALIASES or words.lower() in _BOTH or meant(words, shared) is not None
+        return not trained and meant(words, list(_SERVING), "serving") is not None
 
 
 def explain(request: ExplainRequest) -> Explanation:
     """Explain where a figure comes from."""
     asked = request.to_plan()
-    said = request.figure.strip()
-    subject = _subject(asked, said, request)
-    alias = ALIASES.get(said, said.removeprefix("cost.") if subject.kind == "serving" else said)
+    words = request.figure.strip()
+    subject = _subject(asked, words, request)
+    alias = ALIASES.get(words, words.removeprefix("cost.") if subject.kind == "serving" else words)
     key = find_figure(alias, subject.offered, subject.kind)
     if key not in subject.accounts:
         raise subject.refused[key]
@@ -105,28 +107,28 @@ def explain(request: ExplainRequest) -> Explanation:
     )
 
 
-def _subject(asked: Plan, said: str, terms: CostTerms) -> Subject:
+def _subject(asked: Plan, words: str, terms: CostTerms) -> Subject:
     if isinstance(asked.workload, Inference):
         return serving_subject(asked, terms)
-    return training_subject(asked, terms, every_framework=said.startswith("best."))
+    return training_subject(asked, terms, every_framework=words.startswith("best."))
 
 
 def _steps(subject: Subject, key: str, depth: int) -> list[ExplainedFigure]:
     """The figure, and breadth first the terms that have an account, `depth` levels in all."""
-    found, seen, level = [], {key}, [key]
+    explained_figures, seen, level = [], {key}, [key]
     for _ in range(depth):
         following: list[str] = []
         for name in level:
-            if len(found) == _MOST_STEPS:
-                return found
+            if len(explained_figures) == _MOST_STEPS:
+                return explained_figures
             explained = _explained(subject, name)
-            found.append(explained)
+            explained_figures.append(explained)
             for term in explained.terms:
                 if term.figure and term.figure not in seen:
                     seen.add(term.figure)
                     following.append(term.figure)
         level = following
-    return found
+    return explained_figures
 
 
 def _explained(subject: Subject, key: str) -> ExplainedFigure:
@@ -225,20 +227,20 @@ def _operators(subject: Subject, key: str) -> list[ExplainedOperator]:
     if subject.step is None or not (key in _PHASES or key in whole):
         return []
     step = subject.step
-    rows = [each for each in step.operators if _PHASES.get(key, each.phase) == each.phase]
+    rows = [operator for operator in step.operators if _PHASES.get(key, operator.phase) == operator.phase]
     return [
         ExplainedOperator(
-            name=each.name,
-            phase=each.phase,
-            shape=each.shape,
-            runs=each.runs,
-            flop=each.flop,
-            traffic_bytes=each.traffic_bytes,
-            seconds=each.seconds,
-            share=each.seconds / step.seconds,
-            bound=each.bound,
+            name=operator.name,
+            phase=operator.phase,
+            shape=operator.shape,
+            runs=operator.runs,
+            flop=operator.flop,
+            traffic_bytes=operator.traffic_bytes,
+            seconds=operator.seconds,
+            share=operator.seconds / step.seconds,
+            bound=operator.bound,
         )
-        for each in rows[:10]
+        for operator in rows[:10]
     ]
 
 
@@ -265,9 +267,13 @@ def _nearest(subject: Subject, key: str, count: int) -> list[NearestRun]:
             reference=run.reference,
             figures=[
                 MeasuredFigure(
-                    name=one.name, unit=one.unit, measured=one.measured, estimated=one.estimated, error=one.error
+                    name=figure.name,
+                    unit=figure.unit,
+                    measured=figure.measured,
+                    estimated=figure.estimated,
+                    error=figure.error,
                 )
-                for one in run.figures
+                for figure in run.figures
             ],
         )
         for run in nearest_runs(subject.asked, subject.plan, file, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -12,6 +11,7 @@ from estimator.plan.training.job import Job
 from knowledge.figures import Figure
 from knowledge.models.catalogue import find_model
 from knowledge.prices.energy import Fact
+from planner.fields import value_at
 from planner.result import Assumption
 
 Origin = tuple[str, str | None]
@@ -40,11 +40,8 @@ def _of_plan(path: str, asked: Plan, assumptions: list[Assumption]) -> Origin:
     told = next((item for item in assumptions if item.field == path), None)
     if told is not None:
         return "assumption", f"{path}: {told.why}"
-    value: Any = asked.given()
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    given = value is not None or path == "usd_per_device_hour"
-    return ("plan", path) if given else ("assumption", f"{path} as usual")
+    is_given = value_at(asked.given(), path) is not None or path == "usd_per_device_hour"
+    return ("plan", path) if is_given else ("assumption", f"{path} as usual")
 
 
 def _model(job: Job | ServingJob, _: str, __: str | None) -> Origin:

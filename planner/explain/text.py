@@ -19,8 +19,8 @@ def told(
 ) -> str:
     """Three to eight lines."""
     unit = explained.unit
-    said = ("yes" if value else "no") if isinstance(value, bool) else amount(value, unit)
-    first = f"**{_capital(explained.name)}: {said}**"
+    answer = ("yes" if value else "no") if isinstance(value, bool) else amount(value, unit)
+    first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
         first += f" (80 %: {amount(low, unit)} to {amount(high, unit)})"
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
@@ -37,9 +37,9 @@ def told(
     if nearest:
         run = nearest[0]
         figures = "; ".join(
-            f"{one.name} measured {amount(one.measured, one.unit)}, estimated {amount(one.estimated, one.unit)} "
-            f"({one.error:+.1%})"
-            for one in run.figures
+            f"{figure.name} measured {amount(figure.measured, figure.unit)}, "
+            f"estimated {amount(figure.estimated, figure.unit)} ({figure.error:+.1%})"
+            for figure in run.figures
         )
         lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
     return "\n".join(lines)
@@ -71,11 +71,11 @@ def _arithmetic(explained: ExplainedFigure) -> str:
 
 def _inputs(terms: Sequence[ExplainedTerm]) -> str:
     """Where the last inputs come from, of each kind of origin the first."""
-    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for term in terms:
         if term.figure is None and term.source and term.origin not in ("computed", "constant"):
-            found.setdefault(term.origin, f"{term.what} - {term.source}")
-    return "; ".join(f"{origin}: {words}" for origin, words in list(found.items())[:3])
+            origins.setdefault(term.origin, f"{term.what} - {term.source}")
+    return "; ".join(f"{origin}: {words}" for origin, words in list(origins.items())[:3])
 
 
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from planner.estimates import PlanEstimate, estimate_plan
+from planner.fields import value_at
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -15,42 +18,38 @@ _MOST_CHANGES, _MOST_VALUES = 5, 6
 # Fields that say which program runs: its files name the one that they are for first.
 _PROGRAMS = ("workload.framework", "workload.engine")
 
-Found = TypeVar("Found")
+
+@dataclass(frozen=True)
+class Expressed:
+    """An estimate whose plan the files say, and what was chosen otherwise so that they can."""
+
+    estimate: PlanEstimate
+    rendered: launchers.Rendered
+    changes: list[Assumption]
 
 
-def sayable(
-    plan: Plan,
-    estimate: Callable[[Plan], Found],
-    better: Callable[[Found], tuple[bool, float]],
-    render: Callable[[Found], launchers.Rendered],
-) -> tuple[Found, launchers.Rendered, list[Assumption]]:
-    """(The estimate of `plan`, its files, what was chosen otherwise so that the files can say it).
+def expressible(plan: Plan, render: Callable[[PlanEstimate], launchers.Rendered]) -> Expressed:
+    """The estimate of `plan` with its files.
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its
-    place, and the one that is `better` (fits, score to make small) is taken; of frameworks and engines the first that
-    can run the plan. Raises the PlanError of what the user gave.
+    place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run
+    the plan. Raises the PlanError of what the user gave.
     """
-    given, changed = plan.given(), list[Assumption]()
+    given, changes = plan.given(), list[Assumption]()
     while True:
-        found = estimate(plan)
+        estimate = estimate_plan(plan)
         try:
-            return found, render(found), changed
+            return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
-            if _is_given(given, refused.field) or len(changed) >= _MOST_CHANGES:
+            if _is_given(given, refused.field) or len(changes) >= _MOST_CHANGES:
                 raise
-            plan = _other(plan, given, refused, estimate, better)
-            value = _at(plan.given(), refused.field)
+            plan = _other(plan, given, refused)
+            value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
-            changed.append(Assumption(field=refused.field, value=value, why=why))
+            changes.append(Assumption(field=refused.field, value=value, why=why))
 
 
-def _other(
-    plan: Plan,
-    given: Mapping[str, Any],
-    refused: PlanError,
-    estimate: Callable[[Plan], Found],
-    better: Callable[[Found], tuple[bool, float]],
-) -> Plan:
+def _other(plan: Plan, given: Mapping[str, Any], refused: PlanError) -> Plan:
     """The plan with the best of the valid values. Where none can be, raises what stands against it in what was given,
     or else `refused`."""
     tried: list[tuple[bool, float, Plan]] = []
@@ -58,25 +57,17 @@ def _other(
     for value in [value for value in refused.valid if value != "auto"][:_MOST_VALUES]:
         try:
             other = plan.patch({refused.field: value})
-            fits, score = better(estimate(other))
+            estimate = estimate_plan(other)
         except PlanError as error:
             against.append(error)
             continue
         if refused.field in _PROGRAMS:
             return other
-        tried.append((not fits, score, other))
+        tried.append((not estimate.fits, estimate.score, other))
     if not tried:
         raise next((error for error in against if _is_given(given, error.field)), refused)
     return min(tried, key=lambda row: row[:2])[2]
 
 
 def _is_given(given: Mapping[str, Any], field: str) -> bool:
-    return _at(given, field) is not None
-
-
-def _at(data: Any, field: str) -> Any:
-    for name in field.split("."):
-        if not isinstance(data, Mapping) or name not in data:
-            return None
-        data = data[name]
-    return data
+    return value_at(given, field) is not None

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Inference, Plan, merge
+from estimator.plan.schema import Plan, merge
 from knowledge.models.catalogue import architecture, find_model
 from launchers.reading import Reading, read
 from launchers.reading.findings import FACTS, nested
+from planner.estimates import PlanEstimate, estimate_plan, warnings_of
+from planner.fields import leaves
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
-from planner.requests import EitherRequest
+from planner.requests import EitherRequest, PlanArguments
 from planner.result import Assumption, Result
 from planner.serving import planned as serving
-from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import complete, memory_of, planned, run_of, throughput_of, time_of, warnings_of
+from planner.serving.planned import Served
+from planner.training.planned import Planned, memory_of, run_of, throughput_of, time_of
 
 _ONE = "config"
 
@@ -75,7 +78,7 @@ class ImportedConfig(Result):
 
 def import_config(request: ImportRequest) -> ImportedConfig:
     """Read existing configs."""
-    return imported(_files(request), _given(request))
+    return imported(_files(request), dict(leaves(PlanArguments._data(request))))
 
 
 def _files(request: ImportRequest) -> dict[str, str]:
@@ -84,84 +87,80 @@ def _files(request: ImportRequest) -> dict[str, str]:
     return dict(request.files) if request.files is not None else {_ONE: request.text or ""}
 
 
-def _given(request: ImportRequest) -> dict[str, Any]:
-    """The arguments as dotted Plan fields."""
-    data = merge({}, request.plan or {})
-    for flat, path in request.paths.items():
-        if flat in request.model_fields_set and (value := getattr(request, flat)) is not None:
-            data = merge(data, {path: value})
-    return dict(_flat(data))
+@dataclass(frozen=True)
+class _Figures:
+    """What an import says of the estimate; null where there is none."""
+
+    fits: bool | None = None
+    per_device_bytes: float | None = None
+    low_bytes: float | None = None
+    high_bytes: float | None = None
+    capacity_bytes: float | None = None
+    headroom_bytes: float | None = None
+    step_s: float | None = None
+    tokens_per_s: float | None = None
+    hours: float | None = None
+    usd: float | None = None
+    usd_per_hour: float | None = None
 
 
-def _flat(data: Mapping[str, Any], prefix: str = ""):
-    for name, value in data.items():
-        if isinstance(value, Mapping) and name != "model":
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+@dataclass(frozen=True)
+class _Outcome:
+    """What came of the plan that files describe: an estimate, why it cannot be run, or what is missing."""
+
+    missing: list[Missing]
+    refused: str | None = None
+    estimate: PlanEstimate | None = None
+    figures: _Figures = _Figures()
 
 
 def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConfig:
-    found = read(files, given)
-    plan = merge(found.plan, nested(given))
-    implied = nested({row.field: row.value for row in found.assumed if row.field not in FACTS})
+    reading = read(files, given)
+    plan = merge(reading.plan, nested(given))
+    implied = nested({row.field: row.value for row in reading.assumed if row.field not in FACTS})
     whole = merge(implied, plan)
-    notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in found.assumed]
-    model, said = _known_model(whole.get("model"))
-    if said is not None:
+    notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in reading.assumed]
+    model, taken = _known_model(whole.get("model"))
+    if taken is not None:
         whole["model"] = model
-        notes.append(said)
-    base: dict[str, Any] = {
-        "plan": plan,
-        "implied": implied,
-        "formats": found.formats,
-        "read": [ReadValue(field=row.field, value=row.value, origin=row.origin) for row in found.read],
-        "not_read": [NotReadValue(key=row.key, value=row.value, why=row.why) for row in found.not_read],
-        "refers": list(found.refers),
-    }
-    missing = _missing(found, whole)
-    if (unknown := _unknown_model(whole)) is not None:
-        missing.append(unknown)
-    if missing:
-        empty = dict.fromkeys((*_FIGURES, "refused", "complete_plan"))
-        return ImportedConfig(**base, **empty, missing=missing, assumptions=notes, warnings=found.warnings)
-    try:
-        asked = Plan.parse(whole)
-        figures, chosen, assumed, warned = (_serving if isinstance(asked.workload, Inference) else _training)(asked)
-    except PlanError as error:
-        empty = dict.fromkeys((*_FIGURES, "complete_plan"))
-        # What the estimate of a framework lacks is no fault of the files.
-        ours = any("another workload.framework" in valid for valid in error.valid)
-        missing = [Missing(field=error.field, why=str(error))] if ours else []
-        return ImportedConfig(
-            **base,
-            **empty,
-            missing=missing,
-            refused=None if ours else str(error),
-            assumptions=notes,
-            warnings=found.warnings,
-        )
-    told = {row.field for row in found.assumed}
+        notes.append(taken)
+    outcome = _outcome(reading, whole)
+    estimate, told = outcome.estimate, {row.field for row in reading.assumed}
     return ImportedConfig(
-        **base,
-        **figures,
-        missing=[],
-        refused=None,
-        complete_plan=chosen,
-        assumptions=[*notes, *(row for row in assumed if row.field not in told)],
-        warnings=[*found.warnings, *warned],
+        plan=plan,
+        implied=implied,
+        formats=reading.formats,
+        read=[ReadValue(field=row.field, value=row.value, origin=row.origin) for row in reading.read],
+        not_read=[NotReadValue(key=row.key, value=row.value, why=row.why) for row in reading.not_read],
+        missing=outcome.missing,
+        refers=list(reading.refers),
+        refused=outcome.refused,
+        **vars(outcome.figures),
+        complete_plan=estimate.complete_plan if estimate else None,
+        assumptions=[*notes, *(row for row in (estimate.assumptions if estimate else ()) if row.field not in told)],
+        warnings=[*reading.warnings, *(warnings_of(estimate) if estimate else ())],
     )
 
 
-_FIGURES = (
-    "fits", "per_device_bytes", "low_bytes", "high_bytes", "capacity_bytes", "headroom_bytes", "step_s", "tokens_per_s",
-    "hours", "usd", "usd_per_hour",
-)  # fmt: skip
+def _outcome(reading: Reading, whole: Mapping[str, Any]) -> _Outcome:
+    missing = _missing(reading, whole)
+    if (unknown := _unknown_model(whole)) is not None:
+        missing.append(unknown)
+    if missing:
+        return _Outcome(missing)
+    try:
+        estimate = estimate_plan(Plan.parse(whole))
+        figures = _serving_figures(estimate) if isinstance(estimate, Served) else _training_figures(estimate)
+        return _Outcome([], estimate=estimate, figures=figures)
+    except PlanError as error:
+        # What the estimate of a framework lacks is no fault of the files.
+        if any("another workload.framework" in valid for valid in error.valid):
+            return _Outcome([Missing(field=error.field, why=str(error))])
+        return _Outcome([], refused=str(error))
 
 
 def _known_model(name: Any) -> tuple[Any, Assumption | None]:
     """The catalogue's model that a folder of this machine or another, or a packed copy, is named after."""
-
     if not isinstance(name, str) or "/" not in name:
         return name, None
     try:
@@ -170,14 +169,13 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
     except PlanError:
         last = re.sub(r"(-unsloth)?-bnb-4bit$", "", name.rstrip("/").rpartition("/")[2])
     try:
-        found = find_model(last).value.id
+        known = find_model(last).value.id
     except PlanError:
         return name, None
-    return found, Assumption(field="model", value=found, why=f"the name of {name}, of which no config is here")
+    return known, Assumption(field="model", value=known, why=f"the name of {name}, of which no config is here")
 
 
 def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:
-
     try:
         if whole.get("model") is not None:
             architecture(whole["model"])
@@ -186,9 +184,9 @@ def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:
     return None
 
 
-def _missing(found: Reading, whole: Mapping[str, Any]) -> list[Missing]:
+def _missing(reading: Reading, whole: Mapping[str, Any]) -> list[Missing]:
     """What an estimate needs and nobody has said, and what the files say in words that no Plan has."""
-    rows = [Missing(field=name, why=why) for name, why in found.blocked.items()]
+    rows = [Missing(field=name, why=why) for name, why in reading.blocked.items()]
     told = {row.field for row in rows}
     cluster = whole.get("cluster", {})
     if whole.get("model") is None and "model" not in told:
@@ -200,36 +198,31 @@ def _missing(found: Reading, whole: Mapping[str, Any]) -> list[Missing]:
     return rows
 
 
-def _training(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumption], list[str]]:
-    found = planned(asked)
-    memory, run = memory_of(found), run_of(found)
-    price = cheapest(offers(found, run.hours if run else 1.0))
-    figures = {
-        "fits": memory.fits,
-        "per_device_bytes": memory.per_device_bytes,
-        "low_bytes": memory.low_bytes,
-        "high_bytes": memory.high_bytes,
-        "capacity_bytes": memory.capacity_bytes,
-        "headroom_bytes": memory.capacity_bytes - memory.high_bytes,
-        "step_s": time_of(found).step_s,
-        "tokens_per_s": throughput_of(found).tokens_per_s,
-        "hours": run.hours if run else None,
-        "usd": price.usd if price and run else None,
-        "usd_per_hour": price.usd_per_hour if price else None,
-    }
-    return figures, complete(found), found.assumptions, warnings_of(found)
+def _training_figures(planned: Planned) -> _Figures:
+    memory, run = memory_of(planned), run_of(planned)
+    price = cheapest(offers(planned, run.hours if run else 1.0))
+    return _Figures(
+        fits=memory.fits,
+        per_device_bytes=memory.per_device_bytes,
+        low_bytes=memory.low_bytes,
+        high_bytes=memory.high_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        headroom_bytes=memory.capacity_bytes - memory.high_bytes,
+        step_s=time_of(planned).step_s,
+        tokens_per_s=throughput_of(planned).tokens_per_s,
+        hours=run.hours if run else None,
+        usd=price.usd if price and run else None,
+        usd_per_hour=price.usd_per_hour if price else None,
+    )
 
 
-def _serving(asked: Plan) -> tuple[dict[str, Any], dict[str, Any], list[Assumption], list[str]]:
-
-    found = serving.served(asked)
-    memory, money = serving.memory_of(found), serving.money_of(found)
-    figures = dict.fromkeys(_FIGURES) | {
-        "fits": memory.fits,
-        "per_device_bytes": memory.per_device_bytes,
-        "capacity_bytes": memory.capacity_bytes,
-        "headroom_bytes": headroom(found),
-        "tokens_per_s": serving.throughput_of(found).output_tokens_per_s,
-        "usd_per_hour": money.usd_per_hour if money else None,
-    }
-    return figures, serving.complete(found), found.assumptions, serving_warnings_of(found)
+def _serving_figures(served: Served) -> _Figures:
+    memory, money = serving.memory_of(served), serving.money_of(served)
+    return _Figures(
+        fits=memory.fits,
+        per_device_bytes=memory.per_device_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        headroom_bytes=headroom(served),
+        tokens_per_s=serving.throughput_of(served).output_tokens_per_s,
+        usd_per_hour=money.usd_per_hour if money else None,
+    )

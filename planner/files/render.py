@@ -9,22 +9,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, Field
 
 import launchers
 from estimator.errors import PlanError
-from estimator.plan.schema import Inference, Plan
+from estimator.plan.schema import Plan
 from launchers.choice import usual_targets
 from launchers.writing import write
-from planner.files.expressible import sayable
+from planner.estimates import PlanEstimate, warnings_of
+from planner.files.expressible import expressible
 from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
 from planner.serving import planned as serving
-from planner.serving.warnings import warnings_of as serving_warnings_of
-from planner.training.planned import Planned, complete, memory_of, planned, time_of, warnings_of
+from planner.serving.planned import Served
+from planner.training.planned import Planned, memory_of, time_of
 
 
 class SiteArguments(BaseModel):
@@ -57,39 +57,38 @@ class WriteRequest(RenderRequest):
 
 
 @dataclass(frozen=True)
-class _Set:
-    """The files of a plan with the plan as completed, its name, and what the estimate says of it."""
+class _LaunchFiles:
+    """The files of a plan with its estimate, its name, and what was assumed."""
 
     rendered: launchers.Rendered
+    estimate: PlanEstimate
     name: str
-    plan: dict[str, Any]
     assumptions: list[Assumption]
-    warnings: list[str]
 
 
-def _rendered(request: RenderRequest) -> _Set:
-    plan = request.to_plan()
-    if isinstance(plan.workload, Inference):
-        return _serving_set(plan, request)
-    found, rendered, chosen = sayable(
-        plan,
-        planned,
-        lambda one: (one.fits, one.score),
-        lambda one: _render(one.plan, request, prediction_of(one), one.job.architecture.id),
-    )
-    model = found.job.architecture.id
-    return _Set(
-        rendered=rendered,
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.job.training.method}",
-        plan=complete(found),
-        assumptions=[*chosen, *found.assumptions],
-        warnings=warnings_of(found),
+def _rendered(request: RenderRequest) -> _LaunchFiles:
+    expressed = expressible(request.to_plan(), lambda estimate: _render(estimate, request))
+    estimate = expressed.estimate
+    job, plan = estimate.job, estimate.plan
+    what = plan.inference.engine if isinstance(estimate, Served) else plan.training.method
+    return _LaunchFiles(
+        rendered=expressed.rendered,
+        estimate=estimate,
+        name=plan.name or f"{job.architecture.id.split('/')[-1]}-{what}",
+        assumptions=[*expressed.changes, *estimate.assumptions],
     )
 
 
-def prediction_of(found: Planned) -> launchers.Prediction:
+def _render(estimate: PlanEstimate, request: RenderRequest) -> launchers.Rendered:
+    plan = estimate.plan
+    prediction = serving_prediction(estimate) if isinstance(estimate, Served) else training_prediction(estimate)
+    name = model_id(plan, estimate.job.architecture.id)
+    return launchers.render(plan, request.targets or usual_targets(plan), prediction, name, request.site())
+
+
+def training_prediction(planned: Planned) -> launchers.Prediction:
     """What the estimate of a training plan says, for the headings of its files."""
-    memory, step = memory_of(found), time_of(found)
+    memory, step = memory_of(planned), time_of(planned)
     return launchers.Prediction(
         memory_bytes=memory.per_device_bytes,
         memory_low_bytes=memory.low_bytes,
@@ -101,46 +100,22 @@ def prediction_of(found: Planned) -> launchers.Prediction:
     )
 
 
-def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
-
-    def prediction(found: serving.Served) -> launchers.ServingPrediction:
-        memory, latency = serving.memory_of(found), serving.latency_of(found)
-        return launchers.ServingPrediction(
-            memory_bytes=memory.per_device_bytes,
-            capacity_bytes=memory.capacity_bytes,
-            fits=memory.fits,
-            ttft_s=latency.ttft_s,
-            ttft_low_s=latency.ttft_low_s,
-            ttft_high_s=latency.ttft_high_s,
-            tpot_s=latency.tpot_s,
-            tpot_low_s=latency.tpot_low_s,
-            tpot_high_s=latency.tpot_high_s,
-            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
-            max_concurrency=memory.max_concurrency,
-        )
-
-    found, rendered, chosen = sayable(
-        plan,
-        serving.served,
-        lambda one: (one.fits, serving.latency_of(one).tpot_s),
-        lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
+def serving_prediction(served: Served) -> launchers.ServingPrediction:
+    """The same of a serving plan."""
+    memory, latency = serving.memory_of(served), serving.latency_of(served)
+    return launchers.ServingPrediction(
+        memory_bytes=memory.per_device_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        fits=memory.fits,
+        ttft_s=latency.ttft_s,
+        ttft_low_s=latency.ttft_low_s,
+        ttft_high_s=latency.ttft_high_s,
+        tpot_s=latency.tpot_s,
+        tpot_low_s=latency.tpot_low_s,
+        tpot_high_s=latency.tpot_high_s,
+        output_tokens_per_s=serving.throughput_of(served).output_tokens_per_s,
+        max_concurrency=memory.max_concurrency,
     )
-    model = found.job.architecture.id
-    return _Set(
-        rendered=rendered,
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
-        plan=serving.complete(found),
-        assumptions=[*chosen, *found.assumptions],
-        warnings=serving_warnings_of(found),
-    )
-
-
-def _render(
-    plan: Plan, request: RenderRequest, prediction: launchers.Prediction | launchers.ServingPrediction, model: str
-) -> launchers.Rendered:
-
-    targets = request.targets or usual_targets(plan)
-    return launchers.render(plan, targets, prediction, model_id(plan, model), request.site())
 
 
 def model_id(plan: Plan, known: str) -> str | None:
@@ -158,12 +133,12 @@ def render_configs(request: RenderRequest) -> RenderedConfigs:
     """Render launch files."""
     made = _rendered(request)
     return RenderedConfigs(
-        plan=made.plan,
+        plan=made.estimate.complete_plan,
         assumptions=made.assumptions,
         files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files],
         launch_command=made.rendered.launch_command,
         needs_from_user=list(made.rendered.needs_from_user),
-        warnings=made.warnings,
+        warnings=warnings_of(made.estimate),
     )
 
 
@@ -173,13 +148,13 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
     folder = inside_root(request.folder or f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', made.name).strip('.-') or 'plan'}")
     written = write(made.rendered, folder, overwrite=request.overwrite)
     return WrittenConfigs(
-        plan=made.plan,
+        plan=made.estimate.complete_plan,
         assumptions=made.assumptions,
         folder=str(folder),
         files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
         launch_command=made.rendered.launch_command,
         needs_from_user=list(made.rendered.needs_from_user),
-        warnings=made.warnings,
+        warnings=warnings_of(made.estimate),
     )
 
 
@@ -196,19 +171,19 @@ def writing_below(root: Path) -> Iterator[None]:
         _root.reset(token)
 
 
-def inside_root(given: str) -> Path:
+def inside_root(folder: str) -> Path:
     """The folder asked for, which has to lie below the root of what may be written once links are followed.
 
     It is relative where the root is the working folder. Raises PlanError.
     """
     root = _root.get()
-    base, shown = root or Path.cwd().resolve(), repr(given if len(given) <= 60 else given[:57] + "...")
+    base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
-        if len(given) > 1000:
+        if len(folder) > 1000:
             raise ValueError
-        inside = not given.startswith("~") and (base / given).resolve().is_relative_to(base)
+        inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
     except (OSError, ValueError):
         raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
     if not inside:
         raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
-    return base / given if root else Path(given)
+    return base / folder if root else Path(folder)

@@ -18,44 +18,44 @@ _MORE_DEVICES = (2, 4, 8, 16)
 _GAIN = 0.99
 
 
-def remedies(found: Planned, asked: Plan) -> list[Remedy]:
+def remedies(planned: Planned, asked: Plan) -> list[Remedy]:
     """Changes that lower the memory, those that fit first, then by slowdown; pairs of them where no single one fits.
 
     `asked` is the plan as given: what its layout left open is chosen anew where the number of devices changes.
     """
-    base, now = found.plan, float(found.estimates.memory.total[found.index])
-    singles = [(change, remedy) for change in changes(found) if (remedy := _estimated(found, base, change, now))]
-    more = _more_devices(found, asked, now)
+    base, now = planned.plan, float(planned.estimates.memory.total[planned.index])
+    singles = [(change, remedy) for change in changes(planned) if (remedy := _estimated(planned, base, change, now))]
+    more = _more_devices(planned, asked, now)
     told = [remedy for _, remedy in singles] + [remedy for _, remedy in more if remedy.fits or remedy is more[0][1]]
-    if not found.fits and (other := _other_layout(found, asked, now)):
+    if not planned.fits and (other := _other_layout(planned, asked, now)):
         told.append(other)
-    if not found.fits and not any(remedy.fits for remedy in told):
-        told += _pairs(found, base, singles + more, now)
+    if not planned.fits and not any(remedy.fits for remedy in told):
+        told += _pairs(planned, base, singles + more, now)
     return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
 
 
-def _more_devices(found: Planned, asked: Plan, now: float) -> list[tuple[Change, Remedy]]:
+def _more_devices(planned: Planned, asked: Plan, now: float) -> list[tuple[Change, Remedy]]:
     """Larger clusters up to the first that is enough."""
     tried: list[tuple[Change, Remedy]] = []
-    for change in device_changes(found, asked):
-        if remedy := _estimated(found, found.plan, change, now):
+    for change in device_changes(planned, asked):
+        if remedy := _estimated(planned, planned.plan, change, now):
             tried.append((change, remedy))
             if remedy.fits:
                 break
     return tried
 
 
-def relaxations(found: Planned) -> list[Remedy]:
+def relaxations(planned: Planned) -> list[Remedy]:
     """Changes that use the headroom of a plan that fits to make it faster, the fastest first."""
-    if not found.fits:
+    if not planned.fits:
         return []
-    base = found.plan
-    tried = [_estimated(found, base, change) for change in _looser(found)]
+    base = planned.plan
+    tried = [_estimated(planned, base, change) for change in _looser(planned)]
     useful = [remedy for remedy in tried if remedy and remedy.fits and remedy.slowdown < _GAIN]
     return sorted(useful, key=lambda remedy: remedy.slowdown)
 
 
-def _estimated(found: Planned, base: Plan, change: Change, below: float | None = None) -> Remedy | None:
+def _estimated(planned: Planned, base: Plan, change: Change, below: float | None = None) -> Remedy | None:
     """The changed plan's figures; None where it is not valid, or not `below` the memory of the plan asked about."""
     other = varied(base, change.patch)
     if other is None:
@@ -68,41 +68,46 @@ def _estimated(found: Planned, base: Plan, change: Change, below: float | None =
         what=change.what,
         why=change.why,
         per_device_bytes=size,
-        saves_bytes=float(found.estimates.memory.total[found.index]) - size,
+        saves_bytes=float(planned.estimates.memory.total[planned.index]) - size,
         fits=other.fits,
-        slowdown=_per_token(other) / _per_token(found),
+        slowdown=_per_token(other) / _per_token(planned),
     )
 
 
-def _per_token(found: Planned) -> float:
-    return float(found.estimates.step.seconds[found.index]) / found.job.tokens_per_step
+def _per_token(planned: Planned) -> float:
+    return float(planned.estimates.step.seconds[planned.index]) / planned.job.tokens_per_step
 
 
-def _pairs(found: Planned, base: Plan, singles: list[tuple[Change, Remedy]], now: float) -> list[Remedy]:
+def _pairs(planned: Planned, base: Plan, singles: list[tuple[Change, Remedy]], now: float) -> list[Remedy]:
     """Two changes at once, of those that save most together; both may touch no field of the other."""
     pairs = [
-        (one, two, first.saves_bytes + second.saves_bytes)
-        for (one, first), (two, second) in combinations(singles, 2)
-        if not _clash(one, two)
+        (change, partner, first.saves_bytes + second.saves_bytes)
+        for (change, first), (partner, second) in combinations(singles, 2)
+        if not _clash(change, partner)
     ]
     fitting: list[Remedy] = []
-    for one, two, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
-        both = Change("pair", {**one.patch, **two.patch}, f"{one.what}, and {two.what}", f"{one.why}; {two.why}")
-        remedy = _estimated(found, base, both, now)
+    for change, partner, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
+        both = Change(
+            "pair",
+            {**change.patch, **partner.patch},
+            f"{change.what}, and {partner.what}",
+            f"{change.why}; {partner.why}",
+        )
+        remedy = _estimated(planned, base, both, now)
         if remedy and remedy.fits:
             fitting.append(remedy)
     return sorted(fitting, key=lambda remedy: remedy.slowdown)[:_TOLD_PAIRS]
 
 
-def _clash(one: Change, two: Change) -> bool:
+def _clash(change: Change, partner: Change) -> bool:
     """Whether both set a field, or one undoes the other: what is trained decides which optimizer states there are."""
-    if set(one.patch) & set(two.patch):
+    if set(change.patch) & set(partner.patch):
         return True
-    fields = {*one.patch, *two.patch}
+    fields = {*change.patch, *partner.patch}
     return {"workload.method", "workload.optimizer"} <= fields
 
 
-def _other_layout(found: Planned, asked: Plan, now: float) -> Remedy | None:
+def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
     """The best layout that the search finds when nothing of it is given, where the one that was given does not fit."""
     if not asked.layout.model_fields_set and asked.training.micro_batch is None:
         return None
@@ -115,18 +120,18 @@ def _other_layout(found: Planned, asked: Plan, now: float) -> Remedy | None:
         "workload.framework": free.job.framework.name,
         "workload.global_batch": free.job.global_batch,
     }
-    why = f"of {free.found.valid} layouts this one that fits is best for the plan's goal"
+    why = f"of {free.search.valid} layouts this one that fits is best for the plan's goal"
     summary = free.estimates.layouts.summary(free.index)
-    return _estimated(found, found.plan, Change("layout", patch, f"another layout: {summary}", why), now)
+    return _estimated(planned, planned.plan, Change("layout", patch, f"another layout: {summary}", why), now)
 
 
-def changes(found: Planned) -> list[Change]:
+def changes(planned: Planned) -> list[Change]:
     """The changes worth trying to lower the memory of a plan on the devices that it has."""
-    return [*_activation_changes(found), *_state_changes(found), *_split_changes(found)]
+    return [*_activation_changes(planned), *_state_changes(planned), *_split_changes(planned)]
 
 
-def _activation_changes(found: Planned) -> list[Change]:
-    job, layouts, index = found.job, found.estimates.layouts, found.index
+def _activation_changes(planned: Planned) -> list[Change]:
+    job, layouts, index = planned.job, planned.estimates.layouts, planned.index
     row, micro = layouts.row(index), int(layouts.micro_batch[index])
     tried = []
     for mode, why in (
@@ -145,9 +150,9 @@ def _activation_changes(found: Planned) -> list[Change]:
     return tried
 
 
-def _state_changes(found: Planned) -> list[Change]:
-    job, training, framework = found.job, found.job.training, found.job.framework
-    row = found.estimates.layouts.row(found.index)
+def _state_changes(planned: Planned) -> list[Change]:
+    job, training, framework = planned.job, planned.job.training, planned.job.framework
+    row = planned.estimates.layouts.row(planned.index)
     sharded = {1: "optimizer states", 2: "optimizer states and gradients", 3: "optimizer states, gradients and weights"}
     tried = [
         Change(
@@ -185,9 +190,9 @@ def _state_changes(found: Planned) -> list[Change]:
     return tried
 
 
-def _split_changes(found: Planned) -> list[Change]:
+def _split_changes(planned: Planned) -> list[Change]:
     """Twice the tensor, pipeline or context parallelism on the same devices, with less data parallelism."""
-    framework, row = found.job.framework, found.estimates.layouts.row(found.index)
+    framework, row = planned.job.framework, planned.estimates.layouts.row(planned.index)
     freed: dict[str, Any] = {"layout.dp": None, "layout.shard_group": None, "layout.ep": None, "layout.etp": None}
     tried = []
     if framework.tp:
@@ -207,9 +212,9 @@ def _split_changes(found: Planned) -> list[Change]:
     return tried
 
 
-def device_changes(found: Planned, asked: Plan) -> list[Change]:
+def device_changes(planned: Planned, asked: Plan) -> list[Change]:
     """More devices, the next size first; the global batch grows along, so that every device has as much to do."""
-    job = found.job
+    job = planned.job
     named = asked.layout.model_fields_set - {"dp", "shard_group"}
     free: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields if name not in named}
     if asked.training.micro_batch is None:
@@ -231,9 +236,9 @@ def device_changes(found: Planned, asked: Plan) -> list[Change]:
     ]
 
 
-def _looser(found: Planned) -> list[Change]:
+def _looser(planned: Planned) -> list[Change]:
     """Changes that take more memory and may give speed."""
-    job, layouts, index = found.job, found.estimates.layouts, found.index
+    job, layouts, index = planned.job, planned.estimates.layouts, planned.index
     row, micro = layouts.row(index), int(layouts.micro_batch[index])
     tried = []
     if row["recompute"] != "none":

@@ -10,9 +10,9 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.serving.memory import serving_memory
 from planner.change import Change
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.results import FitCheck, Remedy
-from planner.serving.planned import Served, complete, memory_of, served
+from planner.serving.planned import Served, memory_of, plan_serving
 from planner.serving.warnings import reads, warnings_of
 
 _FEWER_BITS = ("fp8", "int8", "awq")
@@ -24,46 +24,48 @@ _GAIN = 0.99
 
 
 def fit_of(asked: Plan) -> FitCheck:
-    found = served(asked)
-    memory = memory_of(found)
+    served = plan_serving(asked)
+    memory = memory_of(served)
     return FitCheck(
-        plan=complete(found),
-        assumptions=found.assumptions,
+        plan=served.complete_plan,
+        assumptions=served.assumptions,
         fits=memory.fits,
-        headroom_bytes=headroom(found),
+        headroom_bytes=headroom(served),
         memory=memory,
         largest_micro_batch=None,
         largest_seq_len=memory.longest_request,
         max_concurrency=memory.max_concurrency,
-        meets_slo=found.meets_slo,
-        remedies=_remedies(found, asked),
-        relaxations=_relaxations(found) if memory.fits else [],
-        warnings=warnings_of(found),
-        evidence=serving_evidence_of(found.job),
+        meets_slo=served.meets_slo,
+        remedies=_remedies(served, asked),
+        relaxations=_relaxations(served) if memory.fits else [],
+        warnings=warnings_of(served),
+        evidence=evidence_of(served.job),
     )
 
 
-def headroom(found: Served) -> float:
+def headroom(served: Served) -> float:
     """What is left for the cache beside one request of the longest length wanted; negative where it has no room."""
-    one = found.estimates.deployments.take(np.array([found.entry]))
-    memory = serving_memory(found.job, one)
+    deployment = served.estimates.deployments.take(np.array([served.entry]))
+    memory = serving_memory(served.job, deployment)
     left = float(memory.room[0] - memory.components["kv_cache"][0])
     return left if left >= 0.0 else min(left, float(memory.capacity - memory.total[0]))
 
 
-def _remedies(found: Served, asked: Plan) -> list[Remedy]:
+def _remedies(served: Served, asked: Plan) -> list[Remedy]:
     """Changes that lower the memory per device, those that fit first, then by slowdown."""
-    now = float(found.pool.of(found.index)[0].memory.total[found.entry])
-    told = [remedy for change in changes(found) if (remedy := _tried(found, change)) and remedy.per_device_bytes < now]
+    now = float(served.pool.of(served.index)[0].memory.total[served.entry])
+    told = [
+        remedy for change in changes(served) if (remedy := _tried(served, change)) and remedy.per_device_bytes < now
+    ]
     for times in _MORE_DEVICES:
-        count = found.job.machine.count * times
+        count = served.job.machine.count * times
         free = {name: None for name in _SIZES if getattr(asked.layout, name.rpartition(".")[2]) is None}
         # A plan that names fewer devices than a node has is not one of small nodes.
         node = {} if asked.cluster.per_node else {"cluster.per_node": None}
-        what = f"{count} devices instead of {found.job.machine.count}"
+        what = f"{count} devices instead of {served.job.machine.count}"
         why = "weights and cache are dealt over more devices"
         change = Change("count", {"cluster.count": count, **free, **node}, what, why, "hardware")
-        remedy = _tried(found, change)
+        remedy = _tried(served, change)
         if remedy and remedy.per_device_bytes < now:
             told.append(remedy)
             if remedy.fits:
@@ -71,9 +73,9 @@ def _remedies(found: Served, asked: Plan) -> list[Remedy]:
     return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
 
 
-def changes(found: Served) -> Iterator[Change]:
+def changes(served: Served) -> Iterator[Change]:
     """What may lower the memory of a plan on the devices that it has."""
-    job, layout, count = found.job, found.layout, found.job.machine.count
+    job, layout, count = served.job, served.layout, served.job.machine.count
     for name, what in (("tp", "tensor parallelism"), ("pp", "pipeline stages")):
         size = layout[name] * 2
         if size * layout["dp"] * (layout["pp"] if name == "tp" else layout["tp"]) <= count:
@@ -89,44 +91,46 @@ def changes(found: Served) -> Iterator[Change]:
     if job.kv_bytes > 1.0:
         why = "keys and values take half the room"
         yield Change("kv_dtype", {"workload.kv_dtype": "fp8"}, "an fp8 cache", why, "quality")
-    tokens = int(found.estimates.deployments.max_tokens[found.entry])
+    tokens = int(served.estimates.deployments.max_tokens[served.entry])
     if tokens > 2048:
         why = "the largest step needs less, and prompts are read in smaller pieces"
         yield Change("max_batched_tokens", {"workload.max_batched_tokens": 2048}, "2048 tokens a step at most", why)
 
 
-def _relaxations(found: Served) -> list[Remedy]:
+def _relaxations(served: Served) -> list[Remedy]:
     """Changes that use the room of a plan that fits to make it faster, the fastest first."""
-    useful = [remedy for change in looser(found) if (remedy := _tried(found, change)) and remedy.fits]
-    return sorted((one for one in useful if one.slowdown < _GAIN), key=lambda remedy: remedy.slowdown)
+    useful = [remedy for change in looser(served) if (remedy := _tried(served, change)) and remedy.fits]
+    return sorted(
+        (remedy_told for remedy_told in useful if remedy_told.slowdown < _GAIN), key=lambda remedy: remedy.slowdown
+    )
 
 
-def looser(found: Served) -> list[Change]:
+def looser(served: Served) -> list[Change]:
     """Changes that take more memory and may give speed."""
-    layout = found.layout
+    layout = served.layout
     tried: list[Change] = []
     for name, what in (("tp", "tensor parallelism"), ("pp", "pipeline stages")):
         if layout[name] > 1:
             patch = {f"layout.{name}": layout[name] // 2} | ({"layout.ep": None} if name == "tp" else {})
             why = "more replicas, of fewer devices that talk to each other"
             tried.append(Change(f"fewer_{name}", patch, f"{what} over {layout[name] // 2}", why))
-    workload, _ = found.job.inference, found.queue
-    if workload.max_batch and found.queue[1]:
+    workload, _ = served.job.inference, served.queue
+    if workload.max_batch and served.queue[1]:
         change = Change("max_batch", {"workload.max_batch": None}, "no limit of requests in a step", "more run at once")
         tried.append(change)
     return tried
 
 
-def _tried(found: Served, change: Change) -> Remedy | None:
+def _tried(served: Served, change: Change) -> Remedy | None:
     """The changed plan's figures; None where it is not valid."""
     try:
-        other = served(found.plan.patch(change.patch))
+        other = plan_serving(served.plan.patch(change.patch))
     except PlanError:
         return None
     if not reads(other.job):
         return None
-    now, size = (float(one.estimates.memory.total[one.entry]) for one in (found, other))
-    before, after = (float(one.estimates.output_tokens_per_s[one.entry]) for one in (found, other))
+    now, size = (float(side.estimates.memory.total[side.entry]) for side in (served, other))
+    before, after = (float(side.estimates.output_tokens_per_s[side.entry]) for side in (served, other))
     return Remedy(
         patch=dict(change.patch),
         what=change.what,

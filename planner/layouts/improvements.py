@@ -20,26 +20,26 @@ _AMD_MEGATRON = "primus"
 _SPLIT_FOLLOWS = ("dp", "shard_group", "ep", "etp", "sequence_parallel")
 
 
-def improvements(found: Planned) -> list[Improvement]:
+def improvements(planned: Planned) -> list[Improvement]:
     """Changes that fit and give more tokens/s, the most first; each knob once."""
     best: dict[str, Improvement] = {}
-    for change in changes(found):
-        told = _estimated(found, change)
+    for change in changes(planned):
+        told = _estimated(planned, change)
         if told and told.gain > _LEAST_GAIN and (change.knob not in best or told.gain > best[change.knob].gain):
             best[change.knob] = told
     return sorted(best.values(), key=lambda told: -told.gain)[:_MOST_TOLD]
 
 
-def _estimated(found: Planned, change: Change) -> Improvement | None:
+def _estimated(planned: Planned, change: Change) -> Improvement | None:
     """The changed plan's figures; None where it is not valid or does not fit."""
-    other = varied(found.plan, change.patch)
+    other = varied(planned.plan, change.patch)
     if other is None or not other.fits:
         return None
     if change.kind == "framework" and not other.job.calibration.time_measured:
         return None
-    before = float(found.estimates.step.seconds[found.index])
+    before = float(planned.estimates.step.seconds[planned.index])
     after = float(other.estimates.step.seconds[other.index])
-    speedup = (other.job.tokens_per_step / after) / (found.job.tokens_per_step / before)
+    speedup = (other.job.tokens_per_step / after) / (planned.job.tokens_per_step / before)
     return Improvement(
         patch=told_patch(change, other),
         what=f"{change.what}: {other.estimates.layouts.summary(other.index)}" if change.keeps_choice else change.what,
@@ -61,22 +61,22 @@ def told_patch(change: Change, other: Planned) -> dict[str, Any]:
     if not change.keeps_choice:
         return dict(change.patch)
     layouts = other.estimates.layouts
-    found = {"layout": layouts.row(other.index), "workload.micro_batch": int(layouts.micro_batch[other.index])}
-    return dict(change.patch) | found
+    choice = {"layout": layouts.row(other.index), "workload.micro_batch": int(layouts.micro_batch[other.index])}
+    return dict(change.patch) | choice
 
 
-def changes(found: Planned) -> Iterator[Change]:
+def changes(planned: Planned) -> Iterator[Change]:
     """What is tried to make a plan faster; of one knob's changes the best is told."""
-    yield from _batch_changes(found)
-    yield from _memory_for_speed(found)
-    yield from _split_changes(found)
-    yield from _kernel_changes(found)
-    yield from _network_changes(found)
-    yield from _open_changes(found)
+    yield from _batch_changes(planned)
+    yield from _memory_for_speed(planned)
+    yield from _split_changes(planned)
+    yield from _kernel_changes(planned)
+    yield from _network_changes(planned)
+    yield from _open_changes(planned)
 
 
-def _batch_changes(found: Planned) -> Iterator[Change]:
-    job, layouts, index = found.job, found.estimates.layouts, found.index
+def _batch_changes(planned: Planned) -> Iterator[Change]:
+    job, layouts, index = planned.job, planned.estimates.layouts, planned.index
     micro, accumulate = int(layouts.micro_batch[index]), int(layouts.grad_accum[index])
     for times in (2, 4, 8):
         if accumulate % times == 0:
@@ -93,9 +93,9 @@ def _batch_changes(found: Planned) -> Iterator[Change]:
         yield Change("packing", {"workload.packing": True}, "pack samples to full sequences", why, "training")
 
 
-def _memory_for_speed(found: Planned) -> Iterator[Change]:
-    job = found.job
-    row = found.estimates.layouts.row(found.index)
+def _memory_for_speed(planned: Planned) -> Iterator[Change]:
+    job = planned.job
+    row = planned.estimates.layouts.row(planned.index)
     if row["recompute"] != "none":
         why = "less is computed again in the backward pass; activations take the room"
         yield Change("recompute", {"layout.recompute": "none"}, "no recompute", why)
@@ -110,8 +110,8 @@ def _memory_for_speed(found: Planned) -> Iterator[Change]:
         yield Change("offload", {"layout.offload": "none"}, f"keep {row['offload']} on the device", why)
 
 
-def _split_changes(found: Planned) -> Iterator[Change]:
-    row = found.estimates.layouts.row(found.index)
+def _split_changes(planned: Planned) -> Iterator[Change]:
+    row = planned.estimates.layouts.row(planned.index)
     freed: dict[str, Any] = {f"layout.{name}": None for name in _SPLIT_FOLLOWS}
     if row["tp"] > 1:
         size = row["tp"] // 2
@@ -133,8 +133,8 @@ def _split_changes(found: Planned) -> Iterator[Change]:
         yield Change("cp", {"layout.cp": size, **freed}, f"context parallelism over {size}", why)
 
 
-def _kernel_changes(found: Planned) -> Iterator[Change]:
-    job, training = found.job, found.job.training
+def _kernel_changes(planned: Planned) -> Iterator[Change]:
+    job, training = planned.job, planned.job.training
     if not job.fused_loss:
         why = "logits are not written to memory and read again"
         yield Change("fused_loss", {"workload.fused_loss": True}, "fused cross-entropy", why)
@@ -151,10 +151,10 @@ def _kernel_changes(found: Planned) -> Iterator[Change]:
     why = "kernels are launched together, so that the device waits less for the host"
     yield Change("cuda_graph", {"workload.cuda_graph": "full"}, "CUDA graphs of the whole iteration", why)
     yield Change("cuda_graph", {"workload.cuda_graph": "layers"}, "CUDA graphs of layers", why)
-    if int(found.estimates.layouts.tp[found.index]) > 1:
+    if int(planned.estimates.layouts.tp[planned.index]) > 1:
         why = "tensor-parallel communication runs beside the matmuls"
         yield Change("tp_overlap", {"workload.tp_overlap": True}, "overlap of tensor-parallel communication", why)
-    if int(found.estimates.layouts.ep[found.index]) > 1:
+    if int(planned.estimates.layouts.ep[planned.index]) > 1:
         why = "tokens cross between nodes once per node and not once per expert"
         yield Change("moe_dispatcher", {"workload.moe_dispatcher": "flex"}, "a dispatcher that knows nodes", why)
         why = "tokens are on their way while another micro-batch is computed"
@@ -164,9 +164,9 @@ def _kernel_changes(found: Planned) -> Iterator[Change]:
         yield Change("precision", {"workload.precision": "fp8"}, "fp8 matmuls", why, "training")
 
 
-def _network_changes(found: Planned) -> Iterator[Change]:
+def _network_changes(planned: Planned) -> Iterator[Change]:
     """Twice the bandwidth of a node's network, on as many ports."""
-    machine = found.job.machine
+    machine = planned.job.machine
     kind, _, ports = machine.network.name.partition("-")
     gbps, _, count = ports.rpartition("-")[2].partition("x")
     if machine.nodes > 1 and count:
@@ -176,9 +176,9 @@ def _network_changes(found: Planned) -> Iterator[Change]:
         yield Change("interconnect", {"cluster.interconnect": faster}, what, why, "hardware")
 
 
-def _open_changes(found: Planned) -> Iterator[Change]:
+def _open_changes(planned: Planned) -> Iterator[Change]:
     """The best layout of the search, and other frameworks with theirs."""
-    job = found.job
+    job = planned.job
     freed: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
     why = "the fastest of all layouts that fit"
     if job.plan.layout.model_fields_set or job.training.micro_batch is not None:

@@ -13,12 +13,13 @@ from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Precision
 from knowledge.machines.catalogue import find_accelerator
 from measure.history.reached import main_accelerators, reached_mfu
-from planner.compare.rows import training_figures
-from planner.layouts.strategies import common_assumptions, union_evidence
+from planner.compare.rows import TrainingFigures, training_figures
+from planner.estimates import common_assumptions
+from planner.evidence import union_evidence
 from planner.plots import Plot, grouped
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, planned, warnings_of
+from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of
 
 _MOST_ROWS = 120
 # Nodes up to which a cluster is doubled until the model fits, where the plan names no number of devices.
@@ -96,7 +97,7 @@ class PeakThroughput(Result):
 def peak_throughput(request: PeakRequest) -> PeakThroughput:
     """Peak training throughput."""
     started = time.perf_counter()
-    plan, said = _base(request)
+    plan, stage = _base(request)
     models: list[Any] = list(dict.fromkeys(request.models)) if request.models else [plan.model]
     kinds = [
         (device, precision) for device in _devices(request, plan) for precision in _precisions(request, plan, device)
@@ -114,25 +115,24 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
         for device, precision in kinds:
             row = PeakRow(model=_name(model), accelerator=device.id, vendor=device.vendor, precision=precision)
             try:
-                found = _found(plan, model, device, precision, whole)
-                row = row.model_copy(update=_figures(found, request.usd_per_device_hour))
+                planned = _best(plan, model, device, precision, whole)
+                own.append(_filled(row, planned, request.usd_per_device_hour))
             except PlanError as error:
                 refusals.append(error)
                 own.append(row.model_copy(update={"error": " ".join(str(error).split())}))
                 continue
-            shown.append(found)
-            own.append(row)
+            shown.append(planned)
         rows += sorted(own, key=lambda row: (not row.fits, -(row.tokens_per_s_per_device or 0.0)))
     if not shown:
         raise refusals[0]
     return PeakThroughput(
         plan=plan.given(),
         rows=rows,
-        assumptions=[*said, *common_assumptions(shown)],
+        assumptions=[*stage, *common_assumptions(shown)],
         plots=_plots(rows),
         seconds=time.perf_counter() - started,
         warnings=_warnings(shown, rows),
-        evidence=union_evidence(shown),
+        evidence=union_evidence(planned.job for planned in shown),
     )
 
 
@@ -148,12 +148,12 @@ def _base(request: PeakRequest) -> tuple[Plan, list[Assumption]]:
 def _devices(request: PeakRequest, plan: Plan) -> list[Accelerator]:
     if request.accelerators is not None:
         try:
-            found = [find_accelerator(name).value for name in request.accelerators]
+            devices = [find_accelerator(name).value for name in request.accelerators]
         except PlanError as error:
             raise PlanError("accelerators", error.problem, error.valid) from None
-        if not found:
+        if not devices:
             raise PlanError("accelerators", "has no accelerators", ["h100-sxm", "mi300x"])
-        return list({device.id: device for device in found}.values())
+        return list({device.id: device for device in devices}.values())
     if plan.cluster.accelerator is not None:
         return [find_accelerator(plan.cluster.accelerator).value]
 
@@ -172,7 +172,7 @@ def _precisions(request: PeakRequest, plan: Plan, device: Accelerator) -> list[s
     return [usual, *(kind for kind in _NARROW if kind in device.peak_flops)]
 
 
-def _found(plan: Plan, model: Any, device: Accelerator, precision: str, whole: bool | None) -> Planned:
+def _best(plan: Plan, model: Any, device: Accelerator, precision: str, whole: bool | None) -> Planned:
     """The best on as many devices as the plan says, or on the fewest nodes on which it fits."""
     kinds = device.peak_flops
     if precision not in kinds and not (precision == "fp16" and "bf16" in kinds):
@@ -181,50 +181,49 @@ def _found(plan: Plan, model: Any, device: Accelerator, precision: str, whole: b
     asked = plan.patch(changes)
     whole = whole if not plan.layout.model_fields_set else None
     if plan.cluster.count is not None:
-        return planned(asked, whole=whole)
+        return plan_training(asked, whole=whole)
     per_node = plan.cluster.per_node or device.per_node
-    nodes, found = 1, planned(asked.patch({"cluster.count": per_node}), whole=whole)
-    while not found.fits and nodes < _MOST_NODES:
-        nodes = min(_MOST_NODES, nodes * _growth(found))
-        found = planned(asked.patch({"cluster.count": nodes * per_node}), whole=whole)
-    return found
+    nodes, planned = 1, plan_training(asked.patch({"cluster.count": per_node}), whole=whole)
+    while not planned.fits and nodes < _MOST_NODES:
+        nodes = min(_MOST_NODES, nodes * _growth(planned))
+        planned = plan_training(asked.patch({"cluster.count": nodes * per_node}), whole=whole)
+    return planned
 
 
-def _growth(found: Planned) -> int:
+def _growth(planned: Planned) -> int:
     """Times the nodes that may fit: doubling, or more where memory falls far short, as it shrinks no faster."""
-    short = float(found.estimates.high_bytes[found.index]) / max(found.job.usable_bytes, 1.0)
+    short = float(planned.estimates.high_bytes[planned.index]) / max(planned.job.usable_bytes, 1.0)
     times = 2
     while times * 2 <= short:
         times *= 2
     return times
 
 
-def _figures(found: Planned, own_usd: float | None) -> dict[str, Any]:
-
-    job, figures = found.job, training_figures(found, own_usd)
-    step_s, each = figures["step_s"], figures["tokens_per_s_per_device"]
-    chosen = {name: value for name, value in figures.items() if name in PeakRow.model_fields}
-    chosen |= {
-        "low_tokens_per_s_per_device": each * step_s / figures["high_s"],
-        "high_tokens_per_s_per_device": each * step_s / figures["low_s"],
-        "tokens_per_day": figures["tokens_per_s"] * _DAY_S,
-        "peak_tflops_per_device": job.peak_flops / 1e12,
-    }
-    if not found.fits:
-        need, have = figures["high_bytes"] / 2**30, figures["capacity_bytes"] / 2**30
-        text = f"does not fit on {figures['devices']} devices: up to {need:.1f} GiB per device of {have:.1f} GiB usable"
-        return chosen | {"error": text}
+def _filled(row: PeakRow, planned: Planned, own_usd: float | None) -> PeakRow:
+    """The row with the figures of its estimate."""
+    job, figures = planned.job, training_figures(planned, own_usd)
+    time_s, speed = time_of(planned), throughput_of(planned)
+    step_s, per_device = time_s.step_s, speed.tokens_per_s_per_device
+    shared = TrainingFigures.model_fields.keys() & PeakRow.model_fields
+    row = row.model_copy(update={name: getattr(figures, name) for name in shared})
+    row.low_tokens_per_s_per_device = per_device * step_s / time_s.high_s
+    row.high_tokens_per_s_per_device = per_device * step_s / time_s.low_s
+    row.tokens_per_day = speed.tokens_per_s * _DAY_S
+    row.peak_tflops_per_device = job.peak_flops / 1e12
+    if not planned.fits:
+        need, have = float(planned.estimates.high_bytes[planned.index]) / 2**30, job.usable_bytes / 2**30
+        row.error = (
+            f"does not fit on {figures.devices} devices: up to {need:.1f} GiB per device of {have:.1f} GiB usable"
+        )
+        return row
     reached = reached_mfu(job.machine.accelerator.family, job.training.precision)
     if reached is None or job.training.method != "full":
-        return chosen
-    return chosen | {
-        "rating": reached.rating(figures["mfu"]),
-        "rated_against": f"{reached.family}, {reached.bits} bits: {reached.setups} setups of {reached.runs} runs",
-        "measured_mfu_lower": reached.lower,
-        "measured_mfu_median": reached.median,
-        "measured_mfu_upper": reached.upper,
-        "measured_mfu_most": reached.most,
-    }
+        return row
+    row.rating = reached.rating(speed.mfu)
+    row.rated_against = f"{reached.family}, {reached.bits} bits: {reached.setups} setups of {reached.runs} runs"
+    row.measured_mfu_lower, row.measured_mfu_median = reached.lower, reached.median
+    row.measured_mfu_upper, row.measured_mfu_most = reached.upper, reached.most
+    return row
 
 
 def _name(model: Any) -> str:
@@ -243,8 +242,8 @@ def _plots(rows: Sequence[PeakRow]) -> list[Plot]:
         def column(
             field: str, kind: str, unit: float = 1.0, at: Any = at, names: Sequence[str] = names
         ) -> list[float | None]:
-            found = [at.get((name, kind)) for name in names]
-            return [None if row is None else getattr(row, field) * unit for row in found]
+            cells = [at.get((name, kind)) for name in names]
+            return [None if row is None else getattr(row, field) * unit for row in cells]
 
         ends = ("low_tokens_per_s_per_device", "high_tokens_per_s_per_device")
         speeds = {kind: column("tokens_per_s_per_device", kind) for kind in kinds}
@@ -259,9 +258,9 @@ def _plots(rows: Sequence[PeakRow]) -> list[Plot]:
 def _warnings(shown: Sequence[Planned], rows: Sequence[PeakRow]) -> list[str]:
     """Those of what fits, each once with the accelerators that it is of."""
     names: dict[str, list[str]] = {}
-    for found in shown:
-        for text in warnings_of(found) if found.fits else ():
-            names.setdefault(text, []).append(found.job.machine.accelerator.id)
+    for planned in shown:
+        for text in warnings_of(planned) if planned.fits else ():
+            names.setdefault(text, []).append(planned.job.machine.accelerator.id)
     texts = [f"{', '.join(dict.fromkeys(of))}: {text}" for text, of in names.items()]
     beyond = [row for row in rows if row.mfu and row.measured_mfu_most and row.mfu > row.measured_mfu_most]
     if beyond:

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from pydantic import Field
 
+from estimator.training.estimates import Estimates
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.plots import Plot, grouped
+from planner.training.planned import Planned
 
-if TYPE_CHECKING:
-    from planner.layouts.strategies import Choice
+
+@dataclass(frozen=True)
+class StrategyChoice:
+    """What a strategy takes for a model on an accelerator; in place of the layout why there is none."""
+
+    model: str
+    strategy: str
+    accelerator: str
+    outcome: Planned | str
+    refused: tuple[str, ...] = ()
+    """Why layouts were passed over that might have been taken."""
+
+    @property
+    def why(self) -> str | None:
+        """Why it cannot be run; None where it can."""
+        if isinstance(self.outcome, str):
+            return " ".join(self.outcome.split())
+        return None if self.outcome.fits else misfit(self.outcome.estimates)
 
 
 class StrategyRow(TrainingFigures):
@@ -24,7 +42,12 @@ class StrategyRow(TrainingFigures):
     )
 
 
-def rows_of(group: Sequence[Choice], own_usd: float | None) -> list[StrategyRow]:
+def misfit(estimates: Estimates) -> str:
+    least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
+    return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
+
+
+def rows_of(group: Sequence[StrategyChoice], own_usd: float | None) -> list[StrategyRow]:
     """The choices of one strategy for one model on all platforms, related to the first that fits."""
     rows = [_row(choice, own_usd) for choice in group]
     first = next((row.tokens_per_s_per_device for row in rows if row.fits), None)
@@ -36,7 +59,7 @@ def rows_of(group: Sequence[Choice], own_usd: float | None) -> list[StrategyRow]
 
 def plots(rows: Sequence[StrategyRow]) -> list[Plot]:
     """For each model the speed and the memory of each platform, strategies side by side."""
-    found: list[Plot] = []
+    drawn: list[Plot] = []
     for model in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == model]
         platforms = list(dict.fromkeys(row.accelerator for row in own))
@@ -46,13 +69,13 @@ def plots(rows: Sequence[StrategyRow]) -> list[Plot]:
             groups: dict[str, list[float | None]] = {}
             for strategy in dict.fromkeys(row.strategy for row in own):
                 at = {row.accelerator: getattr(row, name) for row in own if row.strategy == strategy}
-                groups[strategy] = [None if at.get(one) is None else at[one] / unit for one in platforms]
-            found += grouped(f"{label} of {model}", "platform", label, platforms, groups)
-    return found
+                groups[strategy] = [None if at.get(platform) is None else at[platform] / unit for platform in platforms]
+            drawn += grouped(f"{label} of {model}", "platform", label, platforms, groups)
+    return drawn
 
 
-def _row(choice: Choice, own_usd: float | None) -> StrategyRow:
-    figures = {} if isinstance(choice.found, str) else training_figures(choice.found, own_usd)
+def _row(choice: StrategyChoice, own_usd: float | None) -> StrategyRow:
+    figures = {} if isinstance(choice.outcome, str) else dict(training_figures(choice.outcome, own_usd))
     return StrategyRow(
         model=choice.model, strategy=choice.strategy, accelerator=choice.accelerator, why=choice.why, **figures
     )

@@ -20,14 +20,15 @@ from estimator.search.layouts import Found, search, search_whole
 from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training.estimates import Estimates
 from estimator.training.memory import taken
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job as job_of
 from knowledge.machines.catalogue import find_accelerator
-from planner.evidence import evidence_of
-from planner.layouts.rows import StrategyRow, plots, rows_of
+from planner.estimates import common_assumptions
+from planner.evidence import union_evidence
+from planner.layouts.rows import StrategyChoice, StrategyRow, misfit, plots, rows_of
 from planner.plots import Plot
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, planned, warnings_of
+from planner.training.planned import Planned, plan_training, warnings_of
 
 MOST_ROWS = 200
 _MOST_PLATFORMS = 24
@@ -105,7 +106,7 @@ class Platform:
     def _estimated(self, choices: Sequence[tuple[str, str]]) -> Iterator[Estimates]:
         for choice in choices:
             try:
-                yield platform_estimates(look_up(self.plan, choice))
+                yield platform_estimates(job_of(self.plan, choice))
             except PlanError:
                 continue
 
@@ -117,7 +118,7 @@ def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
     table: list[StrategyRow] = []
     for group in made.groups:
         table += rows_of(group, request.usd_per_device_hour)
-    shown = [choice.found for group in made.groups for choice in group if isinstance(choice.found, Planned)]
+    shown = [choice.outcome for group in made.groups for choice in group if isinstance(choice.outcome, Planned)]
     return AppliedStrategies(
         plan=made.base.given(),
         rows=table,
@@ -126,28 +127,9 @@ def apply_strategies(request: StrategiesRequest) -> AppliedStrategies:
         assumptions=common_assumptions(shown),
         plots=plots(table),
         seconds=time.perf_counter() - started,
-        warnings=list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
-        evidence=union_evidence(shown),
+        warnings=list(dict.fromkeys(text for estimate in shown for text in warnings_of(estimate))),
+        evidence=union_evidence(planned.job for planned in shown),
     )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a strategy takes for a model on an accelerator; in place of the layout why there is none."""
-
-    model: str
-    strategy: str
-    accelerator: str
-    found: Planned | str
-    refused: tuple[str, ...] = ()
-    """Why layouts were passed over that might have been taken."""
-
-    @property
-    def why(self) -> str | None:
-        """Why it cannot be run; None where it can."""
-        if isinstance(self.found, str):
-            return " ".join(self.found.split())
-        return None if self.found.fits else _misfit(self.found.estimates)
 
 
 @dataclass(frozen=True)
@@ -155,7 +137,7 @@ class Applied:
     """The choices of all platforms together, model by model and strategy by strategy; `strategies` are in words."""
 
     base: Plan
-    groups: list[list[Choice]]
+    groups: list[list[StrategyChoice]]
     strategies: dict[str, str]
     identical_in: dict[str, list[str]]
 
@@ -178,7 +160,7 @@ def applied(
         problem = f"{len(models)} models x {len(accelerators)} platforms x {len(strategies)} strategies are {rows} rows"
         raise PlanError("strategies", problem, [f"up to {MOST_ROWS} rows"])
     own = {name: {"workload.framework": framework} for name, framework in (frameworks or {}).items()}
-    groups: list[list[Choice]] = []
+    groups: list[list[StrategyChoice]] = []
     shared: dict[str, list[str]] = {}
     for model in models:
         plans = [
@@ -193,8 +175,8 @@ def applied(
                 chosen, names = _of_all(platforms, accelerators, strategy)
                 for _ in range(_MOST_REFUSALS if refusal else 0):
                     narrowed = [
-                        _narrowed(platform, name, found, refusal)
-                        for platform, name, found in zip(platforms, accelerators, chosen, strict=True)
+                        _narrowed(platform, name, outcome, refusal)
+                        for platform, name, outcome in zip(platforms, accelerators, chosen, strict=True)
                     ]
                     if all(new is old for new, old in zip(narrowed, platforms, strict=True)):
                         break
@@ -203,8 +185,10 @@ def applied(
             shared |= {_name(model): names} if names else {}
             groups.append(
                 [
-                    Choice(_name(model), strategy, name, found, _refused(platform) if strategy != CUSTOM else ())
-                    for name, found, platform in zip(accelerators, chosen, platforms, strict=True)
+                    StrategyChoice(
+                        _name(model), strategy, name, outcome, _refused(platform) if strategy != CUSTOM else ()
+                    )
+                    for name, outcome, platform in zip(accelerators, chosen, platforms, strict=True)
                 ]
             )
     return Applied(base, groups, {name: _MEANING[name] for name in strategies}, shared)
@@ -215,15 +199,15 @@ def platform_estimates(job: Job) -> Estimates:
     memory. Raises PlanError where no layout is valid."""
     usual, _ = search(job)
     for objective in ("throughput", "memory"):
-        found = search_whole(replace(job, plan=job.plan.patch({"goal.objective": objective})))
-        order = found.order[: _BEST // 2]
-        usual = usual.joined(found.estimates.of(*(int(place) for place in order)))
+        searched = search_whole(replace(job, plan=job.plan.patch({"goal.objective": objective})))
+        order = searched.order[: _BEST // 2]
+        usual = usual.joined(searched.estimates.of(*(int(place) for place in order)))
     return usual
 
 
-def strategy_name(said: str) -> str:
+def strategy_name(name: str) -> str:
     """'Truly-Identical' as truly_identical; whether there is such a strategy is for others to say."""
-    return said.strip().lower().replace("-", "_").replace(" ", "_")
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def strategic(plan: Plan, strategy: str, known_platforms: dict[str, Platform]) -> Planned:
@@ -240,35 +224,23 @@ def strategic(plan: Plan, strategy: str, known_platforms: dict[str, Platform]) -
     key = json.dumps(plan.given(), sort_keys=True)
     if key not in known_platforms:
         known_platforms[key] = _platform(plan)
-    found = _taken(known_platforms[key], strategy)
-    if isinstance(found, str):
-        raise PlanError("strategy", f"{strategy}: {found}")
-    return found
-
-
-def common_assumptions(found: Sequence[Any]) -> list[Assumption]:
-    """What was assumed alike in all of several estimates; what differs stands in the rows."""
-    lists = [one.assumptions for one in found]
-    return [item for item in lists[0] if all(item in other for other in lists[1:])] if lists else []
-
-
-def union_evidence(found: Sequence[Planned]) -> list[Evidence]:
-    """The evidence of all estimates, each row once."""
-    unique = {repr(row): row for one in found for row in evidence_of(one)}
-    return list(unique.values())
+    outcome = _taken(known_platforms[key], strategy)
+    if isinstance(outcome, str):
+        raise PlanError("strategy", f"{strategy}: {outcome}")
+    return outcome
 
 
 def _accelerators(request: StrategiesRequest, base: Plan) -> list[str]:
     named = request.accelerators if request.accelerators is not None else [base.cluster.accelerator or ""]
     try:
-        found = [find_accelerator(name).value.id for name in named if name]
+        accelerators = [find_accelerator(name).value.id for name in named if name]
     except PlanError as error:
         raise PlanError("accelerators", error.problem, error.valid) from None
-    if not found:
+    if not accelerators:
         raise PlanError("accelerators", "is required: name the platforms", ["h100-sxm", "mi300x"])
-    if len(found) > _MOST_PLATFORMS:
-        raise PlanError("accelerators", f"{len(found)} platforms are too many", [f"up to {_MOST_PLATFORMS}"])
-    return _distinct(found)
+    if len(accelerators) > _MOST_PLATFORMS:
+        raise PlanError("accelerators", f"{len(accelerators)} platforms are too many", [f"up to {_MOST_PLATFORMS}"])
+    return _distinct(accelerators)
 
 
 def _strategies(request: StrategiesRequest) -> list[str]:
@@ -292,7 +264,7 @@ def _name(model: Any) -> str:
 
 
 def _platform(plan: Plan) -> Platform:
-    job = look_up(plan)
+    job = job_of(plan)
     return Platform(plan, job, platform_estimates(job))
 
 
@@ -305,8 +277,8 @@ def _or_why(plan: Plan) -> Platform | PlanError:
 
 def _refuse_unknown(platforms: Sequence[Platform | PlanError]) -> None:
     """Raises what no platform can help: a model or a field that cannot be, or the same refusal of all."""
-    refusals = [one for one in platforms if isinstance(one, PlanError)]
-    if len(refusals) == len(platforms) and len({one.field for one in refusals}) == 1:
+    refusals = [platform for platform in platforms if isinstance(platform, PlanError)]
+    if len(refusals) == len(platforms) and len({refusal.field for refusal in refusals}) == 1:
         raise refusals[0]
 
 
@@ -318,7 +290,7 @@ def _taken(platform: Platform | PlanError, strategy: str) -> Planned | str:
         index = choose(strategy, estimates)
         if index is not None:
             return _planned(estimates, index)
-    return _misfit(platform.first)
+    return misfit(platform.first)
 
 
 def _of_all(
@@ -327,28 +299,33 @@ def _of_all(
     """What a strategy takes on each platform, and of IDENTICAL in which fields that is the same."""
     if strategy == IDENTICAL:
         return _same_everywhere(platforms, names)
-    return [_taken(one, strategy) for one in platforms], []
+    return [_taken(platform, strategy) for platform in platforms], []
 
 
 def _narrowed(
     platform: Platform | PlanError,
     name: str,
-    found: Planned | str,
+    outcome: Planned | str,
     refusal: Callable[[str, Planned], PlanError | None] | None,
 ) -> Platform | PlanError:
-    """The platform without the layouts that share what `found` is refused for; the same one where there is no such
+    """The platform without the layouts that share what `outcome` is refused for; the same one where there is no such
     thing, or nothing that fits would be left."""
-    if isinstance(platform, PlanError) or isinstance(found, str) or found.job is not platform.first.job or not refusal:
+    if (
+        isinstance(platform, PlanError)
+        or isinstance(outcome, str)
+        or outcome.job is not platform.first.job
+        or not refusal
+    ):
         return platform
-    error = refusal(name, found)
+    error = refusal(name, outcome)
     section, _, field = (error.field if error else "").partition(".")
     if error is None or ((section, field) != ("workload", "micro_batch") and section != "layout"):
         return platform
     first = platform.first
-    value = getattr(found.estimates.layouts, field, None)
+    value = getattr(outcome.estimates.layouts, field, None)
     if value is None:
         return platform
-    index = np.flatnonzero(getattr(first.layouts, field) != value[found.index])
+    index = np.flatnonzero(getattr(first.layouts, field) != value[outcome.index])
     if not first.fits[index].any():
         return platform
     memory, step = taken(first.memory, index), taken(first.step, index)
@@ -360,14 +337,9 @@ def _refused(platform: Platform | PlanError) -> tuple[str, ...]:
     return () if isinstance(platform, PlanError) else platform.refused
 
 
-def _misfit(estimates: Estimates) -> str:
-    least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
-    return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
-
-
 def _planned(estimates: Estimates, index: int) -> Planned:
-    one = estimates.of(index)
-    return Planned(estimates.job, one, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
+    chosen = estimates.of(index)
+    return Planned(estimates.job, chosen, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
 
 
 def _same_everywhere(
@@ -382,20 +354,20 @@ def _same_everywhere(
         if isinstance(one, PlanError):
             return [f"there is no common layout, as {name} has none: {one}"] * len(platforms), none
         able.append(one)
-    tried = [list(one.options) if _nothing_common(able) else [one.first] for one in able]
+    tried = [list(row.options) if _nothing_common(able) else [row.first] for row in able]
     for rank in range(max(map(len, tried))):
-        options = [one[min(rank, len(one) - 1)] for one in tried]
-        if found := identical(options):
-            chosen = [_planned(one, index) for one, index in zip(options, found.index, strict=True)]
-            return list(chosen), list(found.fields)
+        options = [attempt[min(rank, len(attempt) - 1)] for attempt in tried]
+        if common := identical(options):
+            chosen = [_planned(one, index) for one, index in zip(options, common.index, strict=True)]
+            return list(chosen), list(common.fields)
     for name, options in zip(names, tried, strict=True):
         if not any(estimates.fits.any() for estimates in options):
-            return [f"there is no common layout, as on {name} {_misfit(options[0])}"] * len(platforms), none
+            return [f"there is no common layout, as on {name} {misfit(options[0])}"] * len(platforms), none
     return ["no layout is valid and fits on all platforms"] * len(platforms), none
 
 
 def _nothing_common(platforms: Sequence[Platform]) -> bool:
-    return identical([one.first for one in platforms]) is None
+    return identical([platform.first for platform in platforms]) is None
 
 
 def _custom(plan: Plan, request: StrategiesRequest) -> Planned | str:
@@ -409,7 +381,7 @@ def _custom(plan: Plan, request: StrategiesRequest) -> Planned | str:
     except PlanError as error:
         raise PlanError(f"custom_layout.{error.field.rpartition('.')[2]}", error.problem, error.valid) from None
     try:
-        found = planned(patched, whole=False)
+        planned = plan_training(patched, whole=False)
     except PlanError as error:
         return str(error)
-    return found
+    return planned

@@ -8,32 +8,32 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.training.planned import Planned, planned, varied
+from planner.training.planned import Planned, plan_training, varied
 
 Value = int | str
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """What became of one value: the layout that needs least memory of those that were tried, or why there is none."""
 
     value: Value
-    found: Planned | None
+    planned: Planned | None
     why: str | None
 
     @property
     def fits(self) -> bool:
-        return self.found is not None and self.found.fits
+        return self.planned is not None and self.planned.fits
 
     @property
     def bytes(self) -> float | None:
         """Memory per device of that layout; None where no layout is valid."""
-        return None if self.found is None else float(self.found.estimates.memory.total[self.found.index])
+        return None if self.planned is None else float(self.planned.estimates.memory.total[self.planned.index])
 
     @property
     def too_large(self) -> bool:
         """Valid, but beyond the memory."""
-        return self.found is not None and not self.found.fits
+        return self.planned is not None and not self.planned.fits
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Trials:
 
     plan_at: Callable[[Value], Plan]
     narrow: Mapping[str, Any]
-    tried: dict[Value, Tried] = field(default_factory=dict)
+    tried: dict[Value, Trial] = field(default_factory=dict)
     searched: set[Value] = field(default_factory=set)
 
     def fits(self, value: Value) -> bool:
@@ -65,14 +65,14 @@ class Trials:
         """The plan for a value with one layout, without keeping note of it; None where that is not valid."""
         return varied(self.plan_at(value), {**self.narrow, **patch})
 
-    def _try(self, value: Value, narrow: Mapping[str, Any]) -> Tried:
+    def _try(self, value: Value, narrow: Mapping[str, Any]) -> Trial:
         try:
             plan = self.plan_at(value)
             least = plan.patch({**narrow, "goal.objective": "memory"})
-            found = planned(least, past_errors=True, whole=not plan.layout.model_fields_set)
+            planned = plan_training(least, past_errors=True, whole=not plan.layout.model_fields_set)
         except PlanError as error:
-            return Tried(value, None, str(error))
-        return Tried(value, found, None)
+            return Trial(value, None, str(error))
+        return Trial(value, planned, None)
 
 
 def narrowed(plan: Plan, *solved: str) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
         return low
     end, high = marks[-1], marks[place + 1]
     if low >= 0:
-        known = [trials.tried[value_of(mark)].found for mark in (low, high)]
-        low, high = _guess(trials, value_of, [found for found in known if found], low, high)
+        known = [trials.tried[value_of(mark)].planned for mark in (low, high)]
+        low, high = _guess(trials, value_of, [planned for planned in known if planned], low, high)
     low = _bisect(lambda index: trials.fits(value_of(index)), low, high)
     while low < end and trials.confirmed(value_of(low + 1)):
         low += 1
@@ -123,13 +123,13 @@ def _guess(
 ) -> tuple[int, int]:
     """Narrower bounds: where the layouts of `known` stop fitting, if the search agrees on both sides of it."""
     patches = [
-        {"layout": found.estimates.layouts.row(found.index), "workload.framework": found.job.framework.name,
-         "workload.global_batch": found.job.global_batch}
-        for found in known
+        {"layout": planned.estimates.layouts.row(planned.index), "workload.framework": planned.job.framework.name,
+         "workload.global_batch": planned.job.global_batch}
+        for planned in known
     ]  # fmt: skip
 
     def fits(index: int) -> bool:
-        return any((found := trials.with_patch(value_of(index), patch)) and found.fits for patch in patches)
+        return any((planned := trials.with_patch(value_of(index), patch)) and planned.fits for patch in patches)
 
     guess = _bisect(fits, low, high)
     if guess > low and not trials.fits(value_of(guess)):

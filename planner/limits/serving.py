@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +18,16 @@ from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import ModelFacts, architecture
-from planner.evidence import serving_evidence_of
+from knowledge.models.catalogue import architecture
+from planner.evidence import evidence_of
+from planner.limits.models import ModelCandidates
 from planner.result import Assumption
 from planner.results import Limit, LimitProbe, NextValue
-from planner.serving.planned import choice, complete, memory_of, served
+from planner.serving.planned import choice, memory_of, plan_serving
 from planner.serving.pool import slo_of
 from planner.serving.sizing import most_clients
 from planner.serving.warnings import warnings_of
 
-ServingGoal = Literal["input_len", "context", "concurrency"]
 _LONGEST = 100_000_000
 _POINTS = 33
 _MOST_DEVICES = 65_536
@@ -35,7 +35,7 @@ _SHOWN_PROBES = 24
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Furthest:
     """The last value that fits (None: none does), the nearest that does not, what limits it and why."""
 
     plan: Callable[[Any], Plan]
@@ -48,47 +48,47 @@ class _Found:
     assumptions: list[Assumption] = field(default_factory=list)
 
 
-def serving_limit(goal: str, plan: Plan, candidates: tuple[Sequence[ModelFacts], Assumption] | None = None) -> Limit:
+def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
     """The most that still fits of a serving plan: of all layouts that agree with it. Raises PlanError."""
     started = time.perf_counter()
     match goal:
         case "input_len" | "context" | "seq_len":
-            found = _longest(plan, goal == "input_len")
+            furthest = _longest(plan, goal == "input_len")
         case "concurrency":
-            found = _most_at_once(plan)
+            furthest = _most_at_once(plan)
         case "model":
             assert candidates
-            found = _largest_model(plan, *candidates)
+            furthest = _largest_model(plan, candidates)
         case "devices":
-            found = _fewest_devices(plan)
+            furthest = _fewest_devices(plan)
         case _:
             valid = ["context", "input_len", "concurrency", "model", "devices"]
             raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
-    at = served(found.plan(found.first if found.value is None else found.value))
+    at = plan_serving(furthest.plan(furthest.first if furthest.value is None else furthest.value))
     own = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
     solved = own.get(goal, "workload.input_len")
     return Limit(
         goal=goal,
-        value=found.value,
-        plan=complete(at),
+        value=furthest.value,
+        plan=at.complete_plan,
         assumptions=[
-            *found.assumptions, *(item for item in at.assumptions if item.field != solved or found.value is None)
+            *furthest.assumptions, *(item for item in at.assumptions if item.field != solved or furthest.value is None)
         ],
         parameters=at.job.architecture.parameters,
         memory=memory_of(at),
         chosen=choice(at.pool, at.index, at.slo),
-        limited_by=found.limited_by,
-        why=found.why,
-        next_value=None if found.beyond is None else _next(found, found.beyond),
-        tried=len(found.probes),
-        probes=_nearest(found),
+        limited_by=furthest.limited_by,
+        why=furthest.why,
+        next_value=None if furthest.beyond is None else _next(furthest, furthest.beyond),
+        tried=len(furthest.probes),
+        probes=_nearest(furthest),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
-        evidence=serving_evidence_of(at.job),
+        evidence=evidence_of(at.job),
     )  # fmt: skip
 
 
-def _longest(plan: Plan, prompt: bool) -> _Found:
+def _longest(plan: Plan, prompt: bool) -> _Furthest:
     """The longest prompt, or request of prompt and output, by halving what is left between fits and does not.
 
     Where the plan counts its clients, all of their requests have to fit at once.
@@ -104,16 +104,16 @@ def _longest(plan: Plan, prompt: bool) -> _Found:
 
     def fits(values: Floats) -> np.ndarray:
         lengths = values if prompt else values - output
-        these = deployments(job, [{"input_len": float(length)} for length in lengths])
-        memory = serving_memory(job, these)
+        candidates = deployments(job, [{"input_len": float(length)} for length in lengths])
+        memory = serving_memory(job, candidates)
         able = (memory.fits & (memory.max_concurrency >= clients)).reshape(len(values), -1)
         least_bytes = memory.total.reshape(able.shape).min(axis=1).tolist()
-        found = np.asarray(able.any(axis=1))
-        for value, ok, size in zip(values.tolist(), found.tolist(), least_bytes, strict=True):
+        fitting = np.asarray(able.any(axis=1))
+        for value, ok, size in zip(values.tolist(), fitting.tolist(), least_bytes, strict=True):
             probes[int(value)] = LimitProbe(value=int(value), fits=ok, per_device_bytes=size, why=None)
-        return found
+        return fitting
 
-    def planned(value: Any) -> Plan:
+    def plan_at(value: Any) -> Plan:
         return _with_prompt(plan, value if prompt else value - int(output))
 
     value = _last(fits, least, max(least, most))
@@ -122,12 +122,12 @@ def _longest(plan: Plan, prompt: bool) -> _Found:
     shown = list(probes.values())
     if value is None:
         why = f"not even the shortest of {each} fits"
-        return _Found(planned, None, least, least, "kv_cache", why, shown)
+        return _Furthest(plan_at, None, least, least, "kv_cache", why, shown)
     if value >= most:
         why = f"the model reads no more than {own:,} tokens, and {each} of them fit"
-        return _Found(planned, value, least, None, "model context" if own else "range", why, shown)
+        return _Furthest(plan_at, value, least, None, "model context" if own else "range", why, shown)
     why = f"with more than {value:,} {unit} the cache of {each} does not fit beside the weights"
-    return _Found(planned, value, least, value + 1, "kv_cache", why, shown)
+    return _Furthest(plan_at, value, least, value + 1, "kv_cache", why, shown)
 
 
 def _with_prompt(plan: Plan, value: int) -> Plan:
@@ -153,45 +153,50 @@ def _last(fits: Callable[[Floats], np.ndarray], low: int, high: int) -> int | No
             return good
 
 
-def _most_at_once(plan: Plan) -> _Found:
+def _most_at_once(plan: Plan) -> _Furthest:
     """The most requests in flight that all have room, and that meet the limits of latency where there are any."""
     open_plan = plan.patch({"workload.request_rate": None, "workload.concurrency": 1})
     job = serving_job(open_plan)
-    these, slo = deployments(job), slo_of(open_plan.inference, "mean")
-    memory = serving_memory(job, these)
+    candidates, slo = deployments(job), slo_of(open_plan.inference, "mean")
+    memory = serving_memory(job, candidates)
     room = np.where(memory.fits, memory.max_concurrency, 0.0)
-    engine = np.floor(these.max_batch) * these.lanes
-    limit, reasons = most_clients(job, these, slo)
-    slow = limit if slo.given else np.full(len(these), np.inf)
-    found = np.minimum(np.minimum(room, engine), slow)
-    best = int(np.argmax(found))
-    value = int(min(found[best], 10_000_000))
+    engine = np.floor(candidates.max_batch) * candidates.lanes
+    limit, reasons = most_clients(job, candidates, slo)
+    slow = limit if slo.given else np.full(len(candidates), np.inf)
+    most = np.minimum(np.minimum(room, engine), slow)
+    best = int(np.argmax(most))
+    value = int(min(most[best], 10_000_000))
 
-    def planned(wanted: Any) -> Plan:
+    def plan_at(wanted: Any) -> Plan:
         return open_plan.patch({"workload.concurrency": wanted})
 
-    rows = zip(found, memory.total, strict=True)
+    rows = zip(most, memory.total, strict=True)
     probes = [LimitProbe(value=int(min(n, 1e7)), fits=n >= 1.0, per_device_bytes=float(b), why=None) for n, b in rows]
     if value < 1:
         by = reasons[best] if room[best] >= 1.0 and reasons[best] in ("ttft", "tpot") else "kv_cache"
-        return _Found(planned, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow")
+        return _Furthest(
+            plan_at, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow"
+        )
     if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
         by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {reasons[best]} is missed"
     elif engine[best] < room[best]:
-        by, why = "max_batch", f"{job.engine.name} runs no more than {int(these.max_batch[best])} requests in a step"
+        by, why = (
+            "max_batch",
+            f"{job.engine.name} runs no more than {int(candidates.max_batch[best])} requests in a step",
+        )
     else:
         by, why = "kv_cache", "the caches of more whole requests do not fit beside the weights"
     # The layout that has room for them is part of the answer.
-    row = these.row(best)
+    row = candidates.row(best)
 
     def placed(wanted: Any) -> Plan:
-        return planned(wanted).patch({"layout": row})
+        return plan_at(wanted).patch({"layout": row})
 
-    return _Found(placed, value, 1, value + 1, by, why, probes)
+    return _Furthest(placed, value, 1, value + 1, by, why, probes)
 
 
-def _largest_model(plan: Plan, rows: Sequence[ModelFacts], said: Assumption) -> _Found:
-    """Of `rows`, the largest first."""
+def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
+    rows, scope = candidates.models, candidates.assumption
     probes: list[LimitProbe] = []
     best = None
     for place, row in enumerate(rows):
@@ -200,24 +205,24 @@ def _largest_model(plan: Plan, rows: Sequence[ModelFacts], said: Assumption) -> 
             best = place
             break
 
-    def planned(value: Any) -> Plan:
+    def plan_at(value: Any) -> Plan:
         return plan.patch({"model": value})
 
     smallest = rows[-1].id
     if best is None:
         why = "the smallest of those considered does not fit"
-        return _Found(planned, None, smallest, smallest, "weights", why, probes, [said])
+        return _Furthest(plan_at, None, smallest, smallest, "weights", why, probes, [scope])
     value = rows[best].id
     larger = next((probe for probe in reversed(probes[:-1]) if probe.why is None), None)
     if larger is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Found(planned, value, smallest, None, "catalogue", why, probes, [said])
+        return _Furthest(plan_at, value, smallest, None, "catalogue", why, probes, [scope])
     need = (larger.per_device_bytes or 0.0) / GIB
     why = f"{larger.value} would take {need:.1f} GiB per device even in the layout that needs least"
-    return _Found(planned, value, smallest, larger.value, "weights", why, probes, [said])
+    return _Furthest(plan_at, value, smallest, larger.value, "weights", why, probes, [scope])
 
 
-def _fewest_devices(plan: Plan) -> _Found:
+def _fewest_devices(plan: Plan) -> _Furthest:
     """Parts of a node, then powers of two of whole nodes, until the plan fits and meets its limits of latency."""
     name = plan.cluster.accelerator
     if name is None:
@@ -226,15 +231,15 @@ def _fewest_devices(plan: Plan) -> _Found:
     node = max(node, 1)
     counts = [*divisors(node), *(node * 2**power for power in range(1, 17) if node * 2**power <= _MOST_DEVICES)]
 
-    def planned(value: Any) -> Plan:
+    def plan_at(value: Any) -> Plan:
         return plan.patch({"cluster.count": value})
 
     probes: list[LimitProbe] = []
     slow = False
     for count in counts:
-        probe = _probe(count, _tried(planned(count)))
+        probe = _probe(count, _tried(plan_at(count)))
         if probe.fits:
-            at = served(planned(count))
+            at = plan_serving(plan_at(count))
             slow = at.meets_slo is False
             probe = probe.model_copy(update={"fits": not slow})
         probes.append(probe)
@@ -245,20 +250,20 @@ def _fewest_devices(plan: Plan) -> _Found:
     if not last.fits:
         by = "latency" if slow else "weights"
         why = f"no number of these devices up to {counts[-1]:,} is enough"
-        return _Found(planned, None, 1, None, by, why, probes)
+        return _Furthest(plan_at, None, 1, None, by, why, probes)
     value = int(last.value)
     if before is None:
-        return _Found(planned, value, 1, None, "range", "it fits on a single device", probes)
-    if before.why is None and before.per_device_bytes and not _roomy(planned(before.value)):
+        return _Furthest(plan_at, value, 1, None, "range", "it fits on a single device", probes)
+    if before.why is None and before.per_device_bytes and not _roomy(plan_at(before.value)):
         need = before.per_device_bytes / GIB
         why = f"on {before.value} devices even the layout that needs least takes {need:.1f} GiB per device"
-        return _Found(planned, value, 1, before.value, "weights", why, probes)
+        return _Furthest(plan_at, value, 1, before.value, "weights", why, probes)
     why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
-    return _Found(planned, value, 1, before.value, "layout" if before.why else "latency", why, probes)
+    return _Furthest(plan_at, value, 1, before.value, "layout" if before.why else "latency", why, probes)
 
 
 def _roomy(plan: Plan) -> bool:
-    return served(plan).fits
+    return plan_serving(plan).fits
 
 
 def _tried(plan: Plan) -> tuple[bool, float] | str:
@@ -277,10 +282,10 @@ def _probe(value: int | str, tried: tuple[bool, float] | str) -> LimitProbe:
     return LimitProbe(value=value, fits=tried[0], per_device_bytes=tried[1], why=None)
 
 
-def _next(found: _Found, value: int | str) -> NextValue:
+def _next(furthest: _Furthest, value: int | str) -> NextValue:
     """The nearest value that does not fit, with the memory of the layout that is nearest to fitting."""
     try:
-        at = served(found.plan(value))
+        at = plan_serving(furthest.plan(value))
     except PlanError as error:
         return NextValue(
             value=value,
@@ -301,14 +306,14 @@ def _next(found: _Found, value: int | str) -> NextValue:
     )
 
 
-def _nearest(found: _Found) -> list[LimitProbe]:
+def _nearest(furthest: _Furthest) -> list[LimitProbe]:
     """The values tried nearest to the limit, in order."""
-    unique = {probe.value: probe for probe in found.probes}
+    unique = {probe.value: probe for probe in furthest.probes}
     if all(isinstance(value, int) for value in unique):
         ordered = sorted(unique.values(), key=lambda probe: int(probe.value))
     else:
         ordered = sorted(unique.values(), key=lambda probe: architecture(str(probe.value)).parameters)
     keys = [probe.value for probe in ordered]
-    at = keys.index(found.value) if found.value in keys else 0
+    at = keys.index(furthest.value) if furthest.value in keys else 0
     start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
     return ordered[start : start + _SHOWN_PROBES]

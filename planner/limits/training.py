@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from pydantic import Field
-
-from estimator.errors import PlanError, nearest
-from estimator.plan.schema import Inference, Plan
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
-from knowledge.jobs.training import job as look_up
-from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
+from knowledge.jobs.training import job as job_of
+from knowledge.models.catalogue import ModelFacts, architecture
 from planner.evidence import evidence_of
-from planner.limits.probing import Trials, Tried, Value, last_that_fits, narrowed
-from planner.limits.serving import serving_limit
-from planner.requests import EitherRequest
+from planner.limits.models import ModelCandidates
+from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed
 from planner.results import Assumption, Limit, LimitProbe, NextValue
-from planner.training.planned import Planned, choice, complete, memory_of, planned, warnings_of
+from planner.training.planned import Planned, choice, memory_of, plan_training, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
-_SERVING_GOALS = ("context", "input_len", "concurrency")
 
 # The bounds of a Plan's seq_len and micro_batch, and a cluster larger than any that is known to train one model.
 _LONGEST_TOKENS = 100_000_000
@@ -40,21 +35,8 @@ _SCANNED_NODES = 32
 _SHOWN_PROBES = 24
 
 
-class LimitRequest(EitherRequest):
-    goal: Literal["seq_len", "micro_batch", "model", "devices", "context", "input_len", "concurrency"] = Field(
-        description="What to push to its limit: seq_len, micro_batch, model (largest) or devices (least); of serving "
-        "also context (longest request), input_len (longest prompt) or concurrency (most requests at once)."
-    )
-    family: str | None = Field(
-        None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
-    )
-
-    def asks_serving(self) -> bool:
-        return self.goal in _SERVING_GOALS
-
-
 @dataclass(frozen=True)
-class _Found:
+class _Furthest:
     """The last value that fits (None: not even `first` does), the nearest that does not, and what is said besides.
 
     `bound` is (what limits, why) where something other than the memory of `beyond` decides.
@@ -68,39 +50,25 @@ class _Found:
     assumptions: list[Assumption] = field(default_factory=list)
 
 
-def find_limit(request: LimitRequest) -> Limit:
-    """Find how far a plan can go."""
+def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
+    """The most that still fits of a training plan; `candidates` are those of the goal model. Raises PlanError."""
     started = time.perf_counter()
-    if request.family is not None and request.goal != "model":
-        raise PlanError("family", f"goes with goal model alone, not with {request.goal}", ["goal=model"])
-    plan, named = _plan_of(request)
-    if isinstance(plan.workload, Inference):
-        candidates = _candidates(plan, request.family, named) if request.goal == "model" else None
-        return serving_limit(request.goal, plan, candidates)
-    match request.goal:
+    match goal:
         case "seq_len":
-            found = _longest(plan)
+            furthest = _longest(plan)
         case "micro_batch":
-            found = _largest_batch(plan)
+            furthest = _largest_batch(plan)
         case "model":
-            found = _largest_model(plan, request.family, named)
+            assert candidates
+            furthest = _largest_model(plan, candidates)
         case "devices":
-            found = _fewest_devices(plan)
-        case goal:
+            furthest = _fewest_devices(plan)
+        case _:
             raise PlanError("goal", f"{goal} is of serving, but the plan is for training", get_args(Goal))
-    return _limit(request.goal, found, started)
+    return _limit(goal, furthest, started)
 
 
-def _plan_of(request: LimitRequest) -> tuple[Plan, bool]:
-    """The plan, and whether it names a model: the search for the largest one needs none."""
-    given = {**(request.plan or {}), **request.model_dump(include={"model"}, exclude_none=True)}
-    named = bool(given.get("model"))
-    if request.goal == "model" and not named:
-        request = request.model_copy(update={"model": "any"})
-    return request.to_plan(), named
-
-
-def _longest(plan: Plan) -> _Found:
+def _longest(plan: Plan) -> _Furthest:
     """In steps of 128 tokens up to 8k and of 1,024 beyond, both in multiples of what a given cp asks for."""
     open_plan = plan.patch({"workload.seq_len": None})
     chunk = 2 * (plan.layout.cp or 1)
@@ -120,14 +88,14 @@ def _longest(plan: Plan) -> _Found:
     start = sum(tokens(mark) < _OPEN_TOKENS for mark in marks)
     last = last_that_fits(trials, tokens, marks, start)
     if last is None:
-        return _Found(trials, None, tokens(0), tokens(0))
+        return _Furthest(trials, None, tokens(0), tokens(0))
     if last == marks[-1]:
         bound = ("range", f"{tokens(last):,} tokens, the longest sequence that a plan may have, still fit")
-        return _Found(trials, tokens(last), tokens(0), None, bound)
-    return _Found(trials, tokens(last), tokens(0), tokens(last + 1))
+        return _Furthest(trials, tokens(last), tokens(0), None, bound)
+    return _Furthest(trials, tokens(last), tokens(0), tokens(last + 1))
 
 
-def _largest_batch(plan: Plan) -> _Found:
+def _largest_batch(plan: Plan) -> _Furthest:
     """Any number of sequences where the global batch is open and grows along, else those that divide it."""
     open_plan = plan.patch({"workload.micro_batch": None})
     trials = Trials(
@@ -140,11 +108,13 @@ def _largest_batch(plan: Plan) -> _Found:
     marks = [2**power - 1 for power in range(20) if 2**power < end] + [end - 1]
     last = last_that_fits(trials, lambda index: index + 1, marks, 1)
     if last == marks[-1]:
-        return _Found(trials, end, 1, None, ("range", f"{end:,} sequences, the most that a plan may have, still fit"))
-    return _Found(trials, None, 1, 1) if last is None else _Found(trials, last + 1, 1, last + 2)
+        return _Furthest(
+            trials, end, 1, None, ("range", f"{end:,} sequences, the most that a plan may have, still fit")
+        )
+    return _Furthest(trials, None, 1, 1) if last is None else _Furthest(trials, last + 1, 1, last + 2)
 
 
-def _largest_part(trials: Trials, batch: int) -> _Found:
+def _largest_part(trials: Trials, batch: int) -> _Furthest:
     """The largest micro-batch that can be dealt from a given global batch."""
     parts = divisors(batch)
     over: list[int] = []
@@ -156,19 +126,19 @@ def _largest_part(trials: Trials, batch: int) -> _Found:
     best = max(fitting, default=None)
     beyond = next((part for part in over if best is None or part > best), None)
     if best is None:
-        return _Found(trials, None, 1, beyond or 1)
+        return _Furthest(trials, None, 1, beyond or 1)
     if beyond is not None:
-        return _Found(trials, best, 1, beyond)
+        return _Furthest(trials, best, 1, beyond)
     why = f"no more than {best:,} sequences at a time can be dealt from the global batch of {batch:,}, and they fit"
     refused = next((part for part in parts if part > best), None)
-    if refused is not None and (said := trials.tried[refused].why):
-        why += f" ({refused:,}: {said})"
-    return _Found(trials, best, 1, refused, ("global_batch", why))
+    if refused is not None and (refusal := trials.tried[refused].why):
+        why += f" ({refused:,}: {refusal})"
+    return _Furthest(trials, best, 1, refused, ("global_batch", why))
 
 
-def _largest_model(plan: Plan, family: str | None, named: bool) -> _Found:
+def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     """By parameters, over the text models of the catalogue; those that only papers describe, for pretraining alone."""
-    rows, said = _candidates(plan, family, named)
+    rows, scope = candidates.models, candidates.assumption
     trials = Trials(lambda value: plan.patch({"model": value}), narrowed(plan))
     best: int | None = None
     for place, row in enumerate(rows):
@@ -177,7 +147,7 @@ def _largest_model(plan: Plan, family: str | None, named: bool) -> _Found:
             break
     smallest = rows[-1].id
     if best is None:
-        return _Found(trials, None, smallest, smallest, assumptions=[said])
+        return _Furthest(trials, None, smallest, smallest, assumptions=[scope])
     beyond = _nearest_larger(trials, rows, best)
     while beyond is not None and trials.confirmed(rows[beyond].id):
         best = beyond
@@ -185,8 +155,8 @@ def _largest_model(plan: Plan, family: str | None, named: bool) -> _Found:
     value = rows[best].id
     if beyond is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Found(trials, value, smallest, None, ("catalogue", why), [said])
-    return _Found(trials, value, smallest, rows[beyond].id, assumptions=[said])
+        return _Furthest(trials, value, smallest, None, ("catalogue", why), [scope])
+    return _Furthest(trials, value, smallest, rows[beyond].id, assumptions=[scope])
 
 
 def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | None:
@@ -196,37 +166,10 @@ def _nearest_larger(trials: Trials, rows: list[ModelFacts], best: int) -> int | 
     return next(too_large, best - 1 if best else None)
 
 
-def _candidates(plan: Plan, family: str | None, named: bool) -> tuple[list[ModelFacts], Assumption]:
-    """Models by parameters, the largest first, and which they are in words. Raises PlanError for an unknown family."""
-    wanted = family.strip().lower() if family else None
-    rows = models()
-    if wanted and wanted != "any":
-        rows = [row for row in rows if row.family.lower().startswith(wanted)]
-        if not rows:
-            known = nearest(wanted, dict.fromkeys(row.family for row in models()))
-            raise PlanError("family", f"no model of the catalogue is of a family {family!r}", [*known, "any"])
-        scope, why = wanted, f"the {len(rows)} models of the family"
-    elif own := _own_family(plan) if named and not wanted else None:
-        rows = [row for row in rows if row.family == own]
-        scope, why = own, f"the family of the plan's model, {len(rows)} models; family=any takes all"
-    else:
-        rows = [row for row in rows if not architecture(row.id).multimodal]
-        if isinstance(plan.workload, Inference) or plan.training.stage != "pretrain":
-            rows = [row for row in rows if row.license != "paper-only"]
-        scope, why = "any", f"the {len(rows)} text models of the catalogue; name a family to look at fewer"
-    rows = sorted(rows, key=lambda row: -architecture(row.id).parameters)
-    return rows, Assumption(field="family", value=scope, why=why)
-
-
-def _own_family(plan: Plan) -> str | None:
-    """The family of the plan's model; None for one that is not of the catalogue."""
-    return find_architecture(plan.model)[0].family or None
-
-
-def _fewest_devices(plan: Plan) -> _Found:
+def _fewest_devices(plan: Plan) -> _Furthest:
     """Parts of a node, then whole nodes: all powers of two, then every number of nodes between the last two."""
     open_plan = plan.patch({"cluster.count": None})
-    node = plan.cluster.per_node or look_up(open_plan).machine.accelerator.per_node
+    node = plan.cluster.per_node or job_of(open_plan).machine.accelerator.per_node
     trials = Trials(lambda value: open_plan.patch({"cluster.count": value}), narrowed(plan))
     best = next((size for size in divisors(node) if trials.confirmed(size)), None)
     if best is None:
@@ -235,10 +178,10 @@ def _fewest_devices(plan: Plan) -> _Found:
     below = [size for size in failed if best is None or size < best]
     beyond = max((size for size in below if trials.tried[size].too_large), default=max(below, default=None))
     if best is None:
-        return _Found(trials, None, beyond or 1, beyond)
+        return _Furthest(trials, None, beyond or 1, beyond)
     if beyond is None:
-        return _Found(trials, best, 1, None, ("range", "it fits on a single device, and there is nothing below one"))
-    return _Found(trials, best, 1, beyond)
+        return _Furthest(trials, best, 1, None, ("range", "it fits on a single device, and there is nothing below one"))
+    return _Furthest(trials, best, 1, beyond)
 
 
 def _fewest_nodes(trials: Trials, node: int) -> int | None:
@@ -259,27 +202,27 @@ def _fewest_nodes(trials: Trials, node: int) -> int | None:
 _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "model": "", "devices": " devices"}
 
 
-def _limit(goal: Goal, found: _Found, started: float) -> Limit:
-    value = found.value
-    at = planned(found.trials.plan_at(found.first if value is None else value), past_errors=True)
-    beyond = None if found.beyond is None else found.trials.tried[found.beyond]
-    limited_by, why = found.bound or _decides(goal, beyond or Tried(found.first, at, None))
+def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
+    value = furthest.value
+    at = plan_training(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
+    beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
+    limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at, None))
     return Limit(
         goal=goal,
         value=value,
-        plan=complete(at),
-        assumptions=[*found.assumptions, *_others(goal, at, value)],
+        plan=at.complete_plan,
+        assumptions=[*furthest.assumptions, *_others(goal, at, value)],
         parameters=at.job.architecture.parameters,
         memory=memory_of(at),
         chosen=choice(at.estimates, at.index),
         limited_by=limited_by,
         why=why,
         next_value=None if beyond is None else _next(beyond),
-        tried=len(found.trials.tried),
-        probes=_probes(goal, found),
+        tried=len(furthest.trials.tried),
+        probes=_probes(goal, furthest),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
-        evidence=evidence_of(at),
+        evidence=evidence_of(at.job),
     )
 
 
@@ -290,32 +233,32 @@ def _others(goal: Goal, at: Planned, value: Value | None) -> list[Assumption]:
     return [item for item in at.assumptions if item.field != own or value is None]
 
 
-def _decides(goal: Goal, beyond: Tried) -> tuple[str, str]:
+def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:
     """(memory component, or the field that refuses, why) for the nearest value that does not fit."""
     name = f"{beyond.value:,}{_UNITS[goal]}" if isinstance(beyond.value, int) else str(beyond.value)
     if goal == "devices" and beyond.value == 1:
         name = "1 device"
-    if beyond.found is None:
-        said = beyond.why or "no layout is valid"
-        return said.partition(":")[0], f"with {name} there is no valid layout: {said}"
-    memory = memory_of(beyond.found)
+    if beyond.planned is None:
+        refusal = beyond.why or "no layout is valid"
+        return refusal.partition(":")[0], f"with {name} there is no valid layout: {refusal}"
+    memory = memory_of(beyond.planned)
     part, size = memory.decided_by, memory.components[memory.decided_by]
     stage = f" on pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""
-    layouts = beyond.found.estimates.layouts
+    layouts = beyond.planned.estimates.layouts
     high, have = memory.high_bytes / GIB, memory.capacity_bytes / GIB
     # Just beyond the limit both figures would look the same with one digit.
     digits = 1 if high - have > 0.1 else 3
     why = (
-        f"with {name} even the layout that needs least memory ({beyond.found.job.framework.name}, "
-        f"{layouts.summary(beyond.found.index)}) takes up to {high:.{digits}f} GiB per device of "
+        f"with {name} even the layout that needs least memory ({beyond.planned.job.framework.name}, "
+        f"{layouts.summary(beyond.planned.index)}) takes up to {high:.{digits}f} GiB per device of "
         f"{have:.{digits}f} GiB usable; the largest part{stage} is {part.replace('_', ' ')}, "
         f"{size / GIB:.1f} GiB"
     )
     return part, why
 
 
-def _next(beyond: Tried) -> NextValue:
-    memory = memory_of(beyond.found) if beyond.found else None
+def _next(beyond: Trial) -> NextValue:
+    memory = memory_of(beyond.planned) if beyond.planned else None
     return NextValue(
         value=beyond.value,
         per_device_bytes=memory.per_device_bytes if memory else None,
@@ -326,17 +269,16 @@ def _next(beyond: Tried) -> NextValue:
     )
 
 
-def _probes(goal: Goal, found: _Found) -> list[LimitProbe]:
+def _probes(goal: Goal, furthest: _Furthest) -> list[LimitProbe]:
     """The values tried nearest to the limit, in order."""
-    tried = found.trials.tried
+    tried = furthest.trials.tried
     if goal == "model":
         ordered = sorted(tried, key=lambda id: architecture(str(id)).parameters)
     else:
         ordered = sorted(tried, key=lambda value: int(value))
-    at = ordered.index(found.first if found.value is None else found.value)
+    at = ordered.index(furthest.first if furthest.value is None else furthest.value)
     start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
-    shown: list[Mapping[str, Any]] = [
-        {"value": value, "fits": tried[value].fits, "per_device_bytes": tried[value].bytes, "why": tried[value].why}
-        for value in ordered[start : start + _SHOWN_PROBES]
+    shown = [tried[value] for value in ordered[start : start + _SHOWN_PROBES]]
+    return [
+        LimitProbe(value=trial.value, fits=trial.fits, per_device_bytes=trial.bytes, why=trial.why) for trial in shown
     ]
-    return [LimitProbe(**row) for row in shown]

@@ -13,28 +13,28 @@ from pydantic import ConfigDict, Field
 import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Framework
-from estimator.search.strategies import CUSTOM, STRATEGIES
+from estimator.search.strategies import CUSTOM, STRATEGIES, communication_seconds
 from knowledge.machines.catalogue import find_accelerator
 from launchers.job import slug
 from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files, refusal
 from launchers.writing import write
 from measure.history.scores import Estimate
 from measure.run.matrix import FORMAT, CellResult
-from planner.compare.rows import training_figures
-from planner.files.render import SiteArguments, inside_root, model_id, prediction_of
+from planner.compare.rows import TrainingFigures, training_figures
+from planner.estimates import common_assumptions
+from planner.evidence import union_evidence
+from planner.files.render import SiteArguments, inside_root, model_id, training_prediction
 from planner.layouts.strategies import (
     MOST_ROWS,
     Applied,
-    Choice,
     StrategiesRequest,
+    StrategyChoice,
     applied,
-    common_assumptions,
     strategy_name,
-    union_evidence,
 )
 from planner.result import Assumption, Evidence, Result
 from planner.results import RenderedFile, WrittenFile
-from planner.training.planned import Planned, warnings_of
+from planner.training.planned import Planned, throughput_of, time_of, warnings_of
 
 # Optimizer steps of a cell where the plan says nothing of its length: enough for a steady step time after warm-up.
 _STEPS = 50
@@ -125,7 +125,7 @@ class MatrixCell(Result):
     result: str | None = Field(description="File for what is measured of it.")
 
 
-class Matrix(Result):
+class BenchmarkMatrix(Result):
     plan: dict[str, Any] = Field(description="The plan that the cells share.")
     cells: list[MatrixCell]
     strategies: dict[str, str] = Field(description="What each strategy makes small.")
@@ -139,29 +139,29 @@ class Matrix(Result):
     evidence: list[Evidence]
 
 
-class RenderedMatrix(Matrix):
+class RenderedMatrix(BenchmarkMatrix):
     files: list[RenderedFile]
 
 
-class WrittenMatrix(Matrix):
+class WrittenMatrix(BenchmarkMatrix):
     folder: str
     files: list[WrittenFile]
 
 
 @dataclass(frozen=True)
-class _Set:
+class _MatrixFiles:
     """A matrix with its files and what its results share."""
 
     rendered: launchers.Rendered
     name: str
-    shared: dict[str, Any]
+    shared: BenchmarkMatrix
 
 
 def render_matrix(request: MatrixRequest) -> RenderedMatrix:
     """Render a benchmark matrix."""
     made = _matrix(request)
     files = [RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files]
-    return RenderedMatrix(**made.shared, files=files)
+    return RenderedMatrix(**dict(made.shared), files=files)
 
 
 def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
@@ -170,14 +170,14 @@ def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
     folder = inside_root(request.folder or f"runs/{made.name}")
     written = write(made.rendered, folder, overwrite=request.overwrite)
     files = [WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written]
-    return WrittenMatrix(**made.shared, folder=str(folder), files=files)
+    return WrittenMatrix(**dict(made.shared), folder=str(folder), files=files)
 
 
-def _matrix(request: MatrixRequest) -> _Set:
+def _matrix(request: MatrixRequest) -> _MatrixFiles:
     settings = _settings(request)
-    found = list(_applied(request, settings))
-    base, strategies = found[0].base, {name: words for one in found for name, words in one.strategies.items()}
-    choices = [choice for one in found for group in one.groups for choice in group]
+    sets = list(_applied(request, settings))
+    base, strategies = sets[0].base, {name: words for own in sets for name, words in own.strategies.items()}
+    choices = [choice for applied_set in sets for group in applied_set.groups for choice in group]
     choices.sort(key=lambda choice: list(strategies).index(choice.strategy))
     _refuse_others(settings, choices)
     cells = [_cell(choice, request, settings.get(choice.accelerator)) for choice in choices]
@@ -187,7 +187,7 @@ def _matrix(request: MatrixRequest) -> _Set:
         "made_by": f"Shardwise {version('shardwise')}",
         "plan": base.given(),
         "strategies": strategies,
-        "identical_in": {model: names for one in found for model, names in one.identical_in.items()},
+        "identical_in": {model: names for own in sets for model, names in own.identical_in.items()},
         "cooldown_s": request.cooldown_s,
         "results": {
             "file": RESULT,
@@ -196,34 +196,34 @@ def _matrix(request: MatrixRequest) -> _Set:
         },
     }
     rendered, rows = matrix_files(cells, request.scheduler, request.cooldown_s, head)
-    shown = [choice.found for choice in choices if isinstance(choice.found, Planned)]
-    shared = {
-        "plan": base.model_dump(mode="json"),
-        "cells": [MatrixCell(**row) for row in rows],
-        "strategies": strategies,
-        "identical_in": head["identical_in"],
-        "launch_command": rendered.launch_command,
-        "needs_from_user": list(rendered.needs_from_user),
-        "assumptions": [*_own_assumptions(request), *common_assumptions(shown)],
-        "warnings": list(dict.fromkeys(text for found in shown for text in warnings_of(found))),
-        "evidence": union_evidence(shown),
-    }
+    shown = [choice.outcome for choice in choices if isinstance(choice.outcome, Planned)]
+    shared = BenchmarkMatrix(
+        plan=base.model_dump(mode="json"),
+        cells=[MatrixCell(**row) for row in rows],
+        strategies=strategies,
+        identical_in=head["identical_in"],
+        launch_command=rendered.launch_command,
+        needs_from_user=list(rendered.needs_from_user),
+        assumptions=[*_own_assumptions(request), *common_assumptions(shown)],
+        warnings=list(dict.fromkeys(text for planned in shown for text in warnings_of(planned))),
+        evidence=union_evidence(planned.job for planned in shown),
+    )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name or "").strip(".-")
-    return _Set(rendered, f"{name}-matrix" if name else "matrix", shared)
+    return _MatrixFiles(rendered, f"{name}-matrix" if name else "matrix", shared)
 
 
 def _settings(request: MatrixRequest) -> dict[str, PlatformSettings]:
     """The settings of single platforms by accelerator id. Raises PlanError for an accelerator that is not known."""
-    found: dict[str, PlatformSettings] = {}
+    by_accelerator: dict[str, PlatformSettings] = {}
     for name, settings in (request.platforms or {}).items():
         try:
-            found[find_accelerator(name).value.id] = settings
+            by_accelerator[find_accelerator(name).value.id] = settings
         except PlanError as error:
             raise PlanError("platforms", error.problem, error.valid) from None
-    return found
+    return by_accelerator
 
 
-def _refuse_others(settings: Mapping[str, PlatformSettings], choices: Sequence[Choice]) -> None:
+def _refuse_others(settings: Mapping[str, PlatformSettings], choices: Sequence[StrategyChoice]) -> None:
     """Raises PlanError for settings of an accelerator that the matrix has not."""
     platforms = list(dict.fromkeys(choice.accelerator for choice in choices))
     if other := next((name for name in settings if name not in platforms), None):
@@ -234,18 +234,21 @@ def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -
     """What the named strategies take, then what each custom layout leaves open, under the layout's own name."""
     own = _custom_layouts(request)
     _check_size(request, len(own))
-    frameworks = {name: one.framework for name, one in settings.items() if one.framework}
+    frameworks = {name: platform.framework for name, platform in settings.items() if platform.framework}
 
-    def refused(accelerator: str, found: Planned) -> PlanError | None:
-        return refusal(found.plan, request.scheduler, _site(request, settings.get(accelerator)))
+    def refused(accelerator: str, planned: Planned) -> PlanError | None:
+        return refusal(planned.plan, request.scheduler, _site(request, settings.get(accelerator)))
 
     if request.strategies != [] or not own:
         yield applied(request, frameworks, refused)
     for name, sizes in own.items():
         asked = request.model_copy(update={"strategies": [CUSTOM], "custom_layout": sizes})
-        found = applied(asked, frameworks)
-        groups = [[Choice(one.model, name, one.accelerator, one.found) for one in group] for group in found.groups]
-        yield Applied(found.base, groups, {name: found.strategies[CUSTOM]}, {})
+        planned = applied(asked, frameworks)
+        groups = [
+            [StrategyChoice(choice.model, name, choice.accelerator, choice.outcome) for choice in group]
+            for group in planned.groups
+        ]
+        yield Applied(planned.base, groups, {name: planned.strategies[CUSTOM]}, {})
 
 
 def _custom_layouts(request: MatrixRequest) -> dict[str, dict[str, Any]]:
@@ -265,57 +268,64 @@ def _check_size(request: MatrixRequest, own: int) -> None:
         raise PlanError("strategies", f"that would be {cells} cells", [f"up to {MOST_ROWS} cells"])
 
 
-def _cell(choice: Choice, request: MatrixRequest, settings: PlatformSettings | None) -> Cell:
-    found = choice.found
-    if isinstance(found, str):
+def _cell(choice: StrategyChoice, request: MatrixRequest, settings: PlatformSettings | None) -> Cell:
+    outcome = choice.outcome
+    if isinstance(outcome, str):
         return Cell(choice.model, choice.accelerator, choice.strategy, None, choice.why, {"fits": False})
-    figures = training_figures(found, request.usd_per_device_hour)
+    figures = training_figures(outcome, request.usd_per_device_hour)
     names = ("framework", "devices", "layout", "summary", "micro_batch", "grad_accum", "global_batch", "fits")
-    facts = {name: figures[name] for name in names}
+    facts = {name: getattr(figures, name) for name in names}
     facts["passed_over"] = list(choice.refused)
-    facts |= {"seq_len": found.job.seq_len, "precision": found.job.training.precision}
-    facts["predicted"] = _predicted(found, figures).model_dump(mode="json")
+    facts |= {"seq_len": outcome.job.seq_len, "precision": outcome.job.training.precision}
+    facts["predicted"] = _predicted(outcome, figures).model_dump(mode="json")
     return Cell(
         model=choice.model,
         platform=choice.accelerator,
         strategy=choice.strategy,
-        plan=found.plan,
+        plan=outcome.plan,
         why=choice.why,
         facts=facts,
-        prediction=prediction_of(found),
-        model_id=model_id(found.plan, found.job.architecture.id),
+        prediction=training_prediction(outcome),
+        model_id=model_id(outcome.plan, outcome.job.architecture.id),
         site=_site(request, settings),
     )
 
 
-def _predicted(found: Planned, figures: Mapping[str, Any]) -> CellFigures:
-    estimate = Estimate(found.estimates, found.index)
-    per_device = found.job.tokens_per_step / found.job.machine.count
-    kept = ("step_s", "tokens_per_s_per_device", "capacity_bytes", "communication_s", "model_tflops_per_device")
-    kept += ("mfu", "usd_per_million_tokens", "bottleneck")
+def _predicted(planned: Planned, figures: TrainingFigures) -> CellFigures:
+    estimates, index = planned.estimates, planned.index
+    score = Estimate(estimates, index)
+    per_device = planned.job.tokens_per_step / planned.job.machine.count
+    step, speed = time_of(planned), throughput_of(planned)
     return CellFigures(
-        step_low_s=figures["low_s"],
-        step_high_s=figures["high_s"],
-        tokens_low_per_s_per_device=per_device / figures["high_s"],
-        tokens_high_per_s_per_device=per_device / figures["low_s"],
-        peak_bytes=figures["per_device_bytes"],
-        peak_low_bytes=figures["low_bytes"],
-        peak_high_bytes=figures["high_bytes"],
-        peak_bytes_by_kind={kind: estimate.peak_bytes(kind) for kind in ("allocated", "reserved")},
-        **{name: figures[name] for name in kept},
+        step_s=step.step_s,
+        step_low_s=step.low_s,
+        step_high_s=step.high_s,
+        tokens_per_s_per_device=speed.tokens_per_s_per_device,
+        tokens_low_per_s_per_device=per_device / step.high_s,
+        tokens_high_per_s_per_device=per_device / step.low_s,
+        peak_bytes=float(estimates.memory.total[index]),
+        peak_low_bytes=float(estimates.low_bytes[index]),
+        peak_high_bytes=float(estimates.high_bytes[index]),
+        peak_bytes_by_kind={kind: score.peak_bytes(kind) for kind in ("allocated", "reserved")},
+        capacity_bytes=planned.job.usable_bytes,
+        communication_s=float(communication_seconds(estimates)[index]),
+        model_tflops_per_device=speed.model_tflops_per_device,
+        mfu=speed.mfu,
+        usd_per_million_tokens=figures.usd_per_million_tokens,
+        bottleneck=planned.diagnosis.bottleneck,
     )
 
 
 def _site(request: MatrixRequest, settings: PlatformSettings | None) -> launchers.Site:
     """What is said of the place, with what differs on the platform."""
-    given = request.site()
+    site = request.site()
     if settings is None:
-        return given
+        return site
     own = {name: value for name, value in vars(settings.site()).items() if value is not None}
-    return launchers.Site(**(vars(given) | own))
+    return launchers.Site(**(vars(site) | own))
 
 
 def _own_assumptions(request: MatrixRequest) -> Iterator[Assumption]:
-    given = StrategiesRequest._data(request).get("workload", {})
-    if not any(given.get(name) for name in _LENGTHS):
+    workload = StrategiesRequest._data(request).get("workload", {})
+    if not any(workload.get(name) for name in _LENGTHS):
         yield Assumption(field="workload.steps", value=_STEPS, why="a short run, as it is there to be measured")

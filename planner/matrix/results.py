@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.matrix import MANIFEST
@@ -69,8 +67,8 @@ class MatrixResults(Result):
 def matrix_results(request: MatrixQuestion) -> MatrixResults:
     """Read a matrix's results."""
     folder = inside_root(request.folder)
-    found = read(folder / MANIFEST)
-    shown = [_cell(one) for one in found if one.result is not None or one.problem is not None]
+    cells = read(folder / MANIFEST)
+    shown = [_cell(cell) for cell in cells if cell.result is not None or cell.problem is not None]
     accuracy = [
         Accuracy(
             figure=name,
@@ -81,52 +79,58 @@ def matrix_results(request: MatrixQuestion) -> MatrixResults:
             within_20=summary.within_20,
             coverage=summary.coverage,
         )
-        for name, summary in summaries(found).items()
+        for name, summary in summaries(cells).items()
     ]
     return MatrixResults(
         folder=str(folder),
         cells=shown,
         accuracy=accuracy,
-        missing=[one.id for one in found if one.cell.get("runs") is True and one.result is None and not one.problem],
-        training_csv=table(found, "training", request.source),
-        memory_csv=table(found, "memory", request.source),
-        warnings=[f"{one.id}: {one.problem}" for one in shown if one.problem] + _surprises(found),
+        missing=[
+            cell.id for cell in cells if cell.cell.get("runs") is True and cell.result is None and not cell.problem
+        ],
+        training_csv=table(cells, "training", request.source),
+        memory_csv=table(cells, "memory", request.source),
+        warnings=[f"{row.id}: {row.problem}" for row in shown if row.problem] + _surprises(cells),
     )
 
 
-def _cell(one: Measured) -> MeasuredCell:
-    said = {name: one.cell.get(name) for name in ("model", "platform", "strategy")}
-    fits = one.cell.get("fits")
+def _cell(measured: Measured) -> MeasuredCell:
+    names = {name: measured.cell.get(name) for name in ("model", "platform", "strategy")}
+    fits = measured.cell.get("fits")
     return MeasuredCell(
-        id=one.id,
-        **{name: value if isinstance(value, str) else None for name, value in said.items()},
-        outcome=one.result and one.result.outcome,
-        file=one.file,
-        note=one.result and one.result.note,
+        id=measured.id,
+        **{name: value if isinstance(value, str) else None for name, value in names.items()},
+        outcome=measured.result and measured.result.outcome,
+        file=measured.file,
+        note=measured.result and measured.result.note,
         fits=fits if isinstance(fits, bool) else None,
-        figures=[_figure(one, name) for name in METRICS if name in one.values],
-        versions=one.result.versions if one.result else {},
-        problem=one.problem or one.doubt,
+        figures=[_figure(measured, name) for name in METRICS if name in measured.values],
+        versions=measured.result.versions if measured.result else {},
+        problem=measured.problem or measured.doubt,
     )
 
 
-def _figure(one: Measured, name: str) -> MeasuredFigure:
-    score = one.scores.get(name)
-    beside: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "error", "covered"))
-    if score is not None:
-        said = score.prediction
-        beside = {"predicted": said.value, "low": said.low, "high": said.high}
-        beside |= {"error": score.error, "covered": score.covered}
-    return MeasuredFigure(figure=name, measured=one.values[name], **beside)
+def _figure(measured: Measured, name: str) -> MeasuredFigure:
+    score = measured.scores.get(name)
+    prediction = score and score.prediction
+    return MeasuredFigure(
+        figure=name,
+        measured=measured.values[name],
+        predicted=prediction and prediction.value,
+        low=prediction and prediction.low,
+        high=prediction and prediction.high,
+        error=score and score.error,
+        covered=score and score.covered,
+    )
 
 
-def _surprises(found: list[Measured]) -> list[str]:
+def _surprises(cells: list[Measured]) -> list[str]:
     """Where whether it fits was predicted wrongly."""
     lines: list[str] = []
-    for one in found:
-        outcome, fits = one.result and one.result.outcome, one.cell.get("fits")
+    for cell in cells:
+        outcome, fits = cell.result and cell.result.outcome, cell.cell.get("fits")
         if outcome == "oom" and fits is True:
-            lines.append(f"{one.id}: ran out of memory, but was predicted to fit")
+            lines.append(f"{cell.id}: ran out of memory, but was predicted to fit")
         elif outcome == "ran" and fits is False:
-            lines.append(f"{one.id}: ran, but was predicted not to fit")
+            lines.append(f"{cell.id}: ran, but was predicted not to fit")
     return lines

@@ -1,19 +1,96 @@
-"""What a bill says however its run came about: the choice among the offers, its money, its energy."""
+"""What a bill says of training and of serving alike: the choice among the offers, its money, its energy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from estimator.machine.hardware import Machine
 from estimator.money.cost import energy_kwh
 from estimator.plan.schema import Goal
 from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
-from planner.money.choice import Chosen
-from planner.money.results import OwnedCost
+from planner.estimates import PlanEstimate, warnings_of
+from planner.evidence import evidence_of
+from planner.money.choice import Chosen, choose
+from planner.money.offers import PriceKind, in_order
+from planner.money.owned import owned_cost
+from planner.money.results import CostEstimate, OwnedCost
 from planner.money.terms import CostTerms
+from planner.rejected_rows import rejected_prices_of
 from planner.result import Assumption, ProviderCost
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is paid for: `hours` are (hours, low, high) of it undisturbed, `offers` what the price book has for these
+    hours, `on_spot` what is assumed of interruptions. `goal` has the limits that it is held to."""
+
+    estimate: PlanEstimate
+    goal: Goal
+    hours: tuple[float, float, float]
+    offers: list[ProviderCost]
+    on_spot: list[Assumption]
+
+    @property
+    def machine(self) -> Machine:
+        return self.estimate.job.machine
+
+
+@dataclass(frozen=True)
+class Payment:
+    """The offers in order, the same devices bought, what of all that is chosen, and facts about energy."""
+
+    rows: list[ProviderCost]
+    owned: OwnedCost | None
+    chosen: Chosen
+    energy: Mapping[str, Fact]
+
+
+def paid(work: Work, kind: PriceKind, terms: CostTerms) -> Payment:
+    """Raises PlanError for an unknown provider or region."""
+    machine = work.machine
+    rows = in_order(of_providers(work.offers, terms.providers), kind)
+    owned = owned_cost(machine, terms, terms.place, work.hours)
+    named = work.estimate.job.plan.goal.provider is not None
+    chosen = choose(kind, terms, rows, owned, work.hours, machine.count, named)
+    return Payment(rows, owned, chosen, energy_facts(terms))
+
+
+def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption]) -> CostEstimate:
+    """All that follows from the choice alone; tokens and the money for each of them are left to the kind of plan."""
+    chosen, machine, goal = payment.chosen, work.machine, work.goal
+    kwh, usd = _energy(machine, payment), chosen.usd
+    return CostEstimate(
+        plan=work.estimate.complete_plan,
+        assumptions=_assumed(work, payment, more),
+        tokens=0.0,
+        steps=None,
+        hours=chosen.hours,
+        low_hours=chosen.low_hours,
+        high_hours=chosen.high_hours,
+        device_hours=chosen.hours * machine.count,
+        price=chosen.kind,
+        provider=chosen.row.provider if chosen.row else None,
+        instance=chosen.row.instance if chosen.row else None,
+        usd=usd,
+        low_usd=chosen.low_usd,
+        high_usd=chosen.high_usd,
+        usd_total=usd,
+        parts=[] if usd is None else [*chosen.parts],
+        usd_per_hour=chosen.usd_per_hour,
+        usd_per_device_hour=per(chosen.usd_per_hour, machine.count),
+        usd_per_million_tokens=None,
+        region=terms.place.name,
+        kwh=kwh,
+        co2_kg=None if kwh is None else kwh * payment.energy["kg_co2_per_kwh"].value,
+        by_provider=payment.rows,
+        owned=payment.owned,
+        within_budget=None if goal.budget_usd is None or usd is None else usd <= goal.budget_usd,
+        within_deadline=None if goal.deadline_h is None else chosen.hours <= goal.deadline_h,
+        warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
+        evidence=evidence_of(work.estimate.job),
+    )
 
 
 def of_providers(rows: list[ProviderCost], names: list[str] | None) -> list[ProviderCost]:
@@ -22,40 +99,6 @@ def of_providers(rows: list[ProviderCost], names: list[str] | None) -> list[Prov
         return rows
     wanted = {check_provider(name, "providers").casefold() for name in names}
     return [row for row in rows if row.provider.casefold() in wanted]
-
-
-def chosen_figures(
-    chosen: Chosen,
-    machine: Machine,
-    goal: Goal,
-    terms: CostTerms,
-    rows: list[ProviderCost],
-    owned: OwnedCost | None,
-    facts: Mapping[str, Fact],
-) -> dict[str, Any]:
-    """The fields of a CostEstimate that follow from the choice alone."""
-    kwh, usd = _energy(machine, chosen, owned, facts), chosen.usd
-    return {
-        "hours": chosen.hours,
-        "low_hours": chosen.low_hours,
-        "high_hours": chosen.high_hours,
-        "device_hours": chosen.hours * machine.count,
-        "price": chosen.kind,
-        "provider": chosen.row.provider if chosen.row else None,
-        "instance": chosen.row.instance if chosen.row else None,
-        "usd": usd,
-        "low_usd": chosen.low_usd,
-        "high_usd": chosen.high_usd,
-        "usd_per_hour": chosen.usd_per_hour,
-        "usd_per_device_hour": per(chosen.usd_per_hour, machine.count),
-        "region": terms.place.name,
-        "kwh": kwh,
-        "co2_kg": None if kwh is None else kwh * facts["kg_co2_per_kwh"].value,
-        "by_provider": rows,
-        "owned": owned,
-        "within_budget": None if goal.budget_usd is None or usd is None else usd <= goal.budget_usd,
-        "within_deadline": None if goal.deadline_h is None else chosen.hours <= goal.deadline_h,
-    }
 
 
 def energy_facts(terms: CostTerms) -> dict[str, Fact]:
@@ -67,29 +110,23 @@ def energy_facts(terms: CostTerms) -> dict[str, Fact]:
     return facts | {"pue": Fact(terms.pue, "as given")} if terms.pue is not None else facts
 
 
-def assumed(
-    given: list[Assumption],
-    chosen: Chosen,
-    rows: list[ProviderCost],
-    spot: list[Assumption],
-    facts: Mapping[str, Fact],
-    more: list[Assumption],
-) -> list[Assumption]:
-    """Those of the plan, of the choice, of interruptions where anything is offered at spot prices, `more`, and of
-    energy."""
-    found = [*given, *chosen.assumptions]
-    if any(row.spot_usd_per_hour is not None for row in rows):
-        found += spot
-    of_energy = [Assumption(field=f"energy.{name}", value=fact.value, why=fact.source) for name, fact in facts.items()]
-    return [*found, *more, *of_energy]
-
-
 def per(usd: float | None, amount: float | None) -> float | None:
     return None if usd is None or not amount else usd / amount
 
 
-def _energy(machine: Machine, chosen: Chosen, owned: OwnedCost | None, facts: Mapping[str, Fact]) -> float | None:
+def _assumed(work: Work, payment: Payment, more: list[Assumption]) -> list[Assumption]:
+    """Those of the plan, of the choice, of interruptions where anything is offered at spot prices, `more`, and of
+    energy."""
+    spot = work.on_spot if any(row.spot_usd_per_hour is not None for row in payment.rows) else []
+    energy = [
+        Assumption(field=f"energy.{name}", value=fact.value, why=fact.source) for name, fact in payment.energy.items()
+    ]
+    return [*work.estimate.assumptions, *payment.chosen.assumptions, *spot, *more, *energy]
+
+
+def _energy(machine: Machine, payment: Payment) -> float | None:
     """kWh at the meter: of owned machines what their power is paid for, else of devices at their limit."""
-    if chosen.kind == "owned" and owned:
-        return owned.kw * facts["pue"].value * chosen.hours
+    chosen, facts = payment.chosen, payment.energy
+    if chosen.kind == "owned" and payment.owned:
+        return payment.owned.kw * facts["pue"].value * chosen.hours
     return energy_kwh(machine, chosen.hours, facts["host_share"].value, facts["pue"].value)

@@ -130,12 +130,12 @@ def _none(kind: PriceKind, rows: list[ProviderCost]) -> str:
 
 def _doubts(row: ProviderCost, price_date: str | None) -> list[str]:
     """What to beware of in the chosen price."""
-    found = []
+    doubts = []
     day = today()
     if is_stale(price_date, day):
         age = age_days(price_date, day)
-        said = "is undated" if age is None else f"is {age} days old (of {price_date})"
-        found.append(f"the price of {row.provider} {row.instance} {said}: look it up before you rely on it")
+        words = "is undated" if age is None else f"is {age} days old (of {price_date})"
+        doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
     if row.in_region is False:
-        found.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
-    return found
+        doubts.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
+    return doubts

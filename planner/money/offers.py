@@ -91,11 +91,11 @@ def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, d
         row.reserved_stale = is_stale(row.reserved_price_date, day)
 
 
-def offers(found: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[ProviderCost]:
+def offers(planned: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[ProviderCost]:
     """Instances (of the plan's provider) that can hold the run's nodes, cheapest first; those without a price last."""
-    machine = found.job.machine
+    machine = planned.job.machine
     listed = rentable(
-        prices(machine.accelerator.id, found.job.plan.goal.provider), min(machine.per_node, machine.count)
+        prices(machine.accelerator.id, planned.job.plan.goal.provider), min(machine.per_node, machine.count)
     )
     return in_order([offer(price, machine.count, hours, terms) for price in listed])
 

@@ -25,16 +25,18 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
     if bought is None or kw is None:
         return None
     price, name, source, price_of = bought
-    said: list[Assumption] = []
+    assumptions: list[Assumption] = []
 
-    def value(field: str, given: float | None, fact: Fact) -> float:
-        if given is None:
-            said.append(Assumption(field=field, value=fact.value, why=fact.source))
-        return fact.value if given is None else given
+    def value(field: str, own: float | None, fact: Fact) -> float:
+        if own is None:
+            assumptions.append(Assumption(field=field, value=fact.value, why=fact.source))
+        return fact.value if own is None else own
 
     host = network = 0.0
     if price_of != "everything":
-        said.append(Assumption(field="capex_usd_per_device", value=price, why=f"{source}; of the {price_of} alone"))
+        assumptions.append(
+            Assumption(field="capex_usd_per_device", value=price, why=f"{source}; of the {price_of} alone")
+        )
         network = value("network_capex_share", None, facts["network_capex_share"])
     if price_of == "accelerators":
         host = value("host_capex_share", None, facts["host_capex_share"])
@@ -59,11 +61,11 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
             Fact(staff, why + facts["devices_per_person"].source),
         ),
     )
-    return _result(owned, machine.count, name, source, said, hours)
+    return _result(owned, machine.count, name, source, assumptions, hours)
 
 
 def _result(
-    owned: Ownership, count: int, name: str, source: str, said: list[Assumption], hours: Sequence[float]
+    owned: Ownership, count: int, name: str, source: str, assumptions: list[Assumption], hours: Sequence[float]
 ) -> OwnedCost:
     hourly = {part: usd * count for part, usd in owned.hourly_usd.items()}
     total = sum(hourly.values())
@@ -82,7 +84,7 @@ def _result(
         usd_per_year=total * owned.hours_used_per_year,
         parts={part: usd * run for part, usd in hourly.items()},
         source=source,
-        assumptions=said,
+        assumptions=assumptions,
     )
 
 

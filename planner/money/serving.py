@@ -5,76 +5,55 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estimator.plan.schema import Plan
-from planner.evidence import serving_evidence_of
-from planner.money.bill import assumed, chosen_figures, energy_facts, of_providers, per
-from planner.money.choice import choose, not_included
-from planner.money.offers import OfferTerms, in_order, offer
-from planner.money.owned import owned_cost
+from planner.money.bill import Work, bill, paid, per
+from planner.money.choice import not_included
+from planner.money.offers import OfferTerms, offer
 from planner.money.results import CostEstimate
 from planner.money.terms import CostTerms, interruptions_of
-from planner.rejected_rows import prices_left_out_of
 from planner.result import Assumption, ProviderCost
-from planner.serving.planned import Served, complete, per_replica, served
+from planner.serving.planned import Served, per_replica, plan_serving
 from planner.serving.prices import HOURS_PER_MONTH, offered
-from planner.serving.warnings import warnings_of
 
 
-def bill_of(plan: Plan, own_usd: float | None, terms: CostTerms | None = None) -> CostEstimate:
+def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     """Of a month, or of the time in which all `requests` of the plan are served."""
-    terms = terms or CostTerms.model_validate({"usd_per_device_hour": own_usd})
-    kind, place = terms.kind(plan.goal.provider), terms.place
-    found = served(plan, own_usd=own_usd)
-    machine, workload, entry = found.job.machine, found.job.inference, found.entry
-    requests_per_s = float(found.estimates.requests_per_s[entry])
-    spread = 1.0 + found.job.factors.throughput_spread
-    run = workload.requests is not None
-    undisturbed = (workload.requests or 0) / requests_per_s / 3600.0 if run else HOURS_PER_MONTH
-    widened = spread if run else 1.0
-    hours = (undisturbed, undisturbed / widened, undisturbed * widened)
-    interruptions, spot_assumed = interruptions_of(terms, undisturbed, machine.nodes, 0.0, together=False)
-    on_spot = interruptions.run_on(1)
-    slower = on_spot.hours / undisturbed if kind == "spot" and on_spot else 1.0
-    if not run:  # A month stays a month: interruptions take tokens from it.
+    kind, _ = terms.kind(plan.goal.provider), terms.place
+    served = plan_serving(plan, own_usd=terms.usd_per_device_hour)
+    machine, goal, estimates, entry = served.job.machine, served.job.plan.goal, served.estimates, served.entry
+    requests, requests_per_s = served.job.inference.requests, float(estimates.requests_per_s[entry])
+    run = requests is not None
+    undisturbed = HOURS_PER_MONTH if requests is None else requests / requests_per_s / 3600.0
+    spread = 1.0 + served.job.factors.throughput_spread if run else 1.0
+    interruptions, on_spot = interruptions_of(terms, undisturbed, machine.nodes, 0.0, together=False)
+    spot_run = interruptions.run_on(1)
+    slower = spot_run.hours / undisturbed if kind == "spot" and spot_run else 1.0
+    if not run:
+        # A month stays a month: interruptions take tokens from it. Without an end it keeps to no deadline.
         interruptions = replace(interruptions, per_instance_hour=0.0)
-    listed = _offers(found, undisturbed, terms.offered(interruptions, machine.per_node))
-    rows = in_order(of_providers(listed, terms.providers), kind)
-    owned = owned_cost(machine, terms, place, hours)
-    named = found.job.plan.goal.provider is not None
-    chosen = choose(kind, terms, rows, owned, hours, machine.count, named)
+        goal = goal.model_copy(update={"deadline_h": None})
+    listed = _offers(served, undisturbed, terms.offered(interruptions, machine.per_node))
+    work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), listed, on_spot)
+    payment = paid(work, kind, terms)
     month = Assumption(field="hours", value=undisturbed, why="a month, as the plan names no requests")
-    facts = energy_facts(terms)
-    output, total = (
-        float(rate[entry]) / slower
-        for rate in (found.estimates.output_tokens_per_s, found.estimates.total_tokens_per_s)
-    )
-    goal, hourly, usd = found.job.plan.goal, chosen.usd_per_hour, chosen.usd
+    cost = bill(work, payment, terms, [] if run else [month])
+    hourly = cost.usd_per_hour
 
     def per_million(rate: float) -> float | None:
         return per(hourly, rate * 3600.0 / 1e6)
 
-    # A month without an end keeps to no deadline and misses none.
-    goal = goal if run else goal.model_copy(update={"deadline_h": None})
-    return CostEstimate(
-        plan=complete(found),
-        assumptions=assumed(found.assumptions, chosen, rows, spot_assumed, facts, [] if run else [month]),
-        tokens=total * chosen.hours * 3600.0,
-        steps=None,
-        **chosen_figures(chosen, machine, goal, terms, rows, owned, facts),
-        usd_total=usd,
-        parts=[] if usd is None else chosen.parts,
-        usd_per_million_tokens=per_million(total),
-        usd_per_million_output_tokens=per_million(output),
-        usd_per_million_requests=per_million(requests_per_s / slower),
-        usd_per_month=None if hourly is None else hourly * HOURS_PER_MONTH,
-        not_included=not_included(chosen, stored=False),
-        warnings=[*warnings_of(found), *chosen.warnings, *prices_left_out_of(machine.accelerator.id)],
-        evidence=serving_evidence_of(found.job),
-    )
+    output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
+    cost.tokens = total / slower * cost.hours * 3600.0
+    cost.usd_per_million_tokens = per_million(total / slower)
+    cost.usd_per_million_output_tokens = per_million(output / slower)
+    cost.usd_per_million_requests = per_million(requests_per_s / slower)
+    cost.usd_per_month = None if hourly is None else hourly * HOURS_PER_MONTH
+    cost.not_included = not_included(payment.chosen, stored=False)
+    return cost
 
 
-def _offers(found: Served, hours: float, terms: OfferTerms) -> list[ProviderCost]:
+def _offers(served: Served, hours: float, terms: OfferTerms) -> list[ProviderCost]:
     """Instances (of the plan's provider) that hold one replica's devices of a node."""
-    machine = found.job.machine
-    together = min(machine.per_node, per_replica(found.estimates, found.entry))
-    prices = offered(machine.accelerator.id, found.job.plan.goal.provider, together)
+    machine = served.job.machine
+    together = min(machine.per_node, per_replica(served.estimates, served.entry))
+    prices = offered(machine.accelerator.id, served.job.plan.goal.provider, together)
     return [offer(price, machine.count, hours, terms) for price in prices]

@@ -107,22 +107,22 @@ def interruptions_of(
 ) -> tuple[Interruptions, list[Assumption]]:
     """What spot instances do to the run, and what is assumed for it."""
     facts = interruption_assumptions()
-    said: list[Assumption] = []
+    assumptions: list[Assumption] = []
     if terms.interruptions_per_day is None:
         per_hour = hourly_interruptions(facts["monthly_share"].value)
         per_day, why = per_hour * _HOURS_PER_DAY, facts["monthly_share"].source
-        said.append(Assumption(field="interruptions_per_day", value=per_day, why=f"of one spot instance: {why}"))
+        assumptions.append(Assumption(field="interruptions_per_day", value=per_day, why=f"of one spot instance: {why}"))
     else:
         per_hour = terms.interruptions_per_day / _HOURS_PER_DAY
     minutes = terms.restart_minutes
     if minutes is None:
         minutes = facts["restart_minutes"].value
-        said.append(Assumption(field="restart_minutes", value=minutes, why=facts["restart_minutes"].source))
+        assumptions.append(Assumption(field="restart_minutes", value=minutes, why=facts["restart_minutes"].source))
     save_h = 0.0
     if together:
         speed = facts["save_gb_per_s_per_node"]
         save_h = save_bytes / (speed.value * 1e9 * nodes) / 3600.0
         why = f"{save_bytes / 1e9:,.0f} GB at {speed.value:g} GB/s a node: {speed.source}"
-        said.append(Assumption(field="checkpoint_save_s", value=save_h * 3600.0, why=why))
+        assumptions.append(Assumption(field="checkpoint_save_s", value=save_h * 3600.0, why=why))
     interval = None if terms.checkpoint_interval_minutes is None else terms.checkpoint_interval_minutes / 60.0
-    return Interruptions(run_h, per_hour, minutes / 60.0, save_h, interval, together), said
+    return Interruptions(run_h, per_hour, minutes / 60.0, save_h, interval, together), assumptions

@@ -85,15 +85,15 @@ def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
     """List the catalogue."""
     words = (request.query or "").casefold().split()
     entries, left_out = _LISTS[request.kind]()
-    found: list[Any] = [
+    matching: list[Any] = [
         entry
         for entry, names in entries
         if (entry.own or not request.only_own) and all(word in names.casefold() for word in words)
     ]
-    shown = {request.kind: found[: request.limit]}
+    shown = {request.kind: matching[: request.limit]}
     return CatalogueList(
-        total=len(found),
-        left_out=[LeftOutFile(path=str(each.path), problem=str(each)) for each in left_out],
+        total=len(matching),
+        left_out=[LeftOutFile(path=str(row.path), problem=str(row)) for row in left_out],
         folders=list(dict.fromkeys(str(folder / request.kind) for folder in (user_folder(), project_folder()))),
         **shown,
     )
@@ -235,8 +235,8 @@ def _refuse_twice(known: Mapping[str, Own[Any]], id: str, folder: Path, path: Pa
 
 
 def _row_of(request: UserRow, row: type[UserRow]) -> Any:
-    given = {name: getattr(request, name) for name in row.model_fields if name in request.model_fields_set}
-    return row.model_validate(given)
+    fields = {name: getattr(request, name) for name in row.model_fields if name in request.model_fields_set}
+    return row.model_validate(fields)
 
 
 def _place(request: HardwareToShow | ModelToShow | PriceToShow, kind: str, name: str) -> Path:
@@ -287,9 +287,9 @@ def _model_shown(request: ModelToShow) -> ShownRow:
     return shown
 
 
-def _config_of(given: str) -> dict[str, Any]:
+def _config_of(config_path: str) -> dict[str, Any]:
     try:
-        path = Path(given).expanduser()
+        path = Path(config_path).expanduser()
         return read_config(path / "config.json" if path.is_dir() else path)
     except PlanError as error:
         raise PlanError("config", error.problem) from None

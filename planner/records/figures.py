@@ -8,12 +8,14 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.money.cost import CostRequest, estimate_cost
+from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
+from planner.money.terms import CostTerms
 from planner.requests import parsed
-from planner.result import Result
+from planner.result import Assumption, Evidence, Result
 from planner.results import TrainingEstimate
-from planner.serving.estimate import InferenceRequest, estimate_inference
+from planner.serving.estimate import estimate_inference
+from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
 
@@ -90,9 +92,9 @@ class Estimated(Result):
 
     figures: PlanFigures
     plan: dict[str, Any] | None
-    assumptions: list[Any] = Field(default_factory=list)
+    assumptions: list[Assumption] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
-    evidence: list[Any] = Field(default_factory=list)
+    evidence: list[Evidence] = Field(default_factory=list)
 
 
 def estimated(plan: Plan) -> Estimated:
@@ -107,7 +109,7 @@ def estimated(plan: Plan) -> Estimated:
     except PlanError as error:
         return Estimated(figures=PlanFigures(kind=kind, problem=str(error)), plan=None)
     try:
-        bill = estimate_cost(parsed(CostRequest, {"plan": result.plan}))
+        bill = bill_of(Plan.parse(result.plan), CostTerms.model_validate({}))
     except PlanError:
         bill = None  # without a size of the data there is no bill
     figures = _trained(result, bill) if isinstance(result, TrainingEstimate) else _served(result, bill)
@@ -186,10 +188,10 @@ def changes(a: PlanFigures, b: PlanFigures) -> list[FigureChange]:
 
 
 def _change(name: str, a: PlanFigures, b: PlanFigures) -> FigureChange:
-    one, other = getattr(a, name), getattr(b, name)
-    row = FigureChange(figure=name, a=one, b=other, change=None, ratio=None, within_interval=None)
-    if name != "fits" and one is not None and other is not None:
-        row.change, row.ratio = other - one, other / one if one else None
+    first, second = getattr(a, name), getattr(b, name)
+    row = FigureChange(figure=name, a=first, b=second, change=None, ratio=None, within_interval=None)
+    if name != "fits" and first is not None and second is not None:
+        row.change, row.ratio = second - first, second / first if first else None
         row.within_interval = _within(name, a, b)
     return row
 
@@ -202,30 +204,30 @@ def _within(name: str, a: PlanFigures, b: PlanFigures) -> bool | None:
     return a_low <= getattr(b, name) <= a_high or b_low <= getattr(a, name) <= b_high
 
 
-def in_words(found: Estimated) -> list[str]:
+def in_words(estimated_plan: Estimated) -> list[str]:
     """The figures as lines for a person."""
-    it = found.figures
-    if it.problem is not None:
-        return [f"not estimated: {it.problem}"]
+    figures = estimated_plan.figures
+    if figures.problem is not None:
+        return [f"not estimated: {figures.problem}"]
     lines = []
-    if it.per_device_bytes is not None and it.capacity_bytes is not None:
-        most = f", up to {it.high_bytes / _GIB:.1f}" if it.high_bytes is not None else ""
-        fits = "fits" if it.fits else "does not fit"
-        used, room = it.per_device_bytes / _GIB, it.capacity_bytes / _GIB
+    if figures.per_device_bytes is not None and figures.capacity_bytes is not None:
+        most = f", up to {figures.high_bytes / _GIB:.1f}" if figures.high_bytes is not None else ""
+        fits = "fits" if figures.fits else "does not fit"
+        used, room = figures.per_device_bytes / _GIB, figures.capacity_bytes / _GIB
         lines.append(f"{fits}: {used:.1f} GiB per device{most}, of {room:.1f}")
-    if it.step_s is not None and it.tokens_per_s is not None and it.mfu is not None:
+    if figures.step_s is not None and figures.tokens_per_s is not None and figures.mfu is not None:
         lines.append(
-            f"step {it.step_s:.4g} s ({it.low_s:.4g} to {it.high_s:.4g}), {it.tokens_per_s:,.0f} tokens/s, "
-            f"MFU {100 * it.mfu:.1f} %"
+            f"step {figures.step_s:.4g} s ({figures.low_s:.4g} to {figures.high_s:.4g}), "
+            f"{figures.tokens_per_s:,.0f} tokens/s, MFU {100 * figures.mfu:.1f} %"
         )
-    if it.hours is not None:
-        lines.append(f"run {it.hours:,.4g} hours ({it.low_hours:,.4g} to {it.high_hours:,.4g})")
-    if it.output_tokens_per_s is not None:
-        first = "grows without end" if it.ttft_s is None else f"{it.ttft_s:.4g} s"
-        lines.append(f"{it.output_tokens_per_s:,.0f} output tokens/s, TTFT {first}, TPOT {it.tpot_s:.4g} s")
-    money = [f"{it.usd:,.0f} USD"] if it.usd is not None else []
-    money += [f"{it.usd_per_hour:,.2f} USD per hour"] if it.usd_per_hour is not None else []
-    money += [f"{it.usd_per_million_tokens:,.3g} USD per million tokens"] if it.usd_per_million_tokens else []
+    if figures.hours is not None:
+        lines.append(f"run {figures.hours:,.4g} hours ({figures.low_hours:,.4g} to {figures.high_hours:,.4g})")
+    if figures.output_tokens_per_s is not None:
+        first = "grows without end" if figures.ttft_s is None else f"{figures.ttft_s:.4g} s"
+        lines.append(f"{figures.output_tokens_per_s:,.0f} output tokens/s, TTFT {first}, TPOT {figures.tpot_s:.4g} s")
+    money = [f"{figures.usd:,.0f} USD"] if figures.usd is not None else []
+    money += [f"{figures.usd_per_hour:,.2f} USD per hour"] if figures.usd_per_hour is not None else []
+    money += [f"{figures.usd_per_million_tokens:,.3g} USD per million tokens"] if figures.usd_per_million_tokens else []
     if money:
-        lines.append(f"{', '.join(money)} ({it.price or 'your own price'})")
+        lines.append(f"{', '.join(money)} ({figures.price or 'your own price'})")
     return lines

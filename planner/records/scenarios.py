@@ -14,6 +14,7 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
 from knowledge.own.files import parsed, remove_file, scenario_folder, write_file
 from knowledge.scenarios import Scenario, find_scenario, own_path, scenarios
+from planner.fields import leaves
 from planner.records.figures import FigureChange, PlanFigures, changes, estimated, in_words
 from planner.requests import EitherRequest
 from planner.result import Assumption, Evidence, Result
@@ -82,12 +83,12 @@ def _plan_of(request: RenderScenarioRequest | SaveRequest) -> Plan:
 def _rendered(plan: Plan, style: str) -> RenderedScenario:
     assert plan.name
     path = own_path(plan.name)
-    found = estimated(plan)
+    estimate = estimated(plan)
     if style == "json":
         path, text = path.with_suffix(".json"), json.dumps(plan.given(), indent=2) + "\n"
     else:
         day = datetime.date.today().isoformat()
-        lines = [f"Shardwise scenario, saved {day}. Figures at that time:", *in_words(found)]
+        lines = [f"Shardwise scenario, saved {day}. Figures at that time:", *in_words(estimate)]
         # A line of a remark holds nothing that would end it.
         remarks = ("".join(letter if letter.isprintable() else " " for letter in line) for line in lines)
         text = "".join(f"# {line}\n" for line in remarks) + plan.to_yaml()
@@ -96,9 +97,9 @@ def _rendered(plan: Plan, style: str) -> RenderedScenario:
         folder=str(path.parent),
         files=[ScenarioFile(path=path.name, text=text)],
         plan=plan.given(),
-        figures=found.figures,
-        assumptions=found.assumptions,
-        warnings=found.warnings,
+        figures=estimate.figures,
+        assumptions=estimate.assumptions,
+        warnings=estimate.warnings,
     )
 
 
@@ -109,23 +110,25 @@ def render_scenario(request: RenderScenarioRequest) -> RenderedScenario:
 
 def save_scenario(request: SaveRequest) -> SavedScenario:
     """Save a scenario."""
-    found = _rendered(_plan_of(request), "yaml")
-    path, text = scenario_folder() / found.files[0].path, found.files[0].text
+    rendered = _rendered(_plan_of(request), "yaml")
+    path, text = scenario_folder() / rendered.files[0].path, rendered.files[0].text
     # A file that was put there under the other ending has the same name.
-    other = next((each.path for each in scenarios() if each.name == found.name and each.path != path), None)
+    other = next(
+        (scenario.path for scenario in scenarios() if scenario.name == rendered.name and scenario.path != path), None
+    )
     if other and not request.overwrite:
         raise PlanError("name", f"{other} is there already; say overwrite to replace it")
     write_file(path, text, request.overwrite, "name")
     if other:
         remove_file(other, "name")
     return SavedScenario(
-        name=found.name,
-        folder=found.folder,
+        name=rendered.name,
+        folder=rendered.folder,
         files=[StoredFile(path=path.name, bytes=len(text.encode()))],
-        plan=found.plan,
-        figures=found.figures,
-        assumptions=found.assumptions,
-        warnings=found.warnings,
+        plan=rendered.plan,
+        figures=rendered.figures,
+        assumptions=rendered.assumptions,
+        warnings=rendered.warnings,
     )
 
 
@@ -166,14 +169,14 @@ def list_scenarios(request: ListRequest) -> ScenarioList:
     left_out: list[Unreadable] = []
     warnings: list[str] = []
     words = (request.query or "").casefold().split()
-    for each in scenarios():
+    for scenario in scenarios():
         try:
-            plan = Plan.parse(each.data())
+            plan = Plan.parse(scenario.data())
         except PlanError as error:
-            if all(word in each.name for word in words):
-                left_out.append(Unreadable(path=str(each.path), problem=str(error)))
+            if all(word in scenario.name for word in words):
+                left_out.append(Unreadable(path=str(scenario.path), problem=str(error)))
             continue
-        if (row := _row(each, plan)) is None:
+        if (row := _row(scenario, plan)) is None:
             continue
         if all(word in f"{row.name} {row.title} {row.model} {row.what} {row.accelerator}".casefold() for word in words):
             if request.figures and len(rows) < _MOST_ESTIMATED:
@@ -184,7 +187,7 @@ def list_scenarios(request: ListRequest) -> ScenarioList:
     return ScenarioList(folder=str(scenario_folder()), scenarios=rows, left_out=left_out, warnings=warnings)
 
 
-def _row(each: Scenario, plan: Plan) -> ScenarioRow | None:
+def _row(scenario: Scenario, plan: Plan) -> ScenarioRow | None:
     """None where the file is gone by now."""
     workload = plan.workload
     if workload.kind == "training":
@@ -192,20 +195,20 @@ def _row(each: Scenario, plan: Plan) -> ScenarioRow | None:
     else:
         what = f"{workload.engine} {workload.weight_dtype}"
     try:
-        moment = datetime.datetime.fromtimestamp(each.path.stat().st_mtime, datetime.UTC)
+        moment = datetime.datetime.fromtimestamp(scenario.path.stat().st_mtime, datetime.UTC)
     except OSError:
         return None
     model = plan.model if isinstance(plan.model, str) else str(plan.model.get("name") or "inline model")
     return ScenarioRow(
-        name=each.name,
+        name=scenario.name,
         title=plan.name,
         model=model,
         kind=workload.kind,
         what=what,
         accelerator=plan.cluster.accelerator,
         count=plan.cluster.count,
-        read_only=each.read_only,
-        saved=None if each.read_only else moment.isoformat(timespec="seconds"),
+        read_only=scenario.read_only,
+        saved=None if scenario.read_only else moment.isoformat(timespec="seconds"),
         figures=None,
     )
 
@@ -227,24 +230,24 @@ class LoadedScenario(Result):
 
 def load_scenario(request: LoadRequest) -> LoadedScenario:
     """Load a scenario."""
-    found = find_scenario(request.name)
-    plan, notes = _valid_part(found)
-    file = ScenarioFile(path=found.path.name, text=found.text)
+    scenario = find_scenario(request.name)
+    plan, notes = _valid_part(scenario)
+    file = ScenarioFile(path=scenario.path.name, text=scenario.text)
     if request.format == "json":
-        file = ScenarioFile(path=f"{found.name}.json", text=json.dumps(plan, indent=2) + "\n")
+        file = ScenarioFile(path=f"{scenario.name}.json", text=json.dumps(plan, indent=2) + "\n")
     return LoadedScenario(
-        name=found.name,
-        read_only=found.read_only,
+        name=scenario.name,
+        read_only=scenario.read_only,
         plan=plan,
         notes=notes,
-        folder=str(found.path.parent),
+        folder=str(scenario.path.parent),
         files=[file],
     )
 
 
-def _valid_part(found: Scenario) -> tuple[dict[str, Any], list[str]]:
+def _valid_part(scenario: Scenario) -> tuple[dict[str, Any], list[str]]:
     """The plan of a scenario without what is not valid, and what that was. Raises PlanError where nothing is left."""
-    data, notes = found.data(), list[str]()
+    data, notes = scenario.data(), list[str]()
     for _ in range(_MOST_PROBLEMS):
         try:
             plan = Plan.parse(data)
@@ -252,11 +255,11 @@ def _valid_part(found: Scenario) -> tuple[dict[str, Any], list[str]]:
         except PlanError as error:
             changed = _without(data, error.field.split("."))
             if changed == data or "model" not in changed:
-                raise PlanError("name", f"the scenario {found.name} holds no valid plan: {error}") from None
+                raise PlanError("name", f"the scenario {scenario.name} holds no valid plan: {error}") from None
             data = changed
             notes.append(f"left out: {error}")
     else:
-        raise PlanError("name", f"the scenario {found.name} has more than {_MOST_PROBLEMS} problems")
+        raise PlanError("name", f"the scenario {scenario.name} has more than {_MOST_PROBLEMS} problems")
     try:
         find_architecture(plan.model)
         if plan.cluster.accelerator is not None:
@@ -288,13 +291,13 @@ class DeletedScenario(Result):
 
 def delete_scenario(request: DeleteRequest) -> DeletedScenario:
     """Delete a scenario."""
-    found = find_scenario(request.name)
-    if found.read_only:
-        raise PlanError("name", f"{found.name} is a ready example, which stays as it is")
-    size = len(found.text.encode())
-    remove_file(found.path, "name")
+    scenario = find_scenario(request.name)
+    if scenario.read_only:
+        raise PlanError("name", f"{scenario.name} is a ready example, which stays as it is")
+    size = len(scenario.text.encode())
+    remove_file(scenario.path, "name")
     return DeletedScenario(
-        name=found.name, folder=str(found.path.parent), files=[StoredFile(path=found.path.name, bytes=size)]
+        name=scenario.name, folder=str(scenario.path.parent), files=[StoredFile(path=scenario.path.name, bytes=size)]
     )
 
 
@@ -336,16 +339,20 @@ def diff_scenarios(request: DiffRequest) -> ScenarioDiff:
     sides = [
         Side(
             name=name,
-            plan=found.plan,
-            figures=found.figures,
-            assumptions=found.assumptions,
-            warnings=found.warnings,
-            evidence=found.evidence,
+            plan=side.plan,
+            figures=side.figures,
+            assumptions=side.assumptions,
+            warnings=side.warnings,
+            evidence=side.evidence,
         )
-        for name, found in ((name_a, a), (name_b, b))
+        for name, side in ((name_a, a), (name_b, b))
     ]
     complete = _differences(a.plan or plan_a.given(), b.plan or plan_b.given())
-    warnings = [f"{name} is not estimated: {it.figures.problem}" for name, it in (("a", a), ("b", b)) if not it.plan]
+    warnings = [
+        f"{name} is not estimated: {side_estimate.figures.problem}"
+        for name, side_estimate in (("a", a), ("b", b))
+        if not side_estimate.plan
+    ]
     if plan_a.workload.kind != plan_b.workload.kind:
         warnings.append("one plan is for training and the other for serving: few figures can be compared")
     return ScenarioDiff(
@@ -359,31 +366,22 @@ def diff_scenarios(request: DiffRequest) -> ScenarioDiff:
     )
 
 
-def _named(given: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
+def _named(side: str | dict[str, Any], field: str) -> tuple[str | None, Plan]:
     """(Name, plan) of a side."""
-    found = find_scenario(given, field) if isinstance(given, str) else None
+    scenario = find_scenario(side, field) if isinstance(side, str) else None
     try:
-        plan = Plan.parse(found.data(field) if found else given)  # pyright: ignore[reportArgumentType]
+        plan = Plan.parse(scenario.data(field) if scenario else side)  # pyright: ignore[reportArgumentType]
     except PlanError as error:
         raise PlanError(f"{field}.{error.field}", error.problem, error.valid) from None
-    return (found.name if found else plan.name), plan
+    return (scenario.name if scenario else plan.name), plan
 
 
 def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[FieldChange]:
     """Fields of two plans with different values; the plans' names aside."""
-    one, other = _leaves(a), _leaves(b)
-    fields = [name for name in dict.fromkeys([*one, *other]) if name != "name"]
+    first, second = dict(leaves(a)), dict(leaves(b))
+    fields = [name for name in dict.fromkeys([*first, *second]) if name != "name"]
     return [
-        FieldChange(field=name, a=one.get(name), b=other.get(name))
+        FieldChange(field=name, a=first.get(name), b=second.get(name))
         for name in fields
-        if one.get(name) != other.get(name)
+        if first.get(name) != second.get(name)
     ]
-
-
-def _leaves(value: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Dotted name of every value; an inline model is one value."""
-    found: dict[str, Any] = {}
-    for key, inner in value.items():
-        name = f"{path}{key}"
-        found |= _leaves(inner, f"{name}.") if isinstance(inner, dict) and name != "model" else {name: inner}
-    return found

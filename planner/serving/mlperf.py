@@ -4,37 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
-from estimator.plan.schema import Plan, merge
+from estimator.plan.schema import Engine, Plan, WeightDtype, merge
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
 from estimator.serving.space import deployments
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.mlperf import Benchmark, Limits, benchmark, loadgen_name, samples_of_run
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
-from planner.serving.planned import Served, choice, chosen_of, complete, finite, settled
+from planner.serving.planned import Served, choice, chosen_of, finite, settled
 from planner.serving.pool import Pool, Slo, goal_order, pool_of
 from planner.serving.results import MlperfNodes, MlperfProjection
 from planner.serving.sizing import most_rate
 from planner.serving.warnings import warnings_of
-
-if TYPE_CHECKING:
-    from planner.serving.estimate import MlperfRequest
 
 _NO_LIMIT = Slo(np.inf, np.inf, "p99")
 # A rate at which nothing is served, and requests of a run whose ends do not count.
 _NOTHING, _ENDLESS = 1e-9, 1e9
 
 
-def projected(request: MlperfRequest) -> MlperfProjection:
+class MlperfRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    benchmark: str = Field(description="llama2-70b, llama3.1-8b, llama3.1-405b, mixtral-8x7b, deepseek-r1 …")
+    accelerator: str = Field(description="Accelerator id or name, e.g. h100-sxm.")
+    scenario: Literal["offline", "server", "interactive", "single-stream"] = Field(
+        "offline", description="offline: all samples at once; server and interactive: the most within the p99 limits."
+    )
+    nodes: int | None = Field(None, ge=1, le=100_000, description="Nodes; one unless given.")
+    count: int | None = Field(None, ge=1, le=1_000_000, description="Accelerators in all, instead of nodes.")
+    per_node: int | None = Field(None, ge=1, le=4096, description="Accelerators per node, as usual unless given.")
+    engine: Engine | None = Field(None, description="Serving engine; that of most submissions unless given.")
+    software_version: str | None = Field(None, description="Version of the engine, where known.")
+    weight_dtype: WeightDtype | None = Field(None, description="Weight format; the usual of submissions unless given.")
+    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8"] | None = Field(None, description="Format of the KV cache.")
+    tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size; searched unless given.")
+    pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size; searched unless given.")
+    ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size; searched unless given.")
+    dp: int | None = Field(None, ge=1, le=1_000_000, description="Data-parallel attention; searched unless given.")
+    plan: dict[str, Any] | None = Field(None, description="Other fields of a serving Plan; they win over the above.")
+
+
+def project_mlperf(request: MlperfRequest) -> MlperfProjection:
+    """Project an MLPerf Inference result."""
     bench, scenario = benchmark(request.benchmark), request.scenario
     loadgen_name(bench, scenario)
     if bench.beams > 1:
@@ -42,19 +62,19 @@ def projected(request: MlperfRequest) -> MlperfProjection:
     plan, nodes = _plan(request, bench)
     limits = bench.limits.get(scenario)
     slo = _slo(limits) if scenario in ("server", "interactive") else _NO_LIMIT
-    found, said, fastest = _chosen(plan, request, nodes, slo)
-    pool, best = found.pool, found.index
+    served, assumptions, fastest = _chosen(plan, request, nodes, slo)
+    pool, best = served.pool, served.index
     estimates, entry = pool.of(best)
     steady, rate = estimates.steady, float(pool.requests_per_s[best])
     rows = list(_by_nodes(bench, scenario, pool, best, nodes))
-    last, factor = rows[-1], 1.0 + found.job.factors.throughput_spread
+    last, factor = rows[-1], 1.0 + served.job.factors.throughput_spread
     return MlperfProjection(
-        plan=complete(found),
-        assumptions=_assumptions(request, said, found.plan, nodes),
+        plan=served.complete_plan,
+        assumptions=_assumptions(request, assumptions, served.plan, nodes),
         benchmark=bench.id,
-        model=found.job.architecture.id,
+        model=served.job.architecture.id,
         scenario=scenario,
-        accelerator=found.job.machine.accelerator.id,
+        accelerator=served.job.machine.accelerator.id,
         devices=int(pool.devices[best]),
         nodes=nodes,
         samples=bench.samples,
@@ -72,12 +92,12 @@ def projected(request: MlperfRequest) -> MlperfProjection:
         share_of_offline=rate / fastest if fastest else 0.0,
         ttft_p99_s=None if scenario == "offline" else finite(steady.ttft_p99_s[entry]),
         tpot_p99_s=None if scenario == "offline" else finite(steady.tpot_p99_s[entry]),
-        limited_by=_limited_by(found.bottleneck, pool, best, slo),
+        limited_by=_limited_by(served.bottleneck, pool, best, slo),
         choice=choice(pool, best, slo),
         by_nodes=rows,
-        why=list(_why(bench, scenario, rate, fastest, found.bottleneck)),
-        warnings=[*_closed(bench, rate, scenario), *warnings_of(found)],
-        evidence=serving_evidence_of(found.job),
+        why=list(_why(bench, scenario, rate, fastest, served.bottleneck)),
+        warnings=[*_closed(bench, rate, scenario), *warnings_of(served)],
+        evidence=evidence_of(served.job),
     )
 
 
@@ -103,10 +123,10 @@ def _chosen(plan: Plan, request: MlperfRequest, nodes: int, slo: Slo) -> tuple[S
     changes: dict[str, Any] = {"cluster.count": count // nodes * width * times}
     if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:
         changes["workload.request_rate"] = rate
-    found = settled(plan, pool, best, slo, None, changes)
+    served = settled(plan, pool, best, slo, None, changes)
     fastest = float(np.max(np.where(offline.fits, offline.requests_per_s, 0.0))) * times
-    whole = replace(found, pool=_pool([found.job], slo, scenario), index=0)
-    return whole, chosen_of(found, tried.assumptions, []), fastest
+    whole = replace(served, pool=_pool([served.job], slo, scenario), index=0)
+    return whole, chosen_of(served, tried.assumptions, []), fastest
 
 
 def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
@@ -170,21 +190,25 @@ def _pool(jobs: Sequence[ServingJob], slo: Slo, scenario: str) -> Pool:
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
     for job in jobs:
-        one = replace(job, plan=job.plan.patch({"workload.scenario": scenario}))
+        job_there = replace(job, plan=job.plan.patch({"workload.scenario": scenario}))
         try:
-            these = deployments(one)
+            candidates = deployments(job_there)
         except PlanError as error:
             refused.append(error)
             continue
         if scenario in ("server", "interactive"):
-            single = replace(these, replicas=np.ones(len(these), dtype=np.int64))
-            rate = most_rate(one, single, slo, loads_of(one, single))[0] * these.replicas
-            these = replace(these, request_rate=np.maximum(rate, _NOTHING), concurrency=np.full(len(these), np.inf))
+            single = replace(candidates, replicas=np.ones(len(candidates), dtype=np.int64))
+            rate = most_rate(job_there, single, slo, loads_of(job_there, single))[0] * candidates.replicas
+            candidates = replace(
+                candidates, request_rate=np.maximum(rate, _NOTHING), concurrency=np.full(len(candidates), np.inf)
+            )
         elif scenario == "offline":
-            these = replace(these, concurrency=np.full(len(these), np.inf), request_rate=np.zeros(len(these)))
-        these = replace(these, requests=np.full(len(these), _ENDLESS))
-        found = estimate(one, these)
-        rows.append((one, found, np.full(len(these), np.nan)))
+            candidates = replace(
+                candidates, concurrency=np.full(len(candidates), np.inf), request_rate=np.zeros(len(candidates))
+            )
+        candidates = replace(candidates, requests=np.full(len(candidates), _ENDLESS))
+        estimates = estimate(job_there, candidates)
+        rows.append((job_there, estimates, np.full(len(candidates), np.nan)))
     if not rows:
         raise refused[0]
     return pool_of(rows)
@@ -194,15 +218,17 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
     """One node (or as many as a replica spans), twice as many, and so on up to all. Replicas are independent, but a run
     ends for all with the last answer."""
     job, (estimates, entry) = pool.job(best), pool.of(best)
-    one = estimates.deployments.take(np.array([entry]))
-    replicas = int(one.replicas[0])
+    deployment = estimates.deployments.take(np.array([entry]))
+    replicas = int(deployment.replicas[0])
     counts = [2**power for power in range(nodes.bit_length()) if 2**power < nodes]
     first = 0.0
     for count in [*counts, nodes]:
         share = count / nodes
         if replicas * share < 1.0:
             continue
-        part = replace(one, replicas=np.array([round(replicas * share)]), request_rate=one.request_rate * share)
+        part = replace(
+            deployment, replicas=np.array([round(replicas * share)]), request_rate=deployment.request_rate * share
+        )
 
         def speed(samples: float, part: Deployments = part) -> float:
             sent = estimate(job, replace(part, requests=np.array([samples])))
@@ -213,7 +239,7 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
         first = first or rate / count
         yield MlperfNodes(
             nodes=count,
-            devices=round(float(one.devices[0]) * share),
+            devices=round(float(deployment.devices[0]) * share),
             samples_per_s=rate,
             tokens_per_s=rate * bench.output.mean,
             dataset_s=bench.samples / whole,
@@ -223,8 +249,8 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
 
 
 def _limits_ms(limits: Limits | None) -> dict[str, float]:
-    found = {"ttft": limits.ttft_ms, "tpot": limits.tpot_ms, "e2e": limits.e2e_ms} if limits else {}
-    return {name: value for name, value in found.items() if value is not None}
+    limits_ms = {"ttft": limits.ttft_ms, "tpot": limits.tpot_ms, "e2e": limits.e2e_ms} if limits else {}
+    return {name: value for name, value in limits_ms.items() if value is not None}
 
 
 def _limited_by(bottleneck: str, pool: Pool, best: int, slo: Slo) -> str:
@@ -240,10 +266,10 @@ def _closed(bench: Benchmark, rate: float, scenario: str) -> list[str]:
     return [f"no deployment meets the limits of {bench.id} in scenario {scenario} on these devices, at any rate"]
 
 
-def _assumptions(request: MlperfRequest, said: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
+def _assumptions(request: MlperfRequest, assumptions: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
     """The benchmark's own facts are no assumptions; what stands for submissions is."""
     facts = {"workload.input_len", "workload.output_len", "workload.scenario", "slo_statistic", "workload.request_rate"}
-    found = {item.field: item for item in said if item.field not in facts}
+    by_field = {item.field: item for item in assumptions if item.field not in facts}
     rows: list[tuple[str, Any, str]] = []
     if request.engine is None:
         rows.append(("workload.engine", plan.inference.engine, "the engine of most submissions on these devices"))
@@ -252,8 +278,8 @@ def _assumptions(request: MlperfRequest, said: list[Assumption], plan: Plan, nod
         rows.append(("workload.weight_dtype", plan.inference.weight_dtype, why))
     if request.count is None and request.nodes is None:
         rows.append(("nodes", nodes, "one node unless a number is given"))
-    found |= {field: Assumption(field=field, value=value, why=why) for field, value, why in rows}
-    return list(found.values())
+    by_field |= {field: Assumption(field=field, value=value, why=why) for field, value, why in rows}
+    return list(by_field.values())
 
 
 def _why(bench: Benchmark, scenario: str, rate: float, fastest: float, bottleneck: str) -> Iterator[str]:

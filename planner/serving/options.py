@@ -69,14 +69,14 @@ def options(
         if errors:
             raise errors[0]
         raise PlanError("engines", "; ".join(skipped) or "none runs on these accelerators", engines_known())
-    said = []
+    assumptions = []
     if not engines and "engine" not in plan.inference.model_fields_set:
         why = "servers that run on the devices; name engines to try others"
-        said.append(Assumption(field="engines", value=list(tried_engines), why=why))
+        assumptions.append(Assumption(field="engines", value=list(tried_engines), why=why))
     if not weight_dtypes and "weight_dtype" not in plan.inference.model_fields_set:
         why = "usual formats that the devices compute in or read; fewer bits can cost quality"
-        said.append(Assumption(field="weight_dtypes", value=list(tried_formats), why=why))
-    return Options(jobs, said, list(skipped))
+        assumptions.append(Assumption(field="weight_dtypes", value=list(tried_formats), why=why))
+    return Options(jobs, assumptions, list(skipped))
 
 
 def _engines(plan: Plan, named: Sequence[str] | None, device: Accelerator) -> list[str]:
@@ -85,8 +85,8 @@ def _engines(plan: Plan, named: Sequence[str] | None, device: Accelerator) -> li
         return list(dict.fromkeys(named))
     if "engine" in plan.inference.model_fields_set:
         return [plan.inference.engine]
-    found = [name for name in engines_known() if runs_on(engine(name, None, device), device)]
-    return [name for name in found if name in _SERVERS] or [name for name in found if name == "llamacpp"]
+    runnable = [name for name in engines_known() if runs_on(engine(name, None, device), device)]
+    return [name for name in runnable if name in _SERVERS] or [name for name in runnable if name == "llamacpp"]
 
 
 def _formats(plan: Plan, named: Sequence[str] | None, device: Accelerator, engine_name: str) -> Iterator[str]:

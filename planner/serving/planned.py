@@ -66,6 +66,11 @@ class Served:
         return bool(self.pool.fits[self.index])
 
     @property
+    def score(self) -> float:
+        """What is to be small: seconds per token."""
+        return float(self.estimates.steady.tpot_s[self.entry])
+
+    @property
     def meets_slo(self) -> bool | None:
         """None where no limit of latency was set."""
         return bool(self.pool.missed(self.slo)[self.index] <= 1.0) if self.slo.given else None
@@ -78,6 +83,11 @@ class Served:
     def plan(self) -> Plan:
         """The complete plan, with the chosen layout."""
         return self.job.plan.patch({"layout": self.layout})
+
+    @property
+    def complete_plan(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return self.plan.model_dump(mode="json")
 
     @cached_property
     def limits(self) -> dict[str, float]:
@@ -94,24 +104,24 @@ class Served:
     @property
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
-        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
-        named = {item.field for item in found}
-        given = self.asked.layout.model_fields_set
+        filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        named = {item.field for item in filled_in}
+        named_fields = self.asked.layout.model_fields_set
         why = _SEARCHED if self.searched else "follows from the other sizes"
-        rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in given]
+        rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in named_fields]
         for field, value, reason in (*_settings(self), *rows):
             if field not in named:
-                found.append(Assumption(field=field, value=value, why=reason))
-        if self.slo.given:
+                filled_in.append(Assumption(field=field, value=value, why=reason))
+        if self.slo.given and self.slo.statistic == "mean":
             why = "limits are of the mean unless slo_statistic is p99"
-            found += [Assumption(field="slo_statistic", value="mean", why=why)] if self.slo.statistic == "mean" else []
-        return found
+            filled_in.append(Assumption(field="slo_statistic", value="mean", why=why))
+        return filled_in
 
 
-def _settings(found: Served) -> Iterator[tuple[str, Any, str]]:
+def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:
     """Fields with a default of their own that the user left open, as far as the engine has a use for them."""
-    job, workload = found.job, found.job.inference
-    these, entry = found.estimates.deployments, found.entry
+    job, workload = served.job, served.job.inference
+    candidates, entry = served.estimates.deployments, served.entry
     of = f"the default of {job.engine.name}"
     why = {
         "prefix_hit": "no prompt begins like an earlier one",
@@ -123,15 +133,15 @@ def _settings(found: Served) -> Iterator[tuple[str, Any, str]]:
         "max_batched_tokens": of,
     }
     filled = {
-        "max_batch": int(min(these.max_batch[entry], 1e9)),
-        "max_batched_tokens": int(min(these.max_tokens[entry], 1e9)),
+        "max_batch": int(min(candidates.max_batch[entry], 1e9)),
+        "max_batched_tokens": int(min(candidates.max_tokens[entry], 1e9)),
     }
     for name in type(workload).model_fields:
         value = filled.get(name, getattr(workload, name))
         drafts = name != "acceptance" or bool(workload.speculative_tokens)
-        if value is not None and drafts and name not in found.asked.inference.model_fields_set | {"kind"}:
+        if value is not None and drafts and name not in served.asked.inference.model_fields_set | {"kind"}:
             yield f"workload.{name}", value, why.get(name, "as usual")
-    if "objective" not in (found.asked.goal.model_fields_set | job.plan.goal.model_fields_set):
+    if "objective" not in (served.asked.goal.model_fields_set | job.plan.goal.model_fields_set):
         yield "goal.objective", job.plan.goal.objective, "deployments are ranked by speed unless another goal is named"
 
 
@@ -139,15 +149,15 @@ def goal_of(plan: Plan) -> Goal:
     return _GOALS[plan.goal.objective]
 
 
-def served(plan: Plan, statistic: Statistic = "mean", own_usd: float | None = None) -> Served:
+def plan_serving(plan: Plan, statistic: Statistic = "mean", own_usd: float | None = None) -> Served:
     """The estimate of a serving plan: of its layout where it names one whole, else of the best that agrees with it.
 
     `own_usd` is the user's own price per device and hour. Raises PlanError for what cannot be served at all.
     """
     job = serving_job(plan)
     slo = slo_of(job.inference, statistic)
-    these = deployments(job)
-    pool = pool_of([(job, estimate(job, these), np.full(len(these), np.nan))])
+    candidates = deployments(job)
+    pool = pool_of([(job, estimate(job, candidates), np.full(len(candidates), np.nan))])
     goal = goal_of(plan)
     # At a given number of devices the cheapest is the fastest.
     order = goal_order(pool, "throughput" if goal == "cost" else goal, slo)
@@ -162,31 +172,31 @@ def settled(asked: Plan, pool: Pool, index: int, slo: Slo, own_usd: float | None
     tried, (estimates, entry) = pool.job(index), pool.of(index)
     chosen = {"workload.engine": tried.engine.name, "workload.weight_dtype": tried.inference.weight_dtype}
     plan = asked.patch(chosen | {"layout": estimates.deployments.row(entry)} | dict(changes))
-    one = pool.take(np.array([index]))
+    chosen_pool = pool.take(np.array([index]))
     job = serving_job(plan)
     return Served(
-        asked, replace(one, jobs=tuple(job if each is tried else each for each in pool.jobs)), 0, slo, own_usd
+        asked,
+        replace(chosen_pool, jobs=tuple(job if job_there is tried else job_there for job_there in pool.jobs)),
+        0,
+        slo,
+        own_usd,
     )
 
 
 def chosen_of(
-    found: Served, tried: Sequence[Assumption], more: Sequence[tuple[str, Any, str]] = ()
+    served: Served, tried: Sequence[Assumption], more: Sequence[tuple[str, Any, str]] = ()
 ) -> list[Assumption]:
     """The assumptions of a settled plan, with those about what was tried and the reasons of `more` (field, value, why);
     a field that is told twice is told by the last."""
-    said = {item.field: item for item in found.assumptions}
+    by_field = {item.field: item for item in served.assumptions}
     names = {"engines": "engine", "weight_dtypes": "weight_dtype"}
     for item in tried:
         name = names[item.field]
-        value = getattr(found.plan.inference, name)
-        said[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
+        value = getattr(served.plan.inference, name)
+        by_field[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
     for field, value, why in more:
-        said[field] = Assumption(field=field, value=value, why=why)
-    return [*tried, *said.values()]
-
-
-def complete(found: Served) -> dict[str, Any]:
-    return found.plan.model_dump(mode="json")
+        by_field[field] = Assumption(field=field, value=value, why=why)
+    return [*tried, *by_field.values()]
 
 
 def finite(value: Any) -> float | None:
@@ -198,21 +208,21 @@ def whole(value: Any) -> int | None:
     return int(value) if math.isfinite(float(value)) else None
 
 
-def memory_of(found: Served) -> ServingMemoryEstimate:
-    job, entry = found.job, found.entry
-    memory, these = found.estimates.memory, found.estimates.deployments
+def memory_of(served: Served) -> ServingMemoryEstimate:
+    job, entry = served.job, served.entry
+    memory, candidates = served.estimates.memory, served.estimates.deployments
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     return ServingMemoryEstimate(
         per_device_bytes=float(memory.total[entry]),
         claimed_bytes=float(memory.claimed[entry]),
         capacity_bytes=float(memory.capacity),
-        fits=found.fits,
+        fits=served.fits,
         components=components,
         decided_by=max(components, key=lambda name: components[name]),
-        kv_tokens=whole(memory.room_tokens[entry] * these.lanes[entry]),
+        kv_tokens=whole(memory.room_tokens[entry] * candidates.lanes[entry]),
         kv_bytes_per_token=job.architecture.kv_elements_per_token * job.kv_bytes,
-        kv_bytes_per_token_per_device=float(cache_bytes(job, these)[0][entry]),
-        max_concurrency=most_requests(found.estimates, entry),
+        kv_bytes_per_token_per_device=float(cache_bytes(job, candidates)[0][entry]),
+        max_concurrency=most_requests(served.estimates, entry),
         longest_request=whole(memory.longest[entry]),
     )
 
@@ -222,33 +232,33 @@ def most_requests(estimates: ServingEstimates, entry: int) -> int:
     return int(min(float(estimates.memory.max_concurrency[entry]), 1e12))
 
 
-def latency_of(found: Served) -> ServingLatency:
-    steady, entry, factors = found.estimates.steady, found.entry, found.job.factors
+def latency_of(served: Served) -> ServingLatency:
+    steady, entry, factors = served.estimates.steady, served.entry, served.job.factors
     ttft, tpot, e2e = steady.ttft_s[entry], float(steady.tpot_s[entry]), steady.e2e_s[entry]
     # The whole is as sure as its parts are, in proportion.
-    first, each = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
+    first, between = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
     return ServingLatency(
         ttft_s=finite(ttft),
         ttft_low_s=finite(ttft / first),
         ttft_high_s=finite(ttft * first),
         ttft_p99_s=finite(steady.ttft_p99_s[entry]),
         tpot_s=tpot,
-        tpot_low_s=tpot / each,
-        tpot_high_s=tpot * each,
+        tpot_low_s=tpot / between,
+        tpot_high_s=tpot * between,
         tpot_p99_s=float(steady.tpot_p99_s[entry]),
         e2e_s=finite(e2e),
-        e2e_low_s=finite(ttft / first + (e2e - ttft) / each) if np.isfinite(e2e) else None,
-        e2e_high_s=finite(ttft * first + (e2e - ttft) * each) if np.isfinite(e2e) else None,
+        e2e_low_s=finite(ttft / first + (e2e - ttft) / between) if np.isfinite(e2e) else None,
+        e2e_high_s=finite(ttft * first + (e2e - ttft) * between) if np.isfinite(e2e) else None,
     )
 
 
-def throughput_of(found: Served) -> ServingThroughput:
-    estimates, entry = found.estimates, found.entry
+def throughput_of(served: Served) -> ServingThroughput:
+    estimates, entry = served.estimates, served.entry
     output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
-    devices = float(found.pool.devices[found.index])
-    factor = 1.0 + found.job.factors.throughput_spread
+    devices = float(served.pool.devices[served.index])
+    factor = 1.0 + served.job.factors.throughput_spread
     # What comes at a rate and is served leaves at it, however fast the devices are.
-    asked = found.job.inference.request_rate is not None and not bool(estimates.steady.saturated[entry])
+    asked = served.job.inference.request_rate is not None and not bool(estimates.steady.saturated[entry])
     return ServingThroughput(
         output_tokens_per_s=output,
         output_tokens_low_per_s=output if asked else output / factor,
@@ -261,8 +271,8 @@ def throughput_of(found: Served) -> ServingThroughput:
     )
 
 
-def time_of(found: Served) -> ServingTime:
-    steady, entry = found.estimates.steady, found.entry
+def time_of(served: Served) -> ServingTime:
+    steady, entry = served.estimates.steady, served.entry
 
     def split(passes: Any) -> PassSplit:
         parts = {
@@ -272,7 +282,7 @@ def time_of(found: Served) -> ServingTime:
         return PassSplit(**parts, total_s=sum(parts.values()))
 
     generating, reading = split(steady.generating), split(steady.reading)
-    step, share = sum(found.limits.values()), float(steady.reading_share[entry])
+    step, share = sum(served.limits.values()), float(steady.reading_share[entry])
     return ServingTime(
         step_s=step,
         generating=generating,
@@ -282,18 +292,18 @@ def time_of(found: Served) -> ServingTime:
     )
 
 
-def time_limits(found: Served) -> list[TimeLimit]:
-    step = sum(found.limits.values())
+def time_limits(served: Served) -> list[TimeLimit]:
+    step = sum(served.limits.values())
     return [
         TimeLimit(limit=name, seconds=seconds, share=seconds / step)
-        for name, seconds in found.limits.items()
+        for name, seconds in served.limits.items()
         if seconds > 0
     ]
 
 
-def slo_rows(found: Served) -> list[LatencyLimit]:
+def slo_rows(served: Served) -> list[LatencyLimit]:
     """Each limit that was set, and whether it is met by the estimate and by its whole interval."""
-    steady, entry, factors, slo = found.estimates.steady, found.entry, found.job.factors, found.slo
+    steady, entry, factors, slo = served.estimates.steady, served.entry, served.job.factors, served.slo
     tail = "_p99" if slo.statistic == "p99" else ""
     rows = []
     for name, limit, spread in (
@@ -311,22 +321,22 @@ def slo_rows(found: Served) -> list[LatencyLimit]:
     return rows
 
 
-def money_of(found: Served) -> ServingCost | None:
+def money_of(served: Served) -> ServingCost | None:
     """At the user's own price, or at the cheapest offer; None where there is none."""
-    job, estimates, entry = found.job, found.estimates, found.entry
-    devices = int(found.pool.devices[found.index])
+    job, estimates, entry = served.job, served.estimates, served.entry
+    devices = int(served.pool.devices[served.index])
     rates = (estimates.output_tokens_per_s[entry], estimates.total_tokens_per_s[entry], estimates.requests_per_s[entry])
     output, total, requests = (float(rate) for rate in rates)
-    if found.own_usd is not None:
-        return cost_of(found.own_usd * devices, output, total, requests, None)
+    if served.own_usd is not None:
+        return cost_of(served.own_usd * devices, output, total, requests, None)
     together = min(job.machine.per_node, per_replica(estimates, entry))
     best = cheapest_hour(job.machine.accelerator.id, job.plan.goal.provider, together, devices)
     return cost_of(best[1], output, total, requests, best[0]) if best else None
 
 
 def per_replica(estimates: ServingEstimates, entry: int) -> int:
-    these = estimates.deployments
-    return int(these.tp[entry] * these.pp[entry] * these.dp[entry])
+    candidates = estimates.deployments
+    return int(candidates.tp[entry] * candidates.pp[entry] * candidates.dp[entry])
 
 
 def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -> float | None:
@@ -335,59 +345,54 @@ def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -
 
 
 def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
-    return ServingChoice(**choice_fields(pool, index, slo))
-
-
-def choice_fields(pool: Pool, index: int, slo: Slo) -> dict[str, Any]:
-    """The fields of a ServingChoice."""
     job = pool.job(index)
     estimates, entry = pool.of(index)
-    these = estimates.deployments
+    candidates = estimates.deployments
     output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
     usd = finite(pool.usd_per_hour[index])
-    clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
+    clients, rate = float(candidates.concurrency[entry]), float(candidates.request_rate[entry])
     devices = int(pool.devices[index])
-    return {
-        "accelerator": job.machine.accelerator.id,
-        "devices": devices,
-        "replicas": int(these.replicas[entry]),
-        "engine": job.engine.name,
-        "weight_dtype": job.inference.weight_dtype,
-        "kv_dtype": job.kv_dtype,
-        "layout": these.row(entry),
-        "concurrency": whole(clients),
-        "request_rate": rate or None,
-        "running": float(estimates.steady.running[entry] * these.lanes[entry]),
-        "per_device_bytes": float(estimates.memory.total[entry]),
-        "fits": bool(pool.fits[index]),
-        "max_concurrency": most_requests(estimates, entry),
-        "ttft_s": finite(pool.ttft_s[index]),
-        "tpot_s": float(pool.tpot_s[index]),
-        "e2e_s": finite(pool.e2e_s[index]),
-        "ttft_p99_s": finite(pool.ttft_p99_s[index]),
-        "tpot_p99_s": float(pool.tpot_p99_s[index]),
-        "output_tokens_per_s": output,
-        "output_tokens_per_s_per_device": output / devices,
-        "total_tokens_per_s": total,
-        "requests_per_s": float(estimates.requests_per_s[entry]),
-        "tokens_per_s_per_user": 1.0 / float(pool.tpot_s[index]),
-        "meets_slo": bool(pool.missed(slo)[index] <= 1.0) if slo.given else None,
-        "usd_per_hour": usd,
-        "usd_per_million_output_tokens": None if usd is None else usd / (output * 3600.0 / 1e6),
-        "usd_per_million_tokens": None if usd is None else usd / (total * 3600.0 / 1e6),
-        "measured": job.factors.engine_measured and job.factors.device_measured,
-        "summary": summary(pool, index),
-    }
+    return ServingChoice(
+        accelerator=job.machine.accelerator.id,
+        devices=devices,
+        replicas=int(candidates.replicas[entry]),
+        engine=job.engine.name,
+        weight_dtype=job.inference.weight_dtype,
+        kv_dtype=job.kv_dtype,
+        layout=candidates.row(entry),
+        concurrency=whole(clients),
+        request_rate=rate or None,
+        running=float(estimates.steady.running[entry] * candidates.lanes[entry]),
+        per_device_bytes=float(estimates.memory.total[entry]),
+        fits=bool(pool.fits[index]),
+        max_concurrency=most_requests(estimates, entry),
+        ttft_s=finite(pool.ttft_s[index]),
+        tpot_s=float(pool.tpot_s[index]),
+        e2e_s=finite(pool.e2e_s[index]),
+        ttft_p99_s=finite(pool.ttft_p99_s[index]),
+        tpot_p99_s=float(pool.tpot_p99_s[index]),
+        output_tokens_per_s=output,
+        output_tokens_per_s_per_device=output / devices,
+        total_tokens_per_s=total,
+        requests_per_s=float(estimates.requests_per_s[entry]),
+        tokens_per_s_per_user=1.0 / float(pool.tpot_s[index]),
+        meets_slo=bool(pool.missed(slo)[index] <= 1.0) if slo.given else None,
+        usd_per_hour=usd,
+        usd_per_million_output_tokens=None if usd is None else usd / (output * 3600.0 / 1e6),
+        usd_per_million_tokens=None if usd is None else usd / (total * 3600.0 / 1e6),
+        measured=job.factors.engine_measured and job.factors.device_measured,
+        summary=summary(pool, index),
+    )
 
 
 def summary(pool: Pool, index: int) -> str:
     """'2 x tp4, fp8, vllm, 64 requests in flight'."""
     estimates, entry = pool.of(index)
-    these = estimates.deployments
-    names = [f"{name}{size}" for name, size in these.row(entry).items() if size > 1] or ["one device"]
-    replicas = int(these.replicas[entry])
+    candidates = estimates.deployments
+    names = [f"{name}{size}" for name, size in candidates.row(entry).items() if size > 1] or ["one device"]
+    replicas = int(candidates.replicas[entry])
     copies = f"{replicas} x " if replicas > 1 else ""
-    clients, rate = float(these.concurrency[entry]), float(these.request_rate[entry])
+    clients, rate = float(candidates.concurrency[entry]), float(candidates.request_rate[entry])
     load = f"{rate:.3g} requests/s" if rate else "all at once" if math.isinf(clients) else f"{clients:.0f} in flight"
     job = pool.job(index)
     return f"{copies}{' '.join(names)}, {job.inference.weight_dtype}, {job.engine.name}, {load}"

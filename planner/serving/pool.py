@@ -78,8 +78,8 @@ class Pool:
 
     def column(self, name: str) -> Floats:
         """A field of the deployments (tp, replicas, concurrency …) of every entry."""
-        every = [np.asarray(getattr(one.deployments, name), dtype=np.float64) for one in self.estimates]
-        starts = np.cumsum([0, *(len(one) for one in every)])
+        every = [np.asarray(getattr(estimate.deployments, name), dtype=np.float64) for estimate in self.estimates]
+        starts = np.cumsum([0, *(len(device) for device in every)])
         return np.concatenate(every)[starts[self.option] + self.entry]
 
     @property
@@ -100,9 +100,9 @@ class Pool:
         """By what factor the limits are missed: 1 or less where they are met, inf where the load cannot be served."""
         p99 = slo.statistic == "p99"
         first = (self.ttft_p99_s if p99 else self.ttft_s) / slo.ttft_s
-        each = (self.tpot_p99_s if p99 else self.tpot_s) / slo.tpot_s
+        between = (self.tpot_p99_s if p99 else self.tpot_s) / slo.tpot_s
         # A queue without end over no limit.
-        worst = np.nan_to_num(np.maximum(first, each), nan=0.0, posinf=np.inf)
+        worst = np.nan_to_num(np.maximum(first, between), nan=0.0, posinf=np.inf)
         return np.where(self.saturated, np.inf, worst)
 
 
@@ -120,15 +120,15 @@ def pool_of(options: Sequence[tuple[ServingJob, ServingEstimates, Floats]]) -> P
     return Pool(
         jobs=tuple(job for job, _, _ in options),
         estimates=tuple(one for _, one, _ in options),
-        option=joined([np.full(len(these), number) for number, these in enumerate(shapes)]),
-        entry=joined([np.arange(len(these)) for these in shapes]),
+        option=joined([np.full(len(shape), number) for number, shape in enumerate(shapes)]),
+        entry=joined([np.arange(len(shape)) for shape in shapes]),
         fits=joined([one.memory.fits for _, one, _ in options]),
         excess_bytes=joined(
             [np.where(one.memory.fits, 0.0, one.memory.total - one.memory.capacity) for _, one, _ in options]
         ),
-        saturated=joined([one.saturated for one in steadies]),
-        devices=joined([these.devices for these in shapes]).astype(np.float64),
-        complexity=joined([these.pp * 4 + these.tp + these.dp + these.ep for these in shapes]).astype(np.float64),
+        saturated=joined([steady.saturated for steady in steadies]),
+        devices=joined([shape.devices for shape in shapes]).astype(np.float64),
+        complexity=joined([shape.pp * 4 + shape.tp + shape.dp + shape.ep for shape in shapes]).astype(np.float64),
         ttft_s=joined([one.ttft_s for one in steadies]),
         tpot_s=joined([one.tpot_s for one in steadies]),
         e2e_s=joined([one.e2e_s for one in steadies]),

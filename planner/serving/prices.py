@@ -41,8 +41,8 @@ def hourly_usd(accelerator: str, provider: str | None, together: int, devices: i
     """USD per hour of `devices` at the user's `own` price per device, or at the cheapest offer."""
     if own is not None:
         return own * devices
-    found = cheapest_hour(accelerator, provider, together, devices)
-    return found[1] if found else None
+    cheapest = cheapest_hour(accelerator, provider, together, devices)
+    return cheapest[1] if cheapest else None
 
 
 def hourly_column(accelerator: str, provider: str | None, together: int, devices: Floats, own: float | None) -> Floats:

@@ -6,35 +6,45 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Engine, Inference, WeightDtype
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.serving.options import Options, options
-from planner.serving.planned import Served, choice, chosen_of, complete, goal_of, settled, summary
+from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
+from planner.serving.request import InferenceRequest
 from planner.serving.results import BestServing, ServingChoice, ServingRejected
 from planner.serving.warnings import warnings_of
-
-if TYPE_CHECKING:
-    from planner.serving.estimate import BestServingRequest
 
 _GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
 _MOST_CLIENTS = 2.0**20
 _SHOWN_FRONT = 40
 
 
-def searched(request: BestServingRequest) -> BestServing:
+class BestServingRequest(InferenceRequest):
+    goal: Goal | None = Field(
+        None, description="throughput (default: most tokens/s per device), latency (shortest requests) or cost."
+    )
+    engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
+    weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
+    accelerators: list[str] | None = Field(None, description="Accelerators to compare, count of each.")
+    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+
+
+def best_serving(request: BestServingRequest) -> BestServing:
+    """Find the best way to serve."""
     started = time.perf_counter()
     plan = request.to_plan()
     workload = plan.inference
@@ -43,9 +53,9 @@ def searched(request: BestServingRequest) -> BestServing:
     open_load = load_is_open(workload)
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
-    found = options(asked, request.engines, request.weight_dtypes, request.accelerators)
-    own, skipped = request.usd_per_device_hour, list(found.skipped)
-    pool, refused = _pool(found, open_load, own)
+    tried = options(asked, request.engines, request.weight_dtypes, request.accelerators)
+    own, skipped = request.usd_per_device_hour, list(tried.skipped)
+    pool, refused = _pool(tried, open_load, own)
     skipped += refused
     order = goal_order(pool, goal, slo)
     best = int(order[0])
@@ -55,8 +65,8 @@ def searched(request: BestServingRequest) -> BestServing:
     reason = f"the best of powers of two up to what fits, for the goal of {goal}"
     more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
     return BestServing(
-        plan=complete(chosen),
-        assumptions=chosen_of(chosen, found.assumptions, more),
+        plan=chosen.complete_plan,
+        assumptions=chosen_of(chosen, tried.assumptions, more),
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.given else None,
@@ -71,7 +81,7 @@ def searched(request: BestServingRequest) -> BestServing:
         skipped=skipped,
         seconds=time.perf_counter() - started,
         warnings=[*warnings_of(chosen), *_unlimited(slo, open_load, goal)],
-        evidence=serving_evidence_of(chosen.job),
+        evidence=evidence_of(chosen.job),
     )
 
 
@@ -81,46 +91,46 @@ def load_is_open(workload: Inference) -> bool:
     return not given and workload.scenario not in ("offline", "single-stream")
 
 
-def _pool(found: Options, open_load: bool, own: float | None) -> tuple[Pool, list[str]]:
+def _pool(tried: Options, open_load: bool, own: float | None) -> tuple[Pool, list[str]]:
     """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
-    for job in found.jobs:
+    for job in tried.jobs:
         try:
-            these = deployments(job)
+            candidates = deployments(job)
         except PlanError as error:
             refused.append(error)
             continue
         if open_load:
-            these = loaded(job, these)
-        rows.append((job, estimate(job, these), priced(job, these, own)))
+            candidates = loaded(job, candidates)
+        rows.append((job, estimate(job, candidates), priced(job, candidates, own)))
     if not rows:
         raise refused[0]
     return pool_of(rows), list(dict.fromkeys(str(error) for error in refused))
 
 
-def loaded(job: ServingJob, these: Deployments) -> Deployments:
+def loaded(job: ServingJob, candidates: Deployments) -> Deployments:
     """Each deployment of a job for one client under loads of 1, 2, 4 … up to those that run at once, and these."""
-    memory = serving_memory(job, these)
-    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, these, memory) * these.lanes))
+    memory = serving_memory(job, candidates)
+    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, candidates, memory) * candidates.lanes))
     powers = 2.0 ** np.arange(np.ceil(np.log2(most.max())) + 1.0)
-    which, load = np.meshgrid(np.arange(len(these)), powers)
+    which, load = np.meshgrid(np.arange(len(candidates)), powers)
     which, load = which.ravel(), load.ravel()
     # The first power beyond what runs at once stands for that itself.
     wanted = load < 2.0 * most[which]
     which, load = which[wanted], np.minimum(load[wanted], np.floor(most[which[wanted]]))
-    chosen = these.take(which)
+    chosen = candidates.take(which)
     # A benchmark's requests are as many times its clients.
     run = chosen.requests if job.inference.requests is not None else chosen.requests * load
     return replace(chosen, concurrency=load, requests=run)
 
 
-def priced(job: ServingJob, these: Deployments, own: float | None) -> Floats:
+def priced(job: ServingJob, candidates: Deployments, own: float | None) -> Floats:
     """USD per hour of each deployment's devices; NaN where no price is known."""
     machine = job.machine
     together = min(machine.per_node, machine.count)
     provider = job.plan.goal.provider
-    return hourly_column(machine.accelerator.id, provider, together, these.devices.astype(np.float64), own)
+    return hourly_column(machine.accelerator.id, provider, together, candidates.devices.astype(np.float64), own)
 
 
 def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, open_load: bool) -> dict[str, Any]:
@@ -228,12 +238,12 @@ def _more(ratio: float) -> str:
 def _misses(pool: Pool, index: int, slo: Slo) -> str:
     tail = slo.statistic == "p99"
     first = float((pool.ttft_p99_s if tail else pool.ttft_s)[index])
-    each = float((pool.tpot_p99_s if tail else pool.tpot_s)[index])
+    between = float((pool.tpot_p99_s if tail else pool.tpot_s)[index])
     if pool.saturated[index]:
         return f"cannot serve the load: at most {float(pool.requests_per_s[index]):.3g} requests/s"
-    if first / slo.ttft_s > each / slo.tpot_s:
+    if first / slo.ttft_s > between / slo.tpot_s:
         return f"misses the limit: {1e3 * first:,.0f} ms to the first token, limit {1e3 * slo.ttft_s:,.0f} ms"
-    return f"misses the limit: {1e3 * each:,.1f} ms per token, limit {1e3 * slo.tpot_s:,.1f} ms"
+    return f"misses the limit: {1e3 * between:,.1f} ms per token, limit {1e3 * slo.tpot_s:,.1f} ms"
 
 
 def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:

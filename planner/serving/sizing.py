@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Engine, Plan, WeightDtype
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of, most_running
@@ -20,17 +21,15 @@ from estimator.serving.memory import serving_memory
 from estimator.serving.space import concurrency, deployments, request_rate, requests
 from estimator.serving.steady import Loads
 from knowledge.machines.catalogue import find_accelerator
-from planner.evidence import serving_evidence_of
+from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
-from planner.serving.planned import Served, choice_fields, chosen_of, complete, per_replica, settled
+from planner.serving.planned import Served, choice, chosen_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
+from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingSize, SizedServing
 from planner.serving.warnings import warnings_of
-
-if TYPE_CHECKING:
-    from planner.serving.estimate import SizeServingRequest
 
 # The largest and the least share of the most that a replica takes, where what lies between is divided, and how often.
 _MOST_SHARE, _LEAST_SHARE = 0.98, 0.02
@@ -54,7 +53,15 @@ class Sized:
     able: np.ndarray
 
 
-def sized(request: SizeServingRequest) -> SizedServing:
+class SizeServingRequest(InferenceRequest):
+    engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
+    weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
+    accelerators: list[str] | None = Field(None, description="Accelerators to compare; the plan's unless given.")
+    top: int = Field(10, ge=1, le=100, description="How many sizes to return.")
+
+
+def size_serving(request: SizeServingRequest) -> SizedServing:
+    """Size a serving cluster."""
     started = time.perf_counter()
     plan = request.to_plan()
     workload = plan.inference
@@ -64,13 +71,13 @@ def sized(request: SizeServingRequest) -> SizedServing:
     most = plan.cluster.count
     rows: list[Sized] = []
     skipped: dict[str, None] = {}
-    said: list[Assumption] = []
+    assumptions: list[Assumption] = []
     refused: list[PlanError] = []
     for name in dict.fromkeys(request.accelerators or [plan.cluster.accelerator]):
         node = _node(plan, name)
         asked = plan.patch({"cluster.count": min(node, most or node)})
         tried = options(asked, request.engines, request.weight_dtypes, [name] if name else None)
-        said = tried.assumptions or said
+        assumptions = tried.assumptions or assumptions
         skipped |= dict.fromkeys(tried.skipped)
         for job in tried.jobs:
             try:
@@ -80,7 +87,7 @@ def sized(request: SizeServingRequest) -> SizedServing:
     if not rows:
         raise refused[0]
     own = request.usd_per_device_hour
-    pool = pool_of([(one.job, one.estimates, _paid(one, own)) for one in rows])
+    pool = pool_of([(row.job, row.estimates, _paid(row, own)) for row in rows])
     order, able = _ordered(pool, rows, most, slo)
     best = int(order[0])
     chosen = settled(plan, pool, best, slo, own, _changes(pool, best, request))
@@ -89,8 +96,8 @@ def sized(request: SizeServingRequest) -> SizedServing:
     provider, together = plan.goal.provider, min(job.machine.per_node, per_replica(chosen.estimates, chosen.entry))
     devices = int(pool.devices[best])
     return SizedServing(
-        plan=complete(chosen),
-        assumptions=chosen_of(chosen, said, _assumed(chosen, most)),
+        plan=chosen.complete_plan,
+        assumptions=chosen_of(chosen, assumptions, _assumed(chosen, most)),
         best=sizes[0] if able[best] else None,
         sizes=sizes if able[best] else [],
         by_accelerator=[_size(pool, rows, int(index), slo, own) for index in _firsts(pool, order, able)],
@@ -100,7 +107,7 @@ def sized(request: SizeServingRequest) -> SizedServing:
         skipped=[*dict.fromkeys([*skipped, *map(str, refused)])],
         seconds=time.perf_counter() - started,
         warnings=warnings_of(chosen),
-        evidence=serving_evidence_of(job),
+        evidence=evidence_of(job),
     )
 
 
@@ -113,22 +120,24 @@ def _node(plan: Plan, name: str | None) -> int:
 
 def _sized(job: ServingJob, node: int, most: int | None, slo: Slo) -> Sized:
     """All deployments of one job that fit, or all where none does. Raises PlanError where no layout is valid."""
-    job, these = _replicas(job, node, most)
+    job, single = _replicas(job, node, most)
     rate, clients = job.inference.request_rate, job.inference.concurrency
-    known = loads_of(job, these) if rate is not None else None
-    limit, limited_by = most_rate(job, these, slo, known) if known else most_clients(job, these, slo)
+    known = loads_of(job, single) if rate is not None else None
+    limit, limited_by = most_rate(job, single, slo, known) if known else most_clients(job, single, slo)
     able = limit > 0.0
     load = float(rate if rate is not None else clients or 1)
     needed = np.ceil(load / np.where(able, limit, np.inf) * (1.0 - 1e-9))
     replicas = np.maximum(1.0, needed)
-    whole = deployed(these, replicas.astype(np.int64), job)
+    whole = deployed(single, replicas.astype(np.int64), job)
     return Sized(job, limit, limited_by, replicas, estimate(job, whole, known), able)
 
 
-def deployed(these: Deployments, replicas: Ints, job: ServingJob) -> Deployments:
+def deployed(candidates: Deployments, replicas: Ints, job: ServingJob) -> Deployments:
     """So many replicas of each deployment under the whole load of the job."""
     load = {"concurrency": concurrency(job), "request_rate": request_rate(job), "requests": requests(job)}
-    return replace(these, replicas=replicas, **{name: np.full(len(these), value) for name, value in load.items()})
+    return replace(
+        candidates, replicas=replicas, **{name: np.full(len(candidates), value) for name, value in load.items()}
+    )
 
 
 def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob, Deployments]:
@@ -147,23 +156,23 @@ def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob,
         nodes *= 2
 
 
-def most_rate(job: ServingJob, these: Deployments, slo: Slo, known: Loads) -> tuple[Floats, list[str]]:
+def most_rate(job: ServingJob, candidates: Deployments, slo: Slo, known: Loads) -> tuple[Floats, list[str]]:
     """The highest rate of one replica within the limits, and what stands against more; 0 where there is none. `known`
     are the loads of these deployments."""
-    endless = replace(these, request_rate=np.full(len(these), _BEYOND_ANY))
+    endless = replace(candidates, request_rate=np.full(len(candidates), _BEYOND_ANY))
     top = estimate(job, endless, known).requests_per_s
 
     def meets(shares: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
         """Of shares (k, m) of the top of deployments `which`: which meet the limits up to there, and what the first
         that does not fails by."""
         index = np.tile(which, len(shares))
-        load = replace(these.take(index), request_rate=(shares * top[which]).ravel())
-        found = estimate(job, load, known.take(index))
-        return _met(pool_of([(job, found, np.full(shares.size, np.nan))]), slo, len(shares))
+        load = replace(candidates.take(index), request_rate=(shares * top[which]).ravel())
+        estimates = estimate(job, load, known.take(index))
+        return _met(pool_of([(job, estimates, np.full(shares.size, np.nan))]), slo, len(shares))
 
     # Latency grows with the load, so what lies between a share that does and one that does not is divided ever finer.
-    low, high = np.zeros(len(these)), np.full(len(these), _MOST_SHARE)
-    reasons = [""] * len(these)
+    low, high = np.zeros(len(candidates)), np.full(len(candidates), _MOST_SHARE)
+    reasons = [""] * len(candidates)
     for step in range(2 + _DIVISIONS):
         which = np.flatnonzero((high > low) & ((low > 0.0) | (step < 2)))
         if not len(which):
@@ -180,15 +189,15 @@ def most_rate(job: ServingJob, these: Deployments, slo: Slo, known: Loads) -> tu
     return low * top, [reason or "throughput" for reason in reasons]
 
 
-def most_clients(job: ServingJob, these: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
+def most_clients(job: ServingJob, candidates: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
     """The most requests in flight of one replica within the limits: no more than run at once."""
-    memory = serving_memory(job, these)
-    lane = most_running(job, these, memory)
-    most = np.floor(np.minimum(1e7, lane * these.lanes))
-    by_memory = lane < these.max_batch
+    memory = serving_memory(job, candidates)
+    lane = most_running(job, candidates, memory)
+    most = np.floor(np.minimum(1e7, lane * candidates.lanes))
+    by_memory = lane < candidates.max_batch
     points = int(np.ceil(4.0 * np.log2(max(2.0, float(most.max()))))) + 1
     loads = np.minimum(np.round(2.0 ** (np.arange(points)[:, None] / 4.0)), most)
-    many = _repeated(these, points)
+    many = _repeated(candidates, points)
     # A benchmark's requests are as many times its clients.
     run = np.where(np.isfinite(many.requests), many.requests / many.concurrency * loads.ravel(), np.inf)
     many = replace(many, concurrency=loads.ravel(), requests=run)
@@ -198,8 +207,8 @@ def most_clients(job: ServingJob, these: Deployments, slo: Slo) -> tuple[Floats,
     return limit, [reason or other for reason, other in zip(failing, usual, strict=True)]
 
 
-def _repeated(these: Deployments, times: int) -> Deployments:
-    return these.take(np.tile(np.arange(len(these)), times))
+def _repeated(candidates: Deployments, times: int) -> Deployments:
+    return candidates.take(np.tile(np.arange(len(candidates)), times))
 
 
 def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
@@ -208,7 +217,7 @@ def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
     met = np.logical_and.accumulate((pool.fits & (pool.missed(slo) <= 1.0)).reshape(shape), axis=0)
     tail = slo.statistic == "p99"
     first = ((pool.ttft_p99_s if tail else pool.ttft_s) / slo.ttft_s).reshape(shape)
-    each = ((pool.tpot_p99_s if tail else pool.tpot_s) / slo.tpot_s).reshape(shape)
+    between = ((pool.tpot_p99_s if tail else pool.tpot_s) / slo.tpot_s).reshape(shape)
     fits = pool.fits.reshape(shape)
     reasons = []
     for column in range(shape[1]):
@@ -217,29 +226,29 @@ def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
             reasons.append("")
             continue
         at = int(fails[0])
-        slow = "ttft" if first[at, column] >= each[at, column] else "tpot"
-        over = max(first[at, column], each[at, column]) > 1.0
+        slow = "ttft" if first[at, column] >= between[at, column] else "tpot"
+        over = max(first[at, column], between[at, column]) > 1.0
         reasons.append("kv memory" if not fits[at, column] else slow if over else "throughput")
     return met, reasons
 
 
-def _paid(one: Sized, own: float | None) -> Floats:
+def _paid(row: Sized, own: float | None) -> Floats:
     """USD per hour of all replicas; NaN where no price is known."""
-    machine, these = one.job.machine, one.estimates.deployments
-    per = (these.tp * these.pp * these.dp).astype(np.float64)
-    found = np.full(len(these), np.nan)
+    machine, candidates = row.job.machine, row.estimates.deployments
+    per = (candidates.tp * candidates.pp * candidates.dp).astype(np.float64)
+    usd = np.full(len(candidates), np.nan)
     for size in np.unique(per):
         here = per == size
-        together, provider = int(min(machine.per_node, size)), one.job.plan.goal.provider
-        found[here] = hourly_column(
-            machine.accelerator.id, provider, together, these.devices[here].astype(np.float64), own
+        together, provider = int(min(machine.per_node, size)), row.job.plan.goal.provider
+        usd[here] = hourly_column(
+            machine.accelerator.id, provider, together, candidates.devices[here].astype(np.float64), own
         )
-    return found
+    return usd
 
 
 def _ordered(pool: Pool, rows: list[Sized], most: int | None, slo: Slo) -> tuple[Ints, np.ndarray]:
     """By cost, then devices, then latency; what cannot serve the load last, the least too slow first."""
-    able = np.concatenate([one.able for one in rows])
+    able = np.concatenate([row.able for row in rows])
     enough = pool.devices <= (most or np.inf)
     money = np.nan_to_num(pool.usd_per_hour, nan=np.inf)
     missed = np.where(able, 0.0, np.minimum(pool.missed(slo), 1e12))
@@ -264,20 +273,20 @@ def _firsts(pool: Pool, order: Ints, able: np.ndarray) -> list[int]:
 
 def _size(pool: Pool, rows: list[Sized], index: int, slo: Slo, own: float | None) -> ServingSize:
     job, entry = pool.job(index), int(pool.entry[index])
-    one = rows[int(pool.option[index])]
-    estimates = one.estimates
+    row = rows[int(pool.option[index])]
+    estimates = row.estimates
     together = min(job.machine.per_node, per_replica(estimates, entry))
     provider = job.plan.goal.provider
     offer = cheapest_hour(job.machine.accelerator.id, provider, together, int(pool.devices[index])) if not own else None
-    limit, load = float(one.limit[entry]), float(job.inference.request_rate or job.inference.concurrency or 0.0)
-    fields = choice_fields(pool, index, slo)
-    usd = fields["usd_per_hour"]
+    limit, load = float(row.limit[entry]), float(job.inference.request_rate or job.inference.concurrency or 0.0)
+    figures = choice(pool, index, slo)
+    usd = figures.usd_per_hour
     return ServingSize(
-        **fields,
+        **dict(figures),
         devices_per_replica=per_replica(estimates, entry),
         replica_limit=limit,
-        limited_by=one.limited_by[entry],
-        utilisation=load / (limit * float(one.replicas[entry])) if limit else 0.0,
+        limited_by=row.limited_by[entry],
+        utilisation=load / (limit * float(row.replicas[entry])) if limit else 0.0,
         usd_per_month=None if usd is None else usd * HOURS_PER_MONTH,
         provider=offer[0].provider if offer else None,
         instance=offer[0].instance if offer else None,
@@ -292,26 +301,26 @@ def _changes(pool: Pool, index: int, request: SizeServingRequest) -> dict[str, A
     return changes
 
 
-def _assumed(found: Served, most: int | None) -> list[tuple[str, Any, str]]:
-    devices = int(found.pool.devices[found.index])
+def _assumed(served: Served, most: int | None) -> list[tuple[str, Any, str]]:
+    devices = int(served.pool.devices[served.index])
     why = f"the fewest that serve it, of at most {most}" if most else "the fewest of these that serve the load"
     return [] if devices == most else [("cluster.count", devices, why)]
 
 
 def _why(pool: Pool, rows: list[Sized], best: int, able: bool, most: int | None) -> Iterator[str]:
-    one, entry = rows[int(pool.option[best])], int(pool.entry[best])
+    sized, entry = rows[int(pool.option[best])], int(pool.entry[best])
     able_kinds = sum(int(row.able.sum()) for row in rows)
     yield f"{len(pool)} kinds of replica were sized; {able_kinds} of them can serve within the limits."
-    unit = "requests/s" if one.job.inference.request_rate is not None else "requests in flight"
+    unit = "requests/s" if sized.job.inference.request_rate is not None else "requests in flight"
     if able:
         yield (
-            f"One replica on {per_replica(one.estimates, entry)} devices takes up to {float(one.limit[entry]):.4g} "
-            f"{unit}, held back by {one.limited_by[entry]}, so {int(one.replicas[entry])} are needed."
+            f"One replica on {per_replica(sized.estimates, entry)} devices takes up to {float(sized.limit[entry]):.4g} "
+            f"{unit}, held back by {sized.limited_by[entry]}, so {int(sized.replicas[entry])} are needed."
         )
-    elif most and one.able[entry]:
+    elif most and sized.able[entry]:
         yield f"It would take {int(pool.devices[best])} devices, more than the {most} there are."
     elif not pool.fits[best]:
         yield "The model fits in no replica that was tried."
     else:
-        missed = one.limited_by[entry]
+        missed = sized.limited_by[entry]
         yield f"No deployment meets the limits even under the least load; the nearest fails by {missed}."

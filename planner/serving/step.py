@@ -18,19 +18,19 @@ def step_limits(job: ServingJob, estimates: ServingEstimates, index: int) -> dic
     Matmuls and attention of the pass that generates count whole to what binds them: reading weights or cache, or
     arithmetic. `host` holds launches and gaps between small kernels too, `prompts` all that reading prompts adds.
     """
-    steady, these = estimates.steady, estimates.deployments
+    steady, deployments = estimates.steady, estimates.deployments
     alone, beside = _total(steady.generating, index), _total(steady.reading, index)
     reading = float(steady.reading_share[index]) * (beside - (alone if job.mixes else 0.0))
     generating = steady.generating
-    running = float(steady.running[index]) / min(float(these.pp[index]), max(1.0, float(steady.running[index])))
+    running = float(steady.running[index]) / min(float(deployments.pp[index]), max(1.0, float(steady.running[index])))
     rows = running * job.checked_tokens
-    found: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS), 0.0)
-    found[_matmul_bound(job, estimates, index, rows)] += float(generating.matmul[index])
-    found[_attention_bound(job, estimates, index)] += float(generating.attention[index])
-    found[LINKS] += float(generating.collective[index])
-    found[HOST] += float(generating.memory[index] + generating.host[index])
-    found[PROMPTS] += max(0.0, reading)
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    seconds: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS), 0.0)
+    seconds[_matmul_bound(job, estimates, index, rows)] += float(generating.matmul[index])
+    seconds[_attention_bound(job, estimates, index)] += float(generating.attention[index])
+    seconds[LINKS] += float(generating.collective[index])
+    seconds[HOST] += float(generating.memory[index] + generating.host[index])
+    seconds[PROMPTS] += max(0.0, reading)
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
 def bottleneck(
@@ -54,11 +54,11 @@ def bottleneck(
 def queue(job: ServingJob, estimates: ServingEstimates, index: int) -> tuple[float, float | None, bool]:
     """(Requests that have room at once over all devices, those that wait for room, whether memory and not the engine's
     own limit keeps them waiting). None wait for a known time where all came at once or come at a rate."""
-    these = estimates.deployments
-    lanes, clients = float(these.lanes[index]), float(these.concurrency[index])
-    most = float(most_running(job, these, estimates.memory)[index])
+    deployments = estimates.deployments
+    lanes, clients = float(deployments.lanes[index]), float(deployments.concurrency[index])
+    most = float(most_running(job, deployments, estimates.memory)[index])
     waits = clients > most * lanes * _MANY or bool(estimates.steady.saturated[index])
-    by_memory = waits and most < float(these.max_batch[index])
+    by_memory = waits and most < float(deployments.max_batch[index])
     waiting = max(0.0, clients - most * lanes) if clients != float("inf") else None
     return most * lanes, waiting, by_memory
 
@@ -69,14 +69,14 @@ def _total(passes: PassTime, index: int) -> float:
 
 def _matmul_bound(job: ServingJob, estimates: ServingEstimates, index: int, rows: float) -> str:
     """Whether a pass of `rows` tokens takes longer to read the weights that these reach, or to compute."""
-    architecture, these = job.architecture, estimates.deployments
+    architecture, deployments = job.architecture, estimates.deployments
     share = max((block.top_k / block.experts for block in architecture.blocks if block.experts), default=1.0)
     # One token spares this part of the weights, and every other one reaches its share of what was left.
     spared = 1.0 - architecture.active_parameters / architecture.parameters
-    unread = spared * (1.0 - share) ** max(0.0, rows * float(these.dp[index]) - 1.0)
-    held = float(estimates.memory.components["weights"][index]) * float(these.pp[index])
+    unread = spared * (1.0 - share) ** max(0.0, rows * float(deployments.dp[index]) - 1.0)
+    held = float(estimates.memory.components["weights"][index]) * float(deployments.pp[index])
     reading = held * (1.0 - unread) / job.machine.accelerator.memory_bandwidth
-    flop = 2.0 * architecture.active_parameters * rows / float(these.tp[index])
+    flop = 2.0 * architecture.active_parameters * rows / float(deployments.tp[index])
     return WEIGHTS if reading >= flop / job.peak_flops else COMPUTE
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.job import GIB
-from planner.rejected_rows import left_out_of
+from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, per_replica, slo_rows
 
 _MANY = 1.05
 
 
-def warnings_of(found: Served) -> list[str]:
-    return [*_memory(found), *_load(found), *_latency(found), *_doubts(found)]
+def warnings_of(served: Served) -> list[str]:
+    return [*_memory(served), *_load(served), *_latency(served), *_doubts(served)]
 
 
-def misfit(found: Served) -> str:
+def misfit(served: Served) -> str:
     """Why not even one request fits: what a device needs and has, and the largest part."""
-    memory, entry = found.estimates.memory, found.entry
+    memory, entry = served.estimates.memory, served.entry
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     need, have = float(memory.total[entry]), float(memory.capacity)
     largest = max(components, key=lambda name: components[name])
@@ -25,37 +25,37 @@ def misfit(found: Served) -> str:
         return f"does not fit: {need / GIB:.1f} GiB per device of {have / GIB:.1f} GiB usable; {parts}"
     claimed = float(memory.claimed[entry])
     return (
-        f"does not fit: {need / GIB:.1f} GiB per device, but {found.job.engine.name} takes no more than "
+        f"does not fit: {need / GIB:.1f} GiB per device, but {served.job.engine.name} takes no more than "
         f"{claimed / GIB:.1f} GiB of {have / GIB:.1f} GiB usable; {parts}"
     )
 
 
-def _memory(found: Served) -> list[str]:
-    workload, architecture = found.job.inference, found.job.architecture
-    texts = [] if found.fits else [f"{misfit(found)}; the speeds are those of a device with room for one request"]
+def _memory(served: Served) -> list[str]:
+    workload, architecture = served.job.inference, served.job.architecture
+    texts = [] if served.fits else [f"{misfit(served)}; the speeds are those of a device with room for one request"]
     longest = max(workload.input_len + workload.output_len, workload.max_context or 0)
     if architecture.context and longest > architecture.context:
         texts.append(f"requests of {longest:,.0f} tokens are longer than the {architecture.context:,} of the model")
     return texts
 
 
-def _load(found: Served) -> list[str]:
-    estimates, entry = found.estimates, found.entry
-    these = estimates.deployments
-    room, waiting, by_memory = found.queue
-    why = "for memory of the cache" if by_memory else f"as {found.job.engine.name} runs no more at once"
+def _load(served: Served) -> list[str]:
+    estimates, entry = served.estimates, served.entry
+    deployments = estimates.deployments
+    room, waiting, by_memory = served.queue
+    why = "for memory of the cache" if by_memory else f"as {served.job.engine.name} runs no more at once"
     if bool(estimates.steady.saturated[entry]):
-        asked, served = float(these.request_rate[entry]), float(estimates.requests_per_s[entry])
-        return [f"{asked:.4g} requests/s cannot be served: at most {served:.4g}, and the queue grows all the time"]
-    clients = float(these.concurrency[entry])
-    if found.fits and waiting and clients > room * _MANY:
+        wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
+        return [f"{wanted:.4g} requests/s cannot be served: at most {most:.4g}, and the queue grows all the time"]
+    clients = float(deployments.concurrency[entry])
+    if served.fits and waiting and clients > room * _MANY:
         return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; the others wait, which is in ttft_s"]
     return []
 
 
-def _latency(found: Served) -> list[str]:
+def _latency(served: Served) -> list[str]:
     texts = []
-    for row in slo_rows(found):
+    for row in slo_rows(served):
         name = {"ttft": "time to first token", "tpot": "time per output token"}[row.limit]
         what = f"p99 {name}" if row.statistic == "p99" else name
         if row.value_s is None:
@@ -68,17 +68,17 @@ def _latency(found: Served) -> list[str]:
     return texts
 
 
-def _doubts(found: Served) -> list[str]:
-    job, factors = found.job, found.job.factors
+def _doubts(served: Served) -> list[str]:
+    job, factors = served.job, served.job.factors
     device = job.machine.accelerator
     texts = engine_doubts(job)
     if not factors.engine_measured:
         texts.append(f"no run of {job.engine.name} was measured: the factors are those of other engines")
     if not factors.device_measured:
         texts.append(f"no serving run on {device.family} devices was measured: the factors are those of others")
-    if per_replica(found.estimates, found.entry) > job.machine.fast_domain:
+    if per_replica(served.estimates, served.entry) > job.machine.fast_domain:
         texts.append("one replica spans several nodes, over the network between them")
-    return [*texts, *left_out_of(device.id, job.architecture.id)]
+    return [*texts, *rejected_rows_of(device.id, job.architecture.id)]
 
 
 def engine_doubts(job: ServingJob) -> list[str]:

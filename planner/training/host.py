@@ -34,7 +34,7 @@ _WAYS_OUT = {
 
 
 @dataclass(frozen=True)
-class Around:
+class HostNeeds:
     """Host memory and saving of one layout, and what to beware of in either."""
 
     host: HostMemoryEstimate
@@ -42,12 +42,12 @@ class Around:
     warnings: tuple[str, ...]
 
 
-def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> Around:
+def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> HostNeeds:
     """Of candidate `index` of `layouts`, whose device memory is `memory`; `trains` says whether that fits."""
-    one = layouts.take(np.array([index]))
+    layout = layouts.take(np.array([index]))
     facts = host_facts(job.framework.name)
     whole = whole_model(job)
-    needed = host_memory(job, one, facts, whole=whole)
+    needed = host_memory(job, layout, facts, whole=whole)
     phases = {phase: float(needed.total(phase)[0]) for phase in PHASES}
     worst = needed.peak_phase[0]
     capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
@@ -63,7 +63,7 @@ def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool)
         page_cache_bytes=float(needed.page_cache[0]),
     )
     at_save = float(device_bytes_at_save(replace(memory, standing=memory.standing[[index]]), needed.device_at_save)[0])
-    size = checkpoint_size(job, facts, int(one.zero_stage[0]), whole)
+    size = checkpoint_size(job, facts, int(layout.zero_stage[0]), whole)
     save = SaveEstimate(
         device_bytes=at_save,
         fits=at_save * (1.0 + job.memory_above) <= job.usable_bytes,
@@ -71,8 +71,8 @@ def around(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool)
         resumable_bytes=size.resumable,
     )
     gathered = float(needed.device_at_save[0])
-    found = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
-    return Around(host, save, tuple(found))
+    warnings = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
+    return HostNeeds(host, save, tuple(warnings))
 
 
 def _host_warnings(host: HostMemoryEstimate) -> list[str]:

@@ -18,8 +18,8 @@ from estimator.search.layouts import Found, search, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
-from knowledge.jobs.training import job as look_up
-from planner.rejected_rows import left_out_of
+from knowledge.jobs.training import job as job_of
+from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
     LayoutChoice,
@@ -30,7 +30,7 @@ from planner.results import (
     Throughput,
     TimeEstimate,
 )
-from planner.training.host import Around, around
+from planner.training.host import HostNeeds, host_needs
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -38,16 +38,16 @@ _SEARCHED = "the best of the layouts searched"
 @dataclass(frozen=True)
 class Planned:
     """A plan's estimate: `estimates` has at `index` the layout that the answer is about, with everything about it, and
-    `found` what that was chosen from."""
+    `search` what that was chosen from."""
 
     job: Job
     estimates: Estimates
     index: int
-    found: Found
+    search: Found
 
     @property
     def searched(self) -> bool:
-        return self.found.valid > 1
+        return self.search.valid > 1
 
     @property
     def fits(self) -> bool:
@@ -67,36 +67,41 @@ class Planned:
         micro = int(self.estimates.layouts.micro_batch[self.index])
         return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
 
+    @property
+    def complete_plan(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return self.plan.model_dump(mode="json")
+
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the step of the chosen layout waits for."""
         return diagnosis(self.job, self.estimates.layouts, self.estimates.step, self.index)
 
     @cached_property
-    def around(self) -> Around:
+    def host_needs(self) -> HostNeeds:
         """Host memory and saving, of the chosen layout alone."""
-        return around(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
+        return host_needs(self.job, self.estimates.layouts, self.estimates.memory, self.index, self.fits)
 
     @property
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
-        found = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
-        found += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
-        given = self.job.plan.layout.model_fields_set
+        filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
+        filled_in += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
+        named_fields = self.job.plan.layout.model_fields_set
         layout = self.plan.layout
         why = _SEARCHED if self.searched else "follows from the other sizes"
         for name in type(layout).model_fields:
             value = getattr(layout, name)
-            if name not in given and value is not None:
-                found.append(Assumption(field=f"layout.{name}", value=value, why=why))
+            if name not in named_fields and value is not None:
+                filled_in.append(Assumption(field=f"layout.{name}", value=value, why=why))
         if self.job.training.micro_batch is None:
             micro = int(self.estimates.layouts.micro_batch[self.index])
-            found.append(Assumption(field="workload.micro_batch", value=micro, why=why))
+            filled_in.append(Assumption(field="workload.micro_batch", value=micro, why=why))
         goal = self.job.plan.goal
         if "objective" not in goal.model_fields_set:
             why = "layouts are ranked by speed unless another goal is named"
-            found.append(Assumption(field="goal.objective", value=goal.objective, why=why))
-        return found
+            filled_in.append(Assumption(field="goal.objective", value=goal.objective, why=why))
+        return filled_in
 
 
 def _settings(job: Job) -> Iterator[Assumption]:
@@ -123,7 +128,7 @@ def _settings(job: Job) -> Iterator[Assumption]:
             yield Assumption(field=f"workload.lora.{name}", value=value, why=why)
 
 
-def planned(
+def plan_training(
     plan: Plan, *, every_framework: bool = False, past_errors: bool = False, whole: bool | None = None
 ) -> Planned:
     """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it.
@@ -136,7 +141,7 @@ def planned(
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
     take it; the usual one's error is raised when none does.
     """
-    first = look_up(plan)
+    first = job_of(plan)
     best, refusal = None, None
     if whole is None:
         whole = every_framework or not plan.layout.model_fields_set
@@ -151,7 +156,7 @@ def planned(
             if best and best.fits and not every_framework:
                 break
             try:
-                job = look_up(plan, choice)
+                job = job_of(plan, choice)
                 other = _choose(job, whole, every_framework)
             except PlanError:
                 continue
@@ -172,28 +177,24 @@ def _is_better(other: Planned, best: Planned) -> bool:
 
 def _choose(job: Job, whole: bool, offload: bool) -> Planned:
     if whole:
-        found = search_whole(job, offload=offload)
+        searched = search_whole(job, offload=offload)
     else:
         estimates, order = search(job)
-        found = Found(estimates, order, len(order))
-    return Planned(job, found.estimates.of(int(found.order[0])), 0, found)
+        searched = Found(estimates, order, len(order))
+    return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
 
 
 def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
-    """As `planned` for the changed plan, but None where that cannot be; used to try variations of a valid plan."""
+    """As `plan_training` for the changed plan, but None where that cannot be: to try variations of a valid plan."""
     try:
-        return planned(plan.patch(changes))
+        return plan_training(plan.patch(changes))
     except PlanError:
         return None
 
 
-def complete(planned: Planned) -> dict[str, Any]:
-    return planned.plan.model_dump(mode="json")
-
-
 def memory_of(planned: Planned) -> MemoryEstimate:
     estimates, index = planned.estimates, planned.index
-    one = estimates.layouts.take(np.array([index]))
+    layout = estimates.layouts.take(np.array([index]))
     components = {name: float(values[index]) for name, values in estimates.memory.components.items()}
     decisive = {name: size for name, size in components.items() if name != "allocator_slack"}
     return MemoryEstimate(
@@ -204,37 +205,37 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         fits=planned.fits,
         components=components,
         own_peaks={name: max(components[name], float(values[index])) for name, values in estimates.memory.most.items()},
-        stages=_stages(planned, one, components),
+        stages=_stages(planned, layout, components),
         fullest_stage=int(estimates.fullest_stage[index]),
         decided_by=max(decisive, key=lambda name: decisive[name]),
         peak=MOMENTS[estimates.memory.moment[index]],
-        overridden=_overridden(planned, one),
-        host=planned.around.host,
-        save=planned.around.save,
+        overridden=_overridden(planned, layout),
+        host=planned.host_needs.host,
+        save=planned.host_needs.save,
     )
 
 
-def _stages(planned: Planned, one: Layouts, components: dict[str, float]) -> list[StageMemory]:
+def _stages(planned: Planned, layout: Layouts, components: dict[str, float]) -> list[StageMemory]:
     """Every pipeline stage; without a pipeline the only one, which has been estimated already."""
-    if int(one.pp[0]) > 1:
-        return [StageMemory(**stage) for stage in stages_of(planned.job, one)]
+    if int(layout.pp[0]) > 1:
+        return [StageMemory(**stage) for stage in stages_of(planned.job, layout)]
     total = float(planned.estimates.memory.total[planned.index])
     layers = planned.job.architecture.layers
     return [StageMemory(stage=0, layers=layers, per_device_bytes=total, components=components)]
 
 
-def _overridden(planned: Planned, one: Layouts) -> list[Overridden]:
+def _overridden(planned: Planned, layout: Layouts) -> list[Overridden]:
     """What the user set, each beside what it would be: of components at the fullest stage and their worst moment."""
-    job, given = planned.job, planned.job.plan.overrides
+    job, overrides = planned.job, planned.job.plan.overrides
     rows: list[tuple[str, float, float]] = []
-    if given.usable_gib is not None:
-        rows.append(("usable_gib", given.usable_gib * GIB, job.machine.accelerator.usable_bytes))
-    if given.reserve_gib is not None:
-        rows.append(("reserve_gib", given.reserve_gib * GIB, 0.0))
+    if overrides.usable_gib is not None:
+        rows.append(("usable_gib", overrides.usable_gib * GIB, job.machine.accelerator.usable_bytes))
+    if overrides.reserve_gib is not None:
+        rows.append(("reserve_gib", overrides.reserve_gib * GIB, 0.0))
     if job.overridden_bytes:
         plain = replace(job, plan=job.plan.patch({"overrides": None}))
         stage = planned.estimates.fullest_stage[[planned.index]]
-        memory = stage_memory(plain, one, stage)
+        memory = stage_memory(plain, layout, stage)
         for name, value in job.overridden_bytes.items():
             estimated = max(float(memory.most[name][0]), float(memory.components[name][0]))
             rows.append((f"{name}_gib", value, estimated))
@@ -284,8 +285,8 @@ def run_of(planned: Planned) -> RunLength | None:
 
 
 def warnings_of(planned: Planned) -> list[str]:
-    found = [*warnings(planned.estimates, planned.index), *planned.around.warnings]
-    return [*found, *left_out_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
+    texts = [*warnings(planned.estimates, planned.index), *planned.host_needs.warnings]
+    return [*texts, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 
 
 def choice(estimates: Estimates, index: int) -> LayoutChoice:
@@ -306,24 +307,24 @@ def choice(estimates: Estimates, index: int) -> LayoutChoice:
 
 def why_chosen(planned: Planned) -> list[str]:
     """Sentences that say why the chosen layout won, with the nearest alternatives' figures."""
-    found, limit = planned.found, planned.diagnosis.bottleneck
+    search, limit = planned.search, planned.diagnosis.bottleneck
     if not planned.searched:
         return [f"The plan names the whole layout; most of the step goes to {limit}."]
     goal = planned.job.plan.goal.objective
-    estimates, fits = found.estimates, found.estimates.fits
+    estimates, fits = search.estimates, search.estimates.fits
     count, feasible = len(estimates.layouts), int(fits.sum())
-    sentences = [f"{found.valid} valid layouts were estimated; {feasible} of them fit."]
-    if count < found.valid:
+    sentences = [f"{search.valid} valid layouts were estimated; {feasible} of them fit."]
+    if count < search.valid:
         sentences = [
-            f"Of {found.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
+            f"Of {search.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
             f"{feasible} of them fit."
         ]
     if not feasible:
         return [*sentences, "None fits, so the one that needs the least memory is shown."]
     least = {"memory": "needs the least memory per device"}.get(goal, "has the shortest step")
     sentences.append(f"Of those that fit, this one {least}; most of its step goes to {limit}.")
-    best, layouts = int(found.order[0]), estimates.layouts
-    for other in found.order[1:]:
+    best, layouts = int(search.order[0]), estimates.layouts
+    for other in search.order[1:]:
         if fits[other] and layouts.summary(int(other)) != layouts.summary(best):
             slower = estimates.step.seconds[other] / estimates.step.seconds[best] - 1.0
             words = f"{100 * slower:.1f} % slower" if slower > 0 else "as fast"

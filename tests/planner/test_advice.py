@@ -15,8 +15,8 @@ from estimator.plan.schema import Plan
 from knowledge.playbook import entries, topics
 from planner.advice.conditions import holes_in
 from planner.advice.gains import SERVING_OBJECTIVES, TRAINING_OBJECTIVES, changed, figure, known_changes
-from planner.serving.planned import memory_of, served
-from planner.training.planned import planned
+from planner.serving.planned import memory_of, plan_serving
+from planner.training.planned import plan_training
 from tools import call
 
 MORE = {"tokens_per_s", "output_tokens_per_s", "max_concurrency"}
@@ -30,7 +30,7 @@ def advice(name: str, **more: Any) -> dict[str, Any]:
 def _estimate(kind: str, plan: Plan) -> dict[str, Any]:
     """The figures of a plan, estimated anew and read from the estimate itself."""
     if kind == "serving":
-        one = served(plan)
+        one = plan_serving(plan)
         return {
             "output_tokens_per_s": float(one.estimates.output_tokens_per_s[one.entry]),
             "per_device_bytes": memory_of(one).per_device_bytes,
@@ -40,7 +40,7 @@ def _estimate(kind: str, plan: Plan) -> dict[str, Any]:
             "tpot_s": float(one.estimates.steady.tpot_s[one.entry]),
             "fits": one.fits,
         }
-    found = planned(plan)
+    found = plan_training(plan)
     seconds = float(found.estimates.step.seconds[found.index])
     return {
         "tokens_per_s": found.job.tokens_per_step / seconds,
@@ -139,7 +139,7 @@ def test_no_patch_says_again_what_another_tool_tries_by_name() -> None:
     for name, plan in PLANS.items():
         kind = name.partition(":")[0]
         asked = Plan.parse(advice(name)["plan"])
-        found = served(asked) if kind == "serving" else planned(asked)
+        found = plan_serving(asked) if kind == "serving" else plan_training(asked)
         for objective in SERVING_OBJECTIVES if kind == "serving" else TRAINING_OBJECTIVES:
             known = [dict(change.patch) for change in known_changes(found, asked, objective)]
             for entry in entries():
@@ -219,5 +219,5 @@ def test_no_topic_at_all_gives_nothing() -> None:
 
 
 def test_a_change_that_cannot_be_is_none() -> None:
-    assert changed(planned(Plan.parse(advice("training: wasteful")["plan"])), {"layout.tp": 7}) is None
-    assert changed(served(Plan.parse(advice("serving: a node")["plan"])), {"layout.tp": 7}) is None
+    assert changed(plan_training(Plan.parse(advice("training: wasteful")["plan"])), {"layout.tp": 7}) is None
+    assert changed(plan_serving(Plan.parse(advice("serving: a node")["plan"])), {"layout.tp": 7}) is None

@@ -12,9 +12,9 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from knowledge.machines.catalogue import GIB, accelerators
 from knowledge.prices.book import prices
-from planner.clusters import training as cluster_training
 from planner.clusters.recommend import ClusterRequest
 from planner.clusters.request import asked as asked_of
+from planner.clusters.training import screening
 from tools.registry import find
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
@@ -218,8 +218,8 @@ LIMITS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", LIMITS)
 def test_what_is_left_out_unestimated_could_not_have_been_an_option(name, monkeypatch):
     found = find("recommend_cluster")(LIMITS[name])
-    monkeypatch.setattr(cluster_training._Ahead, "outdone_s", lambda self, one: inf)
-    monkeypatch.setattr(cluster_training._Ahead, "nearest_s", lambda self, one: inf)
+    monkeypatch.setattr(screening._Ahead, "outdone_s", lambda self, one: inf)
+    monkeypatch.setattr(screening._Ahead, "nearest_s", lambda self, one: inf)
     every = find("recommend_cluster")(LIMITS[name])
     assert every["sizes_tried"] > found["sizes_tried"]
     assert every["options"] == found["options"]
@@ -230,7 +230,7 @@ def test_what_is_left_out_unestimated_could_not_have_been_an_option(name, monkey
 )
 def test_a_cluster_is_outdone_once_enough_others_come_before_it(sort, money, expected):
     ask = asked_of(ClusterRequest.model_validate({"model": LLAMA}))
-    ahead = cluster_training._Ahead(ask, sort, 5)
+    ahead = screening._Ahead(ask, sort, 5)
     for place in range(1, 6):
         price = inf if money == inf else 3.0 * place if sort == "cost" else 3.0
         other: Any = SimpleNamespace(money=price, time=float(place), missed=lambda _: 0.0)
@@ -260,7 +260,7 @@ def test_nor_are_they_where_more_of_them_do_not_help():
 
 def test_smaller_nodes_are_screened_as_such():
     ask = asked_of(ClusterRequest.model_validate({"model": LLAMA, "dataset_tokens": "20B", "accelerators": ["l40s"]}))
-    candidates, _, _ = cluster_training.screened(ask, "cost", 1000)
+    candidates = screening.screened(ask, "cost", 1000).candidates
     small = [one for one in candidates if one.shape.per_node == 4]
     assert small
     for one in small:

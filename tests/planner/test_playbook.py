@@ -15,19 +15,20 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.playbook import Entry, entries, files, topics
 from planner.advice.conditions import holes_in, names_in, problems
-from planner.advice.facts import serving_facts, training_facts
+from planner.advice.facts.serving import serving_facts
+from planner.advice.facts.training import training_facts
 from planner.advice.gains import RULES, SERVING_OBJECTIVES, TRAINING_OBJECTIVES
 from planner.fit import remedies
 from planner.fit import serving as serving_fit
 from planner.layouts import improvements
-from planner.serving.planned import served
-from planner.training.planned import planned
+from planner.serving.planned import plan_serving
+from planner.training.planned import plan_training
 from server.mcp import resources as mcp_resources
 from tools import call
 
 _PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
-TRAINED = training_facts(planned(Plan.parse(_PLAN)))
-SERVED = serving_facts(served(Plan.parse(_PLAN | {"workload": {"kind": "inference"}})))
+TRAINED = training_facts(plan_training(Plan.parse(_PLAN)))
+SERVED = serving_facts(plan_serving(Plan.parse(_PLAN | {"workload": {"kind": "inference"}})))
 KNOWN = {"training": set(TRAINED), "serving": set(SERVED), "any": set(TRAINED) & set(SERVED)}
 IDS = [entry.id for entry in entries()]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
-from knowledge.jobs.training import job as look_up
+from estimator.search.rivals import nearest_multiple, outdone_multiple
+from knowledge.jobs.training import job as job_of
 from knowledge.machines.training_devices import no_training
 from planner.clusters.candidates import (
     MISFIT,
@@ -31,6 +31,7 @@ from planner.clusters.candidates import (
     Hourly,
     Refusal,
     Refused,
+    Screened,
     Shape,
     hourly_rows,
     missed,
@@ -40,24 +41,22 @@ from planner.clusters.candidates import (
 )
 from planner.clusters.request import Asked, Sort, finite
 
-# Devices up to which sizes are tried at the least, and the most; fewer than a 64th of the most are not tried.
-_USUAL_MOST, _MOST, _RANGE = 64, 16_384, 64
+# Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.
+_USUAL_DEVICES, _MOST_DEVICES, _LEAST_PART = 64, 16_384, 64
 # Without a deadline, sizes are tried until the run takes a month, at this share of the rate that is the most.
-_HORIZON_H, _USUAL_SHARE = 720.0, 0.5
-# How far beyond the most devices the least number that would fit is looked for.
-_BEYOND = 16
-# What more devices have to leave of the least hours to be tried.
-_WORTH_IT = 0.8
-# How many times the bound of it a run may take.
-_SELDOM_ABOVE = 8.0
-# A run of less than an hour is not split further where nobody says how far: starting it takes as long.
-_LEAST_H = 1.0
-# How many others beat in money and time what is surely not on the front: their exact estimates may come out otherwise.
-_BEATEN = 3
+_MONTH_H, _USUAL_SHARE = 720.0, 0.5
+# How many times the most devices the least number that would fit is looked for.
+_LOOKED_BEYOND = 16
+# More devices are tried where they leave no more than this part of the least hours.
+_WORTHWHILE_PART = 0.8
+# How many times its bound a run may take: what is outdone is taken to be as slow.
+_SELDOM_ABOVE_BOUND = 8.0
+# A shorter run is not split further where nobody says how far: starting it takes as long.
+_SHORT_RUN_H = 1.0
 
 
-def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refused, int]:
-    """(What fits, what is left out and why, how many sizes were estimated). Left out is what even at the most that it
+def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
+    """What fits. Left out is what even at the most that it
     reaches comes behind `enough` others by `sort` and is not on the front. Raises PlanError where the plan itself
     cannot be."""
     refused: Refused = []
@@ -72,19 +71,19 @@ def screened(ask: Asked, sort: Sort, enough: int) -> tuple[list[Candidate], Refu
     ahead = _Ahead(ask, sort, enough)
     # Where the best are estimated first, the fewest have to be.
     order = count()
-    waiting = [(ahead.promise(one), next(order), one) for device in tries for one in device.first()]
+    waiting = [(ahead.promise(cluster), next(order), cluster) for device in tries for cluster in device.first()]
     heapify(waiting)
     while waiting:
-        one = heappop(waiting)[-1]
-        took = one.tries.estimate(one, ahead)
-        if larger := one.tries.larger(one, took):
+        cluster = heappop(waiting)[-1]
+        took = cluster.tries.estimate(cluster, ahead)
+        if larger := cluster.tries.larger(cluster, took):
             heappush(waiting, (ahead.promise(larger), next(order), larger))
     failed = [device for device in tries if not device.fitted]
     errors = [device.error for device in failed if device.error and not device.misfits]
-    if errors and not ahead.found and len({str(error) for error in errors}) == 1:
+    if errors and not ahead.candidates and len({str(error) for error in errors}) == 1:
         raise errors[0]
     refused += [device.refusal() for device in failed]
-    return ahead.found, refused, sum(device.tried for device in tries)
+    return Screened(ahead.candidates, refused, sum(device.tried for device in tries))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,40 +117,28 @@ class _Ahead:
     def __init__(self, ask: Asked, sort: Sort, enough: int) -> None:
         self.ask, self.enough = ask, enough
         self.sort: Sort = sort
-        self.found: list[Candidate] = []
+        self.candidates: list[Candidate] = []
         self._missed: list[float] = []
         self._inside: list[tuple[float, float]] = []
 
-    def promise(self, one: _Open) -> tuple[float, tuple[bool, float, float, float]]:
-        return max(1.0, one.missed), rank(self.sort, one.money, one.time)
+    def promise(self, cluster: _Open) -> tuple[float, tuple[bool, float, float, float]]:
+        return max(1.0, cluster.missed), rank(self.sort, cluster.money, cluster.time)
 
-    def add(self, one: Candidate) -> None:
-        self.found.append(one)
-        beyond = one.missed(self.ask)
-        insort(self._missed, beyond)
+    def add(self, candidate: Candidate) -> None:
+        self.candidates.append(candidate)
+        beyond = candidate.missed(self.ask)
+        self._missed.append(beyond)
         if beyond <= 1.0:
-            self._inside.append((one.money, one.time))
+            self._inside.append((candidate.money, candidate.time))
 
-    def nearest_s(self, one: _Open) -> float:
+    def nearest_s(self, cluster: _Open) -> float:
         """Seconds of a step from which on it breaks the limits, and enough others are nearer to them."""
-        if not one.missed or len(self._missed) < self.enough:
-            return math.inf
-        return max(1.0, self._missed[self.enough - 1]) / one.missed * one.least_s
+        return nearest_multiple(np.array(self._missed), cluster.missed, self.enough) * cluster.least_s
 
-    def outdone_s(self, one: _Open) -> float:
+    def outdone_s(self, cluster: _Open) -> float:
         """Seconds of a step from which on enough others come before it, and some beat it in money and time both."""
-        if len(self._inside) < max(self.enough, _BEATEN):
-            return math.inf
-        inside = np.array(self._inside)
-        with np.errstate(all="ignore"):
-            # By what factor it would have to be above its least to come behind each.
-            money, time = np.nan_to_num(inside / (one.money, one.time), nan=np.inf, posinf=np.inf).T
-            factors = {"cost": money, "time": time, "balanced": np.sqrt(money * time)}[self.sort]
-        if not math.isfinite(one.money):
-            # Whatever has a price comes before it, the others by time.
-            money, factors = np.zeros(len(inside)), np.where(np.isfinite(inside[:, 0]), 0.0, time)
-        behind, beaten = np.sort(factors)[self.enough - 1], np.sort(np.maximum(money, time))[_BEATEN - 1]
-        return float(max(behind, beaten)) * one.least_s
+        inside = np.array(self._inside).reshape(-1, 2)
+        return outdone_multiple(self.sort, inside, cluster.money, cluster.time, self.enough) * cluster.least_s
 
 
 class _Tries:
@@ -177,34 +164,34 @@ class _Tries:
             counts = self._counts(per_node)
             # In one node of fewer devices it is as in the usual node.
             shapes = [Shape(device, size, per_node, sellers) for size in counts]
-            self.shapes[per_node] = [one for one in shapes if sellers is None or one.count > (per_node or 1)]
+            self.shapes[per_node] = [shape for shape in shapes if sellers is None or shape.count > (per_node or 1)]
 
     def first(self) -> Iterator[_Open]:
         """Those of each size of nodes up to the usual most, or to the first on which the run may take less than an
         hour."""
         for per_node in self.shapes:
-            while one := self._opened(per_node, self.usual[per_node]):
-                yield one
-                if self._may_be_short(one):
+            while cluster := self._opened(per_node, self.usual[per_node]):
+                yield cluster
+                if self._may_be_short(cluster):
                     break
 
-    def larger(self, one: _Open, took: float | None) -> _Open | None:
+    def larger(self, cluster: _Open, took: float | None) -> _Open | None:
         """The next size, if none beyond this one is open: up to as many as usual while the run takes an hour, and more
         while it takes longer than the deadline, or a month, and more can help. `took` is what `estimate` said."""
-        per_node = one.shape.per_node
-        usual, beyond = self.usual[per_node], self.shapes[per_node][one.place + 1 :]
-        if not beyond or one.place < self.opened[per_node]:
+        per_node = cluster.shape.per_node
+        usual, beyond = self.usual[per_node], self.shapes[per_node][cluster.place + 1 :]
+        if not beyond or cluster.place < self.opened[per_node]:
             return None
         if beyond[0].count <= usual:
             least = self.least_hours.get(per_node, math.inf)
-            return self._opened(per_node, usual) if self._may_be_short(one) and least >= _LEAST_H else None
+            return self._opened(per_node, usual) if self._may_be_short(cluster) and least >= _SHORT_RUN_H else None
         budget = self.ask.max_usd
-        if not self.most_is_open or took is None or (budget is not None and one.best and one.money > budget):
+        if not self.most_is_open or took is None or (budget is not None and cluster.best and cluster.money > budget):
             return None
-        if one.hours is None or took <= (self.ask.deadline_h or _HORIZON_H):
+        if cluster.hours is None or took <= (self.ask.deadline_h or _MONTH_H):
             return None
-        found = self._opened(per_node, _MOST)
-        return found if found and found.time < _WORTH_IT * one.time else None
+        following = self._opened(per_node, _MOST_DEVICES)
+        return following if following and following.time < _WORTHWHILE_PART * cluster.time else None
 
     def _opened(self, per_node: int | None, most: int) -> _Open | None:
         """The next size of up to `most` devices that can be tried."""
@@ -213,12 +200,12 @@ class _Tries:
             if shapes[place].count > most:
                 break
             self.opened[per_node] = place
-            if one := self._sized(shapes[place], place):
-                return one
+            if cluster := self._sized(shapes[place], place):
+                return cluster
         return None
 
-    def _may_be_short(self, one: _Open) -> bool:
-        return self.most_is_open and one.hours is not None and one.hours < _LEAST_H
+    def _may_be_short(self, cluster: _Open) -> bool:
+        return self.most_is_open and cluster.hours is not None and cluster.hours < _SHORT_RUN_H
 
     def _counts(self, per_node: int | None) -> list[int]:
         node = per_node or self.device.per_node
@@ -227,18 +214,18 @@ class _Tries:
         self.usual[per_node] = self.ask.count or most or usual
         if self.ask.count is not None:
             return [self.ask.count]
-        least = max(1, min(usual, most or usual) // _RANGE)
-        return sorted({size for limit in (most or usual, most or _MOST) for size in sizes(node, least, limit)})
+        least = max(1, min(usual, most or usual) // _LEAST_PART)
+        return sorted({size for limit in (most or usual, most or _MOST_DEVICES) for size in sizes(node, least, limit)})
 
     def _usual_most(self, node: int) -> int:
         """Devices with which the run takes no longer than the deadline, or a month."""
         try:
-            job = look_up(_with(self.ask.plan, Shape(self.device, node)))
+            job = job_of(_with(self.ask.plan, Shape(self.device, node)))
         except PlanError:
-            return _USUAL_MOST
+            return _USUAL_DEVICES
         hours = (job.steps or 0) * least_training_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
-        needed = hours / (self.ask.deadline_h or _HORIZON_H)
-        return int(min(_MOST, max(_USUAL_MOST, 2 ** math.ceil(math.log2(max(1.0, needed))))))
+        needed = hours / (self.ask.deadline_h or _MONTH_H)
+        return int(min(_MOST_DEVICES, max(_USUAL_DEVICES, 2 ** math.ceil(math.log2(max(1.0, needed))))))
 
     def _sized(self, shape: Shape, place: int) -> _Open | None:
         rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
@@ -247,7 +234,7 @@ class _Tries:
             return None
         plan = _with(self.ask.plan, shape)
         try:
-            job = look_up(plan)
+            job = job_of(plan)
         except PlanError as error:
             self.error = error
             return None
@@ -264,7 +251,7 @@ class _Tries:
             name = choice[0] if choice else first.framework.name
             with suppress(PlanError):
                 if name not in self.generation_s:
-                    self.generation_s[name] = least_generation_s(look_up(plan, choice) if choice else first)
+                    self.generation_s[name] = least_generation_s(job_of(plan, choice) if choice else first)
                 least_s = min(least_s, self.generation_s[name])
         return least_s
 
@@ -272,31 +259,31 @@ class _Tries:
         """Devices that can be rented are only tried in numbers in which they can, unless a number was asked for."""
         return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
 
-    def estimate(self, one: _Open, ahead: _Ahead) -> float | None:
+    def estimate(self, cluster: _Open, ahead: _Ahead) -> float | None:
         """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out. Returns the
         hours of the run (without data: seconds per token), at the least where it misses limits, at the most where it
         is outdone; None where it cannot be."""
-        nearest_s, outdone_s = ahead.nearest_s(one), ahead.outdone_s(one)
+        nearest_s, outdone_s = ahead.nearest_s(cluster), ahead.outdone_s(cluster)
         slowest_s = min(nearest_s, outdone_s)
-        quick, job = Slower(), one.job
-        if one.least_s < slowest_s:
+        quick, job = Slower(), cluster.job
+        if cluster.least_s < slowest_s:
             try:
-                quick, job = _quick(one.plan, one.job, slowest_s)
+                quick, job = _quick(cluster.plan, cluster.job, slowest_s)
             except PlanError as error:
                 self.error = error
                 return None
             self.tried += 1
         if quick is None:
-            self.misfits.append(one.shape.count)
+            self.misfits.append(cluster.shape.count)
             return None
         if isinstance(quick, Slower):
             if outdone_s <= nearest_s:
                 self.outdone = True
-                return _SELDOM_ABOVE * one.time
-            late = missed(self.ask, 0.0, one.hours) >= one.missed
+                return _SELDOM_ABOVE_BOUND * cluster.time
+            late = missed(self.ask, 0.0, cluster.hours) >= cluster.missed
             self.beyond = "past_deadline" if late else "over_budget"
-            return max(1.0, nearest_s / one.least_s) * one.time
-        limit, best = self.ask.max_usd_per_hour, one.best
+            return max(1.0, nearest_s / cluster.least_s) * cluster.time
+        limit, best = self.ask.max_usd_per_hour, cluster.best
         if limit is not None and (best is None or best.usd > limit):
             self.dear.append(best.usd if best else math.inf)
             return None
@@ -304,8 +291,8 @@ class _Tries:
         self.fitted = True
         ahead.add(
             Candidate(
-                shape=one.shape,
-                changes=one.shape.changes | chosen(job, quick.layout, quick.micro_batch),
+                shape=cluster.shape,
+                changes=cluster.shape.changes | chosen(job, quick.layout, quick.micro_batch),
                 best=best,
                 hours=None if job.steps is None else took,
                 money=money,
@@ -314,7 +301,7 @@ class _Tries:
             )
         )
         if job.steps is not None:
-            self.least_hours[one.shape.per_node] = min(took, self.least_hours.get(one.shape.per_node, math.inf))
+            self.least_hours[cluster.shape.per_node] = min(took, self.least_hours.get(cluster.shape.per_node, math.inf))
         return took
 
     def refusal(self) -> Refusal:
@@ -338,10 +325,10 @@ class _Tries:
     def _least_devices(self, most: int) -> int | None:
         """The next doubling beyond the most on which it would fit."""
         node = self.ask.plan.cluster.per_node or self.device.per_node
-        for size in sizes(node, most + 1, most * _BEYOND):
+        for size in sizes(node, most + 1, most * _LOOKED_BEYOND):
             try:
                 plan = _with(self.ask.plan, Shape(self.device, size))
-                if _quick(plan, look_up(plan), 0.0)[0]:
+                if _quick(plan, job_of(plan), 0.0)[0]:
                     return size
             except PlanError:
                 continue
@@ -371,14 +358,14 @@ def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]
 def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:
     """The best usual layout, on the usual framework or, where that does not fit, on another: as in an estimate.
     `first` is the job on the usual one. What fits and takes `slowest_s` at the least is Slower."""
-    found, job = quickest(first, slowest_s), first
-    if found:
-        return found, job
+    quick, job = quickest(first, slowest_s), first
+    if quick:
+        return quick, job
     for choice in _other_frameworks(plan, first):
         with suppress(PlanError):
-            job = look_up(plan, choice)
-            if found := quickest(job, slowest_s):
-                return found, job
+            job = job_of(plan, choice)
+            if quick := quickest(job, slowest_s):
+                return quick, job
     return None, first
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from knowledge.jobs.training import job as look_up
-from planner.clusters.candidates import Candidate, hourly_rows, network_of, notes_of, others
+from typing import Any
+
+from knowledge.jobs.training import job as job_of
+from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.clusters.training import chosen
+from planner.clusters.training.screening import chosen
 from planner.money.offers import offers
-from planner.training.planned import Planned, memory_of, planned, run_of
+from planner.training.planned import Planned, memory_of, plan_training, run_of
 
 # Layouts from which on the whole space is left to a single estimate.
 _FEW = 200
@@ -19,34 +21,40 @@ def few_layouts(candidates: list[Candidate]) -> bool:
     return all(candidate.tried <= _FEW for candidate in candidates)
 
 
-def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption, Planned] | None:
+def option_of(ask: Asked, candidate: Candidate, whole: bool) -> ClusterChoice | None:
     """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
     shape = candidate.shape
-    joined = shape.count > shape.node
-    rows = hourly_rows(ask, shape, shape.node, joined)
     price = candidate.best.price if candidate.best else None
     changes = dict(candidate.changes)
-    usual = look_up(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
+    usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
     network = network_of(ask, price, shape, usual)
     if whole or network:
-        searched = planned(ask.plan.patch(shape.changes | network), whole=whole)
+        searched = plan_training(ask.plan.patch(shape.changes | network), whole=whole)
         layouts, index = searched.estimates.layouts, searched.index
         settled = chosen(searched.job, layouts.row(index), int(layouts.micro_batch[index]))
         changes = shape.changes | network | settled
     if price is not None:
         changes["goal.provider"] = price.provider
-    found = planned(ask.plan.patch(changes))
-    if not found.fits:
+    planned = plan_training(ask.plan.patch(changes))
+    if not planned.fits:
         return None
-    job, memory, run = found.job, memory_of(found), run_of(found)
-    step_s = float(found.estimates.step.seconds[found.index])
-    listed = offers(found, run.hours if run else 1.0)
+    return ClusterChoice(_option(ask, candidate, planned, changes), planned)
+
+
+def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[str, Any]) -> ClusterOption:
+    shape = candidate.shape
+    joined = shape.count > shape.node
+    rows = hourly_rows(ask, shape, shape.node, joined)
+    price = candidate.best.price if candidate.best else None
+    job, memory, run = planned.job, memory_of(planned), run_of(planned)
+    step_s = float(planned.estimates.step.seconds[planned.index])
+    listed = offers(planned, run.hours if run else 1.0)
     offer = next((row for row in listed if row.usd is not None), None) if price else None
     hourly = offer.usd_per_hour if offer else None
     tokens_per_s = job.tokens_per_step / step_s
     usd = offer.usd if offer and run else None
     limits = ask.plan.goal
-    option = ClusterOption(
+    return ClusterOption(
         accelerator=shape.accelerator.id,
         count=shape.count,
         per_node=job.machine.per_node,
@@ -65,12 +73,12 @@ def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption,
         usd_per_million_tokens=_per_million(usd, hourly, tokens_per_s, run.tokens if run else None),
         tokens_per_s=tokens_per_s,
         framework=job.framework.name,
-        layout=found.estimates.layouts.row(found.index),
-        summary=found.estimates.layouts.summary(found.index),
-        micro_batch=int(found.estimates.layouts.micro_batch[found.index]),
+        layout=planned.estimates.layouts.row(planned.index),
+        summary=planned.estimates.layouts.summary(planned.index),
+        micro_batch=int(planned.estimates.layouts.micro_batch[planned.index]),
         global_batch=job.global_batch,
         step_s=step_s,
-        mfu=float(found.estimates.mfu[found.index]),
+        mfu=float(planned.estimates.mfu[planned.index]),
         per_device_bytes=memory.per_device_bytes,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
         fits_deadline=None if limits.deadline_h is None or run is None else run.hours <= limits.deadline_h,
@@ -80,7 +88,6 @@ def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption,
         notes=notes_of(price, shape.node, shape.count, joined),
         patch=changes,
     )
-    return option, found
 
 
 def _per_million(usd: float | None, hourly: float | None, tokens_per_s: float, tokens: float | None) -> float | None:

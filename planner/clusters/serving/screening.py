@@ -1,0 +1,119 @@
+"""Clusters for a serving plan: sized for its load on every accelerator."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
+from estimator.plan.schema import Plan
+from knowledge.engines import engine, runs_on
+from knowledge.models.catalogue import find_architecture
+from planner.clusters.candidates import (
+    NO_HOURLY,
+    OVER_HOURLY,
+    Candidate,
+    Refusal,
+    Refused,
+    Screened,
+    Shape,
+    hourly_rows,
+    unpriced,
+)
+from planner.clusters.request import Asked
+from planner.serving.prices import HOURS_PER_MONTH
+from planner.serving.results import ServingSize
+from planner.serving.sizing import SizeServingRequest, size_serving
+
+# The server that is sized where the plan names none; the others take as many devices, within a few percent of speed.
+_SERVERS = ("vllm", "sglang", "trtllm", "llamacpp")
+_KINDS = 4
+
+
+def screened(ask: Asked) -> Screened:
+    """What serves the load within the limits. Raises PlanError where the plan names no load."""
+    workload = ask.plan.inference
+    if workload.request_rate is None and workload.concurrency is None:
+        raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
+    find_architecture(ask.plan.model)
+    candidates: list[Candidate] = []
+    refused: Refused = []
+    tried = 0
+    for device in ask.devices:
+        if not ask.estimates(device.id):
+            refused.append(unpriced(device.id))
+            continue
+        plan, why = _settled(ask.plan, device)
+        if why:
+            refused.append(Refusal(device.id, "no_framework", why))
+            continue
+        most = ask.count or ask.most(plan.cluster.per_node or device.per_node)
+        plan_there = plan.patch({"cluster.count": most, "cluster.accelerator": device.id})
+        try:
+            result = size_serving(
+                SizeServingRequest.model_validate(
+                    {"plan": plan_there.given(), "slo_statistic": ask.statistic, "top": _KINDS}
+                )
+            )
+        except PlanError as error:
+            refused.append(Refusal(device.id, "no_layout", " ".join(str(error).split())))
+            continue
+        tried += result.candidates
+        fitting = [candidate for size in result.sizes for candidate in _candidate(ask, device, plan, size)]
+        candidates += fitting
+        if not fitting:
+            refused.append(_refusal(device, result.sizes, result.why))
+    return Screened(candidates, refused, tried)
+
+
+def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
+    """The plan with an engine and a weight format for the device, or why there is none."""
+    named = plan.inference.model_fields_set
+    changes: dict[str, Any] = {}
+    name = plan.inference.engine
+    if "engine" not in named:
+        runs = [name for name in _SERVERS if runs_on(engine(name, None, device), device)]
+        if not runs:
+            return plan, "none of the engines that are estimated runs on it"
+        name = changes["workload.engine"] = runs[0]
+    elif not runs_on(engine(name, plan.inference.software_version, device), device):
+        return plan, f"{name} does not run on it"
+    if "weight_dtype" not in named:
+        changes["workload.weight_dtype"] = "bf16" if "bf16" in device.peak_flops else "fp16"
+    return plan.patch(changes), None
+
+
+def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -> list[Candidate]:
+    """The size as a candidate; none where its hourly price is beyond the limit, or the number is not the asked one."""
+    shape = Shape(device, size.devices, plan.cluster.per_node)
+    per_replica = size.devices_per_replica
+    rows = hourly_rows(ask, shape, min(shape.node, per_replica), per_replica > shape.node)
+    best = rows[0] if rows else None
+    limit = ask.max_usd_per_hour
+    if limit is not None and (best is None or best.usd > limit):
+        return []
+    hours = HOURS_PER_MONTH
+    if ask.plan.inference.requests is not None:
+        hours = ask.plan.inference.requests / size.requests_per_s / 3600.0
+    chosen = {"workload.engine": size.engine, "workload.weight_dtype": size.weight_dtype, "layout": size.layout}
+    return [
+        Candidate(
+            shape=shape,
+            changes=shape.changes | chosen,
+            best=best,
+            hours=hours,
+            money=math.inf if best is None else best.usd * hours,
+            time=math.inf if size.e2e_s is None else size.e2e_s,
+        )
+    ]
+
+
+def _refusal(device: Accelerator, sizes: list[ServingSize], why: list[str]) -> Refusal:
+    name = device.id
+    if not sizes:
+        last = why[-1]
+        short = "fits in no replica" in last or "more than the" in last
+        return Refusal(name, "does_not_fit" if short else "too_slow", last)
+    hourly = [size.usd_per_hour for size in sizes if size.usd_per_hour is not None]
+    return Refusal(name, "over_hourly", OVER_HOURLY, min(hourly)) if hourly else Refusal(name, "no_price", NO_HOURLY)

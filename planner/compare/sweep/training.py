@@ -1,0 +1,236 @@
+"""sweep for training: the plan at each point, with the best layout for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from knowledge.jobs.training import job as job_of
+from planner.compare.sweep.grid import (
+    COUNT,
+    Axes,
+    Point,
+    Swept,
+    TriedPoint,
+    combinations,
+    curves,
+    freed,
+    least,
+    ratio,
+    refuse_if_all_fail,
+)
+from planner.money.offers import cheapest, offers
+from planner.result import Assumption
+from planner.training.planned import Planned, plan_training
+
+BATCH = "workload.global_batch"
+# Fields that decide what the batch is where it is open: points that differ in these are not the same work anyway.
+_WORK = ("model", "workload.stage", "workload.seq_len", "workload.group_size")
+# Up to this many points the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
+_WHOLE_POINTS = 8
+# A batch that all sizes divide is taken up to this many times the usual one.
+_MOST_BATCH = 4
+
+
+class SweepPoint(Point):
+    """One point of a sweep. Figures are null where the point cannot be, and `why` says why it cannot."""
+
+    devices: int | None = None
+    framework: str | None = None
+    layout: dict[str, Any] | None = None
+    summary: str | None = None
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    grad_accum: int | None = None
+    step_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    tokens_per_s: float | None = None
+    tokens_per_s_per_device: float | None = None
+    mfu: float | None = None
+    per_device_bytes: float | None = None
+    high_bytes: float | None = None
+    fits: bool = False
+    usd_per_hour: float | None = None
+    usd_per_million_tokens: float | None = None
+    speedup: float | None = Field(default=None, description="Tokens/s over those of the first point of the same curve.")
+    scaling_efficiency: float | None = Field(default=None, description="Tokens/s per device over those of that point.")
+    bottleneck: str | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class TriedPoints:
+    """The points, the last field innermost; which given sizes were left open, and what was assumed for all points."""
+
+    tried: list[TriedPoint[Planned]]
+    left_open: list[Assumption]
+    assumed: list[Assumption]
+
+
+def tried_points(plan: Plan, axes: Axes, weak: bool) -> TriedPoints:
+    """A training plan at every combination of the values of `axes`.
+
+    With `weak` the global batch grows with the devices. Raises PlanError where no point can be.
+    """
+    plan, left_open = freed(plan, axes)
+    grid = combinations(axes)
+    batches, assumed = _batches(plan, axes, grid, weak)
+    # As plan_training() does of itself for few points.
+    whole = None if len(grid) <= _WHOLE_POINTS else False
+    if whole is False and not plan.layout.model_fields_set:
+        why = f"rarer ones are tried where there are {_WHOLE_POINTS} points or fewer, and in a single estimate"
+        assumed = [*assumed, Assumption(field="layout", value="usual settings", why=why)]
+    tried = [_tried(plan, values, batch, whole) for values, batch in zip(grid, batches, strict=True)]
+    refuse_if_all_fail(tried, axes)
+    return TriedPoints(tried, left_open, assumed)
+
+
+def _batches(
+    plan: Plan, axes: Axes, grid: list[dict[str, Any]], weak: bool
+) -> tuple[list[int | None], list[Assumption]]:
+    """The global batch of every point, None where the point's own plan or default gives it.
+
+    Where the batch is open it is one that suits all points of the same work, so that they do as much in a step. For
+    weak scaling it belongs to the plan's own number of devices, or to the first swept one, and grows in proportion.
+    """
+    if BATCH in axes:
+        return [None] * len(grid), []
+    own_batch = plan.training.global_batch
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, values in enumerate(grid):
+        groups.setdefault(tuple(str(values.get(path)) for path in _WORK), []).append(place)
+    batches: list[int | None] = [own_batch] * len(grid)
+    assumed: list[Assumption] = []
+    for places in groups.values():
+        points = [grid[place] for place in places]
+        if weak:
+            first = next((point for point in points if _is_size(point[COUNT])), points[0])
+            reference = plan.cluster.count if own_batch and plan.cluster.count else first[COUNT]
+            common = own_batch or _default_batch(plan, first)
+            for place, point in zip(places, points, strict=True):
+                if common and _is_size(point[COUNT]):
+                    batches[place] = max(1, round(common * point[COUNT] / reference))
+            why = f"of {reference} devices, and in proportion with others"
+        elif own_batch is None and len(places) > 1:
+            common = _common_batch(plan, points)
+            for place in places:
+                batches[place] = common
+            why = "one that suits all points, so that each does the same work in a step"
+            if common is None:
+                why = "no batch near the usual one suits all points, so each has its own"
+        else:
+            continue
+        assumed.append(Assumption(field=BATCH, value=common, why=why))
+    unique = {(item.value, item.why): item for item in assumed}
+    return batches, list(unique.values())
+
+
+def _default_batch(plan: Plan, values: Mapping[str, Any]) -> int | None:
+    """The usual batch of a point; None where the point cannot be looked up, which is told when it is estimated."""
+    try:
+        return job_of(plan.patch(values)).global_batch
+    except PlanError:
+        return None
+
+
+def _common_batch(plan: Plan, points: list[dict[str, Any]]) -> int | None:
+    """The usual batch, rounded up so that all numbers of devices and sizes of micro-batch divide it; None where that
+    is far beyond the usual."""
+    usual = [size for point in points if (size := _default_batch(plan, point))]
+    if not usual:
+        return None
+    training = plan.training
+    asked: dict[str, Any] = {COUNT: plan.cluster.count, "workload.micro_batch": training.micro_batch}
+    if training.stage == "grpo":
+        asked["workload.group_size"] = training.group_size
+    unit = math.lcm(*(size for point in points for path in asked if _is_size(size := point.get(path, asked[path]))))
+    common = unit * math.ceil(min(usual) / unit)
+    return common if common <= _MOST_BATCH * max(usual) else None
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> TriedPoint[Planned]:
+    changes = dict(values) | ({BATCH: batch} if batch is not None else {})
+    try:
+        return TriedPoint(values, plan_training(plan.patch(changes), whole=whole), None)
+    except PlanError as error:
+        return TriedPoint(values, None, error)
+
+
+def _point(tried: TriedPoint[Planned], own_usd: float | None) -> SweepPoint:
+    planned = tried.estimate
+    if planned is None:
+        return SweepPoint(values=dict(tried.values), why=tried.why)
+    job, estimates, index = planned.job, planned.estimates, planned.index
+    layouts, devices = estimates.layouts, job.machine.count
+    tokens_per_s = float(estimates.tokens_per_s[index])
+    listed = cheapest(offers(planned, 1.0))
+    hourly = devices * own_usd if own_usd else listed and listed.usd_per_hour
+    high_bytes = float(estimates.high_bytes[index])
+    over = f"does not fit: up to {high_bytes / 2**30:.1f} GiB per device of {job.usable_bytes / 2**30:.1f} GiB usable"
+    return SweepPoint(
+        values=dict(tried.values),
+        devices=devices,
+        framework=job.framework.name,
+        layout=layouts.row(index),
+        summary=layouts.summary(index),
+        micro_batch=int(layouts.micro_batch[index]),
+        global_batch=job.global_batch,
+        grad_accum=int(layouts.grad_accum[index]),
+        step_s=float(estimates.step.seconds[index]),
+        low_s=float(estimates.low_s[index]),
+        high_s=float(estimates.high_s[index]),
+        tokens_per_s=tokens_per_s,
+        tokens_per_s_per_device=tokens_per_s / devices,
+        mfu=float(estimates.mfu[index]),
+        per_device_bytes=float(estimates.memory.total[index]),
+        high_bytes=high_bytes,
+        fits=planned.fits,
+        usd_per_hour=hourly,
+        usd_per_million_tokens=None if hourly is None else hourly / (tokens_per_s * 3600.0 / 1e6),
+        bottleneck=planned.diagnosis.bottleneck,
+        why=None if planned.fits else over,
+    )
+
+
+def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[SweepPoint]:
+    """Raises PlanError where no point can be."""
+    points = tried_points(plan, axes, weak)
+    rows = [_point(tried, own_usd) for tried in points.tried]
+    for curve in curves(rows, axes):
+        _relate(curve)
+    best = _best(plan.goal.objective, rows)
+    return Swept(rows, best, [tried.estimate for tried in points.tried], points.left_open, points.assumed)
+
+
+def _relate(curve: Sequence[SweepPoint]) -> None:
+    """Speedup and efficiency against the first point of a curve that fits, else the first that is."""
+    able = [point for point in curve if point.tokens_per_s is not None]
+    first = next((point for point in able if point.fits), able[0] if able else None)
+    for point in able:
+        point.speedup = ratio(point.tokens_per_s, first and first.tokens_per_s)
+        point.scaling_efficiency = ratio(point.tokens_per_s_per_device, first and first.tokens_per_s_per_device)
+
+
+def _best(objective: str, points: Sequence[SweepPoint]) -> SweepPoint | None:
+    """The most tokens/s, the least cost of a token, or the least memory, as the plan's goal has it."""
+
+    def rank(point: SweepPoint) -> float:
+        match objective:
+            case "memory":
+                return point.high_bytes or 0.0
+            case "cost":
+                return least(point.usd_per_million_tokens)
+        return -(point.tokens_per_s or 0.0)
+
+    return min((point for point in points if point.fits), key=rank, default=None)

@@ -1,0 +1,41 @@
+"""The estimate of a plan of either kind, and what tools that take both ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from estimator.plan.schema import Inference, Plan
+from planner.result import Assumption
+from planner.serving import warnings as serving_warnings
+from planner.serving.planned import Served, plan_serving
+from planner.training import planned as training
+from planner.training.planned import Planned, plan_training
+
+PlanEstimate = Planned | Served
+
+
+def estimate_plan(plan: Plan, own_usd: float | None = None, whole: bool | None = None) -> PlanEstimate:
+    """As `plan_training` with `whole`, or `plan_serving` with the user's own price per device and hour. Raises
+    PlanError."""
+    return (
+        plan_serving(plan, own_usd=own_usd)
+        if isinstance(plan.workload, Inference)
+        else plan_training(plan, whole=whole)
+    )
+
+
+def warnings_of(estimate: PlanEstimate) -> list[str]:
+    return serving_warnings.warnings_of(estimate) if isinstance(estimate, Served) else training.warnings_of(estimate)
+
+
+def component_bytes(estimate: PlanEstimate) -> dict[str, float]:
+    """Bytes per device by component."""
+    memory = estimate.estimates.memory
+    entry = estimate.entry if isinstance(estimate, Served) else estimate.index
+    return {name: float(values[entry]) for name, values in memory.components.items()}
+
+
+def common_assumptions(estimates: Sequence[PlanEstimate]) -> list[Assumption]:
+    """What was assumed alike in all of several estimates; what differs stands in the rows."""
+    lists = [estimate.assumptions for estimate in estimates]
+    return [item for item in lists[0] if all(item in other for other in lists[1:])] if lists else []

@@ -1,0 +1,88 @@
+"""check_fit for training: whether a layout fits with margin, how far it could grow, and what to change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from estimator.search.space import candidates
+from estimator.training.memory import fitting
+from knowledge.jobs.training import job as job_of
+from planner.evidence import evidence_of
+from planner.fit.remedies import relaxations, remedies
+from planner.results import FitCheck
+from planner.training.planned import Planned, memory_of, plan_training, warnings_of
+
+
+def fit_of(asked: Plan) -> FitCheck:
+    planned = plan_training(asked)
+    memory = memory_of(planned)
+    return FitCheck(
+        plan=planned.complete_plan,
+        assumptions=planned.assumptions,
+        fits=memory.fits,
+        headroom_bytes=memory.capacity_bytes - memory.high_bytes,
+        memory=memory,
+        largest_micro_batch=_largest_micro_batch(planned),
+        largest_seq_len=_largest_seq_len(planned),
+        remedies=remedies(planned, asked),
+        relaxations=relaxations(planned),
+        warnings=warnings_of(planned),
+        evidence=evidence_of(planned.job),
+    )
+
+
+def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
+    """Whether the changed plan, whose framework is given, has a valid layout that fits."""
+    try:
+        job = job_of(plan.patch(changes))
+        return bool(len(fitting(job, candidates(job))[0]))
+    except PlanError:
+        return False
+
+
+def _largest_micro_batch(planned: Planned) -> int | None:
+    """The most sequences per micro-batch that fit in the same layout; the global batch grows with them.
+
+    Micro-batches per step stay as they are, so that as many are in flight in a pipeline.
+    """
+    base, layouts, index = planned.plan, planned.estimates.layouts, planned.index
+    rounds = int(layouts.dp[index] * layouts.grad_accum[index])
+
+    def fits(size: int) -> bool:
+        return _fits(base, {"workload.micro_batch": size, "workload.global_batch": size * rounds})
+
+    return _largest(fits, 1, 4096)
+
+
+def _largest_seq_len(planned: Planned) -> int | None:
+    """The longest sequence, in steps of 1,024 tokens (below that, powers of two), that fits in the same layout."""
+    base = planned.plan
+    unit = math.lcm(1024, 2 * int(planned.estimates.layouts.cp[planned.index]))
+
+    def fits(size: int) -> bool:
+        return _fits(base, {"workload.seq_len": size * unit})
+
+    largest = _largest(fits, 1, 16384)
+    if largest is not None:
+        return largest * unit
+    return next((size for size in (512, 256, 128, 64) if _fits(base, {"workload.seq_len": size})), None)
+
+
+def _largest(fits: Callable[[int], bool], low: int, limit: int) -> int | None:
+    """The largest number in [low, limit] for which the monotone `fits` holds, by doubling and bisection."""
+    if not fits(low):
+        return None
+    high = low
+    while high < limit and fits(min(limit, high * 2)):
+        high = min(limit, high * 2)
+    if high == limit:
+        return limit
+    good, bad = high, min(limit, high * 2)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return good

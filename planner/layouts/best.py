@@ -1,0 +1,43 @@
+"""best_parallelism: the best layout of a training plan, what else is good, and why each neighbour lost."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import Field
+
+from estimator.search.ranking import alternatives, neighbours, pareto
+from planner.evidence import evidence_of
+from planner.requests import PlanRequest
+from planner.results import BestParallelism, Rejected
+from planner.training.planned import choice, plan_training, warnings_of, why_chosen
+
+
+class SearchRequest(PlanRequest):
+    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+
+
+def best_parallelism(request: SearchRequest) -> BestParallelism:
+    """Find the best layout."""
+    started = time.perf_counter()
+    chosen = plan_training(request.to_plan(), every_framework=True)
+    search, best = chosen.search, int(chosen.search.order[0])
+    estimates, layouts = search.estimates, search.estimates.layouts
+    return BestParallelism(
+        plan=chosen.complete_plan,
+        assumptions=chosen.assumptions,
+        best=choice(chosen.estimates, chosen.index),
+        why=why_chosen(chosen),
+        alternatives=[choice(estimates, index) for index in alternatives(estimates, search.order, request.top)],
+        pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * request.top]],
+        rejected=[
+            Rejected(layout=layouts.row(index), rule=rule, summary=layouts.summary(index))
+            for index, rule in neighbours(estimates, best, search.order)
+        ],
+        candidates=search.valid,
+        estimated=len(layouts),
+        feasible=int(estimates.fits.sum()),
+        seconds=time.perf_counter() - started,
+        warnings=warnings_of(chosen),
+        evidence=evidence_of(chosen.job),
+    )

@@ -1,0 +1,76 @@
+"""estimate_cost for training: money for the whole run, with its checkpoints in storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from estimator.errors import PlanError
+from estimator.money.cost import storage_usd
+from estimator.plan.schema import Plan
+from knowledge.prices.ownership import storage_price
+from planner.money.bill import Work, bill, paid, per
+from planner.money.choice import Chosen, not_included
+from planner.money.offers import offers
+from planner.money.results import CostEstimate, CostPart
+from planner.money.terms import CostTerms, interruptions_of
+from planner.result import Assumption
+from planner.training.planned import Planned, plan_training, run_of
+
+# The last checkpoint, and the one before it in case the last is broken.
+_KEPT = 2
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """Checkpoints in storage during the run, and what is assumed of them."""
+
+    part: CostPart
+    assumptions: list[Assumption]
+
+
+def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
+    """Raises PlanError where the plan names neither data nor steps."""
+    kind, _ = terms.kind(plan.goal.provider), terms.place
+    planned = plan_training(plan)
+    run = run_of(planned)
+    if run is None:
+        problem = "is required to know the length of the run, or dataset_samples, or steps"
+        raise PlanError("workload.dataset_tokens", problem, ["1B", "300M"])
+    machine = planned.job.machine
+    saved_bytes = planned.host_needs.save.resumable_bytes
+    interruptions, on_spot = interruptions_of(terms, run.hours, machine.nodes, saved_bytes)
+    listed = offers(planned, run.hours, terms.offered(interruptions, machine.per_node))
+    hours = (run.hours, run.low_hours, run.high_hours)
+    work = Work(planned, planned.job.plan.goal, hours, listed, on_spot)
+    payment = paid(work, kind, terms)
+    storage = _storage(planned, terms, payment.chosen)
+    cost = bill(work, payment, terms, storage.assumptions if storage else [])
+    cost.tokens, cost.steps = run.tokens, run.steps
+    cost.epochs = planned.job.run.epochs if planned.job.run else None
+    if cost.usd is not None and storage:
+        cost.usd_total = cost.usd + storage.part.usd
+        cost.parts.append(storage.part)
+    cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
+    cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
+    cost.not_included = not_included(payment.chosen, storage is not None)
+    return cost
+
+
+def _storage(planned: Planned, terms: CostTerms, chosen: Chosen) -> _Storage | None:
+    """None where no price of storage is known, or none is kept."""
+    assumptions = []
+    usd = terms.usd_per_gb_month
+    if usd is None:
+        fact = storage_price(chosen.row.provider) if chosen.row else None
+        if fact is None:
+            return None
+        usd = fact.value
+        assumptions.append(Assumption(field="usd_per_gb_month", value=usd, why=fact.source))
+    kept = terms.checkpoints_kept
+    if kept is None:
+        kept = _KEPT
+        assumptions.append(Assumption(field="checkpoints_kept", value=kept, why="the last one and the one before it"))
+    size = planned.host_needs.save.resumable_bytes
+    total = storage_usd(size * kept, usd, chosen.hours)
+    what = f"{kept} checkpoints of {size / 1e9:,.1f} GB during the run"
+    return _Storage(CostPart(part="checkpoint_storage", usd=total, what=what), assumptions)
