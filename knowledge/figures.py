@@ -15,9 +15,9 @@ from knowledge.data_files import document
 
 @dataclass(frozen=True)
 class Figure:
-    """`label` is what tables call it, `rounding` how it is written where its unit's rule does not serve, `ends` the keys
-    beside it that hold its interval. `formula`, `source` and `code` are empty for inputs, `origin` for what is computed of
-    other figures."""
+    """`label` is what tables call it, `rounding` how it is written where its unit's rule does not serve, `ends` the
+    keys beside it that hold its interval. `formula`, `source` and `code` are empty for inputs, `origin` for what is
+    computed of other figures."""
 
     key: str
     name: str

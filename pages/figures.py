@@ -1,5 +1,5 @@
-"""The one place where a number becomes text. A figure is written by its row of knowledge/data/figures.yaml: its unit has a
-rule, and the row may name another; each keeps the unit that its origin has, so that it can be checked against it."""
+"""The one place where a number becomes text. A figure is written by its row of knowledge/data/figures.yaml: its unit
+has a rule, and the row may name another. Units stay those of the origin, so that a figure can be checked against it."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def hour_range(low_h: float, high_h: float) -> str:
 
 
 def usd(value_usd: float) -> str:
-    """Dollars from a hundred on, else cents; of parts of a cent two digits."""
+    """Dollars from a hundred on, else cents; below ten cents three digits."""
     size = abs(value_usd)
     if 0 < size < 0.1:
-        return f"${value_usd:.{min(1 - math.floor(math.log10(size)), 12)}f}"
+        return f"${value_usd:.{min(2 - math.floor(math.log10(size)), 12)}f}"
     return f"${value_usd:,.2f}" if size < 100 else f"${value_usd:,.0f}"
 
 
@@ -157,12 +157,20 @@ _RULES: dict[str, Callable[[float], str]] = {
 
 
 def written(unit: str, value: float | bool | str | None) -> str:
-    """A value by the rule of its unit (or of a `rounding`); what has no rule is counted: parameters, tokens, devices."""
-    if value is None or isinstance(value, float) and not math.isfinite(value):
+    """A value by the rule of its unit or `rounding`; what has no rule is counted: parameters, tokens, devices."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NONE
     if isinstance(value, bool | str):
         return plain(value)
     return _RULES.get(unit, count)(value)
+
+
+def amount(key: str, unit: str, value: float | bool | None) -> str:
+    """A figure or an input of one where no label says what it counts: '42,500 tokens/s', '61.2 GiB', '42 %'."""
+    row = known_figure(key) if key else None
+    text = written((row.rounding if row else "") or unit, value)
+    bare = value is not None and not isinstance(value, bool) and text.replace(",", "").replace(".", "").isdigit()
+    return f"{text} {unit}" if bare and unit != "1" else text
 
 
 def shown(key: str, value: object) -> str:
@@ -189,21 +197,22 @@ def better(key: str) -> str:
 
 def between(key: str, low: float, high: float) -> str:
     """The ends of an interval, their unit said once: '11.00–13.50 s'; '' where both read the same."""
-    row = known_figure(key)
+    row, ends = known_figure(key), (shown(key, low), shown(key, high))
+    if ends[0] == ends[1]:
+        return ""
     match row.unit if row else "1":
         case "B":
             return gib_range(low, high)
         case "h":
             return hour_range(low, high)
-    ends = shown(key, low), shown(key, high)
-    return "" if ends[0] == ends[1] else _between(*ends)
+    return _between(*ends)
 
 
 def interval(part: BaseModel, key: str) -> str:
     """The 80 % interval of a figure of a result; '' where it has none."""
     row = known_figure(key)
-    ends = [getattr(part, end, None) for end in (row.ends if row else ())]
-    return between(key, *ends) if len(ends) == 2 and None not in ends else ""
+    low, high = (getattr(part, end, None) for end in (row.ends if row and row.ends else ("", "")))
+    return "" if low is None or high is None else between(key, low, high)
 
 
 def held(part: BaseModel, key: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from pages.clean import clean, one_line
-from pages.markdown import BlockPrinter
+from pages.prose import BlockPrinter
 from pages.table import table
 from tui.jsonout import write_json
 

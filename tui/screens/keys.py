@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
-from pages.blocks import Block, Facts
+from pages.blocks import Block, Figures
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
 
@@ -34,7 +34,7 @@ class KeysScreen(WorkingScreen):
 
     def page(self) -> Block:
         inside = (each for each in (self.of.focused,) if each is not None)
-        return Facts(list(dict.fromkeys(row for place in (self.of, *inside) for row in keys_of(place))))
+        return Figures(list(dict.fromkeys(row for place in (self.of, *inside) for row in keys_of(place))))
 
     def action_keys(self) -> None:
         self.dismiss(None)

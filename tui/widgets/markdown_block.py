@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from pages.markdown import FENCE
+from pages.prose import FENCE
 
 if TYPE_CHECKING:
     from rich.console import Console
