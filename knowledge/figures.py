@@ -1,4 +1,4 @@
-"""What the figures of results are, and the inputs of their formulas: names, units, symbols, formulas and sources."""
+"""What the figures of results are, and the inputs of their formulas: names, units, labels, formulas and sources."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from estimator.errors import PlanError
 from knowledge.data_files import document
@@ -14,12 +15,18 @@ from knowledge.data_files import document
 
 @dataclass(frozen=True)
 class Figure:
-    """`formula`, `source` and `code` are empty for inputs, `origin` for what is computed of other figures."""
+    """`label` is what tables call it, `rounding` how it is written where its unit's rule does not serve, `ends` the
+    keys beside it that hold its interval. `formula`, `source` and `code` are empty for inputs, `origin` for what is
+    computed of other figures."""
 
     key: str
     name: str
     unit: str
-    symbol: str
+    label: str = ""
+    rounding: str = ""
+    better: Literal["higher", "lower", ""] = ""
+    ends: tuple[str, ...] = ()
+    symbol: str = ""
     formula: str = ""
     source: str = ""
     code: str = ""
@@ -31,9 +38,26 @@ class Figure:
 def figures() -> dict[str, Figure]:
     """By dotted key, in which * stands for a number or name."""
     return {
-        key: Figure(key=key, **(row | {"words": tuple(row.get("words", ()))}))
+        key: Figure(key=key, **(row | {name: tuple(row.get(name, ())) for name in ("words", "ends")}))
         for key, row in document("figures.yaml").items()
     }
+
+
+def known_figure(key: str) -> Figure | None:
+    """What a key of a result is: its whole name, or the last part where that has one unit. None where nothing says."""
+    return figures().get(key) or _by_last_part().get(key.rpartition(".")[2])
+
+
+@cache
+def _by_last_part() -> dict[str, Figure]:
+    """The first figure of each last part, a labelled one before others; parts that have several units are left out."""
+    units: dict[str, set[str]] = {}
+    first: dict[str, Figure] = {}
+    for key, row in sorted(figures().items(), key=lambda item: not item[1].label):
+        part = key.rpartition(".")[2]
+        units.setdefault(part, set()).add(row.unit)
+        first.setdefault(part, row)
+    return {part: row for part, row in first.items() if len(units[part]) == 1 or row.key == part}
 
 
 def figure(key: str, kind: str = "training") -> Figure:

@@ -1,31 +1,19 @@
-"""What a command shows: blocks of verdict, figures, tables and notes, laid out within the width of the terminal.
-
-Views turn a tool's result into blocks; here they become text, with colour only where a terminal shows it.
-"""
+"""What a page is made of. Results become blocks here in pages/, and blocks become text in pages/terminal.py,
+pages/markdown.py and pages/html.py."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pages.clean import clean, one_line
-from pages.markdown import laid_out
-from pages.plotting import draw
-from pages.table import facts, table
+from planner.plots import Plot
 
-# Of pages that go to a file or a pipe, where nobody said how wide it is.
-_USUAL_WIDTH = 100
-_LEAST_WIDTH = 40
-_BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
+Row = tuple[str, str] | tuple[str, str, str]
+"""A label, its value and, where there is one, the interval of that."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Headline:
     """The answer in one sentence; `good` colours it, None leaves it plain."""
 
     text: str
@@ -33,26 +21,29 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Figures:
     """Labelled values."""
 
-    rows: Sequence[tuple[str, str]]
+    rows: Sequence[Row]
     title: str = ""
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table; the columns named in `right` hold numbers, those in `optional` go first where it is narrow."""
+class Table:
+    """The columns named in `right` hold numbers, those in `optional` go first where it is narrow; heads in `names` are
+    names, written as they are. The rows of the places in `strong` stand out."""
 
-    headers: Sequence[str]
+    head: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: Sequence[str] = ()
     title: str = ""
     optional: Sequence[str] = ()
+    strong: Sequence[int] = ()
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class Notes:
+class Note:
     """Sentences under a title; `quiet` ones are for whoever wants to know more."""
 
     title: str
@@ -76,66 +67,23 @@ class Prose:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A plot as tools give it (planner/plots.py), drawn where pictures were asked for."""
+class Chart:
+    """A plot: bars or curves, drawn where pictures were asked for."""
 
-    plot: Mapping[str, Any]
-
-
-Block = Verdict | Facts | Grid | Notes | Text | Prose | Picture
+    plot: Plot
 
 
-def screen_width() -> int:
-    """Columns of the terminal; COLUMNS wins, and 100 stand in where there is no terminal."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdigit() and int(told) > 0:
-        found = int(told)
-    else:
-        found = shutil.get_terminal_size((_USUAL_WIDTH, 24)).columns if sys.stdout.isatty() else _USUAL_WIDTH
-    return max(found, _LEAST_WIDTH)
+@dataclass(frozen=True)
+class Details:
+    """Blocks under a title of their own: what lies behind the first ones, or a section of a report."""
+
+    title: str
+    blocks: Sequence[Block]
 
 
-def has_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details
 
 
-def show(blocks: Sequence[Block]) -> None:
-    """Prints the page on standard output."""
-    print(render(blocks, screen_width(), has_colour()))
-
-
-def render(blocks: Sequence[Block], width: int, colour: bool = False) -> str:
-    """The page as text, a blank line between blocks; no line is wider than `width` but for texts kept as they are."""
-
-    def dress(text: str, *codes: str) -> str:
-        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if colour and codes and text else text
-
-    def body(block: Block) -> str:
-        match block:
-            case Verdict(text, good):
-                code = {True: (_BOLD, _GREEN), False: (_BOLD, _RED), None: (_BOLD,)}[good]
-                return "\n".join(dress(line, *code) for line in textwrap.wrap(one_line(text), width))
-            case Facts(rows, title):
-                return titled(title, facts(rows, width))
-            case Grid(headers, rows, right, title, optional):
-                return titled(title, table(headers, rows, right, width, lambda line: dress(line, _DIM), optional))
-            case Notes(title, items, quiet):
-                lines = [line for item in items for line in _bullet(one_line(item), width)]
-                codes = (_DIM,) if quiet else ()
-                return titled(title, "\n".join(dress(line, *codes) for line in lines))
-            case Text(text, title):
-                return titled(title, clean(text).rstrip("\n"))
-            case Prose(markdown):
-                return laid_out(markdown, width, colour)
-            case Picture(plot):
-                return draw(plot, width, colour)
-
-    def titled(title: str, text: str) -> str:
-        head = "\n".join(dress(line, _BOLD) for line in textwrap.wrap(one_line(title), width))
-        return f"{head}\n{text}" if head else text
-
-    return "\n\n".join(body(block) for block in blocks)
-
-
-def _bullet(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent="- ", subsequent_indent="  ") or ["-"]
+def value_of(row: Row) -> str:
+    """The value of a labelled row with its interval."""
+    return f"{row[1]} ({row[2]})" if len(row) > 2 and row[2] else row[1]

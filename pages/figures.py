@@ -1,18 +1,38 @@
-"""Figures as an engineer prints them; each keeps the unit that its origin has, so that it can be checked against it."""
+"""The one place where a number becomes text. A figure is written by its row of knowledge/data/figures.yaml: its unit
+has a rule, and the row may name another. Units stay those of the origin, so that a figure can be checked against it."""
 
 from __future__ import annotations
 
-GIB = 2.0**30
+import math
+from collections.abc import Callable
+
+from pydantic import BaseModel
+
+from knowledge.figures import known_figure
+
+NONE = "–"
+_KIB, _MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 
 
 def gib(size_bytes: float) -> str:
-    value = size_bytes / GIB
-    digits = 1 if abs(value) >= 1 else 2 if abs(value) >= 0.1 else 3
-    return f"{value:,.{digits}f} GiB"
+    """GiB; below one GiB in MiB, below one MiB in KiB."""
+    size = abs(size_bytes)
+    if size >= GIB or size == 0:
+        return f"{size_bytes / GIB:,.{0 if size >= 1000 * GIB else 1}f} GiB"
+    unit, name = (_MIB, "MiB") if size >= _MIB else (_KIB, "KiB")
+    return f"{size_bytes / unit:,.{0 if size >= 10 * unit else 1}f} {name}"
 
 
 def gib_range(low_bytes: float, high_bytes: float) -> str:
+    """Both ends in the unit that suits the upper one."""
+    if high_bytes < GIB:
+        return _between(gib(low_bytes), gib(high_bytes))
     return f"{low_bytes / GIB:,.1f}–{high_bytes / GIB:,.1f} GiB"
+
+
+def file_size(size_bytes: int) -> str:
+    """Exact, since it is what a person is asked to approve."""
+    return f"{size_bytes:,} bytes" if size_bytes != 1 else "1 byte"
 
 
 def seconds(value_s: float) -> str:
@@ -20,6 +40,8 @@ def seconds(value_s: float) -> str:
         return f"{value_s * 1e6:.0f} µs"
     if value_s < 1:
         return f"{value_s * 1e3:.0f} ms" if value_s >= 0.1 else f"{value_s * 1e3:.1f} ms"
+    if value_s >= 600:
+        return hours(value_s / 3600)
     return f"{value_s:.2f} s" if value_s < 100 else f"{value_s:,.0f} s"
 
 
@@ -42,20 +64,43 @@ def hour_range(low_h: float, high_h: float) -> str:
 
 
 def usd(value_usd: float) -> str:
-    return f"${value_usd:,.2f}" if value_usd < 100 else f"${value_usd:,.0f}"
+    """Dollars from a hundred on, else cents; below ten cents three digits."""
+    size = abs(value_usd)
+    if 0 < size < 0.1:
+        return f"${value_usd:.{min(2 - math.floor(math.log10(size)), 12)}f}"
+    return f"${value_usd:,.2f}" if size < 100 else f"${value_usd:,.0f}"
 
 
 def rate(value: float) -> str:
     """Tokens per second and the like: whole above ten."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+    if value >= 10 or value == 0:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def percent(fraction: float) -> str:
-    return f"{fraction * 100:.0f} %" if fraction >= 0.1 else f"{fraction * 100:.1f} %"
+    return f"{fraction * 100:.0f} %" if abs(fraction) >= 0.1 else f"{fraction * 100:.1f} %"
+
+
+def change(fraction: float) -> str:
+    """'+12 %' of a gain, '-3.4 %' of an error."""
+    return f"{fraction * 100:+.0f} %" if abs(fraction) >= 0.1 else f"{fraction * 100:+.1f} %"
+
+
+def ratio(factor: float) -> str:
+    return f"{factor:.2f} x"
 
 
 def whole(value: float) -> str:
     return f"{value:,.0f}"
+
+
+def count(value: float) -> str:
+    """'8.03B' and '1.5T' of what is counted in millions, else all digits: 32,768."""
+    for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{value / size:.{2 if abs(value) < 10 * size else 1}f}".rstrip("0").rstrip(".") + suffix
+    return number(value)
 
 
 def number(value: float) -> str:
@@ -71,4 +116,112 @@ def plain(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return number(value) if abs(value) < 1e15 else f"{value:.4g}"
-    return str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={plain(item)}" for key, item in value.items())
+    return "none" if value is None else str(value)
+
+
+def _with(unit: str, size: float = 1.0) -> Callable[[float], str]:
+    return lambda value: f"{number(round(value / size, 1)) if abs(value / size) < 100 else whole(value / size)} {unit}"
+
+
+_RULES: dict[str, Callable[[float], str]] = {
+    "B": gib,
+    "bytes": lambda value: file_size(int(value)),
+    "s": seconds,
+    "h": hours,
+    "USD": usd,
+    "USD/h": usd,
+    "1": number,
+    "tokens/s": rate,
+    "requests/s": rate,
+    "samples/s": rate,
+    "TFLOP/s": whole,
+    "FLOP/s": _with("TFLOP/s", 1e12),
+    "FLOP": _with("TFLOP", 1e12),
+    "FLOP/B": number,
+    "B/s": _with("GB/s", 1e9),
+    "W": _with("W"),
+    "kW": _with("kW"),
+    "kWh": _with("kWh"),
+    "kg": _with("kg"),
+    "percent": percent,
+    "change": change,
+    "ratio": ratio,
+    "rate": rate,
+    "count": count,
+    "number": number,
+}
+
+
+def written(unit: str, value: float | bool | str | None) -> str:
+    """A value by the rule of its unit or `rounding`; what has no rule is counted: parameters, tokens, devices."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NONE
+    if isinstance(value, bool | str):
+        return plain(value)
+    return _RULES.get(unit, count)(value)
+
+
+def amount(key: str, unit: str, value: float | bool | None) -> str:
+    """A figure or an input of one where no label says what it counts: '42,500 tokens/s', '61.2 GiB', '42 %'."""
+    row = known_figure(key) if key else None
+    text = written((row.rounding if row else "") or unit, value)
+    bare = value is not None and not isinstance(value, bool) and text.replace(",", "").replace(".", "").isdigit()
+    return f"{text} {unit}" if bare and unit != "1" else text
+
+
+def shown(key: str, value: object) -> str:
+    """The figure of that key; words, lists and truth values as they are, an en dash for what there is not."""
+    if value is None:
+        return NONE
+    if not isinstance(value, int | float):
+        return plain(value)
+    row = known_figure(key)
+    return written(row.rounding or row.unit if row else "1", value)
+
+
+def label(key: str) -> str:
+    """What tables call it; a field that is no figure by its own name."""
+    row = known_figure(key)
+    return row.label or row.name if row else key.rpartition(".")[2].replace("_", " ")
+
+
+def better(key: str) -> str:
+    """'higher', 'lower', or '' where neither end is better."""
+    row = known_figure(key)
+    return row.better if row else ""
+
+
+def between(key: str, low: float, high: float) -> str:
+    """The ends of an interval, their unit said once: '11.00–13.50 s'; '' where both read the same."""
+    row, ends = known_figure(key), (shown(key, low), shown(key, high))
+    if ends[0] == ends[1]:
+        return ""
+    match row.unit if row else "1":
+        case "B":
+            return gib_range(low, high)
+        case "h":
+            return hour_range(low, high)
+    return _between(*ends)
+
+
+def interval(part: BaseModel, key: str) -> str:
+    """The 80 % interval of a figure of a result; '' where it has none."""
+    row = known_figure(key)
+    low, high = (getattr(part, end, None) for end in (row.ends if row and row.ends else ("", "")))
+    return "" if low is None or high is None else between(key, low, high)
+
+
+def held(part: BaseModel, key: str) -> str:
+    """A figure of a result with its interval: '12.34 s (11.00–13.50 s)'."""
+    value = shown(key, getattr(part, key))
+    span = interval(part, key) if value != NONE else ""
+    return f"{value} ({span})" if span else value
+
+
+def _between(low: str, high: str) -> str:
+    (first, _, unit), (last, _, other) = low.partition(" "), high.partition(" ")
+    return f"{first}–{last} {other}".strip() if unit == other else f"{low} to {high}"

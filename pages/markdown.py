@@ -1,76 +1,59 @@
-"""Markdown on a terminal, printed block by block while it still arrives."""
+"""Blocks as GitHub's Markdown: of a report, and wherever an answer is Markdown."""
 
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Mapping, Sequence
 
-from pages.clean import clean
-
-FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
-_BLOCK_END = re.compile(r"\n[ \t]*\n")
+from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
 
 
-class BlockPrinter:
-    """Prints each paragraph, table or code block once it is whole; a block is never printed twice.
-
-    A terminal cannot take back what has scrolled away, so what is unfinished is held until its blank line comes.
-    """
-
-    def __init__(self, width: int | None = None) -> None:
-        from rich.console import Console
-
-        self.console = Console(file=sys.stdout, width=width, highlight=False)
-        self.waiting = ""
-        self.printed = False
-
-    def feed(self, text: str) -> None:
-        self.waiting += clean(text)
-        blocks, self.waiting = split_blocks(self.waiting)
-        for block in blocks:
-            self._print(block)
-
-    def finish(self) -> None:
-        block, self.waiting = self.waiting, ""
-        self._print(block)
-
-    def _print(self, block: str) -> None:
-        if not block.strip():
-            return
-        from rich.markdown import Markdown
-
-        if self.printed:
-            self.console.print()
-        self.console.print(Markdown(block.strip("\n"), hyperlinks=False))
-        self.printed = True
+def page(title: str, blocks: Sequence[Block], footer: str, pictures: Mapping[str, str] | None = None) -> str:
+    """A whole document. `pictures` are files to show, by the plot's title; without it plots are left out."""
+    return f"# {_line(title)}\n\n{render(blocks, pictures)}\n\n*{_line(footer)}*\n"
 
 
-def laid_out(markdown: str, width: int, colour: bool) -> str:
-    """The Markdown as lines of a terminal, at most `width` cells wide."""
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    console = Console(
-        width=width, force_terminal=colour, no_color=not colour, color_system="standard" if colour else None,
-        highlight=False, legacy_windows=False,
-    )  # fmt: skip
-    with console.capture() as capture:
-        console.print(Markdown(clean(markdown), hyperlinks=False))
-    return "\n".join(line.rstrip() for line in capture.get().strip("\n").split("\n"))
+def render(blocks: Sequence[Block], pictures: Mapping[str, str] | None = None, level: int = 2) -> str:
+    """The blocks, a blank line between them; titles of details are headings of that level."""
+    told = [_block(block, pictures or {}, level) for block in blocks]
+    return "\n\n".join(text for text in told if text)
 
 
-def split_blocks(text: str) -> tuple[list[str], str]:
-    """The blocks that are whole, and the rest, which may still grow."""
-    blocks: list[str] = []
-    while (end := _first_block_end(text)) is not None:
-        blocks.append(text[:end])
-        text = text[end:]
-    return blocks, text
+def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
+    match block:
+        case Headline(text):
+            return f"**{_line(text)}**"
+        case Figures(rows, title):
+            body = [[row[0], value_of(row)] for row in rows]
+            return _titled(title, _table(Table(("", ""), body)))
+        case Table(title=title):
+            return _titled(title, _table(block))
+        case Note(title, items):
+            return _titled(title, "\n".join(f"- {_line(item)}" for item in items))
+        case Text(text, title):
+            code = text.rstrip().replace("```", "'''")
+            return _titled(title, f"```\n{code}\n```")
+        case Prose(markdown):
+            return markdown
+        case Chart(plot):
+            return f"![{_line(plot.title)}]({pictures[plot.title]})" if plot.title in pictures else ""
+        case Details(title, inner):
+            return f"{'#' * level} {_line(title)}\n\n{render(inner, pictures, level + 1)}"
 
 
-def _first_block_end(text: str) -> int | None:
-    """Where the first whole block ends, None when there is none yet. Blank lines inside a fence end nothing."""
-    for match in _BLOCK_END.finditer(text):
-        if len(FENCE.findall(text, 0, match.start() + 1)) % 2 == 0:
-            return match.end()
-    return None
+def _titled(title: str, text: str) -> str:
+    return f"**{_line(title)}**\n\n{text}" if title else text
+
+
+def _table(table: Table) -> str:
+    rule = ["---:" if name in table.right else "---" for name in table.head]
+    rows = [[f"**{cell}**" if place in table.strong and cell else cell for cell in map(_line, row)]
+            for place, row in enumerate(table.rows)]  # fmt: skip
+    head = [_line(name if name in table.names else name[:1].upper() + name[1:]) for name in table.head]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
+
+
+def _line(text: str) -> str:
+    """User text as one line that Markdown does not read as markup."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", line)

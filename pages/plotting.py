@@ -7,13 +7,12 @@ parts of a bar differ by colour where there is any, and by pattern where there i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pages import units
 from pages.clean import one_line
-
-Data = Mapping[str, Any]
+from pages.figures import count
+from planner.plots import Plot, Series
 
 _HEIGHT = 18
 _COLOURS = ("34", "32", "33", "35", "36", "31", "94", "92", "93", "95", "96", "91")
@@ -26,11 +25,11 @@ _TICKS = 6
 _LEAST, _WIDEST = 1e-9, 1e12
 
 
-def draw(plot: Data, width: int, colour: bool = False) -> str:
+def draw(plot: Plot, width: int, colour: bool = False) -> str:
     """The plot in `width` columns. A figure that is missing leaves a gap; a plot without any says so."""
-    if not any(_number(value) is not None for series in plot["series"] for value in series["y"]):
-        return f"{one_line(plot['title'])}: nothing to draw"
-    match plot["kind"]:
+    if not any(_number(value) is not None for series in plot.series for value in series.y):
+        return f"{one_line(plot.title)}: nothing to draw"
+    match plot.kind:
         case "bar":
             return _bars(plot, width, colour)
         case "stacked":
@@ -41,19 +40,17 @@ def draw(plot: Data, width: int, colour: bool = False) -> str:
 # ---------------------------------------------------------------------------------------------------------- bars
 
 
-def _bars(plot: Data, width: int, colour: bool) -> str:
+def _bars(plot: Plot, width: int, colour: bool) -> str:
     """A bar for each name and series, with its value and interval."""
-    series = plot["series"]
+    series = plot.series
     names = _names(series)
     rows: list[tuple[str, int, float | None, str]] = []
     for place, name in enumerate(names):
         for which, one in enumerate(series):
-            value = _at(one["y"], place)
-            label = name if len(series) == 1 else f"{name} {one['name']}".strip()
-            rows.append(
-                (label, which, value, _interval(value, _at(one.get("low"), place), _at(one.get("high"), place)))
-            )
-    most = max([*(value for _, _, value, _ in rows if value is not None), plot.get("limit") or 0.0]) or 1.0
+            value = _at(one.y, place)
+            label = name if len(series) == 1 else f"{name} {one.name}".strip()
+            rows.append((label, which, value, _interval(value, _at(one.low, place), _at(one.high, place))))
+    most = max([*(value for _, _, value, _ in rows if value is not None), plot.limit or 0.0]) or 1.0
     left = min(max(len(label) for label, *_ in rows), max(width // 3, 8))
     right = max(len(told) for *_, told in rows)
     room = max(width - left - right - 2, 4)
@@ -65,12 +62,12 @@ def _bars(plot: Data, width: int, colour: bool) -> str:
     return "\n".join([*lines, *_limit_line(plot)])
 
 
-def _stacked(plot: Data, width: int, colour: bool) -> str:
+def _stacked(plot: Plot, width: int, colour: bool) -> str:
     """A bar for each name, built of its parts; the parts and their values stand below."""
-    series = plot["series"]
+    series = plot.series
     names = _names(series)
-    totals = [sum(_at(one["y"], place) or 0.0 for one in series) for place in range(len(names))]
-    limit = plot.get("limit")
+    totals = [sum(_at(one.y, place) or 0.0 for one in series) for place in range(len(names))]
+    limit = plot.limit
     most = max([*totals, limit or 0.0]) or 1.0
     left = min(max(map(len, names)), max(width // 3, 8))
     right = max(len(_short(total)) for total in totals)
@@ -80,7 +77,7 @@ def _stacked(plot: Data, width: int, colour: bool) -> str:
     for place, (name, total) in enumerate(zip(names, totals, strict=True)):
         cells, reached = [" "] * (room + 1), 0.0
         for which, one in enumerate(series):
-            value = _at(one["y"], place) or 0.0
+            value = _at(one.y, place) or 0.0
             start, end = round(reached / most * room), round((reached + value) / most * room)
             reached += value
             cells[start:end] = [_painted("█" if colour else _PATTERNS[which % len(_PATTERNS)], which, colour)] * (
@@ -94,12 +91,12 @@ def _stacked(plot: Data, width: int, colour: bool) -> str:
     return "\n".join([*lines, *_limit_line(plot)])
 
 
-def _legend(series: Sequence[Data], colour: bool, width: int, values: bool) -> list[str]:
+def _legend(series: Sequence[Series], colour: bool, width: int, values: bool) -> list[str]:
     lines, used = [""], 0
     for which, one in enumerate(series):
         mark = "█" if colour else _PATTERNS[which % len(_PATTERNS)]
-        value = _at(one["y"], 0)
-        text = one_line(str(one["name"]).replace("_", " ")) + (f" {_short(value)}" if values and value else "")
+        value = _at(one.y, 0)
+        text = one_line(str(one.name).replace("_", " ")) + (f" {_short(value)}" if values and value else "")
         if used and used + len(text) + 4 > width:
             lines.append("")
             used = 0
@@ -108,13 +105,13 @@ def _legend(series: Sequence[Data], colour: bool, width: int, values: bool) -> l
     return lines
 
 
-def _limit_line(plot: Data) -> list[str]:
-    limit = plot.get("limit")
-    return [] if limit is None else [f"| {one_line(plot.get('limit_name') or 'limit')}: {_short(limit)}"]
+def _limit_line(plot: Plot) -> list[str]:
+    limit = plot.limit
+    return [] if limit is None else [f"| {one_line(plot.limit_name or 'limit')}: {_short(limit)}"]
 
 
-def _title(plot: Data, colour: bool) -> str:
-    text = f"{one_line(plot['title'])} ({one_line(plot['y_label'])})"
+def _title(plot: Plot, colour: bool) -> str:
+    text = f"{one_line(plot.title)} ({one_line(plot.y_label)})"
     return f"\x1b[1m{text}\x1b[0m" if colour else text
 
 
@@ -125,13 +122,13 @@ def _painted(text: str, which: int, colour: bool) -> str:
 # -------------------------------------------------------------------------------------------------------- curves
 
 
-def _curves(plot: Data, width: int, colour: bool) -> str:
+def _curves(plot: Plot, width: int, colour: bool) -> str:
     import plotext
 
-    words = _words(plot["series"])
-    x_log = plot.get("x_log", False) and not words and _spans([float(x) for one in plot["series"] for x in one["x"]])
-    values = [value for one in plot["series"] for value in map(_number, one["y"]) if value is not None]
-    y_log = plot.get("y_log", False) and _spans(values)
+    words = _words(plot.series)
+    x_log = plot.x_log and not words and _spans([float(x) for one in plot.series for x in one.x])
+    values = [value for one in plot.series for value in map(_number, one.y) if value is not None]
+    y_log = plot.y_log and _spans(values)
     plotext.clear_figure()
     try:
         plotext.theme("clear")
@@ -140,33 +137,35 @@ def _curves(plot: Data, width: int, colour: bool) -> str:
         drawn: list[float] = []
         legend: list[str] = []
         spans = ""
-        for which, one in enumerate(plot["series"]):
-            xs = [words.index(str(x)) if words else float(x) for x in one["x"]]
-            pairs = [(x, y) for x, y in zip(xs, map(_number, one["y"]), strict=True) if y is not None]
+        for which, one in enumerate(plot.series):
+            xs = [words.index(str(x)) if words else float(x) for x in one.x]
+            pairs = [(x, y) for x, y in zip(xs, map(_number, one.y), strict=True) if y is not None]
             if not pairs:
                 continue
             drawn += [x for x, _ in pairs]
             place, heights = [x for x, _ in pairs], [y for _, y in pairs]
             style: dict[str, Any] = {"color": _NAMED_COLOURS[which % len(_NAMED_COLOURS)]} if colour else {}
             marker = _MARKERS[which % len(_MARKERS)]
-            if plot["kind"] == "scatter" or len(pairs) == 1:
+            if plot.kind == "scatter" or len(pairs) == 1:
                 plotext.scatter(place, heights, marker=marker, **style)
             else:
-                fine = colour or len(plot["series"]) == 1
+                fine = colour or len(plot.series) == 1
                 plotext.plot(place, heights, marker="braille" if fine else marker, **style)
                 marker = "─" if fine else marker
             # plotext's own legend lies over the curves.
-            legend.append(f"{_painted(marker, which, colour)} {one_line(one['name'])}")
+            legend.append(f"{_painted(marker, which, colour)} {one_line(one.name)}")
             for end in ("low", "high"):
-                edge = [(x, y) for x, y in zip(xs, map(_number, one.get(end) or ()), strict=False) if y is not None]
+                edge = [
+                    (x, y) for x, y in zip(xs, map(_number, getattr(one, end) or ()), strict=False) if y is not None
+                ]
                 if edge and (not y_log or min(y for _, y in edge) > 0):
                     plotext.scatter([x for x, _ in edge], [y for _, y in edge], marker="-", **style)
                     values += [y for _, y in edge]
                     spans = "- ends of the 80 % interval"
-        limit = _number(plot.get("limit"))
+        limit = _number(plot.limit)
         if limit is not None and (limit > 0 or not y_log):
             plotext.plot([min(drawn), max(drawn)], [limit, limit], marker=".")
-            legend.append(f". {one_line(plot.get('limit_name') or 'limit')} {_short(limit)}")
+            legend.append(f". {one_line(plot.limit_name or 'limit')} {_short(limit)}")
             values.append(limit)
         _axes(plotext, plot, words, drawn, values, x_log, y_log)
         text = plotext.build()
@@ -178,16 +177,16 @@ def _curves(plot: Data, width: int, colour: bool) -> str:
 
 
 def _axes(
-    plotext: Any, plot: Data, words: list[str], xs: list[float], ys: list[float], x_log: bool, y_log: bool
+    plotext: Any, plot: Plot, words: list[str], xs: list[float], ys: list[float], x_log: bool, y_log: bool
 ) -> None:
-    plotext.title(one_line(plot["title"]))
-    plotext.xlabel(one_line(plot["x_label"]))
-    plotext.ylabel(one_line(plot["y_label"]))
+    plotext.title(one_line(plot.title))
+    plotext.xlabel(one_line(plot.x_label))
+    plotext.ylabel(one_line(plot.y_label))
     if words:
         plotext.xticks(list(range(len(words))), [one_line(word, 16) for word in words])
     else:
         ticks = sorted(set(xs)) if len(set(xs)) <= _TICKS else _ticks(min(xs), max(xs), x_log)
-        plotext.xticks(ticks, [units.count(tick) for tick in ticks])
+        plotext.xticks(ticks, [count(tick) for tick in ticks])
     if x_log:
         plotext.xscale("log")
     if y_log:
@@ -218,17 +217,17 @@ def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
     return [low + (high - low) * step / (_TICKS - 1) for step in steps]
 
 
-def _words(series: Sequence[Data]) -> list[str]:
+def _words(series: Sequence[Series]) -> list[str]:
     """The names along x, in order, where x is not of numbers alone."""
-    xs = [x for one in series for x in one["x"]]
+    xs = [x for one in series for x in one.x]
     return list(dict.fromkeys(map(str, xs))) if any(isinstance(x, str) for x in xs) else []
 
 
 # ------------------------------------------------------------------------------------------------------- figures
 
 
-def _names(series: Sequence[Data]) -> list[str]:
-    return [x if isinstance(x, str) else units.count(x) for x in series[0]["x"]]
+def _names(series: Sequence[Series]) -> list[str]:
+    return [x if isinstance(x, str) else count(x) for x in series[0].x]
 
 
 def _at(values: Sequence[Any] | None, place: int) -> float | None:
@@ -246,4 +245,7 @@ def _interval(value: float | None, low: float | None, high: float | None) -> str
 
 
 def _short(value: float) -> str:
-    return f"{value:.2g}" if 0 < abs(value) < 0.1 else units.count(value)
+    """Three digits, as there is little room: tables have the rest."""
+    if abs(value) >= 1e6:
+        return count(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{2 if 0 < abs(value) < 0.1 else 3}g}"

@@ -7,7 +7,6 @@ Values stay the words that were typed, but for lists, mappings and truth values:
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import sys
 import types
@@ -336,8 +335,3 @@ def _scalar(text: str) -> Any:
 
 def _json(name: str, text: str) -> Any:
     return parse_value(text, flag_of(name))
-
-
-def import_view(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -1,4 +1,4 @@
-"""The planning commands: which tools each stands for, what it takes by place, and who shows its result.
+"""The planning commands: which tools each stands for, and what it takes by place.
 
 Only names: nothing is imported before a command is used.
 """
@@ -11,15 +11,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Planning:
-    """A command over tools. `training` and `serving` are `module:tool`, the same where one tool does both.
+    """A command over tools. `training` and `serving` are tools, the same where one does both.
 
     `places` are the fields that may be given without a flag, in order; `writes` is the tool that --write calls and
-    `writes_to` its argument that --write names; `view` is `module:function` from a result to blocks of a page;
-    `run` is the module that the command runs.
+    `writes_to` its argument that --write names; `run` is the module that the command runs.
     """
 
     help: str
-    view: str
     training: str | None = None
     serving: str | None = None
     places: tuple[str, ...] = ("model", "accelerator")
@@ -45,132 +43,112 @@ def _both(tool: str) -> dict[str, Any]:
 PLANNING: dict[str, Planning] = {
     "estimate": Planning(
         "memory, speed and hours of a run; latency and throughput of serving",
-        "pages.views.estimate:estimate",
         training="estimate_training",
         serving="estimate_inference",
         example="llama-3.1-8b 8xh100 --seq-len 8192 --dataset-tokens 1B",
     ),
     "fit": Planning(
         "whether a plan fits in memory, how much is free, and what would help",
-        "pages.views.estimate:fit",
         **_both("check_fit"),
         strict=True,
         example="llama-3.1-70b 8xh100 --method lora",
     ),
     "best": Planning(
         "the best layout for training, or the best way to serve",
-        "pages.views.choice:best",
         training="best_parallelism",
         serving="best_serving",
         example="llama-3.1-70b 64xh100 --global-batch 512",
     ),
     "limit": Planning(
         "the longest sequence, largest batch, model or load that fits",
-        "pages.views.choice:limit",
         **_both("find_limit"),
         places=("model", "accelerator", "goal"),
         example="llama-3.1-8b 8xh100 seq_len",
     ),
     "size": Planning(
         "how many devices serve a load within limits of latency",
-        "pages.views.choice:size",
         serving="size_serving",
         example="llama-3.1-70b h100 --request-rate 20 --ttft-slo-ms 500",
     ),
     "cost": Planning(
         "hours, USD by provider, energy and CO2",
-        "pages.views.money:cost",
         **_both("estimate_cost"),
         example="llama-3.1-8b 8xh100 --dataset-tokens 1B",
     ),
     "clusters": Planning(
         "which accelerators to rent, how many and where",
-        "pages.views.money:clusters",
         **_both("recommend_cluster"),
         places=("model",),
         example="llama-3.1-70b --dataset-tokens 1B --deadline-h 48",
     ),
     "auto": Planning(
         "a complete plan from a model and a goal",
-        "pages.views.money:auto",
         **_both("auto_configure"),
         example="llama-3.1-8b --dataset-tokens 100M --budget-usd 500",
     ),
     "compare": Planning(
         "scenarios side by side",
-        "pages.views.many:compare",
         **_both("compare"),
         example="llama-3.1-8b 8xh100 --over method=full,lora,qlora --plot",
     ),
     "sweep": Planning(
         "figures over the values of one or two fields",
-        "pages.views.many:sweep",
         **_both("sweep"),
         places=("model", "accelerator", "field", "values"),
         example="llama-3.1-8b 8xh100 seq_len 4096,8192,16384 --plot",
     ),
     "scaling": Planning(
         "a training plan on 1 to N nodes",
-        "pages.views.many:scaling",
         training="project_scaling",
         example="llama-3.1-70b 8xh100 --nodes 1..64 --plot",
     ),
     "strategies": Planning(
         "the layouts that named strategies take, on every platform",
-        "pages.views.many:strategies",
         training="apply_strategies",
         example="llama-3.1-8b --accelerators h100,mi300x --count 8",
     ),
     "peak": Planning(
         "the most that models reach in training on each accelerator",
-        "pages.views.many:peak",
         training="peak_throughput",
         example="llama-3.1-8b --accelerators h100,mi300x --plot",
     ),
     "mlperf": Planning(
         "what accelerators would score in MLPerf Inference",
-        "pages.views.choice:mlperf",
         serving="project_mlperf",
         places=("benchmark", "accelerator"),
         example="llama2-70b h200 --scenario server",
     ),
     "explain": Planning(
         "where a figure comes from: formula, inputs, sources, nearest runs",
-        "pages.views.words:explain",
         **_both("explain"),
         places=("model", "accelerator", "figure"),
         example="llama-3.1-8b 8xh100 mfu",
     ),
     "advise": Planning(
         "what would make a plan faster or safer, with sources",
-        "pages.views.words:advise",
         **_both("advise"),
         example="llama-3.1-8b 8xh100",
     ),
     "model": Planning(
         "one model: parameters, dimensions, KV cache, the TP sizes that divide it",
-        "pages.views.facts:model",
         **_both("describe_model"),
         places=("model",),
         example="llama-3.1-8b",
     ),
     "accelerator": Planning(
         "one accelerator: memory, rates, links and prices",
-        "pages.views.facts:accelerator",
         **_both("describe_hardware"),
         places=("accelerator",),
         example="h100-sxm",
     ),
     "playbook": Planning(
         "search the practical knowledge on training and serving",
-        "pages.views.words:playbook",
         training="search_playbook",
         places=("query",),
         example='"nccl hangs"',
     ),
     "configs": Planning(
         "launch files of a plan: shown, or written with --write DIR",
-        "pages.views.words:configs",
         **_both("render_configs"),
         writes="write_configs",
         writes_to="folder",
@@ -178,7 +156,6 @@ PLANNING: dict[str, Planning] = {
     ),
     "report": Planning(
         "a report as Markdown, or written as HTML, Markdown or PDF with --write FILE",
-        "pages.views.words:report",
         **_both("render_report"),
         writes="report",
         writes_to="file",
@@ -186,7 +163,6 @@ PLANNING: dict[str, Planning] = {
     ),
     "check": Planning(
         "read existing configs or job scripts: do they fit, how fast",
-        "pages.views.reading:check",
         **_both("import_config"),
         places=(),
         files=True,
@@ -195,7 +171,6 @@ PLANNING: dict[str, Planning] = {
     ),
     "import": Planning(
         "read existing configs or job scripts into a plan, as YAML",
-        "pages.views.reading:plan",
         **_both("import_config"),
         places=(),
         files=True,
@@ -204,7 +179,6 @@ PLANNING: dict[str, Planning] = {
     ),
     "matrix": Planning(
         "a benchmark suite of models, strategies and platforms: shown, or written with --write DIR",
-        "pages.views.matrix:matrix",
         training="render_matrix",
         writes="benchmark_matrix",
         writes_to="folder",
@@ -212,7 +186,6 @@ PLANNING: dict[str, Planning] = {
     ),
     "matrix-results": Planning(
         "what was measured of a written benchmark suite, against what was predicted",
-        "pages.views.matrix:results",
         training="matrix_results",
         places=("folder",),
         example="runs/matrix",

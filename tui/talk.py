@@ -6,7 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from tui.background import Background
+from pydantic import ValidationError
+
+from agent.imports import quick_imports
+from estimator.errors import PlanError
+from tools.registry import find
+from tui.background import Background, no_full_collections
 
 Event = dict[str, Any]
 Opener = Callable[..., Any]
@@ -20,6 +25,17 @@ def load_opener() -> Opener:
     from agent.session import open_session  # LangGraph takes seconds, which the first picture is not to wait for
 
     return open_session
+
+
+def typed(event: Event) -> Event:
+    """A tool's result, which came over the wire as JSON, has its type again; one of an earlier Shardwise that its tool
+    would not give any more is left out."""
+    if event["type"] != "tool_result" or not isinstance(event.get("result"), Mapping):
+        return event
+    try:
+        return event | {"result": find(event["name"]).response.model_validate(event["result"])}
+    except (PlanError, ValidationError):
+        return event | {"result": None}
 
 
 class Talk:
@@ -47,7 +63,7 @@ class Talk:
             if edited is not None:
                 await self._hand_over(edited)
             async for event in start(self.session):
-                hear(event)
+                hear(typed(event))
 
         await self._in_background(work())
 

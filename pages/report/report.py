@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -17,10 +19,12 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from launchers import File, Rendered
 from launchers.writing import write
+from pages import html, markdown
+from pages.blocks import Block, Chart, Details, Headline
+from pages.drawing import svg
 from pages.report.comparison import comparison
-from pages.report.page import Report, html, markdown
+from pages.report.sections import Told
 from pages.report.serving import serving
-from pages.report.shared import Told
 from pages.report.training import training
 from planner.clock import today
 from planner.compare.scenarios import CompareRequest
@@ -73,10 +77,27 @@ class WrittenReport(Result):
     sections: list[str]
 
 
+@dataclass(frozen=True)
+class Report:
+    """`made` says when and of what; the first of the blocks is the verdict."""
+
+    title: str
+    blocks: Sequence[Block]
+    made: str
+
+    @property
+    def verdict(self) -> str:
+        return next(block.text for block in self.blocks if isinstance(block, Headline))
+
+    @property
+    def sections(self) -> list[Details]:
+        return [block for block in self.blocks if isinstance(block, Details)]
+
+
 def render_report(request: ReportRequest) -> RenderedReport:
     """Render a report."""
     made = _report(request)
-    return RenderedReport(title=made.title, verdict=made.verdict, markdown=markdown(made))
+    return RenderedReport(title=made.title, verdict=made.verdict, markdown=_markdown(made))
 
 
 def preview_report(request: ReportFileRequest) -> ReportFiles:
@@ -114,9 +135,9 @@ def _files(made: Report, name: str, kind: str) -> list[File]:
     if kind == "markdown":
         pictures = _pictures(made, Path(name).stem)
         links = {title: file for title, (file, _) in pictures.items()}
-        files = [File(name, "report", markdown(made, links))]
+        files = [File(name, "report", _markdown(made, links))]
         return files + [File(file, "report", text) for file, text in pictures.values()]
-    return [File(name, "report", html(made))]
+    return [File(name, "report", html.page(made.title, made.blocks, made.made))]
 
 
 def _report(request: ReportRequest) -> Report:
@@ -130,14 +151,14 @@ def _report(request: ReportRequest) -> Report:
     name = request.title or request.base().get("name") or told.subject
     return Report(
         title="".join(character if character.isprintable() else " " for character in name),
-        verdict=told.verdict,
-        good=told.good,
+        blocks=told.blocks,
         made=f"Made by Shardwise {version('shardwise')} on {today().isoformat()}. Every figure is an estimate with its "
         "80 % interval; the evidence above says what each rests on.",
-        cards=told.cards,
-        warnings=told.warnings,
-        sections=[section for section in told.sections if section.text or section.tables or section.plots],
     )
+
+
+def _markdown(made: Report, pictures: Mapping[str, str] | None = None) -> str:
+    return markdown.page(made.title, made.blocks, made.made, pictures)
 
 
 def _of_one(request: ReportRequest) -> Told:
@@ -165,9 +186,7 @@ def _place(request: ReportFileRequest, made: Report) -> tuple[Path, str]:
 
 def _pictures(made: Report, stem: str) -> dict[str, tuple[str, str]]:
     """File name and text of each plot, by its title."""
-    from pages.report.drawing import svg
-
-    plots = [plot for section in made.sections for plot in section.plots]
+    plots = [block.plot for section in made.sections for block in section.blocks if isinstance(block, Chart)]
     named = {plot.title: re.sub(r"[^a-z0-9]+", "-", plot.title.lower()).strip("-")[:60] for plot in plots}
     return {
         plot.title: (f"{stem}-{number}-{named[plot.title]}.svg", svg(plot, alone=True))

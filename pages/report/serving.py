@@ -1,158 +1,101 @@
-"""The sections of a report on a serving plan, from what the tools say of it."""
+"""A report on a serving plan, from what the planner says of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pages import figures
-from pages.report.page import Card, Section, Table
-from pages.report.shared import (
+from pages.basis import notes
+from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
+from pages.columns import Column, table
+from pages.estimate import memory, memory_plot, time_plot, where_time_goes
+from pages.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
+from pages.overview import figure_rows
+from pages.plan import plan_lines
+from pages.report.sections import (
     Told,
-    assumed,
+    asked,
+    assumptions_section,
     bill_of,
     costs,
-    evidence,
+    evidence_section,
     piece,
     plan_code,
     recommendations,
-    result_of,
-    words,
 )
+from planner.compare.serving_sweep import ServingPoint
 from planner.compare.sweep import SweepRequest, sweep
-from planner.plots import Plot, Series, stacked
-from planner.serving.estimate import estimate_inference
-from planner.serving.request import InferenceRequest
+from planner.plots import Plot, Series
+from planner.serving.estimate import InferenceRequest, estimate_inference
+from planner.serving.results import LatencyLimit, ServingEstimate
 
-_GIB = 2.0**30
 # Loads around the planned one that are estimated for the curve.
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+_ENDLESS = "without end"
 
 
 def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
-    """What the tools say of a plan, as a report's parts. `price` holds the user's own, usd_per_device_hour, or nothing.
-    Raises PlanError as they do."""
+    """What the planner says of a plan; `price` holds the user's own, usd_per_device_hour, or nothing. Raises
+    PlanError."""
     arguments = {"plan": plan}
-    found = result_of(estimate_inference, InferenceRequest, arguments)
-    bill = bill_of({**arguments, **price})
-    return Told(
-        subject=_subject(found),
-        verdict=_verdict(found),
-        good=found["memory"]["fits"] and found["meets_slo"] is not False,
-        cards=_cards(found),
-        warnings=found["warnings"],
-        sections=[
-            _plan(found),
-            _latency(found),
-            *piece(_load, {"plan": found["plan"]}),
-            _memory(found),
-            *costs(bill, False),
-            *recommendations(arguments),
-            assumed(found["assumptions"]),
-            evidence(found["evidence"]),
-            plan_code(plan, found["plan"]),
-        ],
-    )
+    found = asked(estimate_inference, InferenceRequest, arguments)
+    cards: list[Row] = [("memory per device", gib(found.memory.per_device_bytes)), *figure_rows(found)]
+    blocks: list[Block] = [
+        _verdict(found),
+        Figures(cards),
+        *notes("Watch out", found.warnings),
+        Details("The plan", [*notes("", found.why), Figures(plan_lines(found.plan))]),
+        _latency(found),
+        *piece(_load, {"plan": found.plan}),
+        _memory(found),
+        *costs(bill_of({**arguments, **price}), False),
+        *recommendations(arguments),
+        assumptions_section(found.assumptions),
+        evidence_section(found.evidence),
+        plan_code(plan, found.plan),
+    ]
+    return Told(_subject(found), blocks)
 
 
-def _subject(found: Mapping[str, Any]) -> str:
-    plan = found["plan"]
+def _subject(found: ServingEstimate) -> str:
+    plan = found.plan
     model = plan["model"] if isinstance(plan["model"], str) else "own model"
-    return f"{model}: {plan['workload']['engine']} on {found['devices']} x {plan['cluster']['accelerator']}"
+    return f"{model}: {plan['workload']['engine']} on {found.devices} x {plan['cluster']['accelerator']}"
 
 
-def _verdict(found: Mapping[str, Any]) -> str:
-    memory, latency, speed = found["memory"], found["latency"], found["throughput"]
-    if not memory["fits"]:
-        need, room = figures.gib(memory["per_device_bytes"]), figures.gib(memory["capacity_bytes"])
-        return f"Does not fit: a request needs {need} of {room} per device, most of it {words(memory['decided_by'])}."
-    first = "no end of waiting" if latency["ttft_s"] is None else figures.seconds(latency["ttft_s"])
-    told = (
-        f"{figures.rate(speed['output_tokens_per_s'])} output tokens/s; first token after {first}, "
-        f"{figures.seconds(latency['tpot_s'])} per token"
-    )
-    if found["meets_slo"] is None:
-        return f"Fits: {told}."
-    return f"{'Keeps' if found['meets_slo'] else 'Misses'} the limits of latency: {told}."
+def _verdict(found: ServingEstimate) -> Headline:
+    memory, latency = found.memory, found.latency
+    if not memory.fits:
+        need, room = gib(memory.per_device_bytes), gib(memory.capacity_bytes)
+        most = memory.decided_by.replace("_", " ")
+        return Headline(f"Does not fit: a request needs {need} of {room} per device, most of it {most}.", False)
+    first = "no end of waiting" if latency.ttft_s is None else seconds(latency.ttft_s)
+    speed = f"{rate(found.throughput.output_tokens_per_s)} output tokens/s"
+    told = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
+    if found.meets_slo is None:
+        return Headline(f"Fits: {told}.", True)
+    return Headline(f"{'Keeps' if found.meets_slo else 'Misses'} the limits of latency: {told}.", found.meets_slo)
 
 
-def _cards(found: Mapping[str, Any]) -> list[Card]:
-    memory, latency, speed, cost = found["memory"], found["latency"], found["throughput"], found["cost"]
-    low, high = figures.rate(speed["output_tokens_low_per_s"]), figures.rate(speed["output_tokens_high_per_s"])
-    cards = [
-        _ends("Time to first token", latency, "ttft"),
-        _ends("Time per token", latency, "tpot"),
-        Card("Output tokens per second", figures.rate(speed["output_tokens_per_s"]), f"{low} to {high}"),
-        Card("Requests per second", f"{speed['requests_per_s']:.3g}", f"{found['running']:,.0f} at once"),
-        Card("Requests that fit at once", f"{memory['max_concurrency']:,}", "of the planned length"),
-    ]
-    if cost:
-        each = figures.usd(cost["usd_per_million_output_tokens"])
-        hourly = f"{figures.usd(cost['usd_per_hour'])} per hour"
-        cards.append(Card("Per million output tokens", each, hourly))
-    return cards
-
-
-def _ends(name: str, latency: Mapping[str, Any], key: str) -> Card:
-    value, low, high = (latency[f"{key}_{end}"] for end in ("s", "low_s", "high_s"))
-    if value is None:
-        return Card(name, "without end", "the load is more than can be served")
-    note = f"{figures.seconds(low)} to {figures.seconds(high)}" if low is not None and high is not None else ""
-    return Card(name, figures.seconds(value), note)
-
-
-def _plan(found: Mapping[str, Any]) -> Section:
-    plan = found["plan"]
-    workload, cluster, layout = plan["workload"], plan["cluster"], plan["layout"]
-    load = "all requests at once"
-    if workload["request_rate"] is not None:
-        load = f"{workload['request_rate']:g} requests/s"
-    elif workload["concurrency"] is not None:
-        load = f"{workload['concurrency']:,} requests in flight"
-    rows = [
-        ["Model", plan["model"] if isinstance(plan["model"], str) else "described in the plan"],
-        ["Engine", f"{workload['engine']}, weights {workload['weight_dtype']}, cache {workload['kv_dtype']}"],
-        ["Devices", f"{found['devices']} x {cluster['accelerator']} in {found['replicas']} replicas"],
-        [
-            "Layout",
-            ", ".join(f"{name} {value}" for name, value in layout.items() if value not in (None, False, 1)) or "1",
-        ],
-        ["Requests", f"{workload['input_len']:g} tokens in, {workload['output_len']:g} out; {load}"],
-    ]
-    return Section("The plan", found["why"], (), [Table(["", ""], rows)])
-
-
-def _latency(found: Mapping[str, Any]) -> Section:
-    step = found["time"]
-    parts = {
-        name: {key.removesuffix("_s"): seconds * 1e3 for key, seconds in step[name].items() if key != "total_s"}
-        for name in ("generating", "reading")
-    }
-    plots = stacked("One pass through the model", "", "ms", ["generating", "reading prompts"], list(parts.values()))
-    rows = [
-        [words(limit["limit"]), figures.seconds(limit["seconds"]), figures.percent(limit["share"])]
-        for limit in found["limits"]
-    ]
-    tables = [Table(["What a step waits for", "Time", "Share"], rows, numbers=(1, 2))]
-    if found["slo"]:
-        kept = [
-            [
-                f"{limit['limit']} ({limit['statistic']})",
-                figures.seconds(limit["limit_s"]),
-                "without end" if limit["value_s"] is None else figures.seconds(limit["value_s"]),
-                ("kept" if limit["met"] else "missed") + ("" if limit["sure"] else ", not for sure"),
-            ]
-            for limit in found["slo"]
-        ]
-        tables.insert(0, Table(["Limit", "Asked", "Estimate", ""], kept, numbers=(1, 2)))
+def _latency(found: ServingEstimate) -> Details:
+    step = found.time
     text = [
-        f"A sequence gets a token every {figures.seconds(step['step_s'])}; bound by {words(found['bottleneck'])}.",
-        f"Prompts are read {figures.percent(step['prompt_utilisation'])} of the time.",
+        f"A sequence gets a token every {seconds(step.step_s)}; bound by {found.bottleneck.replace('_', ' ')}.",
+        f"Prompts are read {percent(step.prompt_utilisation)} of the time.",
     ]
-    return Section("Latency", text, plots, tables)
+    limits: list[Column] = [
+        ("limit", lambda row: f"{row.limit} ({row.statistic})"), ("asked", "limit_s"),
+        ("estimate", lambda row: _ENDLESS if row.value_s is None else shown("value_s", row.value_s)), ("", _kept),
+    ]  # fmt: skip
+    charts = map(Chart, time_plot(found))
+    return Details("Latency", [Note("", text), *charts, *table(found.slo, limits), *where_time_goes(found.limits)])
 
 
-def _load(arguments: Mapping[str, Any]) -> Iterator[Section]:
+def _kept(row: LatencyLimit) -> str:
+    return ("kept" if row.met else "missed") + ("" if row.sure else ", not for sure")
+
+
+def _load(arguments: Mapping[str, Any]) -> Iterator[Details]:
     """Throughput and latency of the same deployment at other loads."""
     workload = arguments["plan"]["workload"]
     if workload["request_rate"] is not None:
@@ -163,47 +106,33 @@ def _load(arguments: Mapping[str, Any]) -> Iterator[Section]:
         loads = sorted({max(1, round(now * factor)) for factor in _FACTORS})
     else:
         return
-    found = result_of(sweep, SweepRequest, {**arguments, "field": field, "values": loads})
-    points = [(load, point) for load, point in zip(loads, found["points"], strict=True) if point["tpot_s"] is not None]
+    found = asked(sweep, SweepRequest, {**arguments, "field": field, "values": loads})
+    points = [point for point in found.points if isinstance(point, ServingPoint) and point.tpot_s is not None]
     if len(points) < 2:
         return
-    rows = [
-        [
-            f"{load:g}",
-            figures.rate(point["output_tokens_per_s"]),
-            "without end" if point["ttft_s"] is None else figures.seconds(point["ttft_s"]),
-            figures.seconds(point["tpot_s"]),
-        ]
-        for load, point in points
-    ]
-    x: list[float | str] = [float(load) for load, _ in points]
-    plots = [
-        Plot(
-            title="Throughput by load", kind="line", x_label=name, y_label="output tokens/s", x_log=True,
-            series=[Series(name="output tokens/s", x=x, y=[point["output_tokens_per_s"] for _, point in points])],
-        ),
-        Plot(
-            title="Time per token by load", kind="line", x_label=name, y_label="ms", x_log=True,
-            series=[Series(name="time per token", x=x, y=[point["tpot_s"] * 1e3 for _, point in points])],
-        ),
+    x = [float(load) for load, point in zip(loads, found.points, strict=True) if point in points]
+    load_of = dict(zip(map(id, points), x, strict=True))
+    first = [_ENDLESS if point.ttft_s is None else shown("ttft_s", point.ttft_s) for point in points]
+    columns: list[Column] = [
+        (name, lambda row: plain(load_of[id(row)])), "output_tokens_per_s",
+        ("first token", lambda row: first[points.index(row)]), "tpot_s",
     ]  # fmt: skip
-    head = [name[:1].upper() + name[1:], "Output tokens/s", "First token", "Per token"]
-    strong = [number for number, (load, _) in enumerate(points) if load == now]
-    yield Section("Load", (), plots, [Table(head, rows, numbers=(0, 1, 2, 3), strong=strong)])
-
-
-def _memory(found: Mapping[str, Any]) -> Section:
-    memory = found["memory"]
-    plots = stacked(
-        "Memory per device", "", "GiB", ["per device"],
-        [{words(name): size for name, size in memory["components"].items()}], _GIB,
-        memory["capacity_bytes"] / _GIB, f"{figures.gib(memory['capacity_bytes'])} can be allocated",
-    )  # fmt: skip
-    rows = [
-        [words(name), figures.gib(size)]
-        for name, size in sorted(memory["components"].items(), key=lambda item: -item[1])
-        if size > 0
+    plots = [
+        _curve("Throughput by load", name, "output tokens/s", x, [point.output_tokens_per_s for point in points]),
+        _curve("Time per token by load", name, "ms", x, [(point.tpot_s or 0.0) * 1e3 for point in points]),
     ]
-    tokens = "" if memory["kv_tokens"] is None else f" The caches have room for {memory['kv_tokens']:,} tokens."
-    text = [f"Room for {memory['max_concurrency']:,} requests of the planned length at once.{tokens}"]
-    return Section("Memory", text, plots, [Table(["Component", "Size"], rows, numbers=(1,))])
+    strong = [place for place, load in enumerate(x) if load == now]
+    yield Details("Load", [*map(Chart, plots), *table(points, columns, strong=strong)])
+
+
+def _curve(title: str, x_label: str, y_label: str, x: list[float], y: list[float | None] | list[float]) -> Plot:
+    series = Series(name=y_label, x=list(x), y=list(y))
+    return Plot(title=title, kind="line", x_label=x_label, y_label=y_label, x_log=True, series=[series])
+
+
+def _memory(found: ServingEstimate) -> Details:
+    result = found.memory
+    room = f"Room for {whole(result.max_concurrency)} requests of the planned length at once."
+    tokens = shown("kv_tokens", result.kv_tokens)
+    text = room if tokens == NONE else f"{room} The caches have room for {tokens} tokens."
+    return Details("Memory", [Note("", [text]), *map(Chart, memory_plot(result)), *memory(result)])

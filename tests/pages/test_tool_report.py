@@ -12,8 +12,8 @@ import pytest
 
 from estimator.errors import PlanError
 from pages import figures
+from pages.drawing import svg
 from pages.report import report
-from pages.report.drawing import svg
 from planner.plots import Plot, Series, grouped, stacked
 from tools.registry import find
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pages import blocks as page
+from pages import terminal as page
+from pages.of_results import blocks_of
+from tools.registry import find
 from tui.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -41,10 +43,9 @@ def test_a_result_stands_beside_its_prediction(written: Path, capsys: Capture) -
     assert main(["matrix-results", "suite"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("1 of 2 runs in suite have a result.")
-    assert "-9.1%" in out
-    from pages.views.matrix import results
-
-    assert max(map(len, page.render(results(result), 60).splitlines())) <= 60
+    assert "-9.1 %" in out
+    found = find("matrix_results").run({"folder": "suite"})
+    assert max(map(len, page.render(blocks_of(found), 60).splitlines())) <= 60
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pages import blocks as page
-from pages.blocks import Facts, Grid, Notes, Picture, Text, Verdict
+from pages import terminal as page
+from pages.blocks import Chart, Figures, Headline, Note, Table, Text
 from pages.plotting import draw
 from pages.table import facts, table
+from planner.plots import Plot
 
 WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), max_size=60)
 ASCII = st.text("abcdefgh 0123-_/", max_size=80)
@@ -55,8 +56,8 @@ def test_numbers_are_aligned() -> None:
 def test_a_page_holds_its_width_and_controls_no_terminal(words: str, width: int, colour: bool) -> None:
     nasty = f"{words} \x1b[31mred\x07\x9b2J"
     blocks = [
-        Verdict(nasty, False), Facts([("label", nasty)], nasty), Grid(("A",), [[nasty]]), Notes(nasty, [nasty], True),
-        Text(nasty, nasty),
+        Headline(nasty, False), Figures([("label", nasty)], nasty), Table(("A",), [[nasty]]),
+        Note(nasty, [nasty], True), Text(nasty, nasty),
     ]  # fmt: skip
     text = page.render(blocks, width, colour)
     assert not re.search(r"[\x07\x9b]", text)
@@ -78,7 +79,7 @@ NUMBERS = st.one_of(st.none(), st.floats(0, 1e15), st.just(math.inf))
 
 
 @st.composite
-def plots(draw_one: st.DrawFn) -> dict[str, Any]:
+def plots(draw_one: st.DrawFn) -> Plot:
     kind = draw_one(st.sampled_from(["line", "bar", "stacked", "scatter"]))
     size = draw_one(st.integers(1, 5))
     named = kind in ("bar", "stacked") or draw_one(st.booleans())
@@ -92,30 +93,33 @@ def plots(draw_one: st.DrawFn) -> dict[str, Any]:
         low = [None if y is None else y * 0.9 for y in ys] if draw_one(st.booleans()) else None
         high = None if low is None else [None if y is None else y * 1.1 for y in ys]
         series.append({"name": f"part_{place}", "x": xs, "y": ys, "low": low, "high": high})
-    return {
+    return Plot.model_validate({
         "title": "A title", "kind": kind, "x_label": "x", "y_label": "GiB", "series": series,
         "x_log": draw_one(st.booleans()), "y_log": draw_one(st.booleans()),
         "limit": draw_one(st.one_of(st.none(), st.floats(0, 1e12))), "limit_name": "capacity",
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None)
 @given(plot=plots(), width=st.sampled_from([60, 100, 160]), colour=st.booleans())
-def test_any_plot_is_drawn_within_the_width(plot: dict[str, Any], width: int, colour: bool) -> None:
+def test_any_plot_is_drawn_within_the_width(plot: Plot, width: int, colour: bool) -> None:
     text = draw(plot, width, colour)
     assert "A title" in text
     plain = _COLOURS.sub("", text)
     assert colour or plain == text
-    drawn = [line for line in plain.splitlines() if re.search("[█┤┌└]", line)]
-    assert all(len(line) <= width for line in drawn)
+    lines = [line for line in plain.splitlines() if re.search("[█┤┌└]", line)]
+    assert all(len(line) <= width for line in lines)
+
+
+def drawn(plot: dict[str, Any], width: int) -> str:
+    return draw(Plot.model_validate(plot), width)
 
 
 def test_bars_show_values_and_intervals_in_proportion() -> None:
     series = [{"name": "s", "x": ["a", "b", "c"], "y": [10.0, 5.0, None], "low": [9.0, 4.0, None],
                "high": [11.0, 6.0, None]}]  # fmt: skip
-    lines = draw(
-        {"title": "Speed", "kind": "bar", "x_label": "", "y_label": "tokens/s", "series": series}, 60
-    ).splitlines()
+    lines = drawn({"title": "Speed", "kind": "bar", "x_label": "", "y_label": "tokens/s", "series": series}, 60)
+    lines = lines.splitlines()
     assert lines[0] == "Speed (tokens/s)"
     assert lines[1].endswith("10 (9–11)")
     assert lines[2].endswith("5 (4–6)")
@@ -127,7 +131,7 @@ def test_parts_are_told_apart_without_colours_and_the_limit_is_marked() -> None:
     series = [{"name": "weights", "x": ["now"], "y": [30.0]}, {"name": "kv_cache", "x": ["now"], "y": [10.0]}]
     plot = {"title": "Memory", "kind": "stacked", "x_label": "", "y_label": "GiB", "series": series, "limit": 80.0,
             "limit_name": "usable memory"}  # fmt: skip
-    bar, legend, limit = draw(plot, 100).splitlines()[1:]
+    bar, legend, limit = drawn(plot, 100).splitlines()[1:]
     assert bar.count("█") == 3 * bar.count("▒") or abs(bar.count("█") - 3 * bar.count("▒")) <= 3
     assert "|" in bar
     assert legend == "█ weights 30  ▒ kv cache 10"
@@ -137,7 +141,7 @@ def test_parts_are_told_apart_without_colours_and_the_limit_is_marked() -> None:
 def test_a_curve_has_its_axis_from_zero_and_a_legend() -> None:
     series = [{"name": "estimate", "x": [1, 2, 4], "y": [10.0, 18.0, 30.0], "low": [9.0, 16.0, 27.0],
                "high": [11.0, 20.0, 33.0]}, {"name": "ideal", "x": [1, 2, 4], "y": [10.0, 20.0, 40.0]}]  # fmt: skip
-    text = draw({"title": "Speed", "kind": "line", "x_label": "nodes", "y_label": "tokens/s", "series": series}, 80)
+    text = drawn({"title": "Speed", "kind": "line", "x_label": "nodes", "y_label": "tokens/s", "series": series}, 80)
     assert re.search(r"^\s*0┤", text, re.MULTILINE)
     assert text.splitlines()[-1] == "● estimate  x ideal  - ends of the 80 % interval"
     assert {len(line) for line in text.splitlines() if "│" in line} == {80}
@@ -151,8 +155,8 @@ def test_a_plot_without_figures_says_so() -> None:
         "y_label": "USD",
         "series": [{"name": "s", "x": ["a"], "y": [None]}],
     }
-    assert draw(plot, 80) == "Cost: nothing to draw"
-    assert page.render([Picture(plot)], 80) == "Cost: nothing to draw"
+    assert drawn(plot, 80) == "Cost: nothing to draw"
+    assert page.render([Chart(Plot.model_validate(plot))], 80) == "Cost: nothing to draw"
 
 
 def test_the_width_is_the_terminals(monkeypatch: Any) -> None:

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from pages import terminal as page
+from pages.of_results import blocks_of
 from tools import call
+from tools.registry import find
 from tui.cli import main
 from tui.planning import PLANNING
 
@@ -50,7 +53,7 @@ PATHS: list[tuple[str, tuple[str, ...], str, dict[str, Any], str]] = [
     ("sweep", (*SMALL[:2], "count", "1,2"), "sweep",
      {"model": "qwen2.5-0.5b", "accelerator": "h100", "count": 2, "field": "count", "values": [1, 2]}, "COUNT"),
     ("sweep", (*SERVED, "--field", "concurrency", "--values", "4..16"), "sweep",
-     SERVING | {"field": "concurrency", "values": "4..16"}, "OUT TOK/S"),
+     SERVING | {"field": "concurrency", "values": "4..16"}, "OUTPUT TOK/S"),
     ("scaling", (*SMALL, "--nodes", "1,2"), "project_scaling", TRAINED | {"nodes": [1, 2]}, "EFFICIENCY"),
     ("strategies", SMALL, "apply_strategies", TRAINED, "memory optimized"),
     ("peak", ("qwen2.5-0.5b", "h100", "--precisions", "bf16"), "peak_throughput",
@@ -118,10 +121,7 @@ def test_json_is_the_tools_result_and_the_page_shows_it(
     result = json.loads(out)
     assert timeless(result) == timeless(json.loads(json.dumps(call(tool, arguments))))
 
-    from pages import blocks as page
-    from tui.flags import import_view
-
-    pictured = import_view(PLANNING[command].view)(result)
+    pictured = blocks_of(find(tool).run(arguments))
     for width in (60, 100, 200):
         text = page.render(pictured, width)
         assert said.split()[0] in text

@@ -19,9 +19,10 @@ from typing import Any
 
 from agent import session
 from estimator.errors import PlanError
-from pages import units
 from pages.clean import arguments_line, clean, one_line
-from pages.markdown import BlockPrinter
+from pages.figures import file_size
+from pages.figures import seconds as written_seconds
+from pages.prose import BlockPrinter
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
 
@@ -115,7 +116,7 @@ class _Turn:
 def _tool_line(call: Event, result: Event) -> str:
     """One line a tool: its name, short arguments and time, or why it failed."""
     width = shutil.get_terminal_size((100, 24)).columns
-    seconds = units.duration(result["seconds"]) if result.get("seconds") is not None else ""
+    seconds = written_seconds(result["seconds"]) if result.get("seconds") is not None else ""
     if result.get("error") is not None:
         return f"✗ {one_line(result['name'])}: {one_line(result['error'])}"
     name = one_line(result["name"])
@@ -131,7 +132,7 @@ def _approved(approval: Event, yes: bool) -> bool:
         does = "delete from" if gone else "write to"
         say(f"{one_line(call['name'])} would {does} {one_line(preview['folder'])}:")
         for file in preview["files"]:
-            say(f"  {one_line(file['path'])}  {units.size(file['bytes'])}  {'deleted' if gone else _change(file)}")
+            say(f"  {one_line(file['path'])}  {file_size(file['bytes'])}  {'deleted' if gone else _change(file)}")
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -12,10 +12,10 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import models
-from pages import units
-from pages.blocks import screen_width
 from pages.clean import one_line
+from pages.figures import gib, shown, written
 from pages.table import table
+from pages.terminal import screen_width
 from tui.jsonout import write_json
 
 
@@ -42,9 +42,9 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
             (
                 row.id,
                 row.family,
-                _count(row.parameters or row.published_parameters),
-                _count(row.active_parameters or row.published_active_parameters),
-                str(row.context or "–"),
+                shown("parameters", row.parameters or row.published_parameters or None),
+                shown("active_parameters", row.active_parameters or row.published_active_parameters or None),
+                shown("context", row.context or None),
                 row.license or "–",
                 row.released or "–",
             )
@@ -58,20 +58,21 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
 
     def show(rows: list[Any]) -> str:
-        headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK", "LINK GB/S")
+        headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK", "LINK BANDWIDTH")
         lines = [
             (
                 row.id,
                 one_line(row.name, 44),
-                units.memory(row.usable_bytes),
-                _scaled(row.peak_flops.get("bf16"), 1e12),
-                _scaled(row.memory_bandwidth, 1e9),
+                gib(row.usable_bytes),
+                written("TFLOP/s", row.peak_flops["bf16"] / 1e12 if row.peak_flops.get("bf16") else None),
+                shown("memory_bandwidth_bytes_per_s", row.memory_bandwidth or None),
                 row.scaleup_link or "–",
-                _scaled(row.scaleup_bandwidth, 1e9),
+                shown("scaleup_bytes_per_s", row.scaleup_bandwidth or None),
             )
             for row in rows
         ]
-        return _fitted(headers, lines, ("USABLE", "BF16 TFLOP/S", "MEMORY GB/S", "LINK GB/S"), ("LINK", "LINK GB/S"))
+        right = ("USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK BANDWIDTH")
+        return _fitted(headers, lines, right, ("LINK", "LINK BANDWIDTH"))
 
     return accelerators(), lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)), show
 
@@ -101,11 +102,3 @@ def _plain(row: Any) -> dict[str, Any]:
     """A row as plain data, without the fields that only the estimator reads."""
     names = [field.name for field in dataclasses.fields(row) if field.repr]
     return {name: list(value) if isinstance(value := getattr(row, name), tuple) else value for name in names}
-
-
-def _count(number: float | None) -> str:
-    return units.count(number) if number else "–"
-
-
-def _scaled(value: float | None, unit: float) -> str:
-    return f"{value / unit:,.0f}" if value else "–"

@@ -7,9 +7,12 @@ import sys
 from typing import Any
 
 from estimator.errors import PlanError
-from pages import blocks as page
+from pages import terminal
+from pages.blocks import Block, Chart
+from pages.of_results import blocks_of
+from planner.results import FitCheck
 from tools.registry import find
-from tui.flags import arguments_of, import_view, serves
+from tui.flags import arguments_of, serves
 from tui.jsonout import write_json
 from tui.planning import PLANNING
 
@@ -28,12 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
     elif planning.writes is not None:
         _refuse_unwritten(request, planning.writes, place)
     assert place is not None
-    result = find(place)(request)
+    result = find(place).run(given)
     if arguments.json:
-        write_json(result)
+        write_json(result.model_dump(mode="json"))
     else:
-        page.show(_blocks(import_view(planning.view)(result), arguments.plot))
-    return _DOES_NOT_FIT if getattr(arguments, "strict", False) and result.get("fits") is False else 0
+        terminal.show(_plotted(blocks_of(result), arguments.plot))
+    unfit = isinstance(result, FitCheck) and not result.fits
+    return _DOES_NOT_FIT if getattr(arguments, "strict", False) and unfit else 0
 
 
 def _refuse_unwritten(request: dict[str, Any], writes: str, shows: str | None) -> None:
@@ -44,8 +48,7 @@ def _refuse_unwritten(request: dict[str, Any], writes: str, shows: str | None) -
             raise PlanError(f"--{name.replace('_', '-')}", "only goes with --write")
 
 
-def _blocks(blocks: list[page.Block], plots: bool) -> list[page.Block]:
-    pictures = [block for block in blocks if isinstance(block, page.Picture)]
-    if plots and not pictures:
+def _plotted(blocks: list[Block], plots: bool) -> list[Block]:
+    if plots and not any(isinstance(block, Chart) for block in blocks):
         print("shardwise: there is nothing to draw in this result", file=sys.stderr)
-    return [block for block in blocks if plots or not isinstance(block, page.Picture)]
+    return [block for block in blocks if plots or not isinstance(block, Chart)]

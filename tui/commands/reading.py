@@ -14,10 +14,14 @@ import yaml
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
-from pages import blocks as page
+from pages import terminal
+from pages.blocks import Block
 from pages.clean import one_line
-from tools.registry import find
-from tui.flags import arguments_of, import_view
+from pages.of_results import blocks_of
+from pages.reading import plan
+from planner.files.importing import ImportedConfig
+from tools.registry import Tool, find
+from tui.flags import arguments_of
 from tui.jsonout import write_json
 from tui.planning import PLANNING
 
@@ -32,33 +36,41 @@ def run(arguments: argparse.Namespace) -> int:
     read = find(planning.tools[0])
     options = arguments_of(arguments, planning)
     files = _files(arguments.files)
-    result = read(options | {"files": files})
+    result = _read(read, given | {"files": files})
     for _ in range(_DEEPEST):
-        if not (more := _beside(arguments.files, result["refers"], files)):
+        if not (more := _beside(arguments.files, result.refers, files)):
             break
         files |= more
-        result = read(options | {"files": files})
+        result = _read(read, given | {"files": files})
     checks = arguments.planning == "check"
     if arguments.json:
-        write_json(result)
+        write_json(result.model_dump(mode="json"))
     elif checks:
-        page.show(import_view(planning.view)(result))
+        terminal.show(blocks_of(result))
     else:
-        _print_plan(result, import_view(planning.view)(result))
+        _print_plan(result, plan(result))
     if not checks:
         return 0
-    if result["missing"]:
+    if result.missing:
         return 2
-    return 0 if result["fits"] else 1
+    return 0 if result.fits else 1
 
 
-def _print_plan(result: dict[str, Any], notes: list[page.Block]) -> None:
+def _read(tool: Tool, arguments: dict[str, Any]) -> ImportedConfig:
+    result = tool.run(arguments)
+    assert isinstance(result, ImportedConfig)
+    return result
+
+
+def _print_plan(result: ImportedConfig, notes: list[Block]) -> None:
     """The plan on standard output, for a file or a pipe; how it was read on standard error. What the program does
     unasked is part of it, so that the plan runs as the files do."""
-    if not result["read"]:
+    import yaml
+
+    if not result.read:
         raise PlanError("files", "nothing in them says what is run", ["a config, a job script or a command line"])
-    print(page.render(notes, page.screen_width()), file=sys.stderr)
-    whole = merge(result["implied"], result["plan"])
+    print(terminal.render(notes, terminal.screen_width()), file=sys.stderr)
+    whole = merge(result.implied, result.plan)
     sys.stdout.write(yaml.safe_dump(whole, sort_keys=False))
 
 

@@ -12,7 +12,7 @@ from agent import store
 from agent.export import export_session
 from estimator.errors import PlanError
 from pages.clean import clean, one_line
-from pages.markdown import BlockPrinter
+from pages.prose import BlockPrinter
 from pages.table import table
 from tui.jsonout import write_json
 

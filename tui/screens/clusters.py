@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
-from pages import units
-from pages.blocks import Block, Facts, Notes, Verdict
+from pages.basis import notes
+from pages.blocks import Block, Headline
+from pages.columns import listed
+from pages.money import CLUSTER, cluster_name
+from planner.clusters.results import ClusterOption, RecommendedCluster
 from tools.registry import find
 from tui.screens import Outcome
-from tui.screens.listing import Column, Data, Listing, number, text
-from tui.screens.side_by_side import fields_of
+from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
+Data = Mapping[str, Any]
+
 COLUMNS = (
-    Column("CLUSTER", lambda row: f"{row['count']} x {row['accelerator']}"),
-    Column("PARETO", lambda row: row.get("pareto") or None, lambda _: "*"),
+    Column("CLUSTER", lambda row: cluster_name(row)),
+    Column("PARETO", lambda row: row.pareto or None, lambda _: "*"),
     text("PROVIDER", "provider"),
-    number("USD", "usd", units.usd),
-    number("HOURS", "hours", lambda hours: units.duration(hours * 3600)),
-    number("$/H", "usd_per_hour", units.usd),
-    Column(
-        "TOKENS/S",
-        lambda row: row.get("tokens_per_s") or row.get("output_tokens_per_s"),
-        units.count,
-        right=True,
-    ),
-    number("$/1M TOK", "usd_per_million_tokens", lambda usd: f"${usd:.3g}"),
-    number("FREE", "headroom_bytes", units.memory),
+    figure("usd"),
+    figure("hours"),
+    figure("usd_per_hour"),
+    figure("tokens_per_s"),
+    figure("usd_per_million_tokens"),
+    figure("headroom_bytes"),
     text("LAYOUT", "summary"),
 )
-# Of an option, what its page says in other words.
-_LEFT_OUT = ("layout", "pareto", "balanced_score", "patch", "place")
+
+
+class PlacedOption(ClusterOption):
+    """An option and its place among all, by which it is known."""
+
+    place: int
 
 
 class ClustersScreen(TableScreen):
@@ -48,46 +51,48 @@ class ClustersScreen(TableScreen):
     ]
 
     def __init__(self, plan: Data) -> None:
-        super().__init__(plan, Listing(COLUMNS, words=lambda row: f"{row['accelerator']} {row['provider']}"))
-        self.recommended: Data = {}
+        super().__init__(plan, Listing(COLUMNS, words=lambda row: f"{row.accelerator} {row.provider}"))
+        self.found: RecommendedCluster | None = None
 
     def reload(self) -> None:
         self.tell("Trying clusters; this takes a few seconds…")
         super().reload()
 
-    def load(self) -> Sequence[Data]:
+    def load(self) -> Sequence[PlacedOption]:
         if not self.plan.get("model"):
             raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
         # The cluster is what is asked for, and the layout goes with it.
         open_plan = {key: value for key, value in self.plan.items() if key not in ("cluster", "layout")}
-        self.recommended = find("recommend_cluster")({"plan": open_plan})
-        return [row | {"place": place} for place, row in enumerate(self.recommended["options"])]
+        found = find("recommend_cluster").run({"plan": open_plan})
+        assert isinstance(found, RecommendedCluster)
+        self.found = found
+        return [PlacedOption.model_construct(**vars(row), place=place) for place, row in enumerate(found.options)]
 
     def state(self) -> str:
-        busy = super().state()
-        if busy or not self.started:
-            return busy
+        said = super().state()
+        found = self.found
+        if said or not self.started or found is None:
+            return said
         if not self.shown:
-            return " ".join(self.recommended.get("why") or ["No cluster does."])
-        sort, priced = self.recommended.get("sort"), self.recommended.get("priced")
-        return f"by {sort}; * nothing is both cheaper and faster; prices of {priced}"
+            return " ".join(found.why or ["No cluster does."])
+        return f"by {found.sort}; * nothing is both cheaper and faster; prices of {found.priced}"
 
-    def details(self, row: Data) -> Sequence[Block]:
-        why = self.recommended.get("why") or ()
-        rejected = [
-            f"{', '.join(each['accelerators'])}: {each['why']}" for each in self.recommended.get("rejected") or ()
-        ]
+    def details(self, row: PlacedOption) -> Sequence[Block]:
+        found = self.found
+        why = found.why if found else []
+        rejected = [f"{', '.join(each.accelerators)}: {each.why}" for each in (found.rejected if found else ())]
         return [
-            Verdict(f"{row['count']} x {row['accelerator']}" + (f" at {row['provider']}" if row["provider"] else "")),
-            Facts(fields_of({name: value for name, value in row.items() if name not in _LEFT_OUT})),
-            *([Notes("Why this order", why)] if why else []),
-            *([Notes("Not among them", rejected, quiet=True)] if rejected else []),
-        ]  # fmt: skip
+            Headline(cluster_name(row) + (f" at {row.provider}" if row.provider else "")),
+            *listed(row, CLUSTER),
+            *notes("Watch out", row.notes),
+            *notes("Why this order", why),
+            *notes("Not among them", rejected, quiet=True),
+        ]
 
-    def choose(self, row: Data) -> None:
+    def choose(self, row: PlacedOption) -> None:
         changes: dict[str, Any] = {
-            "cluster.accelerator": row["accelerator"], "cluster.count": row["count"],
-            "cluster.per_node": row["per_node"], "cluster.interconnect": None, "goal.provider": row["provider"],
+            "cluster.accelerator": row.accelerator, "cluster.count": row.count,
+            "cluster.per_node": row.per_node, "cluster.interconnect": None, "goal.provider": row.provider,
         }  # fmt: skip
         # The layout of the old cluster is chosen anew.
         changes |= {f"layout.{name}": None for name in (self.plan.get("layout") or {})}

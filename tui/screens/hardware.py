@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from pages import units
-from pages.blocks import Block, Facts, Grid, Notes, Verdict
-from pages.views.many import compare
+from pages.blocks import Block
+from pages.facts import beside
+from pages.of_results import blocks_of
+from planner.records.catalogue import CatalogueList, HardwareEntry
+from planner.results import HardwareDescription
 from tools.registry import find
 from tui.screens import Outcome
 from tui.screens.dialogs import PageScreen
-from tui.screens.listing import Column, Data, Listing, number, text
-from tui.screens.side_by_side import fields_of, side_by_side
+from tui.screens.listing import Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
+Data = Mapping[str, Any]
 _MOST = 500
-_GB = 1e9
 
 COLUMNS = (
     text("ID", "id"),
-    number("USABLE", "usable_bytes", units.memory),
-    number("BF16 TFLOP/S", "bf16_tflops", lambda value: f"{value:,.0f}"),
-    number("GB/S", "memory_bandwidth_bytes_per_s", lambda value: f"{value / _GB:,.0f}"),
-    Column("PER NODE", lambda row: row.get("per_node"), lambda value: f"{value:,}", right=True),
+    figure("usable_bytes"),
+    figure("bf16_tflops"),
+    figure("memory_bandwidth_bytes_per_s"),
+    figure("per_node"),
     text("VENDOR", "vendor"),
     text("FAMILY", "family"),
     text("NAME", "name"),
@@ -46,54 +47,33 @@ class HardwareScreen(TableScreen):
     def __init__(self, plan: Data) -> None:
         super().__init__(plan, Listing(COLUMNS))
 
-    def load(self) -> Sequence[Data]:
-        return find("list_catalogue")({"kind": "hardware", "limit": _MOST})["hardware"]
+    def load(self) -> Sequence[HardwareEntry]:
+        listed = find("list_catalogue").run({"kind": "hardware", "limit": _MOST})
+        assert isinstance(listed, CatalogueList)
+        return listed.hardware
 
-    def details(self, row: Data) -> Sequence[Block]:
-        return described(find("describe_hardware")({"accelerator": row["id"]}))
+    def details(self, row: HardwareEntry) -> Sequence[Block]:
+        return blocks_of(find("describe_hardware").run({"accelerator": row.id}))
 
-    def choose(self, row: Data) -> None:
+    def choose(self, row: HardwareEntry) -> None:
         # What belonged to the old machines goes.
-        changes: dict[str, Any] = {"cluster.accelerator": row["id"]}
+        changes: dict[str, Any] = {"cluster.accelerator": row.id}
         changes |= {"cluster.per_node": None, "cluster.interconnect": None}
         self.dismiss(Outcome(changes=changes))
 
     def action_compare(self) -> None:
-        ids = [str(row["id"]) for row in self.chosen_rows()]
+        ids = [row.id for row in self.chosen_rows()]
         if len(ids) < 2:
             self.failed("Mark two or more with Space; then c compares them.")
             return
         self.app.push_screen(PageScreen(f"Hardware · {', '.join(ids)}", lambda: compared(ids, self.plan)))
 
 
-def described(accelerator: Data) -> list[Block]:
-    """An accelerator on a page."""
-    prices = [row for row in accelerator.get("prices") or () if row.get("usd_per_hour") is not None]
-    grid = [
-        Grid(
-            ("PROVIDER", "INSTANCE", "$/H"),
-            [(str(row.get("provider") or "–"), str(row.get("instance") or "–"), units.usd(row["usd_per_hour"]))
-             for row in prices],
-            ("$/H",),
-            f"Prices ({len(prices)})",
-            ("INSTANCE",),
-        )
-    ] if prices else []  # fmt: skip
-    return [
-        Verdict(str(accelerator["name"])),
-        Facts([row for row in fields_of(accelerator) if row[0] not in ("name", "source")]),
-        *grid,
-        *([Notes("Notes", accelerator["notes"])] if accelerator.get("notes") else []),
-        Notes("Source", [str(accelerator["source"])], quiet=True),
-    ]
-
-
 def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     """Accelerators side by side, and what the plan comes to on each of them."""
-    described_each = [find("describe_hardware")({"accelerator": id}) for id in ids]
-    blocks = side_by_side(ids, described_each)
+    found = [find("describe_hardware").run({"accelerator": id}) for id in ids]
+    blocks = beside([device for device in found if isinstance(device, HardwareDescription)])
     if not plan.get("model"):
         return blocks
-
     over = {"plan": dict(plan), "over": {"accelerator": list(ids)}}
-    return [*compare(find("compare")(over)), *blocks]
+    return [*blocks_of(find("compare").run(over)), *blocks]

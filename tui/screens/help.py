@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from tui.screens import find_screen
-from tui.screens.listing import Data, Listing, text
+from tui.screens.listing import Listing, text
 from tui.screens.table_screen import TableScreen
 from tui.slash import commands
 
 COLUMNS = (text("KEY OR COMMAND", "what"), text("IS A", "where"), text("WHAT IT DOES", "meaning"))
+
+
+@dataclass(frozen=True)
+class Told:
+    """A command, which may lead to a `screen`, or a key."""
+
+    what: str
+    meaning: str
+    where: str
+    screen: bool
 
 
 class HelpScreen(TableScreen):
@@ -22,7 +33,7 @@ class HelpScreen(TableScreen):
     key = "what"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "filter('where')", "Commands or keys")]
 
-    def __init__(self, plan: Data) -> None:
+    def __init__(self, plan: Mapping[str, Any]) -> None:
         super().__init__(plan, Listing(COLUMNS))
 
     def reload(self) -> None:
@@ -32,11 +43,11 @@ class HelpScreen(TableScreen):
     def state(self) -> str:
         """The row at hand in full: the table may have room for its start only."""
         row = self.row
-        return super().state() or (f"{row['what']}: {row['meaning']}" if row is not None else "")
+        return super().state() or (f"{row.what}: {row.meaning}" if row is not None else "")
 
-    def choose(self, row: Data) -> None:
-        name = row["what"].removeprefix("/").partition(" ")[0]
-        if row["where"] == "command" and row["screen"]:
+    def choose(self, row: Told) -> None:
+        name = row.what.removeprefix("/").partition(" ")[0]
+        if row.where == "command" and row.screen:
             self._go(name)
 
     def _go(self, name: str) -> None:
@@ -46,14 +57,11 @@ class HelpScreen(TableScreen):
         app.call_later(app.open_screen, name)
 
 
-def _commands() -> Iterable[Data]:
+def _commands() -> Iterable[Told]:
     for command in commands():
-        yield {
-            "what": command.shown, "meaning": command.meaning, "where": "command",
-            "screen": find_screen(command.name) is not None,
-        }  # fmt: skip
+        yield Told(command.shown, command.meaning, "command", find_screen(command.name) is not None)
 
 
-def _keys(app: Any) -> Iterable[Data]:
+def _keys(app: Any) -> Iterable[Told]:
     for key, meaning in app.every_key():
-        yield {"what": key, "meaning": meaning, "where": "key", "screen": False}
+        yield Told(key, meaning, "key", False)

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
-from pages.blocks import Block, Facts
+from pages.blocks import Block, Figures
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
 
@@ -36,7 +36,7 @@ class KeysScreen(WorkingScreen):
 
     def page(self) -> Block:
         inside = (each for each in (self.of.focused,) if each is not None)
-        return Facts(list(dict.fromkeys(row for place in (self.of, *inside) for row in keys_of(place))))
+        return Figures(list(dict.fromkeys(row for place in (self.of, *inside) for row in keys_of(place))))
 
 
 def keys_of(place: Widget) -> Iterable[tuple[str, str]]:

@@ -1,6 +1,5 @@
-"""Rows to search as one types, to filter, to sort by any column, to mark and to choose from: pure data.
-
-A listing knows no widget; tui/screens/table_screen.py shows one.
+"""Rows to search as one types, to filter, to sort by any column, to mark and to choose from: parts of results, or other
+objects with attributes. A listing knows no widget; tui/screens/table_screen.py shows one.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pages import figures
 from pages.clean import one_line
+from pages.figures import NONE
 
-Data = Mapping[str, Any]
-NONE = "–"
+Row = Any
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,23 @@ class Column:
     """`value` is what a row is sorted by, `shown` writes it; numbers stand at the right."""
 
     title: str
-    value: Callable[[Data], Any]
+    value: Callable[[Row], Any]
     shown: Callable[[Any], str] = str
     right: bool = False
 
-    def cell(self, row: Data) -> str:
+    def cell(self, row: Row) -> str:
         value = self.value(row)
         return NONE if value is None else one_line(self.shown(value))
 
 
 def text(title: str, name: str) -> Column:
-    return Column(title, lambda row: row.get(name) or None, str)
+    return Column(title, lambda row: getattr(row, name, None) or None, str)
 
 
-def number(title: str, name: str, write: Callable[[float], str]) -> Column:
-    return Column(title, lambda row: row.get(name), write, right=True)
+def figure(key: str, value: Callable[[Row], float | None] | None = None) -> Column:
+    """A figure of the row by its key, or another value that is such a figure."""
+    read = value or (lambda row: getattr(row, key))
+    return Column(figures.label(key).upper(), read, lambda value: figures.shown(key, value), right=True)
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,20 @@ class Listing:
     a field of the rows hold the value wanted."""
 
     columns: tuple[Column, ...]
-    rows: tuple[Data, ...] = ()
-    words: Callable[[Data], str] = lambda row: " ".join(str(value) for value in row.values() if isinstance(value, str))
+    rows: tuple[Row, ...] = ()
+    words: Callable[[Row], str] = lambda row: " ".join(value for value in vars(row).values() if isinstance(value, str))
     query: str = ""
     filters: Mapping[str, Any] = field(default_factory=dict)
     sorted_by: int | None = None
     reverse: bool = False
 
-    def shown(self) -> list[Data]:
+    def shown(self) -> list[Row]:
         """The rows that match, in order; those without a value of the column that is sorted by come last."""
         wanted = [folded for word in self.query.split() if (folded := _folded(word))]
         matches = [
             row
             for row in self.rows
-            if all(row.get(name) == value for name, value in self.filters.items()) and self._has(row, wanted)
+            if all(getattr(row, name, None) == value for name, value in self.filters.items()) and self._has(row, wanted)
         ]
         if self.sorted_by is None:
             return matches
@@ -74,7 +76,7 @@ class Listing:
 
     def values_of(self, name: str) -> list[str]:
         """The values that a field has, for a filter."""
-        return sorted({str(row[name]) for row in self.rows if row.get(name)}, key=str.casefold)
+        return sorted({str(value) for row in self.rows if (value := getattr(row, name, None))}, key=str.casefold)
 
     def turned(self, name: str, step: int = 1) -> Listing:
         """The filter on a field turned to its next value; after the last comes none."""
@@ -92,7 +94,7 @@ class Listing:
             parts.append(f"by {self.columns[self.sorted_by].title}, {'falling' if self.reverse else 'rising'}")
         return " · ".join(parts)
 
-    def _has(self, row: Data, wanted: Sequence[str]) -> bool:
+    def _has(self, row: Row, wanted: Sequence[str]) -> bool:
         if not wanted:
             return True
         text = _folded(self.words(row))

@@ -11,7 +11,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from pages.blocks import Block, render
+from pages.blocks import Block
+from pages.terminal import render
 
 _LEAST_WIDTH = 30
 

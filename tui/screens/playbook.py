@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
-from pages.blocks import Block, Facts, Notes, Verdict
+from pages.blocks import Block, Figures, Headline, Note
+from pages.figures import change, label, plain
+from planner.advice.advise import Advice, Advised
+from planner.advice.playbook import PlaybookEntry, PlaybookFound
 from tools.registry import find
 from tui.screens import Outcome
-from tui.screens.listing import Column, Data, Listing, text
+from tui.screens.listing import Column, Listing, text
 from tui.screens.table_screen import TableScreen
 
+Data = Mapping[str, Any]
+Entry = PlaybookEntry | Advised
 _MOST = 200
 
 COLUMNS = (
     text("TITLE", "title"),
-    Column("GAIN", lambda row: row.get("gain"), lambda gain: f"{gain:+.0%}", right=True),
-    Column("OF", lambda row: row.get("objective"), lambda name: str(name).replace("_per_s", "/s").replace("_", " ")),
+    Column("GAIN", lambda row: getattr(row, "gain", None), change, right=True),
+    Column("OF", lambda row: getattr(row, "objective", None), label),
     text("TOPIC", "topic"),
 )
 
@@ -43,12 +48,11 @@ class PlaybookScreen(TableScreen):
         self.asked = ""
         self.advising = False
 
-    def load(self) -> Sequence[Data]:
-        search = find("search_playbook")
+    def load(self) -> Sequence[Entry]:
         if self.asked.strip():
-            return search({"query": self.asked, "limit": _MOST})["entries"]
-        topics = search({})["topics"]
-        return [row for topic in topics for row in search({"topic": topic["id"], "limit": _MOST})["entries"]]
+            return _search({"query": self.asked, "limit": _MOST}).entries
+        topics = _search({}).topics
+        return [row for topic in topics for row in _search({"topic": topic.id, "limit": _MOST}).entries]
 
     def searched(self, words: str) -> None:
         self.asked, self.advising = words, False
@@ -58,33 +62,48 @@ class PlaybookScreen(TableScreen):
         listed = super().state()
         return " · ".join(part for part in (listed, "what is worth it for the plan" if self.advising else "") if part)
 
-    def details(self, row: Data) -> Sequence[Block]:
-        settings = list((row.get("settings") or {}).items())
-        patch = row.get("patch") or {}
+    def details(self, row: Entry) -> Sequence[Block]:
+        patch = _patch(row)
         return [
-            Verdict(str(row["title"])),
-            Notes("", [str(row["advice"])]),
-            *([Facts([(name, str(value)) for name, value in patch.items()], "Would change the plan")] if patch else []),
-            *([Facts(settings, "Settings")] if settings else []),
-            Notes("Source", [str(row["source"])], quiet=True),
+            Headline(row.title),
+            Note("", [row.advice]),
+            *(
+                [Figures([(name, plain(value)) for name, value in patch.items()], "Would change the plan")]
+                if patch
+                else []
+            ),
+            *([Figures(list(row.settings.items()), "Settings")] if row.settings else []),
+            Note("Source", [row.source], quiet=True),
         ]
 
-    def choose(self, row: Data) -> None:
-        patch = row.get("patch")
+    def choose(self, row: Entry) -> None:
+        patch = _patch(row)
         if patch:
             self.dismiss(Outcome(changes=patch))
         else:
             self.failed("This one changes nothing of the plan; p shows those that may.")
 
     def action_advice(self) -> None:
-        def advised(advice: Data) -> None:
+        def advised(found: Advice) -> None:
             self.advising = True
-            self.take(advice["entries"])
+            self.take(found.entries)
             self.look(replace(self.listing, filters={}))
 
         self.do(self._advise, advised, "trying what the playbook advises", group="load")
 
-    def _advise(self) -> Data:
+    def _advise(self) -> Advice:
         if not self.plan.get("model"):
             raise PlanError("plan", "there is none yet to advise on", ["/plan"])
-        return find("advise")({"plan": self.plan})
+        found = find("advise").run({"plan": self.plan})
+        assert isinstance(found, Advice)
+        return found
+
+
+def _search(arguments: Data) -> PlaybookFound:
+    found = find("search_playbook").run(arguments)
+    assert isinstance(found, PlaybookFound)
+    return found
+
+
+def _patch(row: Entry) -> Data:
+    return (row.patch if isinstance(row, Advised) else None) or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,39 +12,48 @@ from textual.binding import Binding, BindingType
 from estimator.errors import PlanError
 from launchers.matrix import MANIFEST
 from measure.run.matrix import read
-from pages import units
-from pages.blocks import Block, Facts, Grid, Notes, Verdict
+from pages.basis import notes
+from pages.blocks import Block, Figures, Headline
+from pages.columns import table
+from pages.figures import NONE
+from pages.matrix import ACCURACY, MEASURED
+from planner.matrix.results import MatrixResults, MeasuredCell, MeasuredFigure
 from tools.registry import find
 from tui.screens import Outcome
-from tui.screens.listing import Column, Data, Listing, text
+from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
 # Folders below the working folder that are looked into, and how deep: a home folder may be the working folder.
 _MOST_FOLDERS, _DEEPEST = 5000, 5
-_WORDS = {
-    "step_s": ("time of a step", units.short_duration),
-    "tokens_per_s_per_device": ("tokens/s and device", units.count),
-    "peak_bytes": ("peak memory", units.memory),
-}
 _OUTCOMES = {"ran": "ran", "oom": "out of memory", "failed": "failed"}
 
 
-def _figure(name: str, key: str) -> Callable[[Data], Any]:
-    return lambda row: row["figures"].get(name, {}).get(key)
+class Run(MeasuredCell):
+    """A run of the matrix in `folder`; `place` is what it is known by."""
+
+    folder: str
+    place: str
 
 
-def _error(fraction: float) -> str:
-    return f"{fraction * 100:+.1f} %"
+def _measured(name: str) -> Callable[[Run], MeasuredFigure | None]:
+    return lambda row: next((figure for figure in row.figures if figure.figure == name), None)
+
+
+def _columns(name: str) -> tuple[Column, Column]:
+    """What was measured of a figure, and how far off the prediction is."""
+    of = _measured(name)
+    return (
+        figure(name, lambda row: found.measured if (found := of(row)) else None),
+        figure("error", lambda row: found.error if (found := of(row)) else None),
+    )
 
 
 COLUMNS = (
     text("MODEL", "model"),
     text("PLATFORM", "platform"),
-    Column("OUTCOME", lambda row: row["outcome"] and _OUTCOMES[row["outcome"]]),
-    Column("TOK/S/DEVICE", _figure("tokens_per_s_per_device", "measured"), units.count, right=True),
-    Column("ERROR", _figure("tokens_per_s_per_device", "error"), _error, right=True),
-    Column("PEAK", _figure("peak_bytes", "measured"), units.memory, right=True),
-    Column("ERROR", _figure("peak_bytes", "error"), _error, right=True),
+    Column("OUTCOME", lambda row: row.outcome and _OUTCOMES[row.outcome]),
+    *_columns("tokens_per_s_per_device"),
+    *_columns("peak_bytes"),
     text("STRATEGY", "strategy"),
     text("RUN", "id"),
     text("FOLDER", "folder"),
@@ -64,52 +73,51 @@ class RunsScreen(TableScreen):
         Binding("f", "filter('folder')", "Folder"),
     ]
 
-    def __init__(self, plan: Data) -> None:
+    def __init__(self, plan: Mapping[str, Any]) -> None:
         super().__init__(plan, Listing(COLUMNS))
-        self.folders: dict[str, Data] = {}
+        self.folders: dict[str, MatrixResults] = {}
         self.unread: list[str] = []
 
-    def load(self) -> Sequence[Data]:
+    def load(self) -> Sequence[Run]:
         self.folders, self.unread = {}, []
         for folder in matrices(Path.cwd()):
             try:
-                self.folders[folder] = find("matrix_results")({"folder": folder})
+                found = find("matrix_results").run({"folder": folder})
             except PlanError as error:
                 self.unread.append(f"{folder}: {error.problem}")
+                continue
+            assert isinstance(found, MatrixResults)
+            self.folders[folder] = found
         return [
-            {**cell, "folder": folder, "place": f"{folder}/{cell['id']}",
-             "figures": {each["figure"]: each for each in cell["figures"]}}
-            for folder, results in self.folders.items()
-            for cell in results["cells"]
-        ]  # fmt: skip
+            Run.model_construct(**vars(cell), folder=folder, place=f"{folder}/{cell.id}")
+            for folder, found in self.folders.items()
+            for cell in found.cells
+        ]
 
     def state(self) -> str:
-        waiting = sum(len(results["missing"]) for results in self.folders.values())
+        waiting = sum(len(found.missing) for found in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
-    def details(self, row: Data) -> Sequence[Block]:
-        figures = [_compared(name, figure) for name, figure in row["figures"].items()]
-        fits = {True: "to fit", False: "not to fit", None: "–"}[row["fits"]]
-        versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
-        results = self.folders[row["folder"]]
+    def details(self, row: Run) -> Sequence[Block]:
+        fits = {True: "to fit", False: "not to fit", None: NONE}[row.fits]
+        versions = ", ".join(f"{name} {version}" for name, version in row.versions.items())
+        found = self.folders[row.folder]
         return [
-            Verdict(row["id"], good=None if row["fits"] is None else row["fits"] == (row["outcome"] != "oom")),
-            Facts([
-                ("model", row["model"] or "–"), ("platform", row["platform"] or "–"),
-                ("strategy", row["strategy"] or "–"), ("outcome", _OUTCOMES.get(row["outcome"], "–")),
-                ("predicted", fits), ("versions", versions or "–"), ("folder", row["folder"]),
+            Headline(row.id, good=None if row.fits is None else row.fits == (row.outcome != "oom")),
+            Figures([
+                ("model", row.model or NONE), ("platform", row.platform or NONE), ("strategy", row.strategy or NONE),
+                ("outcome", _OUTCOMES.get(row.outcome or "", NONE)), ("predicted", fits),
+                ("versions", versions or NONE), ("folder", row.folder),
             ]),
-            *([Grid(("", "measured", "predicted", "80 % interval", "error"), figures,
-                    right=("measured", "predicted", "error"), optional=("80 % interval",))] if figures else []),
-            *([Notes("Why it does not count", [row["problem"]])] if row["problem"] else []),
-            *([Notes("All runs of the folder", [_summary(each) for each in results["accuracy"]], quiet=True)]
-              if results["accuracy"] else []),
+            *table(row.figures, MEASURED),
+            *notes("Why it does not count", [row.problem] if row.problem else []),
+            *table(found.accuracy, ACCURACY, "All runs of the folder"),
         ]  # fmt: skip
 
-    def choose(self, row: Data) -> None:
-        cells = {cell.id: cell for cell in read(Path(row["folder"]) / MANIFEST)}
-        plan = cells[row["id"]].plan if row["id"] in cells else None
+    def choose(self, row: Run) -> None:
+        cells = {cell.id: cell for cell in read(Path(row.folder) / MANIFEST)}
+        plan = cells[row.id].plan if row.id in cells else None
         if plan is None:
             self.failed("The plan of this run cannot be read.")
         else:
@@ -135,19 +143,3 @@ def _folders(root: Path) -> Iterator[Path]:
         except OSError:
             continue
         waiting += [(folder / name, depth + 1) for name in sorted(inner) if not name.startswith(".")]
-
-
-def _compared(name: str, figure: Data) -> list[str]:
-    label, write = _WORDS[name]
-    if figure["predicted"] is None:
-        return [label, write(figure["measured"]), "–", "–", "–"]
-    interval = f"{write(figure['low'])} to {write(figure['high'])}"
-    return [label, write(figure["measured"]), write(figure["predicted"]), interval, _error(figure["error"])]
-
-
-def _summary(accuracy: Data) -> str:
-    runs = f"{accuracy['runs']} run" + ("s" if accuracy["runs"] != 1 else "")
-    return (
-        f"{_WORDS[accuracy['figure']][0]}: {runs}, mean error {units.percent(accuracy['mape'])}, "
-        f"{units.percent(accuracy['coverage'])} inside the interval"
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,44 +10,44 @@ from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
 from knowledge.own.files import read_text, write_file
-from pages import units
-from pages.blocks import Block, Facts, Notes, Text, Verdict
-from pages.views.many import compare
-from pages.views.words import diff
+from pages.basis import notes
+from pages.blocks import Block, Figures, Headline, Text
+from pages.of_results import blocks_of
+from pages.scenarios import machines
+from planner.records.figures import PlanFigures
+from planner.records.scenarios import LoadedScenario, SavedScenario, ScenarioList, ScenarioRow
 from tools.registry import find
 from tui.screens import Outcome
 from tui.screens.dialogs import Confirm, PageScreen
-from tui.screens.listing import Column, Data, Listing, text
+from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
+Data = Mapping[str, Any]
 _FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 
-def _figure(title: str, write: Callable[[float], str], *names: str) -> Column:
+def _figure(*keys: str) -> Column:
     """A column of the first of these figures that a row has."""
 
-    def value(row: Data) -> Any:
-        figures = row.get("figures") or {}
-        return next((figures[name] for name in names if figures.get(name) is not None), None)
+    def value(row: ScenarioRow) -> float | None:
+        found = (getattr(row.figures, key) for key in keys) if row.figures else ()
+        return next((each for each in found if each is not None), None)
 
-    return Column(title, value, write, right=True)
+    return figure(keys[0], value)
 
 
 COLUMNS = (
     text("NAME", "name"),
-    Column("FITS", lambda row: (row.get("figures") or {}).get("fits"), lambda fits: "yes" if fits else "NO"),
-    _figure("MEMORY", units.memory, "per_device_bytes"),
-    _figure("TOKENS/S", units.count, "tokens_per_s", "output_tokens_per_s"),
-    _figure("RUN", lambda hours: units.duration(hours * 3600), "hours"),
-    _figure("USD", units.usd, "usd"),
-    _figure("$/H", units.usd, "usd_per_hour"),
+    Column("FITS", lambda row: row.figures and row.figures.fits, lambda fits: "yes" if fits else "NO"),
+    _figure("per_device_bytes"),
+    _figure("tokens_per_s", "output_tokens_per_s"),
+    _figure("hours"),
+    _figure("usd"),
+    _figure("usd_per_hour"),
     text("MODEL", "model"),
-    Column(
-        "ON",
-        lambda row: f"{row['count'] or '?'} x {row['accelerator']}" if row.get("accelerator") else None,
-    ),
+    Column("ON", lambda row: machines(row) if row.accelerator else None),
     text("WHAT", "what"),
-    Column("SAVED", lambda row: row.get("saved"), lambda moment: str(moment)[:16]),
+    Column("SAVED", lambda row: row.saved, lambda moment: moment[:16]),
 )
 
 
@@ -67,45 +67,45 @@ class ScenariosScreen(TableScreen):
 
     def __init__(self, plan: Data) -> None:
         super().__init__(plan, Listing(COLUMNS))
-        self.figures: dict[tuple[str, str | None], Data] = {}
+        self.figures: dict[tuple[str, str | None], PlanFigures] = {}
 
-    def load(self) -> Sequence[Data]:
-        return find("list_scenarios")({})["scenarios"]
+    def load(self) -> Sequence[ScenarioRow]:
+        return _listed({})
 
-    def take(self, rows: Sequence[Data]) -> None:
+    def take(self, rows: Sequence[ScenarioRow]) -> None:
         """The names at once; what each comes to follows, and is worked out once for each file as it stands."""
-        rows = [{**row, "figures": self.figures.get((row["name"], row["saved"]))} for row in rows]
+        rows = [row.model_copy(update={"figures": self.figures.get((row.name, row.saved))}) for row in rows]
         super().take(rows)
-        missing = [row for row in rows if row["figures"] is None]
+        missing = [row for row in rows if row.figures is None]
         if missing:
             self.do(lambda: self._estimated(missing), lambda _: self.take(rows), "estimating", "figures")
 
-    def _estimated(self, rows: Sequence[Data]) -> None:
+    def _estimated(self, rows: Sequence[ScenarioRow]) -> None:
         """In a thread."""
         for row in rows:
-            place = (row["name"], row["saved"])
+            place = (row.name, row.saved)
             if place not in self.figures:
-                estimated = find("list_scenarios")({"query": row["name"], "figures": True})["scenarios"]
-                self.figures |= {(each["name"], each["saved"]): each["figures"] or {} for each in estimated}
+                found = _listed({"query": row.name, "figures": True})
+                self.figures |= {(each.name, each.saved): each.figures for each in found if each.figures}
             # One that has gone meanwhile is not asked for again.
-            self.figures.setdefault(place, {})
+            self.figures.setdefault(place, PlanFigures(kind=row.kind))
 
-    def details(self, row: Data) -> Sequence[Block]:
-        scenario = find("load_scenario")({"name": row["name"]})
-        problem = (row.get("figures") or {}).get("problem")
+    def details(self, row: ScenarioRow) -> Sequence[Block]:
+        found = _loaded(row.name)
+        problem = row.figures.problem if row.figures else None
         return [
-            Verdict(str(scenario["name"]) + (" (ready example)" if scenario["read_only"] else "")),
-            *([Verdict(str(problem), False)] if problem else []),
-            *([Notes("Notes", scenario["notes"])] if scenario["notes"] else []),
-            *(Text(file["text"]) for file in scenario["files"]),
-            Facts([("folder", str(scenario["folder"]))]),
+            Headline(found.name + (" (ready example)" if found.read_only else "")),
+            *([Headline(problem, False)] if problem else []),
+            *notes("Notes", found.notes),
+            *(Text(file.text) for file in found.files),
+            Figures([("folder", found.folder)]),
         ]
 
-    def choose(self, row: Data) -> None:
-        def loaded(scenario: Data) -> None:
-            self.dismiss(Outcome(plan=scenario["plan"]))
+    def choose(self, row: ScenarioRow) -> None:
+        def loaded(found: LoadedScenario) -> None:
+            self.dismiss(Outcome(plan=found.plan))
 
-        self.do(lambda: find("load_scenario")({"name": row["name"]}), loaded, "loading")
+        self.do(lambda: _loaded(row.name), loaded, "loading")
 
     # Changes
 
@@ -116,37 +116,34 @@ class ScenariosScreen(TableScreen):
         self.ask("Save the plan as", str(self.plan.get("name") or ""), self._save)
 
     def _save(self, name: str) -> None:
-        self.change(
-            lambda: find("save_scenario")({"plan": self.plan, "name": name}), lambda saved: f"Saved {saved['name']}"
-        )
+        self.change(lambda: _saved({"plan": self.plan, "name": name}), lambda kept: f"Saved {kept.name}")
 
     def action_rename(self) -> None:
         row = self._own_row()
         if row is not None:
-            self.ask(f"Another name for {row['name']}", row["name"], lambda name: self._rename(row["name"], name))
+            self.ask(f"Another name for {row.name}", row.name, lambda name: self._rename(row.name, name))
 
     def _rename(self, old: str, new: str) -> None:
-        def change() -> Data:
-            file = find("load_scenario")({"name": old})["files"][0]
-            kept = find("save_scenario")({"text": file["text"], "name": new})
-            if kept["name"] != old:
-                find("delete_scenario")({"name": old})
+        def change() -> SavedScenario:
+            kept = _saved({"text": _loaded(old).files[0].text, "name": new})
+            if kept.name != old:
+                find("delete_scenario").run({"name": old})
             return kept
 
         if new != old:
-            self.change(change, lambda kept: f"{old} is now {kept['name']}")
+            self.change(change, lambda kept: f"{old} is now {kept.name}")
 
     def action_delete(self) -> None:
-        rows = [row for row in self.chosen_rows() if not row["read_only"]]
+        rows = [row for row in self.chosen_rows() if not row.read_only]
         if not rows:
             self.failed("Ready examples stay.")
             return
-        names = [str(row["name"]) for row in rows]
+        names = [row.name for row in rows]
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self.change(
-                    lambda: [find("delete_scenario")({"name": name}) for name in names],
+                    lambda: [find("delete_scenario").run({"name": name}) for name in names],
                     lambda _: f"Deleted {', '.join(names)}",
                 )
 
@@ -155,21 +152,20 @@ class ScenariosScreen(TableScreen):
     def action_bring_in(self) -> None:
         self.ask("File with a plan, YAML or JSON", "", self._bring_in)
 
-    def _bring_in(self, typed: str) -> None:
-        def change() -> Data:
-
-            path = Path(typed).expanduser()
+    def _bring_in(self, given: str) -> None:
+        def change() -> SavedScenario:
+            path = Path(given).expanduser()
             if not path.is_file():
-                raise PlanError("file", f"there is no file {typed!r}")
-            return find("save_scenario")({"text": read_text(path), "name": path.stem})
+                raise PlanError("file", f"there is no file {given!r}")
+            return _saved({"text": read_text(path), "name": path.stem})
 
-        self.change(change, lambda kept: f"Brought in as {kept['name']}")
+        self.change(change, lambda kept: f"Brought in as {kept.name}")
 
     def action_give_out(self) -> None:
         row = self.row
         if row is not None:
-            suggested = f"{row['name']}.yaml"
-            self.ask("Write it to (.yaml or .json)", suggested, lambda typed: self._give_out(row["name"], typed))
+            suggested = f"{row.name}.yaml"
+            self.ask("Write it to (.yaml or .json)", suggested, lambda given: self._give_out(row.name, given))
 
     def _give_out(self, name: str, typed: str) -> None:
         def change() -> Path:
@@ -178,7 +174,7 @@ class ScenariosScreen(TableScreen):
             style = _FORMATS.get(path.suffix.lower())
             if style is None:
                 raise PlanError("file", f"{path.name!r} does not say how to write it", sorted(_FORMATS))
-            write_file(path, find("load_scenario")({"name": name, "format": style})["files"][0]["text"], False, "file")
+            write_file(path, _loaded(name, style).files[0].text, False, "file")
             return path
 
         self.change(change, lambda path: f"Written: {path}")
@@ -186,7 +182,7 @@ class ScenariosScreen(TableScreen):
     # Comparison
 
     def action_compare(self) -> None:
-        names = [str(row["name"]) for row in self.chosen_rows()]
+        names = [row.name for row in self.chosen_rows()]
         if len(names) == 1 and self.plan.get("model"):
             self._compare([*names], f"the plan · {names[0]}", with_plan=True)
         elif len(names) > 1:
@@ -200,20 +196,39 @@ class ScenariosScreen(TableScreen):
 
     # Underneath
 
-    def _own_row(self) -> Data | None:
+    def _own_row(self) -> ScenarioRow | None:
         row = self.row
-        if row is not None and row["read_only"]:
-            self.failed(f"{row['name']} is a ready example, which stays as it is.")
+        if row is not None and row.read_only:
+            self.failed(f"{row.name} is a ready example, which stays as it is.")
             return None
         return row
 
 
 def compared(names: Sequence[str], plan: Data | None) -> list[Block]:
     """Saved plans side by side, with plots; of two also field by field."""
-
-    rows: list[dict[str, Any]] = [{"name": "the plan", "plan": dict(plan)}] if plan else []
-    rows += [{"name": name, "plan": find("load_scenario")({"name": name})["plan"]} for name in names]
-    blocks = compare(find("compare")({"scenarios": rows}))
-    if len(rows) == 2:
-        blocks += diff(find("diff_scenarios")({"a": rows[0]["plan"], "b": rows[1]["plan"]}))
+    plans = {"the plan": dict(plan)} if plan else {}
+    plans |= {name: _loaded(name).plan for name in names}
+    rows = [{"name": name, "plan": each} for name, each in plans.items()]
+    blocks = blocks_of(find("compare").run({"scenarios": rows}))
+    if len(plans) == 2:
+        a, b = plans.values()
+        blocks += blocks_of(find("diff_scenarios").run({"a": a, "b": b}))
     return blocks
+
+
+def _listed(arguments: Data) -> list[ScenarioRow]:
+    found = find("list_scenarios").run(arguments)
+    assert isinstance(found, ScenarioList)
+    return found.scenarios
+
+
+def _loaded(name: str, style: str = "yaml") -> LoadedScenario:
+    found = find("load_scenario").run({"name": name, "format": style})
+    assert isinstance(found, LoadedScenario)
+    return found
+
+
+def _saved(arguments: Data) -> SavedScenario:
+    kept = find("save_scenario").run(arguments)
+    assert isinstance(kept, SavedScenario)
+    return kept

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from agent.export import export_session
 from agent.store import delete_session, fork_session, list_sessions, rename_session, transcript
 from knowledge.own.files import write_file
-from pages import units
-from pages.blocks import Block, Facts, Notes, Prose, Verdict
-from pages.overview import plan_lines
+from pages.blocks import Block, Figures, Headline, Note, Prose
+from pages.figures import whole
+from pages.plan import plan_lines
 from tui.screens import Outcome
 from tui.screens.dialogs import Confirm
-from tui.screens.listing import Column, Data, Listing, text
+from tui.screens.listing import Column, Listing, text
 from tui.screens.table_screen import TableScreen
 
 _MOST_TURNS = 6
@@ -24,10 +25,21 @@ _MOST_CHARACTERS = 1200
 
 COLUMNS = (
     text("TITLE", "title"),
-    Column("TURNS", lambda row: row.get("turns"), units.count, right=True),
-    Column("LAST USED", lambda row: row.get("last_used"), lambda moment: str(moment)[:16].replace("T", " ")),
+    Column("TURNS", lambda row: row.turns, whole, right=True),
+    Column("LAST USED", lambda row: row.last_used, lambda moment: moment[:16].replace("T", " ")),
     text("ID", "id"),
 )
+
+
+@dataclass(frozen=True)
+class SessionRow:
+    """As agent.store lists it."""
+
+    id: str
+    title: str
+    created: str
+    last_used: str
+    turns: int
 
 
 class SessionsScreen(TableScreen):
@@ -40,13 +52,13 @@ class SessionsScreen(TableScreen):
         Binding("e", "give_out", "Export"),
     ]
 
-    def __init__(self, plan: Data) -> None:
+    def __init__(self, plan: Mapping[str, Any]) -> None:
         # What is found has been found by the store, in all that was said.
         super().__init__(plan, Listing(COLUMNS, words=lambda row: ""))
         self.asked = ""
 
-    def load(self) -> Sequence[Data]:
-        return list_sessions(self.asked)
+    def load(self) -> Sequence[SessionRow]:
+        return [SessionRow(**row) for row in list_sessions(self.asked)]
 
     def searched(self, words: str) -> None:
         self.asked = words
@@ -56,46 +68,46 @@ class SessionsScreen(TableScreen):
         nothing = "No conversation yet." if self.started and not self.listing.rows and not self.asked else ""
         return nothing or super().state()
 
-    def details(self, row: Data) -> Sequence[Block]:
-        turns = transcript(row["id"])
+    def details(self, row: SessionRow) -> Sequence[Block]:
+        turns = transcript(row.id)
         plan = next((turn["plan"] for turn in reversed(turns) if turn["plan"]), None)
-        blocks: list[Block] = [Verdict(str(row["title"]) or "(no title)")]
-        blocks += [Facts(plan_lines(plan), "Plan")] if plan else []
+        blocks: list[Block] = [Headline(row.title or "(no title)")]
+        blocks += [Figures(plan_lines(plan), "Plan")] if plan else []
         for turn in turns[-_MOST_TURNS:]:
             # An answer in a glance; the whole is a key away.
-            blocks.append(Notes(f"{turn['number']}. {turn['said']}", []))
+            blocks.append(Note(f"{turn['number']}. {turn['said']}", []))
             if turn["answer"]:
                 blocks.append(Prose(_start(turn["answer"])))
         return blocks
 
-    def choose(self, row: Data) -> None:
-        self.dismiss(Outcome(session=row["id"]))
+    def choose(self, row: SessionRow) -> None:
+        self.dismiss(Outcome(session=row.id))
 
     def action_rename(self) -> None:
         row = self.row
         if row is not None:
             self.ask(
                 "Another title",
-                row["title"],
-                lambda title: self.change(lambda: rename_session(row["id"], title), lambda kept: f"Now: {kept}"),
+                row.title,
+                lambda title: self.change(lambda: rename_session(row.id, title), lambda kept: f"Now: {kept}"),
             )
 
     def action_fork(self) -> None:
         row = self.row
         if row is not None:
-            self.change(lambda: fork_session(row["id"]), lambda copy: f"{copy} is a copy of {row['id']}")
+            self.change(lambda: fork_session(row.id), lambda copy: f"{copy} is a copy of {row.id}")
 
     def action_delete(self) -> None:
         rows = self.chosen_rows()
         if not rows:
             return
-        titles = "\n".join(f"{row['id']}  {row['title']}" for row in rows)
+        titles = "\n".join(f"{row.id}  {row.title}" for row in rows)
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self.change(
-                    lambda: [delete_session(row["id"]) for row in rows],
-                    lambda _: f"Deleted {', '.join(row['id'] for row in rows)}",
+                    lambda: [delete_session(row.id) for row in rows],
+                    lambda _: f"Deleted {', '.join(row.id for row in rows)}",
                 )
 
         self.app.push_screen(Confirm(f"Delete for good?\n{titles}"), answered)
@@ -103,8 +115,8 @@ class SessionsScreen(TableScreen):
     def action_give_out(self) -> None:
         row = self.row
         if row is not None:
-            suggested = f"session-{row['id']}.md"
-            self.ask("Write it to (.md or .json)", suggested, lambda typed: self._give_out(row["id"], typed))
+            suggested = f"session-{row.id}.md"
+            self.ask("Write it to (.md or .json)", suggested, lambda given: self._give_out(row.id, given))
 
     def _give_out(self, id: str, typed: str) -> None:
         def change() -> Path:

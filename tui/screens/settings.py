@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from agent import settings
-from pages.blocks import Block, Facts, Notes, Verdict
+from pages.blocks import Block, Figures, Headline, Note
 from tui.screens.dialogs import Ask
-from tui.screens.listing import Column, Data, Listing, text
+from tui.screens.listing import Column, Listing, text
 from tui.screens.table_screen import TableScreen
 
 COLUMNS = (
     text("SETTING", "key"),
-    Column("VALUE", lambda row: row["value"] if row["value"] != "" else None, str),
+    Column("VALUE", lambda row: row.value if row.value != "" else None, str),
     text("FROM", "source"),
     text("MEANING", "meaning"),
 )
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    key: str
+    value: Any
+    source: str
+    meaning: str
+    setting: settings.Setting
 
 
 class SettingsScreen(TableScreen):
@@ -27,46 +37,45 @@ class SettingsScreen(TableScreen):
     key = "key"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("d,delete", "back", "Back to its default")]
 
-    def __init__(self, plan: Data) -> None:
+    def __init__(self, plan: Mapping[str, Any]) -> None:
         super().__init__(plan, Listing(COLUMNS))
 
-    def load(self) -> Sequence[Data]:
+    def load(self) -> Sequence[SettingRow]:
         return [
-            {"key": each.setting.key, "value": each.value, "source": each.source, "meaning": each.setting.meaning,
-             "setting": each.setting}
+            SettingRow(each.setting.key, each.value, each.source, each.setting.meaning, each.setting)
             for each in settings.in_force()
-        ]  # fmt: skip
+        ]
 
-    def details(self, row: Data) -> Sequence[Block]:
-        setting: settings.Setting = row["setting"]
+    def details(self, row: SettingRow) -> Sequence[Block]:
+        setting = row.setting
         key = settings.key_variable()
         return [
-            Verdict(setting.key),
-            Notes("", [setting.meaning]),
-            Facts([
-                ("value", str(row["value"]) or "–"), ("from", row["source"]),
+            Headline(setting.key),
+            Note("", [setting.meaning]),
+            Figures([
+                ("value", str(row.value) or "–"), ("from", row.source),
                 ("default", str(setting.default) or "–"), ("variable", setting.variable),
                 *([("values", ", ".join(setting.valid))] if setting.valid else []),
                 ("file", str(settings.settings_file())),
                 ("Gemini's key", f"from {key}" if key else "none: the offline planner thinks"),
             ]),
-            Notes("When", ["A change counts from the next session on; the theme at once."], quiet=True),
+            Note("When", ["A change counts from the next session on; the theme at once."], quiet=True),
         ]  # fmt: skip
 
-    def choose(self, row: Data) -> None:
-        setting: settings.Setting = row["setting"]
+    def choose(self, row: SettingRow) -> None:
+        setting = row.setting
         values = f" ({', '.join(setting.valid)})" if setting.valid else ""
 
         def answered(text: str | None) -> None:
             if text is not None:
                 self.do(lambda: settings.set_value(setting.key, text), lambda _: self._changed(setting.key), "keeping")
 
-        self.app.push_screen(Ask(f"{setting.key}: {setting.meaning}{values}", str(row["value"])), answered)
+        self.app.push_screen(Ask(f"{setting.key}: {setting.meaning}{values}", str(row.value)), answered)
 
     def action_back(self) -> None:
         row = self.row
         if row is not None:
-            key = row["key"]
+            key = row.key
             self.do(lambda: settings.unset(key), lambda _: self._changed(key), "keeping")
 
     def _changed(self, key: str) -> None:

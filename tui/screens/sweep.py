@@ -12,9 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
 
 from estimator.errors import PlanError
-from pages.blocks import Block, Facts, Grid, Picture
-from pages.views.estimate import estimate
-from pages.views.many import scaling, sweep, sweep_plots
+from pages.blocks import Block, Chart, Figures, Table
+from pages.of_results import blocks_of
 from tools.registry import find
 from tui.plan_fields import find_field, kind_of
 from tui.screens.page_view import PageView
@@ -34,9 +33,9 @@ class Drawing:
 
 def _scaling(plan: Data) -> Sequence[Block]:
 
-    projection = find("project_scaling")({"plan": plan})
-    pictures = [Picture(plot) for plot in projection["plots"]]
-    return [*pictures, *(block for block in scaling(projection) if not isinstance(block, Picture | Facts))]
+    blocks = blocks_of(find("project_scaling").run({"plan": plan}))
+    charts: list[Chart] = [block for block in blocks if isinstance(block, Chart)]
+    return [*charts, *(block for block in blocks if not isinstance(block, Chart | Figures))]
 
 
 def _lengths(plan: Data) -> Sequence[Block]:
@@ -45,13 +44,9 @@ def _lengths(plan: Data) -> Sequence[Block]:
 
 def _roofline(plan: Data) -> Sequence[Block]:
 
-    result = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training")({"plan": plan})
-    pictures = [block for block in estimate(result) if isinstance(block, Picture)]
-    return [*(each for each in pictures if _is_curve(each)), *(each for each in pictures if not _is_curve(each))]
-
-
-def _is_curve(picture: Picture) -> bool:
-    return picture.plot["kind"] == "line"
+    found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training").run({"plan": plan})
+    charts: list[Chart] = [block for block in blocks_of(found) if isinstance(block, Chart)]
+    return sorted(charts, key=lambda chart: chart.plot.kind != "line")
 
 
 DRAWINGS = (
@@ -64,11 +59,11 @@ DRAWINGS = (
 def swept(plan: Data, field: str, values: Any, *, memory_first: bool = False) -> Sequence[Block]:
     """The plan over the values of a field: curves, and the table behind them."""
 
-    result = find("sweep")({"plan": plan, "field": field, "values": values})
-    plots = sweep_plots(result)
+    blocks = blocks_of(find("sweep").run({"plan": plan, "field": field, "values": values}))
+    charts: list[Chart] = [block for block in blocks if isinstance(block, Chart)]
     if memory_first:
-        plots = sorted(plots, key=lambda plot: "GiB" not in plot["y_label"])
-    return [*map(Picture, plots), *(block for block in sweep(result) if isinstance(block, Grid))]
+        charts = sorted(charts, key=lambda chart: "GiB" not in chart.plot.y_label)
+    return [*charts, *(block for block in blocks if isinstance(block, Table))]
 
 
 class SweepScreen(WorkingScreen):
@@ -139,5 +134,5 @@ class SweepScreen(WorkingScreen):
         self.do(draw, show, f"sweeping {words[0]}", group="draw")
 
     def _show(self, blocks: Sequence[Block]) -> None:
-        self.query_one(PageView).show(blocks or [Facts([("nothing to draw", "")])])
+        self.query_one(PageView).show(blocks or [Figures([("nothing to draw", "")])])
         self.tell("")

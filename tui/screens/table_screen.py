@@ -17,10 +17,10 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Footer, Input
 
-from pages.blocks import Block, Notes
+from pages.blocks import Block, Note
 from tui.screens.dialogs import Ask
 from tui.screens.list_table import Head, ListTable
-from tui.screens.listing import Listing
+from tui.screens.listing import Listing, Row
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
 
@@ -53,8 +53,8 @@ class TableScreen(WorkingScreen):
     def __init__(self, plan: Data, listing: Listing) -> None:
         super().__init__(plan)
         self.listing = listing
-        self.shown: list[Data] = []
-        self.marked: dict[str, Data] = {}
+        self.shown: list[Row] = []
+        self.marked: dict[str, Row] = {}
         self.started = False
         self._rest: Timer | None = None
         self._cells: dict[str, list[str]] = {}
@@ -62,15 +62,15 @@ class TableScreen(WorkingScreen):
 
     # What a screen gives
 
-    def load(self) -> Sequence[Data]:
+    def load(self) -> Sequence[Row]:
         """The rows; called in a thread."""
         raise NotImplementedError
 
-    def details(self, row: Data) -> Sequence[Block]:
+    def details(self, row: Row) -> Sequence[Block]:
         """What is known of a row; called in a thread."""
         raise NotImplementedError
 
-    def choose(self, row: Data) -> None:
+    def choose(self, row: Row) -> None:
         raise NotImplementedError
 
     def searched(self, words: str) -> None:
@@ -101,9 +101,9 @@ class TableScreen(WorkingScreen):
     def reload(self) -> None:
         self.do(self.load, self.take, "looking", group="load")
 
-    def take(self, rows: Sequence[Data]) -> None:
+    def take(self, rows: Sequence[Row]) -> None:
         self.started = True
-        known = {str(row[self.key]): row for row in rows}
+        known = {self._key(row): row for row in rows}
         self.marked = {key: known[key] for key in self.marked if key in known}
         self.look(replace(self.listing, rows=tuple(rows)))
 
@@ -111,16 +111,19 @@ class TableScreen(WorkingScreen):
         """Shows the rows anew; the cursor stays with its row, where that is still there."""
         before = self.row
         if listing.rows is not self.listing.rows or not self._cells:
-            self._cells = {str(row[self.key]): [column.cell(row) for column in listing.columns] for row in listing.rows}
+            self._cells = {self._key(row): [column.cell(row) for column in listing.columns] for row in listing.rows}
             self._widths = self._widest()
         self.listing = listing
         self.shown = listing.shown()
-        keys = [str(row[self.key]) for row in self.shown]
+        keys = [self._key(row) for row in self.shown]
         lines = [_marked(self._cells[key], key in self.marked) for key in keys]
-        at = keys.index(str(before[self.key])) if before is not None and str(before[self.key]) in keys else 0
+        at = keys.index(self._key(before)) if before is not None and self._key(before) in keys else 0
         self.table.show(self._heads(), lines, at)
         self.title_line(self.counted())
         self.tell(self.state())
+
+    def _key(self, row: Row) -> str:
+        return str(getattr(row, self.key))
 
     def _widest(self) -> list[int]:
         """Columns are as wide as their widest cell of all rows, so that they stand still while rows come and go."""
@@ -153,7 +156,7 @@ class TableScreen(WorkingScreen):
         return " · ".join(part for part in (nothing, self.listing.state(), marked) if part)
 
     @property
-    def row(self) -> Data | None:
+    def row(self) -> Row | None:
         """The row under the cursor."""
         at = self.table.cursor
         return self.shown[at] if 0 <= at < len(self.shown) else None
@@ -217,7 +220,7 @@ class TableScreen(WorkingScreen):
         row = self.row
         if row is None:
             return
-        key = str(row[self.key])
+        key = self._key(row)
         if key in self.marked:
             del self.marked[key]
         else:
@@ -228,7 +231,7 @@ class TableScreen(WorkingScreen):
     def action_filter(self, name: str, step: int = 1) -> None:
         self.look(self.listing.turned(name, step))
 
-    def chosen_rows(self) -> list[Data]:
+    def chosen_rows(self) -> list[Row]:
         """Those that are marked, and without any the one at hand."""
         return list(self.marked.values()) or [row for row in (self.row,) if row is not None]
 
@@ -266,7 +269,7 @@ class TableScreen(WorkingScreen):
         row = self.row
         if row is None:
             empty = self.started and not self.listing.rows and self.none_yet
-            self.query_one("#details", PageView).show([Notes("", [self.none_yet])] if empty else [])
+            self.query_one("#details", PageView).show([Note("", [self.none_yet])] if empty else [])
             return
         call: Callable[[], Sequence[Block]] = lambda: self.details(row)  # noqa: E731
         self.do(call, self.query_one("#details", PageView).show, "looking", group="details")

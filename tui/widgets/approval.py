@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Collapsible, Static
 
-from pages import units
 from pages.clean import clean, one_line
+from pages.figures import file_size
 from tui.diff import change
 
 # Of one file; whoever approves more than this reads it in an editor.
@@ -31,7 +31,7 @@ class FileDiff(Collapsible):
         self.lines = Static("", markup=False)
         super().__init__(self.lines, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
         # Content, since a plain string would be read as markup.
-        self.title = Content(f"{one_line(file['path'])}  {units.size(file['bytes'])}{self._summary()}")  # type: ignore[assignment]
+        self.title = Content(f"{one_line(file['path'])}  {file_size(file['bytes'])}{self._summary()}")  # type: ignore[assignment]
 
     def _summary(self) -> str:
         if self.change is None:

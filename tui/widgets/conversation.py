@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from textual.containers import VerticalScroll
 from textual.geometry import Region
 from textual.strip import Strip
@@ -80,7 +81,7 @@ class Conversation(VerticalScroll, can_focus=False):
                     card.finish(event.get("error"), event.get("seconds"), event.get("result"))
                     # What a command asked for is read from its first line, as an answer is.
                     self.reading = card if card.opened else self.reading
-                self._keep_files(event.get("result") or {})
+                self._keep_files(event.get("result"))
             case "notice":
                 await self.settle()
                 await self.add(Notice(event["text"], bad=bool(event.get("bad"))))
@@ -185,11 +186,11 @@ class Conversation(VerticalScroll, can_focus=False):
         for place, match in enumerate(_FENCED.finditer(text), start=1):
             self.blocks.append((match[2].strip() or f"block {place}", match[3]))
 
-    def _keep_files(self, result: Mapping[str, Any]) -> None:
-        files = result.get("files")
-        for file in files if isinstance(files, list) else ():
-            if isinstance(file, Mapping) and isinstance(file.get("text"), str):
-                self.blocks.append((one_line(file.get("path", "file")), clean(file["text"])))
+    def _keep_files(self, result: BaseModel | None) -> None:
+        """The texts of rendered files, to be copied."""
+        for file in getattr(result, "files", ()):
+            if text := getattr(file, "text", None):
+                self.blocks.append((one_line(file.path), clean(text)))
 
 
 def _drawn(turn: Mapping[str, Any]) -> list[Widget]:

@@ -11,7 +11,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from pages.clean import clean
-from pages.markdown import split_blocks
+from pages.prose import split_blocks
 from tui.widgets.ground import ground
 from tui.widgets.markdown_block import MarkdownBlock
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
@@ -17,9 +18,11 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from estimator.errors import PlanError
-from pages import units
 from pages.clean import clean
-from pages.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_lines
+from pages.figures import gib, gib_range, label, seconds
+from pages.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold
+from pages.plan import plan_lines
+from planner.results import MemoryEstimate
 from tui.live import results_of
 from tui.plan_fields import checked, laid_over, read
 from tui.widgets.plan_form import PlanForm
@@ -30,13 +33,13 @@ if TYPE_CHECKING:
     from tui.widgets.plan_form import PlanForm
 
 Data = Mapping[str, Any]
-Estimator = Callable[[Data], list[Data]]
+Estimator = Callable[[Data], list[BaseModel]]
 
 _SHOW_PROGRESS_S = 0.5
 _MOST_UNDONE = 50
 # Text of that length, or less, takes one line of the pane, before as after.
 _SAME_LINE = 40
-_IN_A_LINE = ("tokens/s", "output tok/s", "MFU", "first token", "run", "cost")
+_IN_A_LINE = tuple(map(label, ("tokens_per_s", "output_tokens_per_s", "mfu", "ttft_s", "hours", "usd")))
 
 
 def _estimator() -> Estimator:
@@ -98,7 +101,7 @@ class PlanPane(Vertical):
     def editing(self) -> bool:
         return self.form is not None and bool(self.form.display)
 
-    def hear(self, result: Data) -> None:
+    def hear(self, result: BaseModel) -> None:
         """A tool's result, which may say something of the plan."""
         self.overview = fold(self.overview, result)
 
@@ -209,13 +212,13 @@ class PlanPane(Vertical):
             if title.content != "Plan":
                 title.update("Plan", layout=False)
 
-    def _come_to(self, data: Data, edited: bool) -> tuple[dict[str, Any], list[Data]]:
+    def _come_to(self, data: Data, edited: bool) -> tuple[dict[str, Any], list[BaseModel]]:
         """In a thread. What comes from the session is whole; what was typed is checked first."""
 
         plan = checked(data) if edited else dict(data)
         return plan, (self.estimator or _estimator())(plan)
 
-    async def _arrive(self, plan: dict[str, Any], results: list[Data], edited: bool) -> None:
+    async def _arrive(self, plan: dict[str, Any], results: list[BaseModel], edited: bool) -> None:
         overview = Overview()
         for result in results:
             overview = fold(overview, result)
@@ -273,11 +276,11 @@ class PlanPane(Vertical):
         figures = [(label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures]
         self.query_one("#figures", Rows).rows = tuple(row for row in figures if row[0] not in MINOR_LABELS)
         self.query_one("#more-figures", Rows).rows = tuple(row for row in figures if row[0] in MINOR_LABELS)
-        memory, seconds = overview.memory, overview.time
+        memory, time = overview.memory, overview.time
         self.query_one("#memory-bar", Stack).bar = (
-            Bar(parts_of(memory["components"]), float(memory["capacity_bytes"]), units.memory) if memory else None
+            Bar(parts_of(memory.components), memory.capacity_bytes, gib) if memory else None
         )
-        self.query_one("#time-bar", Stack).bar = Bar(parts_of(seconds), 0.0, units.short_duration) if seconds else None
+        self.query_one("#time-bar", Stack).bar = Bar(parts_of(time), 0.0, seconds) if time else None
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")
         self._line("#latency-limits", "\n".join(overview.limits))
@@ -309,9 +312,8 @@ def _fit_text(overview: Overview) -> str:
     if memory is None:
         return ""
     verdict = {True: "FITS", False: "DOES NOT FIT", None: "MEMORY"}[overview.fits]
-    peak = f"{units.memory(memory['per_device_bytes'])} of {units.memory(memory['capacity_bytes'])}"
-    if "low_bytes" in memory and "high_bytes" in memory:
-        return f"{verdict}  {peak}\n80 % interval {units.memory_range(memory['low_bytes'], memory['high_bytes'])}"
+    peak = f"{gib(memory.per_device_bytes)} of {gib(memory.capacity_bytes)}"
+    if isinstance(memory, MemoryEstimate):
+        return f"{verdict}  {peak}\n80 % interval {gib_range(memory.low_bytes, memory.high_bytes)}"
     # Of serving the engine takes its whole share, whatever the requests need.
-    claimed = memory.get("claimed_bytes")
-    return f"{verdict}  {peak}" + (f"\nengine claims {units.memory(claimed)}" if overview.fits and claimed else "")
+    return f"{verdict}  {peak}" + (f"\n{label('claimed_bytes')} {gib(memory.claimed_bytes)}" if overview.fits else "")

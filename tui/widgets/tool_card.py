@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
 from textual import events
 from textual.content import Content
 from textual.widgets import Collapsible, Static
 
-from pages import units
 from pages.clean import arguments_line, clean, one_line
+from pages.figures import seconds as written_seconds
 from tui.jsonout import to_json
 from tui.result_page import page
 
@@ -23,14 +24,14 @@ class ToolCard(Collapsible):
     def __init__(self, name: str, arguments: Data, *, opened: bool = False) -> None:
         self.tool = one_line(name)
         self.arguments = arguments
-        self.result: Data | None = None
+        self.result: BaseModel | None = None
         self.detail = Static(self._arguments(), markup=False)
         self.opened = opened
         self._drawn = 0
         super().__init__(self.detail, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
         self._retitle("…")
 
-    def finish(self, error: str | None, seconds: float | None, result: Data | None = None, said: str = "") -> None:
+    def finish(self, error: str | None, seconds: float | None, result: BaseModel | None = None, said: str = "") -> None:
         """The call has ended: with a result, or with `error`."""
         self.set_class(error is None, "-done")
         self.set_class(error is not None, "-failed")
@@ -41,7 +42,7 @@ class ToolCard(Collapsible):
         self.result = result
         if said:
             self.detail.update(f"{clean(said)}\n\n{self._arguments()}")
-        self._retitle(units.duration(seconds) if seconds is not None else "done")
+        self._retitle(written_seconds(seconds) if seconds is not None else "done")
         if self.opened:
             self.collapsed = False
         elif not self.collapsed:
@@ -66,7 +67,7 @@ class ToolCard(Collapsible):
 
         self._drawn = self.size.width
         width = max((self.size.width or self.app.size.width) - 6, 40)
-        text = page(self.tool, self.result, width, colour=not self.app.no_color)
+        text = page(self.result, width, colour=not self.app.no_color)
         self.detail.update(Content.from_rich_text(text))
 
     def _arguments(self) -> str:

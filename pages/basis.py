@@ -1,0 +1,31 @@
+"""What stands at the end of every page: warnings, what was assumed, and what the estimate rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pages.blocks import Block, Note
+from pages.figures import plain
+from planner.result import Assumption, Evidence
+
+
+def tail(warnings: Sequence[str], assumptions: Sequence[Assumption], evidence: Sequence[Evidence] = ()) -> list[Block]:
+    rests = [f"{row.figure}: {row.basis}" for row in evidence]
+    return [
+        *notes("Watch out", warnings),
+        *notes("Assumed", assumed(assumptions), quiet=True),
+        *notes("Rests on", list(dict.fromkeys(rests)), quiet=True),
+    ]
+
+
+def notes(title: str, items: Sequence[str] | None, quiet: bool = False) -> list[Block]:
+    """A note, where there is anything to say."""
+    return [Note(title, items, quiet)] if items else []
+
+
+def assumed(assumptions: Sequence[Assumption]) -> list[str]:
+    """One line for each reason, as many fields share theirs."""
+    by_reason: dict[str, list[str]] = {}
+    for row in assumptions:
+        by_reason.setdefault(row.why, []).append(f"{row.field.rpartition('.')[2]} {plain(row.value)}")
+    return [f"{', '.join(fields)}: {why}" for why, fields in by_reason.items()]

@@ -1,0 +1,114 @@
+"""Pages of searches: the best layout or deployment, limits, the size of a serving cluster, MLPerf."""
+
+from __future__ import annotations
+
+from pages import figures
+from pages.basis import notes, tail
+from pages.blocks import Block, Headline
+from pages.columns import Column, listed, table, yes
+from pages.estimate import memory
+from pages.figures import count, rate, usd
+from pages.plan import plan_figures
+from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
+from planner.serving.results import BestServing, MlperfProjection, ServingChoice, SizedServing
+
+LAYOUTS: list[Column] = [
+    ("layout", "summary"), "framework", "step_s", "tokens_per_s", "mfu", "per_device_bytes", "headroom_bytes",
+]  # fmt: skip
+_LIMITS: Column = ("limits", lambda row: yes(row.meets_slo))
+_MONEY: list[Column] = ["usd_per_hour", "usd_per_million_output_tokens"]
+_SERVED: list[Column] = ["output_tokens_per_s", "ttft_s", "tpot_s"]
+_WHERE: list[Column] = [("deployment", "summary"), "accelerator", "devices"]
+DEPLOYMENTS: list[Column] = [*_WHERE, *_SERVED, *_MONEY, _LIMITS]
+# Rows of a table that may be long; --json has them all.
+_MOST = 8
+
+
+def best(result: BestParallelism | BestServing) -> list[Block]:
+    columns = columns_of(result.best)
+    rejected = [
+        ("neighbour", lambda row: row.choice.summary if isinstance(result, BestServing) else row.summary),
+        ("why not", "rule"),
+    ]
+    return [
+        _best_verdict(result),
+        *plan_figures(result.plan),
+        *notes("Why", result.why),
+        *table([result.best, *result.alternatives], columns, "Best first"),
+        *table(result.pareto[:_MOST], columns, "Nothing is better in every way (Pareto)"),
+        *table(result.rejected[:_MOST], rejected, "Neighbours"),
+        *notes("Left out", result.skipped if isinstance(result, BestServing) else ()),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def columns_of(choice: LayoutChoice | ServingChoice) -> list[Column]:
+    return LAYOUTS if isinstance(choice, LayoutChoice) else DEPLOYMENTS
+
+
+def _best_verdict(result: BestParallelism | BestServing) -> Headline:
+    if isinstance(result, BestParallelism):
+        found = result.best
+        speed = f"{rate(found.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', found.mfu)}"
+        return Headline(f"{found.summary} with {found.framework}: {speed}.", True)
+    misses = "" if result.meets_slo is not False else "; no deployment keeps the limits of latency"
+    speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
+    return Headline(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False)
+
+
+def limit(result: Limit) -> list[Block]:
+    goal = result.goal.replace("_", " ")
+    largest = f"Largest {goal}: {figures.plain(result.value)}." if result.value is not None else f"No {goal} fits."
+    probes: list[Column] = [("value", _probed), "fits", "per_device_bytes", ("why not", "why")]
+    return [
+        Headline(largest, result.value is not None),
+        *plan_figures(result.plan),
+        *notes("Why not more", [result.why] if result.why else []),
+        *table([result.chosen], columns_of(result.chosen), "With"),
+        *memory(result.memory),
+        *table(result.probes, probes, "Tried"),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def _probed(row: LimitProbe) -> str:
+    return figures.plain(row.value)
+
+
+def size(result: SizedServing) -> list[Block]:
+    found = result.best
+    said = "Nothing serves this load within the limits."
+    if found:
+        price = f", {usd(found.usd_per_hour)} per hour" if found.usd_per_hour is not None else ""
+        replicas = f"{found.replicas} replica{'s' if found.replicas != 1 else ''}"
+        said = f"{found.devices} x {found.accelerator} in {replicas}{price}: {found.summary}."
+    columns = [*_WHERE, "replicas", "replica_limit", "utilisation", ("limited by", "limited_by"), *_SERVED, *_MONEY]
+    offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", "price_date")]
+    return [
+        Headline(said, bool(found)),
+        *plan_figures(result.plan),
+        *notes("Why", result.why),
+        *table(result.sizes, columns, "Cheapest first"),
+        *table(result.offers[:_MOST], offers, "Where to rent"),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def mlperf(result: MlperfProjection) -> list[Block]:
+    rows: list[Column] = [
+        "samples_per_s", "tokens_per_s", "tokens_per_s_per_device", "dataset_s", "run_s", "ttft_p99_s", "tpot_p99_s",
+        ("limited by", "limited_by"),
+    ]  # fmt: skip
+    nodes: list[Column] = ["nodes", "devices", "samples_per_s", "tokens_per_s", "scaling_efficiency"]
+    # Offline all samples wait from the start: how long the last one does says nothing of latency.
+    deployments = [column for column in DEPLOYMENTS if result.scenario != "offline" or column != "ttft_s"]
+    where = f"{count(result.devices)} x {result.accelerator}"
+    span = figures.held(result, "samples_per_s")
+    return [
+        Headline(f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s."),
+        *listed(result, rows, "Figures (80 % interval)"),
+        *table([result.choice], deployments, "With"),
+        *table(result.by_nodes, nodes, "By nodes"),
+        *notes("Why", result.why),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]

@@ -1,0 +1,147 @@
+"""Pages of one plan: what it comes to, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pages import figures
+from pages.basis import notes, tail
+from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
+from pages.columns import Column, listed, table
+from pages.figures import gib, percent
+from pages.overview import figure_rows, latency_limit
+from pages.plan import flags, plan_figures
+from planner.plots import Plot, Series, stacked
+from planner.result import TimeLimit
+from planner.results import FitCheck, MemoryEstimate, Remedy, Roofline, TrainingEstimate
+from planner.serving.results import PassSplit, ServingEstimate, ServingMemoryEstimate
+
+Estimate = TrainingEstimate | ServingEstimate
+Memory = MemoryEstimate | ServingMemoryEstimate
+
+
+def estimate(result: Estimate) -> list[Block]:
+    improvements = result.improvements or [] if isinstance(result, TrainingEstimate) else []
+    faster: list[Column] = [("change", "what"), "gain", "tokens_per_s", ("flags", lambda row: flags(row.patch))]
+    return [
+        fit_verdict(result),
+        *plan_figures(result.plan),
+        Figures(estimate_rows(result), "Figures (80 % interval)"),
+        *memory(result.memory),
+        *where_time_goes(result.limits),
+        *table(improvements, faster, "What would be faster"),
+        *notes("Why this layout", result.why),
+        *charts(result),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def fit(result: FitCheck) -> list[Block]:
+    most = ("largest_micro_batch", "largest_seq_len", "max_concurrency")
+    room, wish = "What would make room", "What would make it fit"
+    return [
+        fit_verdict(result),
+        *plan_figures(result.plan),
+        *memory(result.memory),
+        *listed(result, most, "What fits at most"),
+        *_remedies(result.remedies, room if result.fits else wish),
+        *_remedies(result.relaxations, "What more room would allow"),
+        *map(Chart, memory_plot(result.memory)),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def fit_verdict(result: Estimate | FitCheck) -> Headline:
+    """'It fits: 65.0 GiB (55.1–76.7 GiB with 80 % confidence) of 79.7 GiB per device.'"""
+    words = f"{memory_words(result.memory)} per device"
+    if result.memory.fits if not isinstance(result, FitCheck) else result.fits:
+        missed = [row.limit.upper() for row in result.slo if not row.met] if isinstance(result, ServingEstimate) else []
+        if missed:
+            return Headline(f"It fits, but misses the limit of {' and '.join(missed)}: {words}.", False)
+        return Headline(f"It fits: {words}.", True)
+    # The estimate itself may lie below the capacity while the upper end of its interval does not.
+    over = result.memory.per_device_bytes > result.memory.capacity_bytes
+    return Headline(f"It {'does not fit' if over else 'does not fit safely'}: {words}.", False)
+
+
+def memory_words(found: Memory) -> str:
+    """'65.0 GiB (55.1–76.7 GiB with 80 % confidence) of 79.7 GiB'"""
+    span = figures.interval(found, "per_device_bytes")
+    sure = f" ({span} with 80 % confidence)" if span else ""
+    return f"{gib(found.per_device_bytes)}{sure} of {gib(found.capacity_bytes)}"
+
+
+def estimate_rows(result: Estimate) -> list[Row]:
+    slo = result.slo if isinstance(result, ServingEstimate) else ()
+    limits = [("limits", latency_limit(row)) for row in slo]
+    return [*figure_rows(result), ("waits for", result.bottleneck), *limits]
+
+
+def memory(found: Memory) -> list[Block]:
+    """The parts of the fullest device, largest first."""
+    parts = sorted(found.components.items(), key=lambda part: -part[1])
+    total = sum(size for _, size in parts)
+    rows = [[name.replace("_", " "), gib(size), percent(size / total)] for name, size in parts if size > 0]
+    head = ("memory per device", "size", "share")
+    blocks: list[Block] = [Table(head, rows, right=head[1:])] if rows else []
+    host = found.host if isinstance(found, MemoryEstimate) else None
+    if host and host.fits is False and host.capacity_bytes is not None:
+        said = f"{gib(host.per_node_bytes)} needed of {gib(host.capacity_bytes)} per node"
+        blocks.append(Note("Host memory is short", [f"{said}, most of it while {host.phase}"]))
+    return blocks
+
+
+def where_time_goes(limits: Sequence[TimeLimit]) -> list[Block]:
+    waits = [row for row in limits if row.seconds > 0]
+    return table(waits, [("a step waits for", lambda row: row.limit), "seconds", "share"])
+
+
+def _remedies(rows: Sequence[Remedy], title: str) -> list[Block]:
+    columns: list[Column] = [
+        ("change", "what"), "per_device_bytes", "fits", "slowdown", ("flags", lambda row: flags(row.patch))
+    ]  # fmt: skip
+    return table(rows, columns, title)
+
+
+# ------------------------------------------------------------------------------------------------------------ charts
+
+
+def charts(result: Estimate) -> list[Block]:
+    plots = [*memory_plot(result.memory), *time_plot(result)]
+    return [*map(Chart, plots), *(roofline(result.roofline) if isinstance(result, TrainingEstimate) else ())]
+
+
+def memory_plot(found: Memory) -> list[Plot]:
+    """A bar a pipeline stage, where there are several."""
+    parts, names = [found.components], ["fullest device"]
+    if isinstance(found, MemoryEstimate) and len(found.stages) > 1:
+        parts = [stage.components for stage in found.stages]
+        names = [f"stage {stage.stage}" for stage in found.stages]
+    capacity = found.capacity_bytes / figures.GIB
+    return stacked("Memory per device", "", "GiB", names, parts, figures.GIB, capacity, "usable memory")
+
+
+def time_plot(result: Estimate) -> list[Plot]:
+    if isinstance(result, TrainingEstimate):
+        return stacked("Step time", "", "s", ["step"], [result.time.components])
+    passes = {"generating": _split(result.time.generating), "reading prompts": _split(result.time.reading)}
+    return stacked("One pass through the model", "", "ms", list(passes), list(passes.values()), 1e-3)
+
+
+def _split(part: PassSplit) -> Mapping[str, float]:
+    return {name.removesuffix("_s"): value for name, value in part if name != "total_s"}
+
+
+def roofline(roof: Roofline) -> list[Block]:
+    """The roof of the device, and where the step is under it."""
+    if not roof.ridge_flop_per_byte or not roof.peak_flops:
+        return []
+    ridge, here = roof.ridge_flop_per_byte, roof.arithmetic_intensity_flop_per_byte
+    peak = roof.peak_flops / 1e12
+    left, right = min(ridge, here) / 4, max(ridge, here) * 4
+    curve = Series(name="roof", x=[left, ridge, right], y=[peak * left / ridge, peak, peak])
+    point = Series(name="this step", x=[here], y=[roof.achieved_flops / 1e12])
+    return [
+        Chart(Plot(title="Roofline", kind="line", x_label="FLOP per byte", y_label="TFLOP/s per device",
+                   series=[curve, point], x_log=True, y_log=True))
+    ]  # fmt: skip

@@ -1,0 +1,46 @@
+"""Pages of launch files and of reports that were written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pages.basis import notes, tail
+from pages.blocks import Block, Figures, Headline, Text
+from pages.figures import file_size
+from pages.plan import plan_figures
+from planner.results import RenderedConfigs, WrittenConfigs
+
+if TYPE_CHECKING:  # a report draws on all that can be estimated
+    from pages.report.report import RenderedReport, ReportFiles, WrittenReport
+
+
+def configs(result: RenderedConfigs | WrittenConfigs) -> list[Block]:
+    if isinstance(result, WrittenConfigs):
+        head = Headline(f"{len(result.files)} files written to {result.folder}.", True)
+        files = notes("Written", [f"{file.path}  {file_size(file.bytes)}" for file in result.files])
+    else:
+        head = Headline(f"{len(result.files)} files; --write DIR writes them.")
+        files = [Text(file.text, f"===== {file.path} ({file.target})") for file in result.files]
+    return [
+        head,
+        *plan_figures(result.plan),
+        *files,
+        *([Figures([("start with", result.launch_command)])] if result.launch_command else []),
+        *notes("You still have to fill in", result.needs_from_user),
+        *tail(result.warnings, result.assumptions),
+    ]
+
+
+def report(result: RenderedReport) -> list[Block]:
+    """Markdown as it is, for a file or a pipe."""
+    return [Text(result.markdown)]
+
+
+def written_report(result: WrittenReport) -> list[Block]:
+    head = f"{result.file} written ({result.format}, {file_size(result.bytes)})."
+    return [Headline(head, True), *notes("", [result.verdict] if result.verdict else [])]
+
+
+def report_files(result: ReportFiles) -> list[Block]:
+    names = [file.path for file in result.files]
+    return [Headline(result.title), *notes("", [result.verdict]), *notes(f"Would be written to {result.folder}", names)]

@@ -1,0 +1,97 @@
+"""Blocks as one HTML page that needs nothing else, neither network nor scripts. All text is escaped; plots are inline
+SVG."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
+
+
+def page(title: str, blocks: Sequence[Block], footer: str) -> str:
+    """A whole document; the titles of details are its sections."""
+    names = [block.title for block in blocks if isinstance(block, Details)]
+    links = "".join(f'<a href="#{_slug(name)}">{escape(name)}</a>' for name in names)
+    nav = f'<nav aria-label="Sections">{links}</nav>' if names else ""
+    first = [block for block in blocks if not isinstance(block, Details)]
+    body = "\n".join([*map(_first, first), nav, *(_block(block) for block in blocks if isinstance(block, Details))])
+    source = files("pages").joinpath("page.html").read_text(encoding="utf-8")
+    return Template(source).substitute(title=escape(title), body=body, footer=escape(footer))
+
+
+def render(blocks: Sequence[Block]) -> str:
+    """The blocks as elements, for a page that has its own head."""
+    return "\n".join(map(_block, blocks))
+
+
+def _first(block: Block) -> str:
+    """At the top of a page figures are cards, each with its interval below it."""
+    if not isinstance(block, Figures):
+        return _block(block)
+    cards = "\n".join(_card(row[0], row[1], row[2] if len(row) > 2 else "") for row in block.rows)
+    return f'<dl class="cards">\n{cards}\n</dl>'
+
+
+def _card(name: str, value: str, note: str) -> str:
+    return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd>{escape(note)}</dd></div>"
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Headline(text, good):
+            bad = " bad" if good is False else ""
+            return f'<p class="verdict{bad}">{escape(text)}</p>'
+        case Figures(rows, title):
+            return _table(Table(("", ""), [(row[0], value_of(row)) for row in rows], title=title))
+        case Table():
+            return _table(block)
+        case Note(title, items, quiet):
+            return _note(title, items, quiet)
+        case Text(text, title):
+            return f"{_heading(title)}<pre>{escape(text)}</pre>"
+        case Prose(markdown):
+            return f"<pre>{escape(markdown)}</pre>"
+        case Chart(plot):
+            from pages.drawing import svg  # matplotlib, which only pages with plots need
+
+            return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
+        case Details(title, inner):
+            return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'
+
+
+def _note(title: str, items: Iterable[str], quiet: bool) -> str:
+    lines = "\n".join(f"<p>{escape(item)}</p>" for item in items)
+    if not title:
+        return lines
+    kind = "quiet" if quiet else "note"
+    return f'<div class="{kind}" role="note">\n{_heading(title)}{lines}\n</div>'
+
+
+def _heading(title: str) -> str:
+    return f"<h3>{escape(title)}</h3>\n" if title else ""
+
+
+def _table(table: Table) -> str:
+    number = [name in table.right for name in table.head]
+    head = _cells("th", [name if name in table.names else name[:1].upper() + name[1:] for name in table.head], number)
+    strong = [' class="strong"' if place in table.strong else "" for place in range(len(table.rows))]
+    rows = "\n".join(
+        f"<tr{mark}>{_cells('td', row, number)}</tr>" for mark, row in zip(strong, table.rows, strict=True)
+    )
+    caption = f"<caption>{escape(table.title)}</caption>\n" if table.title else ""
+    start = f"<thead><tr>{head}</tr></thead>\n" if any(table.head) else ""
+    return f'<div class="scroll"><table>\n{caption}{start}<tbody>\n{rows}\n</tbody>\n</table></div>'
+
+
+def _cells(tag: str, cells: Sequence[str], number: Sequence[bool]) -> str:
+    marks = [' class="number"' if right else "" for right in number]
+    scope = ' scope="col"' if tag == "th" else ""
+    return "".join(f"<{tag}{scope}{mark}>{escape(cell)}</{tag}>" for cell, mark in zip(cells, marks, strict=True))
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

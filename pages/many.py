@@ -1,0 +1,179 @@
+"""Pages of several plans side by side: comparisons, sweeps, scaling, strategies, peaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pages import figures
+from pages.basis import notes, tail
+from pages.blocks import Block, Chart, Figures, Headline
+from pages.columns import Column, table, yes
+from pages.figures import NONE, plain, rate
+from pages.plan import plan_figures
+from planner.plots import Plot, Series
+
+if TYPE_CHECKING:  # each has the module of its own tool behind it
+    from planner.compare.differences import Setting
+    from planner.compare.scaling import ScalingProjection
+    from planner.compare.scenarios import Comparison
+    from planner.compare.sweep import Sweep
+    from planner.layouts.peak import PeakThroughput
+    from planner.layouts.strategies import AppliedStrategies
+
+_LAYOUT: Column = ("layout", "summary")
+_TRAINED: list[Column] = ["step_s", "tokens_per_s", "mfu", "per_device_bytes", "fits"]
+_RUN: list[Column] = ["hours", "usd"]
+_SERVED: list[Column] = [
+    "output_tokens_per_s", "ttft_s", "tpot_s", "per_device_bytes", "fits", "max_concurrency",
+    ("limits", lambda row: yes(row.meets_slo)), "usd_per_million_output_tokens",
+]  # fmt: skip
+_OF_A_RUN: list[Column] = [*_TRAINED, *_RUN, "usd_per_million_tokens"]
+
+
+def compare(result: Comparison) -> list[Block]:
+    said = list(result.conclusions)
+    head = said.pop(0) if said else "No scenario can be estimated."
+    return [
+        Headline(head),
+        *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
+        *notes("What matters", said),
+        *differences(result),
+        *map(Chart, result.plots),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def side_by_side(result: Comparison, title: str = "") -> list[Block]:
+    """A row a scenario; that of the baseline stands out."""
+    found = _OF_A_RUN if result.kind == "training" else _SERVED
+    columns: list[Column] = [("scenario", "name"), "speedup", *found, _LAYOUT, ("why not", "error")]
+    strong = [place for place, row in enumerate(result.rows) if row.name == result.baseline]
+    return table(result.rows, columns, title, strong=strong)
+
+
+def differences(result: Comparison) -> list[Block]:
+    """A row a setting, a column a scenario."""
+    settings: list[Column] = [("setting", lambda row: f"{row.field}{' (chosen)' if row.chosen else ''}")]
+    names = [row.name for row in result.rows]
+    return table(result.differences, [*settings, *map(_setting, names)], "What differs", names=names)
+
+
+def _setting(scenario: str) -> Column:
+    def cell(row: Setting) -> str:
+        return plain(row.values[scenario]) if scenario in row.values else NONE
+
+    return scenario, cell
+
+
+# ------------------------------------------------------------------------------------------------------------ sweeps
+
+
+def sweep(result: Sweep) -> list[Block]:
+    axes: list[Column] = [_swept(field) for field in result.fields]
+    said = "No point fits."
+    if result.best:
+        at = ", ".join(f"{_short(field)} {plain(result.best.values[field])}" for field in result.fields)
+        speed = _speed(result.best)
+        said = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
+    found = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens"]
+    return [
+        Headline(said, bool(result.best)),
+        *table(result.points, [*axes, *found, "speedup", _LAYOUT, ("why not", "why")]),
+        *map(Chart, sweep_plots(result)),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def _swept(field: str) -> Column:
+    return _short(field), lambda row: plain(row.values.get(field))
+
+
+def _short(field: str) -> str:
+    return field.rpartition(".")[2]
+
+
+def _serves(result: Sweep) -> bool:
+    return any(hasattr(point, "ttft_s") for point in result.points)
+
+
+def _speed(point: Any) -> float | None:
+    return point.output_tokens_per_s if hasattr(point, "output_tokens_per_s") else point.tokens_per_s
+
+
+def sweep_plots(result: Sweep) -> list[Plot]:
+    """Speed, and memory per device, over the first field; a curve for each value of the second."""
+    plots = [_over_field(result, "tokens/s", _speed, 1.0)]
+    if _serves(result):
+        plots.append(_over_field(result, "ms per output token", lambda point: point.tpot_s, 1e-3))
+    return [*plots, _over_field(result, "GiB per device", lambda point: point.per_device_bytes, figures.GIB)]
+
+
+def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
+    fields = result.fields
+    curves: dict[str, list[tuple[Any, float | None]]] = {}
+    for point in result.points:
+        curve, value = plain(point.values[fields[1]]) if len(fields) > 1 else label, read(point)
+        curves.setdefault(curve, []).append((point.values[fields[0]], None if value is None else value / unit))
+    xs = [x for pairs in curves.values() for x, _ in pairs]
+    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
+    series = [
+        Series(name=curve, x=[x if numeric else plain(x) for x, _ in pairs], y=[y for _, y in pairs])
+        for curve, pairs in curves.items()
+    ]
+    return Plot(
+        title=f"{label} over {_short(fields[0])}", kind="line" if numeric else "bar", x_label=_short(fields[0]),
+        y_label=label, series=series, x_log=numeric and min(xs) > 0 and max(xs) / min(xs) >= 8,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------- scaling, strategies, peaks
+
+
+def scaling(result: ScalingProjection) -> list[Block]:
+    why = list(result.why)
+    columns: list[Column] = [
+        "nodes", "devices", "efficiency", *_OF_A_RUN, "communication_share", ("waits for", "bottleneck"), _LAYOUT,
+        ("why not", "error"),
+    ]  # fmt: skip
+    return [
+        Headline(why.pop(0) if why else f"{result.scaling} scaling"),
+        *plan_figures(result.plan),
+        *notes("Why", why),
+        *table(result.points, columns, f"{result.scaling.capitalize()} scaling"),
+        *map(Chart, result.plots),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def strategies(result: AppliedStrategies) -> list[Block]:
+    columns: list[Column] = [
+        "model", ("device", "accelerator"), ("strategy", lambda row: row.strategy.replace("_", " ")), "relative_speed",
+        *_OF_A_RUN, _LAYOUT, ("why not", "why"),
+    ]  # fmt: skip
+    return [
+        Headline(f"{sum(row.fits for row in result.rows)} of {len(result.rows)} layouts fit."),
+        *table(result.rows, columns),
+        Figures(list(result.strategies.items()), "Strategies"),
+        *map(Chart, result.plots),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def peak(result: PeakThroughput) -> list[Block]:
+    columns: list[Column] = [
+        "model", ("device", "accelerator"), "devices", "precision",
+        (figures.label("tokens_per_s_per_device"), lambda row: figures.held(row, "tokens_per_s_per_device")),
+        "tokens_per_day", "mfu", ("rated", "rating"), ("against", "rated_against"), _LAYOUT, ("why not", "error"),
+    ]  # fmt: skip
+    able = [row for row in result.rows if row.tokens_per_s_per_device is not None]
+    top = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0, default=None)
+    said = "None can be estimated."
+    if top:
+        speed = figures.shown("tokens_per_s_per_device", top.tokens_per_s_per_device)
+        said = f"Fastest per device: {top.model} on {top.accelerator} in {top.precision}, {speed} tokens/s."
+    return [
+        Headline(said, bool(top)),
+        *table(result.rows, columns),
+        *map(Chart, result.plots),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]

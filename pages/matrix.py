@@ -1,0 +1,81 @@
+"""Pages of a benchmark matrix: what it would run, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pages.basis import notes, tail
+from pages.blocks import Block, Figures, Headline, Note
+from pages.columns import Column, table, yes
+from pages.figures import NONE, between, label, shown
+
+if TYPE_CHECKING:  # each has the module of its own tool behind it
+    from planner.matrix.render import RenderedMatrix, WrittenMatrix
+    from planner.matrix.results import Accuracy, MatrixResults, MeasuredCell, MeasuredFigure
+
+_SHOWN = 8
+
+
+def matrix(result: RenderedMatrix | WrittenMatrix) -> list[Block]:
+    cells, folder = result.cells, getattr(result, "folder", None)
+    runs = sum(cell.runs for cell in cells)
+    where = f"written to {folder}" if folder is not None else "--write DIR writes them"
+    columns: list[Column] = [
+        "model", "platform", ("strategy", lambda row: row.strategy.replace("_", " ")), "framework",
+        "predicted.step_s", "predicted.tokens_per_s_per_device", "predicted.peak_bytes",
+        "runs", ("layout", "summary"), ("why not", "skip_reason"),
+    ]  # fmt: skip
+    return [
+        Headline(f"{runs} of {len(cells)} runs can be started; {len(result.files)} files, {where}.", runs > 0 or None),
+        *table(cells, columns, "Predicted"),
+        Figures(list(result.strategies.items()), "Strategies"),
+        Figures([("start with", result.launch_command)]),
+        *notes("You still have to fill in", result.needs_from_user),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def results(result: MatrixResults) -> list[Block]:
+    cells, missing = result.cells, result.missing
+    absent = [*missing[:_SHOWN], *([f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else [])]
+    rows = max(result.training_csv.count("\n"), 1) - 1 + max(result.memory_csv.count("\n"), 1) - 1
+    return [
+        Headline(f"{len(cells)} of {len(cells) + len(missing)} runs in {result.folder} have a result."),
+        *table(result.accuracy, ACCURACY, "Predicted against measured"),
+        *_by_run(cells),
+        *notes("No result yet", absent),
+        *([Note("", [f"--json has {rows} rows for the tables of measurements"], True)] if rows else []),
+        *tail(result.warnings, ()),
+    ]
+
+
+def _by_run(cells: list[MeasuredCell]) -> list[Block]:
+    """A row a measured figure; runs without one, such as those out of memory, have a row too."""
+    measured = [figure for cell in cells for figure in cell.figures]
+    cell_of = {id(figure): cell for cell in cells for figure in cell.figures}
+    columns: list[Column] = [
+        ("run", lambda row: cell_of[id(row)].id), ("outcome", lambda row: cell_of[id(row)].outcome or NONE),
+        *MEASURED, ("in interval", lambda row: yes(row.covered)),
+    ]  # fmt: skip
+    without = [cell for cell in cells if not cell.figures]
+    return [*table(measured, columns, "By run"), *table(without, [("run", "id"), "outcome"], "Without a figure")]
+
+
+def _figure_name(row: MeasuredFigure | Accuracy) -> str:
+    return label(row.figure)
+
+
+def _in_its_unit(name: str) -> Callable[[MeasuredFigure], str]:
+    return lambda row: shown(row.figure, getattr(row, name))
+
+
+def _interval(row: MeasuredFigure) -> str:
+    return NONE if row.low is None or row.high is None else between(row.figure, row.low, row.high)
+
+
+MEASURED: list[Column] = [
+    ("figure", _figure_name), ("measured", _in_its_unit("measured")), ("predicted", _in_its_unit("predicted")),
+    ("80 % interval", _interval), "error",
+]  # fmt: skip
+ACCURACY: list[Column] = [("figure", _figure_name), "runs", "mape", "median_error", "bias", "coverage"]

@@ -1,0 +1,139 @@
+"""Pages of decisions about money and machines: cost, clusters, a whole configuration."""
+
+from __future__ import annotations
+
+from pages import figures
+from pages.basis import notes, tail
+from pages.blocks import Block, Headline, Table
+from pages.columns import Column, listed, table
+from pages.figures import NONE, hours, percent, plain, shown, usd
+from pages.plan import plan_figures
+from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
+from planner.money.results import CostEstimate, OwnedCost
+from planner.result import ProviderCost
+
+
+def cost(result: CostEstimate) -> list[Block]:
+    rows: list[Column] = [
+        "hours", "device_hours", ("price", lambda _: _price(result)), "usd_per_hour", "usd_per_month",
+        "usd_per_device_hour", "usd_per_step", "usd_per_epoch", "usd_per_million_tokens",
+        "usd_per_million_output_tokens", "usd_per_million_requests", "kwh", "co2_kg",
+    ]  # fmt: skip
+    return [
+        _cost_verdict(result),
+        *plan_figures(result.plan),
+        *listed(result, rows, "Figures (80 % interval)"),
+        *table(result.parts, ["part", "usd", "what"], "Made of"),
+        *providers(result.by_provider),
+        *_owned(result.owned),
+        *notes("Not included", result.not_included),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def providers(rows: list[ProviderCost]) -> list[Block]:
+    columns: list[Column] = [
+        ("from", "provider"), ("machines", lambda row: f"{row.instances} x {row.instance}"), "usd_per_hour", "usd",
+        "spot_usd_with_interruptions", "reserved_usd", ("price of", dated),
+    ]  # fmt: skip
+    return table(rows, columns, "By provider")
+
+
+def dated(row: ProviderCost) -> str:
+    return f"{row.price_date or 'no date'}{' (old)' if row.stale else ''}"
+
+
+def _price(result: CostEstimate) -> str:
+    where = " ".join(filter(None, (result.provider, result.instance)))
+    return f"{result.price.replace('_', ' ')}{f', {where}' if where else ''}"
+
+
+def _cost_verdict(result: CostEstimate) -> Headline:
+    broken = ["over the budget"] if result.within_budget is False else []
+    broken += ["too late for the deadline"] if result.within_deadline is False else []
+    good = False if broken else True if result.within_budget or result.within_deadline else None
+    end = f", {' and '.join(broken)}" if broken else ""
+    if result.usd is not None:
+        return Headline(f"{figures.held(result, 'usd')} in {hours(result.hours)}{end}.", good)
+    if result.usd_per_hour is not None:
+        million = result.usd_per_million_output_tokens
+        each = f", {usd(million)} per million output tokens" if million is not None else ""
+        return Headline(f"{usd(result.usd_per_hour)} per hour{each}{end}.", good)
+    return Headline(f"No price is known{end}.", False)
+
+
+def _owned(owned: OwnedCost | None) -> list[Block]:
+    if not owned:
+        return []
+    used = f"{usd(owned.capex_usd)} over {plain(owned.years)} years, {percent(owned.utilisation)} used"
+    parts = ", ".join(f"{name} {usd(amount)}" for name, amount in owned.parts.items())
+    rows: list[Column] = [
+        ("hardware", lambda _: used), "usd_per_device_hour", "usd", "usd_per_year", ("parts", lambda _: parts)
+    ]  # fmt: skip
+    return listed(owned, rows, f"Owned: {owned.machine}")
+
+
+# ---------------------------------------------------------------------------------------------------------- clusters
+
+
+def cluster_name(row: ClusterOption) -> str:
+    return f"{row.count} x {row.accelerator}"
+
+
+def _speed(row: ClusterOption) -> str:
+    served = row.output_tokens_per_s
+    return shown("tokens_per_s", row.tokens_per_s if row.step_s is not None or served is None else served)
+
+
+def clusters(result: RecommendedCluster) -> list[Block]:
+    why = list(result.why)
+    head = why.pop(0) if why else "No cluster does."
+    title = f"By {result.sort}, best first (* nothing beats it in both)"
+    return [
+        Headline(head, bool(result.options) and result.satisfied),
+        *notes("Why", why),
+        *table(result.options, option_columns(result.options), title),
+        *table(result.rejected, ["accelerators", "why"], "Not among them"),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
+
+
+def option_columns(options: list[ClusterOption]) -> list[Column]:
+    """Of serving the hours are those of a month, and say nothing."""
+    run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in options) else []
+    return [
+        ("cluster", cluster_name), "provider", "instance", *run, "usd_per_hour",
+        (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", ("layout", "summary"),
+        ("Pareto", lambda row: "*" if row.pareto else ""),
+    ]  # fmt: skip
+
+
+CLUSTER: tuple[Column, ...] = (
+    "provider", "instance", "instances", "nodes", "per_node", "usd_per_hour", "hours", "usd", "usd_per_million_tokens",
+    "tokens_per_s", "step_s", "mfu", "ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "requests_per_s", "replicas",
+    "framework", "engine", "weight_dtype", ("layout", "summary"), "micro_batch", "global_batch", "per_device_bytes",
+    "headroom_bytes", "meets_slo", "fits_deadline", "fits_budget", "measured", "price_date",
+)  # fmt: skip
+
+
+def auto(result: AutoConfigured) -> list[Block]:
+    option = result.option
+    said = "Nothing meets the goal"
+    if option:
+        price = f", {usd(option.usd_per_hour)} per hour" if option.usd_per_hour is not None else ""
+        said = f"{cluster_name(option)}{price}: {option.summary}"
+    serving = ((result.plan or {}).get("workload") or {}).get("kind") == "inference"
+    run: list[Column] = [] if serving else ["hours"]
+    targets: Column = ("launch files", lambda _: plain(result.launch_targets) or NONE)
+    reasons = [[row.field, plain(row.value), row.why] for row in result.reasons]
+    considered: list[Column] = [("also", "choice"), "fits", "usd", "hours", ("why not", "why")]
+    return [
+        Headline(f"{said}.", bool(option) and result.satisfied),
+        *plan_figures(result.plan),
+        *listed(result, [*run, "usd", "usd_per_hour", "tokens_per_s", "per_device_bytes", targets],
+                "Figures (80 % interval)"),
+        *([Table(("field", "value", "why"), reasons, title="Decisions")] if reasons else []),
+        *table(result.considered, considered, "Considered"),
+        *notes("To meet the goal", result.relax),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]  # fmt: skip

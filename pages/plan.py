@@ -1,0 +1,103 @@
+"""A plan in a few labelled lines, and changes of one as the flags that make them. A plan is data: it may be partial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pages.blocks import Block, Figures
+from pages.clean import one_line
+from pages.figures import count
+from planner.requests import ALL_PATHS, flag_of
+
+Data = Mapping[str, Any]
+
+# Units of what a user can set by hand, by the end of its name (estimator/plan/schema.py, Overrides).
+_UNITS = {"_gib": "GiB", "_gb_per_s": "GB/s", "_us": "µs"}
+
+
+def plan_figures(plan: Data | None) -> list[Block]:
+    return [Figures(plan_lines(plan))] if plan else []
+
+
+def plan_lines(plan: Data) -> list[tuple[str, str]]:
+    """The plan in a few labelled lines."""
+    workload, cluster = plan.get("workload") or {}, plan.get("cluster") or {}
+    layout, goal = plan.get("layout") or {}, plan.get("goal") or {}
+    model = plan.get("model")
+    lines = [("model", one_line(model) if isinstance(model, str) else "given as a configuration")]
+    if workload.get("kind") == "inference":
+        lines.append(("serving", _words(workload, "engine", "software_version", "weight_dtype", "scenario")))
+        lines.append(
+            ("requests", _named(workload, "input_len", "output_len", "concurrency", "request_rate", "requests"))
+        )
+        lines.append(("cache", _cache(workload)))
+        lines.append(("drafts", _named(workload, "speculative_tokens")))
+        lines.append(("limits", _named(workload, "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch")))
+    else:
+        lines.append(("training", _words(workload, "stage", "method", "precision", "optimizer", "framework")))
+        lines.append(("batch", _named(workload, "seq_len", "micro_batch", "global_batch")))
+        if workload.get("dataset_tokens"):
+            lines.append(("data", f"{count(workload['dataset_tokens'])} tokens × {workload.get('epochs', 1):g}"))
+    if cluster.get("accelerator"):
+        lines.append(("cluster", one_line(f"{cluster.get('count') or '?'} × {cluster['accelerator']}")))
+    lines.append(("layout", _layout(layout)))
+    lines.append(("set", _overrides(plan.get("overrides") or {})))
+    lines.append(("goal", _named(goal, "objective", "deadline_h", "budget_usd", "provider")))
+    return [(label, text) for label, text in lines if text]
+
+
+def _layout(layout: Data) -> str:
+    sizes = [f"{name}{layout[name]}" for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "dp") if _matters(layout, name)]
+    rest = [f"ZeRO-{layout['zero_stage']}"] if layout.get("zero_stage") else []
+    if layout.get("recompute") not in (None, "none"):
+        rest.append(f"recompute {layout['recompute']}")
+    if layout.get("offload") not in (None, "none"):
+        rest.append(f"offload {layout['offload']}")
+    return one_line(" ".join(sizes + rest))
+
+
+def _cache(workload: Data) -> str:
+    """The format of the cache, and how much of prompts is found in it."""
+    kept = {name: workload.get(name) for name in ("prefix_hit", "memory_share") if workload.get(name)}
+    return one_line(f"{_words(workload, 'kv_dtype')} {_named(kept, *kept)}".strip())
+
+
+def _overrides(given: Data) -> str:
+    """Figures that the user gave: memory of a device, rates of links, and their latency."""
+    told: list[str] = []
+    for ending, unit in _UNITS.items():
+        rows = [(name.removesuffix(ending), value) for name, value in given.items() if name.endswith(ending)]
+        figures = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in rows if value is not None]
+        told += [f"{', '.join(figures)} {unit}"] if figures else []
+    return one_line("; ".join(told))
+
+
+def _matters(layout: Data, name: str) -> bool:
+    """Sizes of one say nothing, but for those that everybody looks for first."""
+    value = layout.get(name)
+    return value is not None and (value != 1 or name in ("tp", "pp", "dp"))
+
+
+def _words(section: Data, *names: str) -> str:
+    return one_line(" ".join(str(section[name]) for name in names if section.get(name) not in (None, "auto")))
+
+
+def _named(section: Data, *names: str) -> str:
+    return one_line(" ".join(f"{name}={_plain(section[name])}" for name in names if section.get(name) is not None))
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def flags(changes: Data | None) -> str:
+    """A change of the plan as the flags that make it, without what it leaves open."""
+    flat = {path: name for name, path in ALL_PATHS.items()}
+    told: list[str] = []
+    for key, item in (changes or {}).items():
+        text = json.dumps(item) if isinstance(item, bool | dict | list) else _plain(item)
+        if item is not None:
+            told.append(f"{flag_of(flat[key])} {text}" if key in flat else f"--set {key}={text}")
+    return " ".join(told)

@@ -1,0 +1,84 @@
+"""Pages of what was read from existing launch files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pages import figures
+from pages.basis import notes, tail
+from pages.blocks import Block, Figures, Headline, Note, Table
+from pages.clean import one_line
+from pages.columns import listed
+from planner.requests import ALL_PATHS, flag_of
+
+if TYPE_CHECKING:  # has the readers of all programs behind it
+    from planner.files.importing import ImportedConfig
+
+_SHOWN = 12
+# As launchers.reading says of keys that the estimate does not need.
+_NEUTRAL = "changes neither memory nor time as estimated"
+
+
+def check(result: ImportedConfig) -> list[Block]:
+    """Whether what the files run fits, how fast it goes, and what of them was read."""
+    rows = [[row.field, _short(row.value), row.origin] for row in result.read]
+    return [
+        _verdict(result),
+        *_figures(result),
+        Figures(list(result.formats.items()), "Files"),
+        *([Table(("read", "value", "from"), rows)] if rows else []),
+        *_left(result),
+        *tail(result.warnings, result.assumptions),
+    ]
+
+
+def plan(result: ImportedConfig) -> list[Block]:
+    """What is to be known of the plan that the files give."""
+    formats = ", ".join(f"{one_line(name)} ({kind})" for name, kind in result.formats.items())
+    return [
+        Headline(f"{len(result.read)} values read from {formats}."),
+        *notes("It cannot be run", [result.refused] if result.refused else []),
+        *_left(result),
+        *notes("Watch out", result.warnings),
+    ]
+
+
+def _verdict(result: ImportedConfig) -> Headline:
+    if result.missing:
+        return Headline(f"not known: give {_listed([row.field for row in result.missing])}")
+    if result.refused:
+        return Headline(f"will not run: {result.refused}", False)
+    return Headline("fits", True) if result.fits else Headline("will not fit", False)
+
+
+def _listed(fields: Sequence[str]) -> str:
+    flags = {path: flag_of(name) for name, path in ALL_PATHS.items()}
+    return ", ".join(dict.fromkeys(flags.get(field, field) for field in fields))
+
+
+def _figures(result: ImportedConfig) -> list[Block]:
+    if result.per_device_bytes is None:
+        return []
+    memory = f"{figures.held(result, 'per_device_bytes')} of {figures.shown('capacity_bytes', result.capacity_bytes)}"
+    keys = ("step_s", "tokens_per_s", "hours", "usd", "usd_per_hour")
+    return listed(result, [(figures.label("per_device_bytes"), lambda _: memory), *keys])
+
+
+def _left(result: ImportedConfig) -> list[Block]:
+    """What of the files was not read, and what they do not say."""
+    left = [row for row in result.not_read if row.why != _NEUTRAL]
+    rows = [[row.key, _short(row.value), row.why] for row in left[:_SHOWN]]
+    neutral = len(result.not_read) - len(left)
+    more = [f"{len(left) - _SHOWN} more keys were not read"] if len(left) > _SHOWN else []
+    more += [f"{neutral} keys that change neither memory nor time were left aside"] if neutral else []
+    more += [f"{name} is named and not given" for name in result.refers]
+    return [
+        *([Table(("not read", "value", "why"), rows)] if rows else []),
+        *([Note("", more, True)] if more else []),
+        *notes("Missing", [f"{row.field}: {row.why}" for row in result.missing]),
+    ]
+
+
+def _short(value: object) -> str:
+    return one_line(figures.plain(value), 60)

@@ -1,0 +1,59 @@
+"""Pages of saved plans, and of how two differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pages import figures
+from pages.basis import notes
+from pages.blocks import Block, Headline
+from pages.columns import Column, table
+from pages.figures import NONE, ratio, shown
+
+if TYPE_CHECKING:  # reads the files of saved plans
+    from planner.records.figures import FigureChange, PlanFigures
+    from planner.records.scenarios import ScenarioDiff, ScenarioList, ScenarioRow
+
+
+def scenarios(result: ScenarioList) -> list[Block]:
+    columns: list[Column] = [
+        "name", "model", ("kind", "what"), ("on", machines), "figures.fits",
+        (figures.label("tokens_per_s"), lambda row: speed(row.figures)), "figures.hours", "figures.usd",
+        ("saved", lambda row: "example" if row.read_only else (row.saved or NONE)[:16]),
+    ]  # fmt: skip
+    return [
+        *(table(result.scenarios, columns) or [Headline("No plan is saved.")]),
+        *notes("Files that cannot be read", [f"{row.path}: {row.problem}" for row in result.left_out]),
+        *notes("Watch out", result.warnings),
+    ]
+
+
+def machines(row: ScenarioRow) -> str:
+    return f"{row.count or '?'} x {row.accelerator}" if row.accelerator else NONE
+
+
+def speed(found: PlanFigures | None) -> str:
+    """Tokens/s of training, or output tokens/s of serving."""
+    if found is None:
+        return NONE
+    key = "tokens_per_s" if found.tokens_per_s is not None else "output_tokens_per_s"
+    return shown(key, getattr(found, key))
+
+
+def diff(result: ScenarioDiff) -> list[Block]:
+    fields: list[Column] = ["field", ("A", "a"), ("B", "b")]
+    changes: list[Column] = [
+        ("figure", lambda row: figures.label(row.figure)), ("A", lambda row: shown(row.figure, row.a)),
+        ("B", lambda row: shown(row.figure, row.b)), ("B / A", _ratio),
+    ]  # fmt: skip
+    return [
+        Headline("The plans are the same." if result.same else f"{len(result.given)} fields differ."),
+        *table(result.given, fields, "As given"),
+        *table(result.complete, fields, "As completed"),
+        *table(result.figures, changes, "What that does"),
+        *notes("Watch out", result.warnings),
+    ]
+
+
+def _ratio(row: FigureChange) -> str:
+    return NONE if row.ratio is None else ratio(row.ratio)

@@ -1,0 +1,85 @@
+"""Blocks as text within the width of a terminal, with colour only where a terminal shows it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+
+from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
+from pages.clean import clean, one_line
+from pages.plotting import draw
+from pages.prose import laid_out
+from pages.table import facts, table
+
+# Of pages that go to a file or a pipe, where nobody said how wide it is.
+_USUAL_WIDTH = 100
+_LEAST_WIDTH = 40
+_BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
+
+
+def screen_width() -> int:
+    """Columns of the terminal; COLUMNS wins, and 100 stand in where there is no terminal."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        width = int(told)
+    else:
+        width = shutil.get_terminal_size((_USUAL_WIDTH, 24)).columns if sys.stdout.isatty() else _USUAL_WIDTH
+    return max(width, _LEAST_WIDTH)
+
+
+def has_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def show(blocks: Sequence[Block]) -> None:
+    """Prints the page on standard output."""
+    print(render(blocks, screen_width(), has_colour()))
+
+
+def render(blocks: Sequence[Block], width: int, colour: bool = False) -> str:
+    """The page as text, a blank line between blocks; no line is wider than `width` but for texts kept as they are."""
+
+    def dress(text: str, *codes: str) -> str:
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if colour and codes and text else text
+
+    def body(block: Block) -> str:
+        match block:
+            case Headline(text, good):
+                code = {True: (_BOLD, _GREEN), False: (_BOLD, _RED), None: (_BOLD,)}[good]
+                return "\n".join(dress(line, *code) for line in textwrap.wrap(one_line(text), width))
+            case Figures(rows, title):
+                return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
+            case Table():
+                return titled(block.title, _table(block, width, lambda line: dress(line, _DIM)))
+            case Note(title, items, quiet):
+                lines = [line for item in items for line in _bullet(one_line(item), width)]
+                codes = (_DIM,) if quiet else ()
+                return titled(title, "\n".join(dress(line, *codes) for line in lines))
+            case Text(text, title):
+                return titled(title, clean(text).rstrip("\n"))
+            case Prose(markdown):
+                return laid_out(markdown, width, colour)
+            case Chart(plot):
+                return draw(plot, width, colour)
+            case Details(title, inner):
+                return titled(title, render(inner, width, colour))
+
+    def titled(title: str, text: str) -> str:
+        head = "\n".join(dress(line, _BOLD) for line in textwrap.wrap(one_line(title), width))
+        return f"{head}\n{text}" if head else text
+
+    return "\n\n".join(body(block) for block in blocks)
+
+
+def _table(block: Table, width: int, dim: Callable[[str], str]) -> str:
+    def heads(names: Sequence[str]) -> list[str]:
+        return [name if name in block.names else name.upper() for name in names]
+
+    return table(heads(block.head), block.rows, heads(block.right), width, dim, heads(block.optional))
+
+
+def _bullet(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="- ", subsequent_indent="  ") or ["-"]
