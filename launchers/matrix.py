@@ -14,14 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
-from launchers import File, Rendered, Site, render
 from launchers.choice import usual_program
-from launchers.job import last_part, one_line, slug
+from launchers.launch.names import last_part, one_line, slug
+from launchers.pieces import File, Rendered
+from launchers.render import render
 from launchers.shell.quoting import AS_WRITTEN, NODE_RANK
+from launchers.site import Site
 
 if TYPE_CHECKING:
     from estimator.plan.schema import Plan
-    from launchers import Prediction
+    from launchers.predictions import TrainingPrediction
 
 MANIFEST, SCRIPT, PLAN, RESULT = "matrix.json", "run_all.sh", "plan.json", "result.json"
 NO_SCHEDULER = "none"
@@ -52,7 +54,7 @@ class Cell:
     plan: Plan | None
     why: str | None
     facts: Mapping[str, Any]
-    prediction: Prediction | None = None
+    prediction: TrainingPrediction | None = None
     model_id: str | None = None
     site: Site = field(default_factory=Site)
 
@@ -141,7 +143,7 @@ def _made(cell: Cell, id: str, name: str, scheduler: str) -> Made:
 
 
 def _rendered(
-    plan: Plan, scheduler: str, site: Site, prediction: Prediction | None = None, model_id: str | None = None
+    plan: Plan, scheduler: str, site: Site, prediction: TrainingPrediction | None = None, model_id: str | None = None
 ) -> tuple[Rendered, tuple[str, ...]]:
     """The launch files of a plan by the usual program of its framework, and their targets. Raises PlanError."""
 

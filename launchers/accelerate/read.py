@@ -5,6 +5,7 @@ from __future__ import annotations
 from launchers.hf import read as hf
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings, as_number, inverted
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.tables import table
 
@@ -31,7 +32,7 @@ def read(keys: Keys, found: Findings) -> None:
         elif item is not None:
             found.block(field, item, "is not a number of devices")
     kind = keys.take("distributed_type")
-    backend = inverted(table("accelerate")["backends"]).get(str(kind.value)) if kind is not None else None
+    backend = inverted(table("accelerate/fields")["backends"]).get(str(kind.value)) if kind is not None else None
     if backend == "deepspeed" and kind is not None:
         found.backend = found.backend or ("deepspeed", kind)
         _deepspeed(keys, found)
@@ -59,7 +60,7 @@ def _deepspeed(keys: Keys, found: Findings) -> None:
     """The DeepSpeed section, which says less than the file that it may name."""
     config = keys.take("deepspeed_config.deepspeed_config_file")
     if config is not None:
-        hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+        found.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
     found.whole("layout.zero_stage", keys.take("deepspeed_config.zero_stage"), least=0)
     if config is None:
         found.default("layout.zero_stage", 2, "accelerate's DeepSpeed stage is 2 unless given")
@@ -74,3 +75,6 @@ def _deepspeed(keys: Keys, found: Findings) -> None:
         found.put("layout.offload", "optimizer", states)
     elif next((item for item in (states, weights) if item is not None and item.value == "nvme"), None) is not None:
         found.block("layout.offload", states or weights, "disks have no place in a Plan")  # type: ignore[arg-type]
+
+
+FORMATS = (Format("accelerate YAML", score, read, ("yaml", "json"), order=1),)

@@ -1,11 +1,16 @@
-"""Axolotl YAML. Words: data/axolotl.yaml, data/hf_arguments.yaml, and Axolotl's others in data/reading/axolotl.yaml."""
+"""Axolotl YAML. Words: axolotl/fields.yaml, hf/fields.yaml."""
 
 from __future__ import annotations
 
 from launchers.hf import read as hf
+from launchers.reading.commands import CONFIGS, Command, Console, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts
 from launchers.tables import table
 
 _SIZES = {
@@ -35,9 +40,9 @@ def read(keys: Keys, found: Findings) -> None:
     _batch(keys, found)
     hf.length(keys, found, "num_epochs", 1.0)
     _precision(keys, found)
-    words = table("axolotl")
+    words = table("axolotl/fields")
     said = hf.optimizers() | inverted(words["optimizers"]) | inverted(words["sharded_optimizers"])
-    found.word("workload.optimizer", keys.take("optimizer"), said | table("reading/axolotl")["optimizers"])
+    found.word("workload.optimizer", keys.take("optimizer"), said | table("axolotl/fields")["other_optimizers"])
     found.default("workload.optimizer", "adamw", "optimizer is AdamW unless given")
     _attention(keys, found)
     _memory(keys, found)
@@ -59,7 +64,7 @@ def _stage(keys: Keys, found: Findings) -> None:
     kinds = keys.look("datasets")
     types = [row.get("type") for row in kinds if isinstance(row, dict)] if isinstance(kinds, list) else []
     if rl is not None:
-        words = {fields["fields"].get("rl") for fields in table("axolotl")["stages"].values()} - {None} | {
+        words = {fields["fields"].get("rl") for fields in table("axolotl/fields")["stages"].values()} - {None} | {
             "grpo",
             "ipo",
         }
@@ -172,7 +177,7 @@ def _precision(keys: Keys, found: Findings) -> None:
 
 
 def _attention(keys: Keys, found: Findings) -> None:
-    words = inverted(table("axolotl")["attention"]) | {
+    words = inverted(table("axolotl/fields")["attention"]) | {
         "flash_attention_2": "flash",
         "kernels-community/vllm-flash-attn3": "flash3",
     }
@@ -213,3 +218,28 @@ def _memory(keys: Keys, found: Findings) -> None:
         found.put("workload.fused_loss", True, liger)
     else:
         found.default("workload.fused_loss", False, "no plugin for a fused loss is named")
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    """axolotl train FILE --launcher torchrun -- torchrun's options"""
+    if len(words) < 2 or words[1].text not in ("train", "fetch"):
+        return []
+    place = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
+    keys, _ = options(setting.file, words[place + 1 :], TORCHRUN_FLAGS)
+    counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    own, rest = options(setting.file, words[2:place])
+    if (item := own.take("num_processes")) is not None:
+        setting.found.whole("devices", item)
+    return [Start("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
+
+
+def read_command(start: Start, setting: Setting) -> None:
+    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
+    if config is not None:
+        over_config(config, start, setting)
+
+
+FORMATS = (Format("Axolotl YAML", score, read),)
+COMMANDS: dict[str, Command] = {"axolotl": read_command}
+CONSOLES: dict[str, Console] = {"axolotl": _console}
+MODULES = {"axolotl": "axolotl"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 
 _OPTIMIZERS = {"adam": "adamw", "adamw": "adamw", "lion": "lion", "sgd": "sgd", "muon": "muon"}
@@ -14,7 +15,7 @@ def score(keys: Keys) -> int:
     return 5 * sum(any(True for _ in keys.below(name)) for name in own)
 
 
-def read_deepspeed(keys: Keys, found: Findings) -> None:
+def read(keys: Keys, found: Findings) -> None:
     def take(name: str) -> Item | None:
         item = keys.take(name)
         return None if item is None or item.value == "auto" else item
@@ -65,3 +66,6 @@ def _offload(take, found: Findings) -> None:
         found.put("layout.offload", "optimizer", states)
     else:
         found.default("layout.offload", "none", "DeepSpeed offloads nothing unless told to")
+
+
+FORMATS = (Format("DeepSpeed JSON", score, read, ("json", "yaml"), order=2),)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from launchers.deepspeed.read import read_deepspeed
+from launchers.deepspeed import read as deepspeed_file
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_certain, is_set
+from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.tables import table
 
 _ZERO = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2, "NO_SHARD": 0}
@@ -15,7 +15,7 @@ ADAPTERS = ("lora", "qlora", "dora", "pissa")
 
 
 def optimizers() -> dict[str, Any]:
-    return inverted(table("hf_arguments")["optimizers"], table("reading/hf")["optimizers"])
+    return inverted(table("hf/fields")["optimizers"], table("hf/fields")["other_optimizers"])
 
 
 def batch(keys: Keys, found: Findings) -> None:
@@ -109,7 +109,7 @@ def embeddings(found: Findings, item: Item | None) -> None:
     if item is None:
         return
     values = item.value if isinstance(item.value, list) else str(item.value).split(",")
-    pairs = [set(row[1].split(",")) for row in table("families")["embeddings"]]
+    pairs = [set(row[1].split(",")) for row in table("data/families")["embeddings"]]
     words = {str(word).strip() for word in values if str(word).strip()}
     if any(words == pair for pair in pairs):
         found.put("workload.lora.train_embeddings", True, item)
@@ -135,19 +135,12 @@ def deepspeed(keys: Keys, found: Findings) -> None:
         for name in inner:
             item = keys.items.pop(name)
             part.put(name.removeprefix("deepspeed."), item.value, item.line)
-        read_deepspeed(part, found)
+        deepspeed_file.read(part, found)
         return
     item = keys.take("deepspeed")
     if item is not None and isinstance(item.value, str) and item.value:
-        refer(found, item, item.value, "DeepSpeed's ZeRO stage and offload")
+        found.refer(item, item.value, "DeepSpeed's ZeRO stage and offload")
         found.backend = found.backend or ("deepspeed", item)
-
-
-def refer(found: Findings, item: Item, path: str, what: str) -> None:
-    if not is_certain(path):
-        found.block("layout.zero_stage", item, f"names the file of {what} only where it runs")
-        return
-    found.refers.setdefault(path, f"{item.origin}: {what}")
 
 
 def fsdp(keys: Keys, found: Findings, version: int | None = None) -> None:

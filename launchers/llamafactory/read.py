@@ -1,11 +1,16 @@
-"""LlamaFactory 0.9 training YAML or arguments, and the YAML of its rewrite (v1). Words: data/llamafactory.yaml."""
+"""LlamaFactory 0.9 training YAML or arguments, and the YAML of its rewrite (v1). Words: llamafactory/fields.yaml."""
 
 from __future__ import annotations
 
 from launchers.hf import read as hf
+from launchers.reading.commands import CONFIGS, Command, Console, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import Setting, Start
 from launchers.tables import table
 
 _MEGATRON = {
@@ -31,7 +36,7 @@ def score_v1(keys: Keys) -> int:
 
 
 def read(keys: Keys, found: Findings) -> None:
-    words = table("llamafactory")
+    words = table("llamafactory/fields")
     if (export := keys.look("export_dir") or keys.look("infer_backend")) or as_truth(keys.look("do_predict")):
         found.blocked.setdefault("workload", f"{keys.file} exports or serves a model ({export or 'do_predict'})")
     else:
@@ -80,7 +85,7 @@ def _stage(keys: Keys, found: Findings) -> None:
     if item is None:
         found.default("workload.stage", "sft", "stage is sft unless given")
         return
-    for name, fields in table("llamafactory")["stages"].items():
+    for name, fields in table("llamafactory/fields")["stages"].items():
         wanted = fields.get("pref_loss")
         said = str(loss.value) if loss is not None else "sigmoid"
         if fields["stage"] == item.value and (wanted is None or wanted == said):
@@ -163,7 +168,7 @@ def _weights(keys: Keys, found: Findings) -> None:
 def _optimizer(keys: Keys, found: Findings) -> None:
     """Switches of LlamaFactory's own optimizers win over `optim`, which is then their base."""
     base = keys.take("optim")
-    for name, fields in table("llamafactory")["optimizers"].items():
+    for name, fields in table("llamafactory/fields")["optimizers"].items():
         switch = next(key for key in fields if key.startswith("use_"))
         item = keys.take(switch)
         if is_set(item) and item:
@@ -235,7 +240,7 @@ def read_v1(keys: Keys, found: Findings) -> None:
     elif kind is not None and kind.value == "deepspeed":
         found.backend = ("deepspeed", kind)
         if (config := keys.take("dist_config.config_file")) is not None:
-            hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+            found.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
     elif kind is not None:
         found.block("workload.framework", kind, "is no framework of a Plan")
     attention = {"flash_attention_2": "flash", "fa2": "flash", "sdpa": "sdpa", "eager": "eager", "auto": "flash"}
@@ -277,3 +282,37 @@ def _peft_v1(keys: Keys, found: Findings) -> None:
         found.default(f"workload.lora.{field}", usual, f"{name} is {usual} unless given")
     hf.targets(found, keys.take("peft_config.target_modules"))
     hf.embeddings(found, keys.take("peft_config.modules_to_save"))
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) < 2 or words[1].text != "train":
+        return []
+    own = {
+        name: word for name, word in (setting.variables | environment).items() if name in ("NNODES", "NPROC_PER_NODE")
+    }
+    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
+        word = own.get(name)
+        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
+            setting.found.put(fact, int(number), Item(setting.file, name, int(number), word.line))
+    if "NPROC_PER_NODE" in own and "NNODES" not in own:
+        setting.found.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
+    return [Start("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)]
+
+
+def read_command(start: Start, setting: Setting) -> str | None:
+    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
+    if config is not None:
+        over_config(config, start, setting)
+        return None
+    keys, _ = options(setting.file, start.words, ("do_train", "bf16", "fp16", "pure_bf16"))
+    read(keys, setting.found)
+    return "LlamaFactory arguments"
+
+
+FORMATS = (
+    Format("LlamaFactory YAML", score, read, ("yaml", "json")),
+    Format("LlamaFactory v1 YAML", score_v1, read_v1),
+)
+COMMANDS: dict[str, Command] = {"llamafactory": read_command}
+CONSOLES: dict[str, Console] = {"llamafactory-cli": _console, "lmf": _console}
+MODULES = {"llamafactory": "llamafactory"}

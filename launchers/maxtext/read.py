@@ -1,15 +1,18 @@
-"""MaxText YAML and key=value command lines. Words: data/maxtext.yaml; what is left out is its base.yml's."""
+"""MaxText YAML and key=value command lines. Words: maxtext/fields.yaml; what is left out is its base.yml's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from launchers.reading.commands import CONFIGS, Command, base_name, named_document, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
+from launchers.shell.setting import Setting, Start
 from launchers.tables import table
 
 # Axes that a Plan has; the sizes inside a slice and across slices multiply.
@@ -34,7 +37,7 @@ def from_words(file: str, words: Sequence[Word]) -> Keys:
 
 
 def read(keys: Keys, found: Findings) -> None:
-    words = table("maxtext")
+    words = table("maxtext/fields")
     found.programs.append("maxtext")
     name = keys.take("model_name")
     known = inverted(words["models"]).get(str(name.value)) if name is not None else None
@@ -141,7 +144,7 @@ def _precision(keys: Keys, found: Findings) -> None:
 
 def _memory(keys: Keys, found: Findings) -> None:
     policy, kept = keys.take("remat_policy"), keys.take("decoder_layer_input")
-    words = table("maxtext")
+    words = table("maxtext/fields")
     known = {str(word): name for name, word in words["recompute"].items() if word} | {"none": "none"}
     if policy is None and "remat_policy" in keys.nulls:
         found.put("layout.recompute", "none", Item(keys.file, "remat_policy", "null"))
@@ -169,3 +172,20 @@ def _memory(keys: Keys, found: Findings) -> None:
     factor = keys.take("capacity_factor")
     if factor is not None and (as_number(factor.value) or -1) > 0:
         found.put("workload.moe_capacity", True, factor)
+
+
+def read_command(start: Start, setting: Setting) -> str | None:
+    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
+    if config is not None and base_name(config.text) in setting.documents:
+        over_config(config, start, setting)
+        return None
+    # base.yml, or another that is not given; the words say the rest.
+    if config is not None and base_name(config.text) != "base.yml":
+        named_document(config.text, Item(setting.file, "command", config.text, config.line), setting)
+    read(from_words(setting.file, start.words), setting.found)
+    return "MaxText command"
+
+
+FORMATS = (Format("MaxText YAML", score, read),)
+COMMANDS: dict[str, Command] = {"maxtext": read_command}
+MODULES = {"maxtext.": "maxtext", "MaxText.": "maxtext"}

@@ -1,4 +1,4 @@
-"""Arguments of Megatron-LM's pretrain_gpt.py. Words: data/megatron.yaml; the model is known by its dimensions."""
+"""Arguments of Megatron-LM's pretrain_gpt.py. Words: megatron/fields.yaml; the model is known by its dimensions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, find_model
-from launchers.hf import read as hf
+from launchers.reading.commands import UNKNOWN_ARGUMENTS, Command
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth, is_set
+from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import UNKNOWN
+from launchers.shell.setting import Setting, Start
 from launchers.tables import table
 
 _SIZES = {
@@ -42,6 +45,15 @@ _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
 _OTHER = re.compile(
     r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp"
 )
+# What a recipe or preset says and its file does not repeat.
+OF_RECIPE = {
+    "micro_batch_size": "workload.micro_batch",
+    "global_batch_size": "workload.global_batch",
+    "seq_length": "workload.seq_len",
+    "tensor_model_parallel_size": "layout.tp",
+    "pipeline_model_parallel_size": "layout.pp",
+    "context_parallel_size": "layout.cp",
+}
 
 
 def score(keys: Keys) -> int:
@@ -57,7 +69,7 @@ def read(
     names: Sequence[Item] = (),
 ) -> None:
     """`names` are words besides the tokenizer's that may be the model's."""
-    words = table("megatron")
+    words = table("megatron/fields")
     found.programs.append(program)
     if script is not None and _OTHER.search(str(script.value)):
         found.block("workload", script, "is no training of a language model")
@@ -115,7 +127,7 @@ def _deepspeed(keys: Keys, found: Findings) -> None:
     stage, config = keys.take("zero_stage"), keys.take("deepspeed_config")
     found.whole("layout.zero_stage", stage, least=0)
     if config is not None:
-        hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+        found.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
     if is_set(off := keys.take("cpu_optimizer")) and off is not None:
         found.put("layout.offload", "optimizer", off)
 
@@ -348,3 +360,26 @@ def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Map
         if numbers.get("moe_shared_expert_intermediate_size"):
             fields["shared_expert_intermediate_size"] = whole("moe_shared_expert_intermediate_size")
     return fields
+
+
+def read_command(start: Start, setting: Setting) -> str:
+    flags = ("bf16", "fp16", "swiglu", "use_distributed_optimizer", "sequence_parallel", "sft", "use_mcore_models",
+             "group_query_attention", "untie_embeddings_and_output_weights", "disable_bias_linear",
+             "use_flash_attn",
+             "recompute_activations", "use_megatron_fsdp", "optimizer_cpu_offload", "cross_entropy_loss_fusion",
+             "overlap_grad_reduce", "overlap_param_gather", "mock_data")  # fmt: skip
+    found = setting.found
+    keys, rest = options(setting.file, start.words, flags)
+    if any(UNKNOWN in word.text for word in rest):
+        found.blocked.setdefault("workload", f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
+    unsure = [item for item in keys.items.values() if not is_certain(item.value)]
+    read(keys, found, start.name)
+    told = {row.key for row in found.not_read}
+    for item in unsure:
+        # One that was passed over without being told.
+        if item.origin not in told:
+            found.block("workload", item, "what follows is known only where it runs")
+    return "Megatron-LM arguments"
+
+
+COMMANDS: dict[str, Command] = {"megatron": read_command}

@@ -21,7 +21,9 @@ def accelerator(found: Findings, item: Item, name: str, scheduler: str = "") -> 
     exact. A name that several share stays open."""
     if found.has(_FIELD):
         return
-    own = [id for id, label in table("devices").get(scheduler, {}).items() if label.lower() == name.strip().lower()]
+    own = [
+        id for id, label in table("data/devices").get(scheduler, {}).items() if label.lower() == name.strip().lower()
+    ]
     # SkyPilot's A100 is one of two: forms that differ in more than their plug have names of their own.
     known = own[0] if own else _known(name)
     if isinstance(known, str):

@@ -125,6 +125,13 @@ class Findings:
         self.leave(item, why)
         self.blocked.setdefault(field, f"{item.origin}: {why}")
 
+    def refer(self, item: Item, path: str, what: str) -> None:
+        """The file names another one, which says `what`."""
+        if not is_certain(path):
+            self.block("layout.zero_stage", item, f"names the file of {what} only where it runs")
+        else:
+            self.refers.setdefault(path, f"{item.origin}: {what}")
+
     def warn(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.append(text)

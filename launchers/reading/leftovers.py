@@ -1,4 +1,4 @@
-"""Keys that no reader took: each is named, with what is known of it (data/reading/<format>.yaml)."""
+"""Keys that no reader took: each is named, with what is known of it (<program>/leftovers.yaml)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEUTRAL = "changes neither memory nor time as estimated"
 
 def leave_rest(keys: Keys, found: Findings, *tables: str) -> None:
     """Empties `keys`. What changes the run and has no place in a Plan is warned of, or blocks the field it changes."""
-    rows = [table(f"reading/{name}") for name in tables]
+    rows = [table(f"{name}/leftovers") for name in tables]
     for item in list(keys.items.values()):
         if not _is_on(item.value):
             continue

@@ -10,12 +10,13 @@ from typing import Any
 
 from estimator.errors import PlanError
 from launchers.hf.read import ADAPTERS
-from launchers.reading import Reading
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, Read, nested
-from launchers.reading.formats import Format, config, is_python, is_script, names
+from launchers.reading.formats import Format
 from launchers.reading.programs import read_start
+from launchers.reading.recognition import config, is_python, is_script, names
+from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
 from launchers.shell.starts import Setting, read_script, slurm_option
@@ -34,7 +35,7 @@ _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 
 @dataclass
-class _Set:
+class _FileSet:
     """The files of a set, sorted: configs by path, and scripts and Python that wait to be read."""
 
     found: Findings
@@ -92,7 +93,11 @@ class _Set:
         self.by_name.pop(name, None)
 
 
-def read_set(files: Mapping[str, str], given: Mapping[str, Any]) -> Reading:
+def read(files: Mapping[str, str], given: Mapping[str, Any] | None = None) -> FilesReading:
+    """Reads the texts of `files` as one set. `given` are dotted Plan fields that are known besides and win.
+
+    Raises PlanError where there is nothing that could be read.
+    """
     if not files:
         raise PlanError("files", "none is given", ["{name: text}"])
     if len(files) > _MOST_FILES or sum(map(len, files.values())) > _MOST_TEXT:
@@ -100,7 +105,7 @@ def read_set(files: Mapping[str, str], given: Mapping[str, Any]) -> Reading:
             "files", "are more than a set of configs has", [f"up to {_MOST_FILES} files, {_MOST_TEXT:,} characters"]
         )
     found = Findings()
-    sets = _Set(found)
+    sets = _FileSet(found)
     for path, text in files.items():
         sets.add(path, text)
     _read_scripts(sets)
@@ -114,7 +119,7 @@ def read_set(files: Mapping[str, str], given: Mapping[str, Any]) -> Reading:
         form.read(keys, found)
     for path in [path for path in found.refers if _base(path) in sets.texts]:
         del found.refers[path]
-    return _settled(found, given)
+    return _settled(found, given or {})
 
 
 def _plan_line(name: str, text: str, found: Findings) -> None:
@@ -131,7 +136,7 @@ def _plan_line(name: str, text: str, found: Findings) -> None:
     found.comment = count, int(copies[1]) if copies else 1
 
 
-def _read_scripts(sets: _Set) -> None:
+def _read_scripts(sets: _FileSet) -> None:
     """Scripts that start others come before those; what one writes in itself is a file of the set."""
     found = sets.found
     known: dict[str, str] = {}
@@ -203,7 +208,7 @@ def _tasks(text: str, setting: Setting) -> None:
             return
 
 
-def _settled(found: Findings, given: Mapping[str, Any]) -> Reading:
+def _settled(found: Findings, given: Mapping[str, Any]) -> FilesReading:
     """The reading of what was found: switches that one file of several says, what follows, the framework."""
     found.settle()
     if found.comment is not None and not any(found.has(name) for name in ("devices", "per_node", "nodes", "dp")):
@@ -240,7 +245,7 @@ def _settled(found: Findings, given: Mapping[str, Any]) -> Reading:
     blocked = {name: why for name, why in found.blocked.items() if name not in given and name not in result}
     if not plan and not found.not_read and not blocked:
         raise PlanError("files", "nothing of them could be read", names())
-    return Reading(
+    return FilesReading(
         plan, _tidy(found.read, given), found.not_read, assumed, blocked, found.warnings, found.formats, found.refers
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, nested_documents
 from launchers.reading.findings import Findings, as_number
-from launchers.shell.consoles import image_starts
+from launchers.shell.images import image_starts
 from launchers.shell.scripts import UNKNOWN
 from launchers.tables import table
 
@@ -123,7 +123,7 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
 
 def _devices(pod: Data) -> tuple[int, str]:
     """Accelerators of a pod, and the resource that counts them."""
-    known = [row["kubernetes"] for row in table("devices")["makers"].values() if row["kubernetes"]]
+    known = [row["kubernetes"] for row in table("data/devices")["makers"].values() if row["kubernetes"]]
     total, name = 0, ""
     for container in _list(pod, "containers"):
         limits = _mapping(container, "resources", "limits") or _mapping(container, "resources", "requests")

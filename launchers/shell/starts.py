@@ -9,14 +9,16 @@ import re
 from collections.abc import Sequence
 
 from launchers.accelerate import read as accelerate
-from launchers.hf import read as hf
+from launchers.reading.commands import Console
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item
 from launchers.reading.findings import Findings, as_number, is_certain
-from launchers.shell.consoles import CONSOLES, TRL_SCRIPTS, Console, image_starts
+from launchers.reading.programs import consoles, modules
+from launchers.shell.images import image_starts
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Command, Script, Word, script
 from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
+from launchers.trl.read import SCRIPTS
 
 _ACCELERATE_FLAGS = (
     "multi_gpu", "cpu", "use_fsdp", "use_deepspeed", "tpu", "mps", "quiet", "same_network", "m", "module", "no_python",
@@ -145,7 +147,9 @@ def _is_image(text: str) -> bool:
 
 def _is_program(text: str) -> bool:
     name = text.rpartition("/")[2]
-    return name in _PROGRAMS or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
+    return (
+        name in _LAUNCHERS or name in consoles() or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
+    )
 
 
 def _srun(words: list[Word], setting: Setting) -> list[Word]:
@@ -218,24 +222,10 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
     if name in ("torch.distributed.run", "torch.distributed.launch"):
         return _torchrun([module, *rest], environment, setting)
     if name in ("accelerate.commands.launch", "deepspeed.launcher.runner"):
-        return _PROGRAMS[name.partition(".")[0]]([module, *rest], environment, setting)
-    item = Item(setting.file, "command", name, module.line)
-    if name.startswith("llamafactory"):
-        return [Start("llamafactory", rest, item, environment)]
-    if name.startswith(("trl.scripts.", "trl.commands.")):
-        return [Start("trl", rest, Item(setting.file, "command", name.rpartition(".")[2], module.line), environment)]
-    if name.startswith("torchtitan"):
-        return [Start("torchtitan", rest, item, environment)]
-    if name.startswith("axolotl"):
-        return [Start("axolotl", rest, item, environment)]
-    if name.startswith("vllm.entrypoints"):
-        return [Start("vllm", rest, item, environment)]
-    if name.startswith("sglang.launch_server"):
-        return [Start("sglang", rest, item, environment)]
-    if name.startswith(("sglang.bench_serving", "tensorrt_llm.serve.scripts.benchmark_serving")):
-        return [Start("load", rest, item, environment)]
-    if name.lower().startswith("maxtext."):
-        return [Start("maxtext", rest, item, environment)]
+        return _LAUNCHERS[name.partition(".")[0]]([module, *rest], environment, setting)
+    kind = next((kind for prefix, kind in modules().items() if name.startswith(prefix)), None)
+    if kind is not None:
+        return [Start(kind, rest, Item(setting.file, "command", name, module.line), environment)]
     return _script(module, rest, environment, setting)
 
 
@@ -260,7 +250,7 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
         return [Start("llamafactory", rest, item, environment)]
     if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
         return [Start("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
-    if "trl" in text and stem in TRL_SCRIPTS:
+    if "trl" in text and stem in SCRIPTS:
         return [Start("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
         return [Start("trainer", rest, item, environment)]
@@ -283,7 +273,7 @@ def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], set
     name = words[0].text.rpartition("/")[2]
     if name == "-m" and len(words) > 1:
         return _module(words[1], words[2:], environment, setting)
-    if name in _PROGRAMS or re.fullmatch(r"python[0-9.]*", name):
+    if name in _LAUNCHERS or name in consoles() or re.fullmatch(r"python[0-9.]*", name):
         return _program(name, words, environment, setting)
     return _script(words[0], words[1:], environment, setting)
 
@@ -298,7 +288,7 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Settin
     is_module = keys.take("m") is not None or keys.take("module") is not None
     config = keys.take("config_file")
     if config is not None and is_certain(config.value):
-        hf.refer(setting.found, config, str(config.value), "devices and sharding")
+        setting.found.refer(config, str(config.value), "devices and sharding")
     for name in ("num_processes", "num_machines"):
         if name in keys and not is_certain(keys.look(name)):
             setting.found.leave(keys.items.pop(name), "is known only where it runs")
@@ -349,8 +339,7 @@ def _torchx(words: list[Word], environment: dict[str, Word], setting: Setting) -
     return peeled(Command(rest, environment), setting, 1) if rest else []
 
 
-_PROGRAMS: dict[str, Console] = {
-    **CONSOLES,
+_LAUNCHERS: dict[str, Console] = {
     "torchrun": _torchrun,
     "accelerate": _accelerate,
     "deepspeed": _deepspeed,
@@ -361,4 +350,5 @@ _PROGRAMS: dict[str, Console] = {
 def _program(name: str, words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
     if re.fullmatch(r"python[0-9.]*", name):
         return _python(words, environment, setting)
-    return _PROGRAMS[name](words, environment, setting) if name in _PROGRAMS else []
+    console = _LAUNCHERS.get(name) or consoles().get(name)
+    return console(words, environment, setting) if console else []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
+from launchers.reading.commands import Command
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.setting import Setting, Start
 
 _WORKLOAD = ("stage", "method", "seq_len", "micro_batch", "global_batch", "epochs", "steps", "precision", "weights",
              "optimizer", "attention", "packing", "compile", "response_len", "group_size", "fused_loss", "tp_overlap",
@@ -34,3 +37,12 @@ def read(keys: Keys, found: Findings) -> None:
         found.default(f"workload.{name}", False, "a switch that is not there")
     hf.deepspeed(keys, found)
     leave_rest(keys, found, "hf")
+
+
+def read_command(start: Start, setting: Setting) -> str:
+    keys, _ = options(setting.file, start.words, FLAGS)
+    read(keys, setting.found)
+    return "arguments named as a plan's fields"
+
+
+COMMANDS: dict[str, Command] = {"plan": read_command}

@@ -5,12 +5,16 @@ From 0.3 a run starts from a preset in torchtitan's own code, and the command li
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from launchers.reading.commands import Command, merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.reading.totals import layers_of
+from launchers.shell.setting import Setting, Start
 from launchers.tables import table
 
 _SIZES = {
@@ -32,7 +36,7 @@ def score(keys: Keys) -> int:
 
 def read(keys: Keys, found: Findings, variants: Sequence[str] = ()) -> None:
     """`variants` are the words of the command line that choose one (activation_checkpoint:full)."""
-    words = table("reading/torchtitan")
+    words = table("torchtitan/presets")
     found.programs.append("torchtitan")
     for name in [name for name in keys.items if ".no_" in name]:
         item = keys.items.pop(name)
@@ -81,7 +85,7 @@ def _preset(keys: Keys, words: dict) -> Item | None:
 
 def _model(keys: Keys, found: Findings, preset: Item | None) -> None:
     """By the folder of the tokenizer, which is the model's, or by name and flavor."""
-    words = table("reading/torchtitan")
+    words = table("torchtitan/presets")
     name, flavor = keys.take("model.name"), keys.take("model.flavor")
     known = keys.take("model")
     if preset is not None:
@@ -211,7 +215,7 @@ def _parallel(keys: Keys, found: Findings, preset: Item | None) -> None:
 
 def _stages(keys: Keys, found: Findings) -> None:
     """Schedule, and virtual stages: those of a single schedule are one, of the others two unless layers say it."""
-    words = table("torchtitan")["schedules"]
+    words = table("torchtitan/fields")["schedules"]
     schedule = keys.take("parallelism.pipeline_parallel_schedule")
     known = {word: name for kind in words.values() for name, word in kind.items()}
     found.word("layout.schedule", schedule, known)
@@ -252,3 +256,18 @@ def _checkpointing(keys: Keys, found: Findings, preset: Item | None) -> None:
 def _layers(found: Findings) -> int | None:
     """The layers of a model that is not split into stages."""
     return layers_of(found.values.get("model")) if (found.values.get("layout.pp") or 1) == 1 else None
+
+
+def read_command(start: Start, setting: Setting) -> str | None:
+    variants = [word.text for word in start.words if re.fullmatch(r"[a-z_]+:[a-z_]+", word.text)]
+    start.words = [word for word in start.words if word.text not in variants]
+    keys, _, missing = merged(start, setting, config=("job.config_file",))
+    if missing is not None:
+        return None
+    read(keys, setting.found, variants)
+    return "torchtitan command line"
+
+
+FORMATS = (Format("torchtitan TOML", score, read, ("toml",)),)
+COMMANDS: dict[str, Command] = {"torchtitan": read_command}
+MODULES = {"torchtitan": "torchtitan"}

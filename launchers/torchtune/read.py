@@ -7,9 +7,14 @@ import re
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from launchers.hf import read as hf
+from launchers.reading.commands import Command, Console, merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options, overrides
+from launchers.shell.scripts import Word
+from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
 from launchers.tables import table
 
 _COMPONENT = "_component_"
@@ -22,7 +27,7 @@ def score(keys: Keys) -> int:
 
 def published(file: str, config: Item) -> Keys | None:
     """A config of torchtune's own that a command names instead of a file; None for others."""
-    known = table("reading/torchtune_configs")
+    known = table("torchtune/configs")
     row = dict(known["configs"].get(str(config.value), {}))
     if not row:
         return None
@@ -37,7 +42,7 @@ def published(file: str, config: Item) -> Keys | None:
 
 
 def read(keys: Keys, found: Findings, recipe: Item | None = None) -> None:
-    words = table("torchtune")
+    words = table("torchtune/fields")
     found.programs.append("torchtune")
     _resolve(keys)
     builder = keys.take(f"model.{_COMPONENT}")
@@ -108,7 +113,7 @@ def _model(keys: Keys, found: Findings, builder: Item | None) -> None:
     # Meta's own files lie in a folder of that name below the model's.
     name = re.sub(r"/original$", "", str(folder.value).rstrip("/")).rpartition("/")[2]
     built = re.sub(r"\.(q?lora|dora)_", ".", str(builder.value).removeprefix("torchtune.models."))
-    for pattern, row in table("torchtune")["models"]:
+    for pattern, row in table("torchtune/fields")["models"]:
         if row["builder"] == built and re.match(pattern, name.lower()):
             found.put("model", name, folder)
             return
@@ -168,7 +173,7 @@ def _method(keys: Keys, found: Findings, builder: Item | None) -> None:
     for name, usual in (("rank", 8), ("alpha", 16), ("dropout", 0.0)):
         found.default(f"workload.lora.{name}", usual, f"lora_{name} is {usual:g} unless given")
     attention, mlp = keys.take("model.lora_attn_modules"), keys.take("model.apply_lora_to_mlp")
-    words = table("torchtune")
+    words = table("torchtune/fields")
     if attention is None or not isinstance(attention.value, list):
         return
     names = inverted(words["attention_modules"])
@@ -190,3 +195,34 @@ def _host(keys: Keys, found: Findings) -> None:
     elif (states or activations) is not None:
         found.put("layout.offload", "none", states or activations)  # type: ignore[arg-type]
     hf.fsdp(keys, found, version=2)
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) < 2 or words[1].text != "run":
+        return []
+    own, rest = until_program(words[2:], TORCHRUN_FLAGS)
+    keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
+    counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    if not rest:
+        return []
+    name = Item(setting.file, "recipe", rest[0].text, rest[0].line)
+    if "single_device" in rest[0].text:
+        setting.found.implied += [("nodes", 1, name), ("per_node", 1, name)]
+    return [Start("torchtune", rest[1:], name, environment)]
+
+
+def read_command(start: Start, setting: Setting) -> str | None:
+    keys, rest, missing = merged(start, setting, published=published)
+    if missing is not None or not keys.items:
+        setting.found.warn(
+            f"{start.name.origin}: torchtune's own config {missing.value if missing else ''} is not given"
+        )
+        return None
+    overrides(keys, rest)
+    read(keys, setting.found, start.name)
+    return "torchtune command"
+
+
+FORMATS = (Format("torchtune YAML", score, read),)
+COMMANDS: dict[str, Command] = {"torchtune": read_command}
+CONSOLES: dict[str, Console] = {"tune": _console}

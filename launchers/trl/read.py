@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from launchers.hf import read as hf
+from launchers.reading.commands import Command, Console, merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options, overrides
+from launchers.shell.scripts import Word
+from launchers.shell.setting import Setting, Start
 from launchers.tables import table
 
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
+SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
 def score(keys: Keys) -> int:
@@ -22,7 +29,7 @@ def score(keys: Keys) -> int:
 
 def read(keys: Keys, found: Findings, script: Item | None = None) -> None:
     """`script` names TRL's script where the command says it (sft, dpo, …)."""
-    words = table("trl")
+    words = table("trl/fields")
     is_trl = script is not None or any(name in keys for name in _TRL)
     found.programs.append("trl" if is_trl else "trainer")
     name = keys.take("model_name_or_path")
@@ -52,7 +59,7 @@ def read(keys: Keys, found: Findings, script: Item | None = None) -> None:
     _generation(keys, found)
     config = keys.take("accelerate_config")
     if config is not None:
-        hf.refer(found, config, str(config.value), "devices and sharding")
+        found.refer(config, str(config.value), "devices and sharding")
     hf.deepspeed(keys, found)
     hf.fsdp(keys, found, version=1)
     leave_rest(keys, found, "trl", "hf")
@@ -84,7 +91,9 @@ def _stage(keys: Keys, found: Findings, script: Item | None, is_trl: bool) -> No
     elif kind == "sft":
         found.default("workload.stage", "sft", "the SFT script, which trains on plain text too")
     else:
-        words = {"orpo": "orpo"} | inverted({name: row["script"] for name, row in table("trl")["stages"].items()})
+        words = {"orpo": "orpo"} | inverted(
+            {name: row["script"] for name, row in table("trl/fields")["stages"].items()}
+        )
         found.word("workload.stage", script, words)
 
 
@@ -176,3 +185,49 @@ def _generation(keys: Keys, found: Findings) -> None:
             found.number("workload.engine_share", share)
     else:
         found.block("workload.rollout", engine, "vllm_mode is not there, and its default changed between versions")
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+    if len(words) < 2 or words[1].text not in SCRIPTS:
+        return []
+    keys, _ = options(setting.file, words[2:])
+    if (item := keys.items.get("num_processes")) is not None:
+        setting.found.whole("devices", item)
+    return [Start("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
+
+
+def read_command(start: Start, setting: Setting) -> str:
+    keys, rest, _ = merged(start, setting)
+    overrides(keys, rest)
+    # python -m trl.scripts.sft is `trl sft`.
+    read(keys, setting.found, replace(start.name, value=str(start.name.value).rpartition(".")[2]))
+    return "TRL arguments"
+
+
+def read_trainer(start: Start, setting: Setting) -> str:
+    """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
+    keys, _ = options(setting.file, start.words)
+    found = setting.found
+    config = keys.take("deepspeed_config")
+    if config is not None:
+        found.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+        keys.take("deepspeed")
+    stage = keys.take("zero_stage") or keys.take("deepspeed_stage")
+    if stage is not None:
+        found.whole("layout.zero_stage", stage, least=0)
+        found.backend = found.backend or ("deepspeed", replace(stage, value=True))
+        found.default("workload.precision", "bf16", "DeepSpeed computes in 16 bits; which, the script says")
+    if "model_name_or_path" not in keys and "per_device_train_batch_size" not in keys:
+        item = keys.take("deepspeed")
+        if item is not None and isinstance(item.value, str):
+            setting.found.refer(item, item.value, "DeepSpeed's ZeRO stage and offload")
+        leave_rest(keys, setting.found, "hf")
+        return "command of a script"
+    read(keys, setting.found)
+    return "arguments of the transformers Trainer"
+
+
+FORMATS = (Format("TRL or transformers Trainer arguments", score, read, ("yaml", "json")),)
+COMMANDS: dict[str, Command] = {"trl": read_command, "trainer": read_trainer}
+CONSOLES: dict[str, Console] = {"trl": _console}
+MODULES = {"trl.scripts.": "trl", "trl.commands.": "trl"}

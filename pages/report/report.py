@@ -15,7 +15,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
-from launchers import File, Rendered
+from launchers.pieces import File, Rendered
 from launchers.writing import write
 from pages.report.comparison import comparison
 from pages.report.page import Report, html, markdown

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import find_architecture
+from launchers.render import render
+from launchers.targets import target_descriptions
 from planner.clusters.recommend import (
     Choice,
     Recommended,
@@ -350,9 +351,9 @@ def _relax_hardware(last: Tried) -> Iterator[str]:
 def _targets(plan: Plan) -> list[str]:
     """Launch targets that can say this plan."""
     found = []
-    for name in launchers.target_descriptions():
+    for name in target_descriptions():
         try:
-            launchers.render(plan, [name])
+            render(plan, [name])
         except PlanError:
             continue
         found.append(name)

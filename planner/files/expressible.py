@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from launchers.pieces import Rendered
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -22,8 +22,8 @@ def sayable(
     plan: Plan,
     estimate: Callable[[Plan], Found],
     better: Callable[[Found], tuple[bool, float]],
-    render: Callable[[Found], launchers.Rendered],
-) -> tuple[Found, launchers.Rendered, list[Assumption]]:
+    render: Callable[[Found], Rendered],
+) -> tuple[Found, Rendered, list[Assumption]]:
     """(The estimate of `plan`, its files, what was chosen otherwise so that the files can say it).
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its

@@ -13,10 +13,14 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from launchers.choice import usual_targets
+from launchers.pieces import Rendered
+from launchers.predictions import ServingPrediction, TrainingPrediction
+from launchers.render import render
+from launchers.site import Site
+from launchers.targets import target_descriptions
 from launchers.writing import write
 from planner.files.expressible import sayable
 from planner.requests import EitherRequest
@@ -38,8 +42,8 @@ class SiteArguments(BaseModel):
     dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
     time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
 
-    def site(self) -> launchers.Site:
-        return launchers.Site(**{field.name: getattr(self, field.name) for field in fields(launchers.Site)})
+    def site(self) -> Site:
+        return Site(**{field.name: getattr(self, field.name) for field in fields(Site)})
 
 
 class RenderRequest(SiteArguments, EitherRequest):
@@ -47,7 +51,7 @@ class RenderRequest(SiteArguments, EitherRequest):
         None,
         min_length=1,
         description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
-        f"Of: {', '.join(launchers.target_descriptions())}.",
+        f"Of: {', '.join(target_descriptions())}.",
     )
 
 
@@ -60,7 +64,7 @@ class WriteRequest(RenderRequest):
 class _Set:
     """The files of a plan with the plan as completed, its name, and what the estimate says of it."""
 
-    rendered: launchers.Rendered
+    rendered: Rendered
     name: str
     plan: dict[str, Any]
     assumptions: list[Assumption]
@@ -87,10 +91,10 @@ def _rendered(request: RenderRequest) -> _Set:
     )
 
 
-def prediction_of(found: Planned) -> launchers.Prediction:
+def prediction_of(found: Planned) -> TrainingPrediction:
     """What the estimate of a training plan says, for the headings of its files."""
     memory, step = memory_of(found), time_of(found)
-    return launchers.Prediction(
+    return TrainingPrediction(
         memory_bytes=memory.per_device_bytes,
         memory_low_bytes=memory.low_bytes,
         memory_high_bytes=memory.high_bytes,
@@ -103,9 +107,9 @@ def prediction_of(found: Planned) -> launchers.Prediction:
 
 def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
 
-    def prediction(found: serving.Served) -> launchers.ServingPrediction:
+    def prediction(found: serving.Served) -> ServingPrediction:
         memory, latency = serving.memory_of(found), serving.latency_of(found)
-        return launchers.ServingPrediction(
+        return ServingPrediction(
             memory_bytes=memory.per_device_bytes,
             capacity_bytes=memory.capacity_bytes,
             fits=memory.fits,
@@ -136,11 +140,11 @@ def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
 
 
 def _render(
-    plan: Plan, request: RenderRequest, prediction: launchers.Prediction | launchers.ServingPrediction, model: str
-) -> launchers.Rendered:
+    plan: Plan, request: RenderRequest, prediction: TrainingPrediction | ServingPrediction, model: str
+) -> Rendered:
 
     targets = request.targets or usual_targets(plan)
-    return launchers.render(plan, targets, prediction, model_id(plan, model), request.site())
+    return render(plan, targets, prediction, model_id(plan, model), request.site())
 
 
 def model_id(plan: Plan, known: str) -> str | None:

@@ -1,0 +1,51 @@
+"""MLPerf's run of its vLLM reference."""
+
+from __future__ import annotations
+
+from knowledge.mlperf import benchmark
+from launchers.engines.reading import begin, one_unless_given
+from launchers.hf import read as hf
+from launchers.reading.commands import Command
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_truth, is_set
+from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.setting import Setting, Start
+from launchers.tables import table
+
+
+def read(keys: Keys, found: Findings) -> None:
+    """main.py of MLPerf's Llama-3.1-8B reference; lengths are those of its data set."""
+    if not is_set(keys.take("vllm")):
+        found.block("workload.engine", Item(keys.file, "--vllm", None), "only the reference on vLLM is read")
+        return
+    begin(keys, found, "vllm")
+    hf.model(found, keys.take("model_path"))
+    scenario = keys.take("scenario")
+    found.word("workload.scenario", scenario, {"Offline": "offline", "Server": "server",
+                                               "SingleStream": "single-stream"})  # fmt: skip
+    found.whole("layout.tp", keys.take("tensor_parallel_size"))
+    one_unless_given(found)
+    found.word("workload.weight_dtype", keys.take("dtype"), table("engines/words")["types"])
+    benchmark = keys.take("lg_model_name")
+    if benchmark is not None and as_truth(benchmark.value) is None:
+        _samples(found, benchmark)
+    leave_rest(keys, found, "engines")
+
+
+def _samples(found: Findings, item: Item) -> None:
+    """Mean lengths of the benchmark's samples."""
+
+    known = benchmark("llama3.1-8b")
+    if str(item.value).startswith(("llama3_1-8b", "llama3.1-8b")):
+        found.imply("workload.input_len", round(known.input.mean), item)
+        found.imply("workload.output_len", round(known.output.mean), item)
+
+
+def read_command(start: Start, setting: Setting) -> str:
+    keys, _ = options(setting.file, start.words, ("vllm",))
+    read(keys, setting.found)
+    return "MLPerf Inference reference"
+
+
+COMMANDS: dict[str, Command] = {"mlperf": read_command}
