@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
-from launchers.reading.commands import CONFIGS, Command, Console, over_config
+from launchers.reading.commands import CONFIGS, CommandReader, Console, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts
+from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts
 from launchers.tables import table
 
 _SIZES = {
@@ -220,7 +220,7 @@ def _memory(keys: Keys, found: Findings) -> None:
         found.default("workload.fused_loss", False, "no plugin for a fused loss is named")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """axolotl train FILE --launcher torchrun -- torchrun's options"""
     if len(words) < 2 or words[1].text not in ("train", "fetch"):
         return []
@@ -230,16 +230,16 @@ def _console(words: list[Word], environment: dict[str, Word], setting: Setting) 
     own, rest = options(setting.file, words[2:place])
     if (item := own.take("num_processes")) is not None:
         setting.found.whole("devices", item)
-    return [Start("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
+    return [StartedProgram("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
 
 
-def read_command(start: Start, setting: Setting) -> None:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> None:
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None:
         over_config(config, start, setting)
 
 
 FORMATS = (Format("Axolotl YAML", score, read),)
-COMMANDS: dict[str, Command] = {"axolotl": read_command}
+COMMANDS: dict[str, CommandReader] = {"axolotl": read_command}
 CONSOLES: dict[str, Console] = {"axolotl": _console}
 MODULES = {"axolotl": "axolotl"}

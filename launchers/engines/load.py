@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from launchers.engines.scripts import PORT, Word, command, options
+from launchers.engines.scripts import PORT, Verbatim, command, options
 from launchers.launch.heading import heading
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import File
@@ -99,8 +99,8 @@ def _limits(launch: ServingLaunch) -> list[str] | None:
 
 def _common(load: Load, model: str) -> dict[str, Any]:
     return {
-        "--host": Word('"$HOST"'),
-        "--port": Word(PORT),
+        "--host": Verbatim('"$HOST"'),
+        "--port": Verbatim(PORT),
         "--model": model,
         "--num-prompts": load.requests,
         "--max-concurrency": load.concurrency,

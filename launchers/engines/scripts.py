@@ -20,7 +20,7 @@ _CLAIM = ("vllm", "sglang")
 _MEETING = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
-class Word(str):
+class Verbatim(str):
     """A word that the script's shell expands; all others are quoted."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ def options(values: Mapping[str, object]) -> list[str]:
 
 
 def _word(value: object) -> str:
-    if isinstance(value, Word):
+    if isinstance(value, Verbatim):
         return value
     if isinstance(value, Sequence) and not isinstance(value, str):
         return quoted(value)

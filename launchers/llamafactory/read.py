@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
-from launchers.reading.commands import CONFIGS, Command, Console, over_config
+from launchers.reading.commands import CONFIGS, CommandReader, Console, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _MEGATRON = {
@@ -284,7 +284,7 @@ def _peft_v1(keys: Keys, found: Findings) -> None:
     hf.embeddings(found, keys.take("peft_config.modules_to_save"))
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     if len(words) < 2 or words[1].text != "train":
         return []
     own = {
@@ -296,10 +296,12 @@ def _console(words: list[Word], environment: dict[str, Word], setting: Setting) 
             setting.found.put(fact, int(number), Item(setting.file, name, int(number), word.line))
     if "NPROC_PER_NODE" in own and "NNODES" not in own:
         setting.found.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
-    return [Start("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)]
+    return [
+        StartedProgram("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)
+    ]
 
 
-def read_command(start: Start, setting: Setting) -> str | None:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None:
         over_config(config, start, setting)
@@ -313,6 +315,6 @@ FORMATS = (
     Format("LlamaFactory YAML", score, read, ("yaml", "json")),
     Format("LlamaFactory v1 YAML", score_v1, read_v1),
 )
-COMMANDS: dict[str, Command] = {"llamafactory": read_command}
+COMMANDS: dict[str, CommandReader] = {"llamafactory": read_command}
 CONSOLES: dict[str, Console] = {"llamafactory-cli": _console, "lmf": _console}
 MODULES = {"llamafactory": "llamafactory"}

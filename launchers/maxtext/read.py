@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from launchers.reading.commands import CONFIGS, Command, base_name, named_document, over_config
+from launchers.reading.commands import CONFIGS, CommandReader, base_name, named_document, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 # Axes that a Plan has; the sizes inside a slice and across slices multiply.
@@ -174,7 +174,7 @@ def _memory(keys: Keys, found: Findings) -> None:
         found.put("workload.moe_capacity", True, factor)
 
 
-def read_command(start: Start, setting: Setting) -> str | None:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None and base_name(config.text) in setting.documents:
         over_config(config, start, setting)
@@ -187,5 +187,5 @@ def read_command(start: Start, setting: Setting) -> str | None:
 
 
 FORMATS = (Format("MaxText YAML", score, read),)
-COMMANDS: dict[str, Command] = {"maxtext": read_command}
+COMMANDS: dict[str, CommandReader] = {"maxtext": read_command}
 MODULES = {"maxtext.": "maxtext", "MaxText.": "maxtext"}

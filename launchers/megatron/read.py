@@ -8,13 +8,13 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, find_model
-from launchers.reading.commands import UNKNOWN_ARGUMENTS, Command
+from launchers.reading.commands import UNKNOWN_ARGUMENTS, CommandReader
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _SIZES = {
@@ -362,7 +362,7 @@ def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Map
     return fields
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     flags = ("bf16", "fp16", "swiglu", "use_distributed_optimizer", "sequence_parallel", "sft", "use_mcore_models",
              "group_query_attention", "untie_embeddings_and_output_weights", "disable_bias_linear",
              "use_flash_attn",
@@ -382,4 +382,4 @@ def read_command(start: Start, setting: Setting) -> str:
     return "Megatron-LM arguments"
 
 
-COMMANDS: dict[str, Command] = {"megatron": read_command}
+COMMANDS: dict[str, CommandReader] = {"megatron": read_command}

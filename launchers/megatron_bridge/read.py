@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 from launchers.megatron import read as megatron
-from launchers.reading.commands import Command
+from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, inverted
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 
@@ -78,9 +78,9 @@ def _adapter(items: dict[str, Item], found: Findings, facts: dict[str, Any]) -> 
     found.leave(modules, "no group of layers that a Plan has")
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     _read_recipe(setting.file, start.words, setting.found, start.name)
     return "Megatron-Bridge recipe"
 
 
-COMMANDS: dict[str, Command] = {"bridge": read_command}
+COMMANDS: dict[str, CommandReader] = {"bridge": read_command}

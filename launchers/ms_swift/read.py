@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from launchers.reading.commands import Command, Console
+from launchers.reading.commands import CommandReader, Console
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.trl import read as trl
 
 _RENAMED = {"model": "model_name_or_path", "model_id_or_path": "model_name_or_path", "lora_rank": "lora_r",
@@ -69,7 +69,7 @@ def _method(keys: Keys, found: Findings, kind: Item | None) -> None:
         found.default(f"workload.lora.{field}", value, "as ms-swift has it unless given")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """swift sft …, on as many devices as its environment names."""
     if len(words) < 2 or words[1].text not in ("sft", "pt", "rlhf"):
         return []
@@ -80,14 +80,16 @@ def _console(words: list[Word], environment: dict[str, Word], setting: Setting) 
     visible = own.get("CUDA_VISIBLE_DEVICES")
     if "NPROC_PER_NODE" not in own and visible is not None and re.fullmatch(r"[0-9]+", visible.text):
         setting.found.put("per_node", 1, Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line))
-    return [Start("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
+    return [
+        StartedProgram("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)
+    ]
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     read(keys, setting.found, start.name)
     return "ms-swift command"
 
 
-COMMANDS: dict[str, Command] = {"swift": read_command}
+COMMANDS: dict[str, CommandReader] = {"swift": read_command}
 CONSOLES: dict[str, Console] = {"swift": _console}

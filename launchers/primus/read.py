@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from launchers.megatron import read as megatron
-from launchers.reading.commands import Command, Console, named_document
+from launchers.reading.commands import CommandReader, Console, named_document
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, plain
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _PRIMUS = "modules.pre_trainer"
@@ -81,16 +81,18 @@ def _below(keys: Keys, prefix: str) -> Keys:
     return found
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """primus-cli direct -- train pretrain --config FILE, in a world that the environment says."""
     for name, fact in (("NNODES", "nodes"), ("GPUS_PER_NODE", "per_node")):
         word = (setting.variables | environment).get(name)
         if word is not None and (number := as_number(word.text)) is not None and number >= 1:
             setting.found.put(fact, int(number), Item(setting.file, name, int(number), word.line))
-    return [Start("primus", words[1:], Item(setting.file, "command", "primus-cli", words[0].line), environment)]
+    return [
+        StartedProgram("primus", words[1:], Item(setting.file, "command", "primus-cli", words[0].line), environment)
+    ]
 
 
-def read_command(start: Start, setting: Setting) -> None:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> None:
     keys, _ = options(setting.file, start.words)
     config = keys.take("config")
     if config is not None:
@@ -98,5 +100,5 @@ def read_command(start: Start, setting: Setting) -> None:
 
 
 FORMATS = (Format("Primus YAML", score, read),)
-COMMANDS: dict[str, Command] = {"primus": read_command}
+COMMANDS: dict[str, CommandReader] = {"primus": read_command}
 CONSOLES: dict[str, Console] = {"primus-cli": _console}

@@ -10,19 +10,19 @@ from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import is_certain
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 
-Command = Callable[[Start, Setting], str | None]
+CommandReader = Callable[[StartedProgram, ScriptSetting], str | None]
 """Reads a program's own arguments; the format, None where nothing of it is read."""
-Console = Callable[[list[Word], dict[str, Word], Setting], list[Start]]
+Console = Callable[[list[Word], dict[str, Word], ScriptSetting], list[StartedProgram]]
 """What a command of words starts, in an environment."""
 UNKNOWN_ARGUMENTS = "some arguments are known only where it runs"
 CONFIGS = (".yaml", ".yml", ".json")
 
 
 def merged(
-    start: Start,
-    setting: Setting,
+    start: StartedProgram,
+    setting: ScriptSetting,
     flags: Collection[str] = (),
     short: dict[str, str] | None = None,
     config: Sequence[str] = ("config",),
@@ -49,7 +49,7 @@ def merged(
     return document, rest, None
 
 
-def over_config(config: Word, start: Start, setting: Setting) -> None:
+def over_config(config: Word, start: StartedProgram, setting: ScriptSetting) -> None:
     """Puts key=value words and options over the config that a command names, which is read later."""
     item = Item(setting.file, "command", config.text, config.line)
     document = named_document(config.text, item, setting)
@@ -61,13 +61,13 @@ def over_config(config: Word, start: Start, setting: Setting) -> None:
             document.put(given.key, given.value, given.line)
 
 
-def model_word(rest: Sequence[Word], setting: Setting) -> Item | None:
+def model_word(rest: Sequence[Word], setting: ScriptSetting) -> Item | None:
     """A model that is named without an option; values of switches are none."""
     rest = [word for word in rest if word.text.lower() not in ("true", "false")]
     return Item(setting.file, "model", rest[0].text, rest[0].line) if rest else None
 
 
-def named_document(path: str, item: Item, setting: Setting) -> Keys | None:
+def named_document(path: str, item: Item, setting: ScriptSetting) -> Keys | None:
     """The config of that name among the files given; else it is noted as missing."""
     document = setting.documents.get(base_name(path))
     if document is None and is_certain(path):

@@ -8,12 +8,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from launchers.reading.commands import CONFIGS, UNKNOWN_ARGUMENTS, Command, Console
+from launchers.reading.commands import CONFIGS, UNKNOWN_ARGUMENTS, CommandReader, Console
 from launchers.reading.documents import Item
 from launchers.reading.formats import Format
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
@@ -36,14 +36,14 @@ def modules() -> dict[str, str]:
     return _offered("MODULES")
 
 
-def read_start(start: Start, setting: Setting) -> str | None:
+def read_start(start: StartedProgram, setting: ScriptSetting) -> str | None:
     """Reads a program's own arguments, or puts them over the config that they name; the format, None where nothing of
     it is read."""
     found = setting.found
     if _has_unknown(start):
         found.warn(f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
         found.blocked.setdefault("workload", f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
-    commands: Mapping[str, Command] = _offered("COMMANDS")
+    commands: Mapping[str, CommandReader] = _offered("COMMANDS")
     return commands.get(start.kind, _unknown)(start, setting)
 
 
@@ -56,7 +56,7 @@ def _offered(name: str) -> dict[str, Any]:
     return {key: value for reader in _readers() for key, value in getattr(reader, name, {}).items()}
 
 
-def _unknown(start: Start, setting: Setting) -> str:
+def _unknown(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     for word in start.words:
         if word.text.endswith(CONFIGS) and word.known:
@@ -68,7 +68,7 @@ def _unknown(start: Start, setting: Setting) -> str:
     return "command of a script"
 
 
-def _has_unknown(start: Start) -> bool:
+def _has_unknown(start: StartedProgram) -> bool:
     """Takes out words of which nothing is known, unless they are an option's value; whether there were any."""
     kept = [
         word

@@ -14,7 +14,7 @@ TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m
 
 
 @dataclass
-class Start:
+class StartedProgram:
     """A program that a command starts: `kind` names its reader, `words` are its arguments."""
 
     kind: str
@@ -24,7 +24,7 @@ class Start:
 
 
 @dataclass
-class Setting:
+class ScriptSetting:
     """Where commands of a file stand: what the file is called, and which variables are set for all."""
 
     file: str
@@ -38,7 +38,7 @@ class Setting:
     """Variables that stand outside of the script, which what it starts has too."""
 
 
-def counts(keys: Keys, setting: Setting, nodes: str, per_node: str) -> None:
+def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str) -> None:
     """Nodes and processes of a node, one for each device; one node where nothing else says it."""
     for name, fact in ((nodes, "nodes"), (per_node, "per_node")):
         item = keys.take(name)

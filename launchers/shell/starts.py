@@ -16,8 +16,8 @@ from launchers.reading.findings import Findings, as_number, is_certain
 from launchers.reading.programs import consoles, modules
 from launchers.shell.images import image_starts
 from launchers.shell.options import options
-from launchers.shell.scripts import UNKNOWN, Command, Script, Word, script
-from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
+from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
+from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts, until_program
 from launchers.trl.read import SCRIPTS
 
 _ACCELERATE_FLAGS = (
@@ -31,7 +31,9 @@ _TRAINING = re.compile(
 _DEEPEST = 4
 
 
-def read_script(text: str, setting: Setting, known: dict[str, str]) -> tuple[list[Start], dict[str, str]]:
+def read_script(
+    text: str, setting: ScriptSetting, known: dict[str, str]
+) -> tuple[list[StartedProgram], dict[str, str]]:
     """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
     parsed = script(setting.file, text, known)
     setting.known = known
@@ -45,13 +47,13 @@ def read_script(text: str, setting: Setting, known: dict[str, str]) -> tuple[lis
     return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 
-def _starts(parsed: Script, setting: Setting) -> list[Start]:
+def _starts(parsed: Script, setting: ScriptSetting) -> list[StartedProgram]:
     certain = [command for command in parsed.commands if not command.conditional]
     found = [start for command in certain for start in peeled(command, setting, 0)]
     if found:
         return found
     perhaps = [command for command in parsed.commands if command.conditional]
-    trial = Setting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
+    trial = ScriptSetting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
     those = [command for command in perhaps if peeled(command, trial, 0)]
     if len(those) == 1 or _only_ranks_differ(those):
         return peeled(those[-1], setting, 0)
@@ -61,7 +63,7 @@ def _starts(parsed: Script, setting: Setting) -> list[Start]:
     return []
 
 
-def _only_ranks_differ(commands: Sequence[Command]) -> bool:
+def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
     names = {" ".join(word.text for word in command.words[:4]) for command in commands}
     return len(commands) > 1 and len(names) == 1
 
@@ -70,7 +72,7 @@ def _only_ranks_differ(commands: Sequence[Command]) -> bool:
 _WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
 
 
-def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
+def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[StartedProgram]:
     """The programs that a command starts, with what its wrappers say put into the findings."""
     words, environment = list(command.words), dict(command.environment)
     while words and depth <= _DEEPEST:
@@ -95,7 +97,7 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
                 inner = script(setting.file, words[2].text, outside)
                 setting.written |= inner.files
                 moved = [
-                    Command([Word(word.text, words[2].line) for word in one.words], environment | one.environment)
+                    ShellCommand([Word(word.text, words[2].line) for word in one.words], environment | one.environment)
                     for one in inner.commands
                 ]
                 return [start for one in moved for start in peeled(one, setting, depth + 1)]
@@ -123,16 +125,18 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
 _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}
 
 
-def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: Setting) -> Start:
+def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> StartedProgram:
     """torchtitan's own script: what it starts stands in variables (NGPU=8 CONFIG=llama3_8b ./run_train.sh --…)."""
     devices = environment.get("NGPU", Word("8", words[0].line))
     setting.found.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
     said = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
             for text in (option, value.text)]  # fmt: skip
-    return Start("torchtitan", [*said, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line))
+    return StartedProgram(
+        "torchtitan", [*said, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line)
+    )
 
 
-def _refer_script(words: Sequence[Word], setting: Setting) -> None:
+def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
     """The script that a shell is given, or that is a command itself."""
     named = next((word for word in words if not word.text.startswith("-")), None)
     if named is not None and named.known and named.text.endswith((".sh", ".bash", ".sbatch", ".slurm")):
@@ -152,7 +156,7 @@ def _is_program(text: str) -> bool:
     )
 
 
-def _srun(words: list[Word], setting: Setting) -> list[Word]:
+def _srun(words: list[Word], setting: ScriptSetting) -> list[Word]:
     """srun's own options; those of nodes and devices are counts. What follows the last option is the command."""
     at, short = 0, {"-N": "nodes", "-n": "ntasks", "-G": "gpus", "-c": "cpus", "-p": "partition", "-J": "job-name"}
     while at < len(words) and words[at].text.startswith("-"):
@@ -175,7 +179,7 @@ _SRUN_VALUES = ("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "
                 "--mpi", "--export", "--job-name", "--gpus-per-task", "--chdir", "--cpu-bind", "--wait")  # fmt: skip
 
 
-def slurm_option(name: str, value: str, line: int, setting: Setting, note: bool = False) -> None:
+def slurm_option(name: str, value: str, line: int, setting: ScriptSetting, note: bool = False) -> None:
     """Counts of #SBATCH and srun: nodes, and devices of a node."""
     item = Item(setting.file, f"--{name}", value, line)
     put = setting.found.note if note else setting.found.put
@@ -205,7 +209,7 @@ def slurm_option(name: str, value: str, line: int, setting: Setting, note: bool 
             setting.found.leave(item, "is no number of devices")
 
 
-def _python(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """python [options] script.py … and python -m module …"""
     at = 1
     while at < len(words) and words[at].text.startswith("-") and words[at].text != "-m":
@@ -217,7 +221,9 @@ def _python(words: list[Word], environment: dict[str, Word], setting: Setting) -
     return _script(words[at], words[at + 1 :], environment, setting)
 
 
-def _module(module: Word, rest: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _module(
+    module: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting
+) -> list[StartedProgram]:
     name = module.text
     if name in ("torch.distributed.run", "torch.distributed.launch"):
         return _torchrun([module, *rest], environment, setting)
@@ -225,46 +231,48 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
         return _LAUNCHERS[name.partition(".")[0]]([module, *rest], environment, setting)
     kind = next((kind for prefix, kind in modules().items() if name.startswith(prefix)), None)
     if kind is not None:
-        return [Start(kind, rest, Item(setting.file, "command", name, module.line), environment)]
+        return [StartedProgram(kind, rest, Item(setting.file, "command", name, module.line), environment)]
     return _script(module, rest, environment, setting)
 
 
-def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
     text, item = path.text, Item(setting.file, "command", path.text, path.line)
     has = {word.text.partition("=")[0] for word in rest}
     if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
-        return [Start("megatron", rest, item, environment)]
+        return [StartedProgram("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if stem in ("run_recipe", "run_script") or "--recipe" in has:
-        return [Start("bridge", rest, item, environment)]
+        return [StartedProgram("bridge", rest, item, environment)]
     if {"--seq-len", "--micro-batch"} <= has:
-        return [Start("plan", rest, item, environment)]
+        return [StartedProgram("plan", rest, item, environment)]
     if "--lg-model-name" in has:
-        return [Start("mlperf", rest, item, environment)]
+        return [StartedProgram("mlperf", rest, item, environment)]
     if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
-        return [Start("maxtext", rest, item, environment)]
+        return [StartedProgram("maxtext", rest, item, environment)]
     if stem == "train" and (
         has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
     ):
-        return [Start("llamafactory", rest, item, environment)]
+        return [StartedProgram("llamafactory", rest, item, environment)]
     if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
-        return [Start("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [StartedProgram("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
     if "trl" in text and stem in SCRIPTS:
-        return [Start("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [StartedProgram("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
-        return [Start("trainer", rest, item, environment)]
-    return [Start("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+        return [StartedProgram("trainer", rest, item, environment)]
+    return [StartedProgram("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
 
 
-def _torchrun(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     own, rest = until_program(words[1:], TORCHRUN_FLAGS)
     keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
 
-def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _inner(
+    words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting
+) -> list[StartedProgram]:
     """What a launcher starts: a module, a script, or a console program by its path."""
     if not words:
         return []
@@ -278,7 +286,7 @@ def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], set
     return _script(words[0], words[1:], environment, setting)
 
 
-def _accelerate(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _accelerate(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     if len(words) > 1 and words[1].text == "launch":
         words = words[1:]
     elif words[0].text.rpartition("/")[2] == "accelerate":
@@ -306,7 +314,7 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Settin
     return _inner(rest, is_module, environment, setting)
 
 
-def _deepspeed(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     own, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
     keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
     for name in ("num_gpus", "num_nodes"):
@@ -319,7 +327,7 @@ def _deepspeed(words: list[Word], environment: dict[str, Word], setting: Setting
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 
-def _torchx(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """torchx run -s slurm utils.sh --num_replicas N --gpu N COMMAND …, and dist.ddp -j 2x8"""
     place = next((at for at, word in enumerate(words) if re.fullmatch(r"(utils|dist)\.[a-z]+", word.text)), None)
     if place is None:
@@ -336,7 +344,7 @@ def _torchx(words: list[Word], environment: dict[str, Word], setting: Setting) -
     if script is not None:
         rest = [Word(str(script.value), script.line or 0), *(word for word in rest if word.text != "--")]
         return _script(rest[0], rest[1:], environment, setting)
-    return peeled(Command(rest, environment), setting, 1) if rest else []
+    return peeled(ShellCommand(rest, environment), setting, 1) if rest else []
 
 
 _LAUNCHERS: dict[str, Console] = {
@@ -347,7 +355,9 @@ _LAUNCHERS: dict[str, Console] = {
 }
 
 
-def _program(name: str, words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _program(
+    name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting
+) -> list[StartedProgram]:
     if re.fullmatch(r"python[0-9.]*", name):
         return _python(words, environment, setting)
     console = _LAUNCHERS.get(name) or consoles().get(name)

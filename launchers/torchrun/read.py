@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
-from launchers.reading.commands import Command
+from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 
 _WORKLOAD = ("stage", "method", "seq_len", "micro_batch", "global_batch", "epochs", "steps", "precision", "weights",
              "optimizer", "attention", "packing", "compile", "response_len", "group_size", "fused_loss", "tp_overlap",
@@ -39,10 +39,10 @@ def read(keys: Keys, found: Findings) -> None:
     leave_rest(keys, found, "hf")
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, FLAGS)
     read(keys, setting.found)
     return "arguments named as a plan's fields"
 
 
-COMMANDS: dict[str, Command] = {"plan": read_command}
+COMMANDS: dict[str, CommandReader] = {"plan": read_command}

@@ -7,14 +7,14 @@ import re
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from launchers.hf import read as hf
-from launchers.reading.commands import Command, Console, merged
+from launchers.reading.commands import CommandReader, Console, merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
+from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts, until_program
 from launchers.tables import table
 
 _COMPONENT = "_component_"
@@ -197,7 +197,7 @@ def _host(keys: Keys, found: Findings) -> None:
     hf.fsdp(keys, found, version=2)
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     if len(words) < 2 or words[1].text != "run":
         return []
     own, rest = until_program(words[2:], TORCHRUN_FLAGS)
@@ -208,10 +208,10 @@ def _console(words: list[Word], environment: dict[str, Word], setting: Setting) 
     name = Item(setting.file, "recipe", rest[0].text, rest[0].line)
     if "single_device" in rest[0].text:
         setting.found.implied += [("nodes", 1, name), ("per_node", 1, name)]
-    return [Start("torchtune", rest[1:], name, environment)]
+    return [StartedProgram("torchtune", rest[1:], name, environment)]
 
 
-def read_command(start: Start, setting: Setting) -> str | None:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
     keys, rest, missing = merged(start, setting, published=published)
     if missing is not None or not keys.items:
         setting.found.warn(
@@ -224,5 +224,5 @@ def read_command(start: Start, setting: Setting) -> str | None:
 
 
 FORMATS = (Format("torchtune YAML", score, read),)
-COMMANDS: dict[str, Command] = {"torchtune": read_command}
+COMMANDS: dict[str, CommandReader] = {"torchtune": read_command}
 CONSOLES: dict[str, Console] = {"tune": _console}

@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 from launchers.hf import read as hf
-from launchers.reading.commands import Command, Console, merged
+from launchers.reading.commands import CommandReader, Console, merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
@@ -187,16 +187,16 @@ def _generation(keys: Keys, found: Findings) -> None:
         found.block("workload.rollout", engine, "vllm_mode is not there, and its default changed between versions")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     if len(words) < 2 or words[1].text not in SCRIPTS:
         return []
     keys, _ = options(setting.file, words[2:])
     if (item := keys.items.get("num_processes")) is not None:
         setting.found.whole("devices", item)
-    return [Start("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
+    return [StartedProgram("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, rest, _ = merged(start, setting)
     overrides(keys, rest)
     # python -m trl.scripts.sft is `trl sft`.
@@ -204,7 +204,7 @@ def read_command(start: Start, setting: Setting) -> str:
     return "TRL arguments"
 
 
-def read_trainer(start: Start, setting: Setting) -> str:
+def read_trainer(start: StartedProgram, setting: ScriptSetting) -> str:
     """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
     keys, _ = options(setting.file, start.words)
     found = setting.found
@@ -228,6 +228,6 @@ def read_trainer(start: Start, setting: Setting) -> str:
 
 
 FORMATS = (Format("TRL or transformers Trainer arguments", score, read, ("yaml", "json")),)
-COMMANDS: dict[str, Command] = {"trl": read_command, "trainer": read_trainer}
+COMMANDS: dict[str, CommandReader] = {"trl": read_command, "trainer": read_trainer}
 CONSOLES: dict[str, Console] = {"trl": _console}
 MODULES = {"trl.scripts.": "trl", "trl.commands.": "trl"}

@@ -23,7 +23,7 @@ from launchers.render import render
 from launchers.schedulers.node import plain_name
 from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
 from launchers.targets import TARGETS
-from launchers.yaml_text import Block, Note, tree
+from launchers.yaml_text import Note, TextBlock, tree
 
 KUBERNETES = [name for name in SCHEDULERS if name.startswith("kubernetes")]
 
@@ -290,7 +290,7 @@ def said(file: File) -> list[str]:
     return [line.replace('"', "") for line in lines if line and not line.lstrip().startswith("# ")]
 
 
-leaves = st.text(max_size=20) | st.integers() | st.booleans() | st.text(alphabet="ab \n:#", max_size=20).map(Block)
+leaves = st.text(max_size=20) | st.integers() | st.booleans() | st.text(alphabet="ab \n:#", max_size=20).map(TextBlock)
 trees = st.dictionaries(
     st.text(min_size=1, max_size=8),
     st.recursive(

@@ -8,13 +8,13 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from knowledge.models.catalogue import find_model
 from launchers.engines.reading import begin
-from launchers.reading.commands import Command, Console
+from launchers.reading.commands import CommandReader, Console
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, inverted, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 # llama.cpp's short options (common/arg.cpp).
@@ -102,17 +102,19 @@ def _gguf(keys: Keys, found: Findings) -> None:
 
 
 def _console(kind: str) -> Console:
-    def start(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
-        return [Start(kind, words[1:], Item(setting.file, "command", words[0].text, words[0].line), environment)]
+    def start(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+        return [
+            StartedProgram(kind, words[1:], Item(setting.file, "command", words[0].text, words[0].line), environment)
+        ]
 
     return start
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, _FLAGS, _SHORT)
     read(keys, setting.found, load=start.kind == "llama_load")
     return "llama.cpp command"
 
 
-COMMANDS: dict[str, Command] = {"llama": read_command, "llama_load": read_command}
+COMMANDS: dict[str, CommandReader] = {"llama": read_command, "llama_load": read_command}
 CONSOLES: dict[str, Console] = {"llama-server": _console("llama"), "llama-batched-bench": _console("llama_load")}

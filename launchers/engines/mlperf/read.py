@@ -5,12 +5,12 @@ from __future__ import annotations
 from knowledge.mlperf import benchmark
 from launchers.engines.reading import begin, one_unless_given
 from launchers.hf import read as hf
-from launchers.reading.commands import Command
+from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_truth, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 
@@ -42,10 +42,10 @@ def _samples(found: Findings, item: Item) -> None:
         found.imply("workload.output_len", round(known.output.mean), item)
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, ("vllm",))
     read(keys, setting.found)
     return "MLPerf Inference reference"
 
 
-COMMANDS: dict[str, Command] = {"mlperf": read_command}
+COMMANDS: dict[str, CommandReader] = {"mlperf": read_command}

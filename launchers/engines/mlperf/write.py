@@ -7,7 +7,7 @@ latency are its own; user.conf may not change them.
 from __future__ import annotations
 
 from knowledge.mlperf import benchmark
-from launchers.engines.scripts import Word, command, options
+from launchers.engines.scripts import Verbatim, command, options
 from launchers.launch.heading import heading
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import File, Piece, Start
@@ -80,14 +80,14 @@ def _script(launch: ServingLaunch) -> list[str]:
     data = [] if launch.site.dataset is None else options({"DATASET": launch.site.dataset})[0].split(" ", 1)[1:]
     common = {
         "--lg-model-name": "llama3_1-8b-edge" if edge else "llama3_1-8b",
-        "--scenario": Word('"$SCENARIO"'),
+        "--scenario": Verbatim('"$SCENARIO"'),
         "--model-path": model,
         "--dtype": _DTYPES[launch.serving.weight_dtype],
         "--tensor-parallel-size": launch.tp,
         "--batch-size": samples,
         "--total-sample-count": samples,
-        "--dataset-path": Word('"$DATASET"'),
-        "--user-conf": Word(f'"$here/{CONFIG}"'),
+        "--dataset-path": Verbatim('"$DATASET"'),
+        "--user-conf": Verbatim(f'"$here/{CONFIG}"'),
         "--vllm": True,
     }
     lines = ["#!/bin/sh", *(f"# {line}" for line in heading(launch, f"sh {PATH}"))]
@@ -103,8 +103,8 @@ def _script(launch: ServingLaunch) -> list[str]:
     lines += [*command("python3 -u main.py", [*options(common), '"$@"'], "  "), "}", ""]
     lines += ['run --output-log-dir "$out/performance"', 'run --output-log-dir "$out/accuracy" --accuracy']
     judged = {
-        "--mlperf-accuracy-file": Word('"$out/accuracy/mlperf_log_accuracy.json"'),
-        "--dataset-file": Word('"$DATASET"'),
+        "--mlperf-accuracy-file": Verbatim('"$out/accuracy/mlperf_log_accuracy.json"'),
+        "--dataset-file": Verbatim('"$DATASET"'),
         "--model-name": model,
         "--total-sample-count": samples,
         "--dtype": "int32",

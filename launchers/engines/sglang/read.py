@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from launchers.engines.reading import begin, one_unless_given, read_load_command, take_options, take_weights
 from launchers.hf import read as hf
-from launchers.reading.commands import Command, Console
+from launchers.reading.commands import CommandReader, Console
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 
 
 def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
@@ -48,19 +48,19 @@ def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
     leave_rest(keys, found, "engines")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     if len(words) < 2 or words[1].text != "serve":
         return []
-    return [Start("sglang", words[2:], Item(setting.file, "command", "sglang", words[0].line), environment)]
+    return [StartedProgram("sglang", words[2:], Item(setting.file, "command", "sglang", words[0].line), environment)]
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     flags = ("trust_remote_code", "enable_dp_attention", "enable_mixed_chunk", "disable_cuda_graph")
     keys, _ = options(setting.file, start.words, flags, {"-tp": "tp", "-dp": "dp"})
     read(keys, setting.found)
     return "SGLang command"
 
 
-COMMANDS: dict[str, Command] = {"sglang": read_command, "load": read_load_command}
+COMMANDS: dict[str, CommandReader] = {"sglang": read_command, "load": read_load_command}
 CONSOLES: dict[str, Console] = {"sglang": _console}
 MODULES = {"sglang.launch_server": "sglang", "sglang.bench_serving": "load"}

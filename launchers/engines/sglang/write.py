@@ -10,7 +10,7 @@ from typing import Any
 
 from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
-from launchers.engines.scripts import PATH, PORT, Word, claimed_share, command, notes, options, serve_file, start
+from launchers.engines.scripts import PATH, PORT, Verbatim, claimed_share, command, notes, options, serve_file, start
 from launchers.launch.serving import ServingLaunch, has_experts
 from launchers.pieces import Piece
 from launchers.shell.quoting import NODE_RANK
@@ -42,12 +42,12 @@ def render(launch: ServingLaunch) -> Piece:
         said |= {"--cuda-graph-backend-decode": "disabled", "--cuda-graph-backend-prefill": "disabled"}
     if serving.speculative_tokens is not None:
         said |= _speculation(launch, needs)
-    said |= {"--host": "0.0.0.0", "--port": Word(PORT)}
+    said |= {"--host": "0.0.0.0", "--port": Verbatim(PORT)}
     if launch.nodes > 1:
         said |= {
             "--nnodes": launch.nodes,
-            "--node-rank": Word(NODE_RANK),
-            "--dist-init-addr": Word('"$MASTER_ADDR:$MASTER_PORT"'),
+            "--node-rank": Verbatim(NODE_RANK),
+            "--dist-init-addr": Verbatim('"$MASTER_ADDR:$MASTER_PORT"'),
         }
     body = command("exec python3 -m sglang.launch_server", options(said))
     files = (serve_file(launch, "sglang", body), bench_file(launch, "sglang", model))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from launchers.engines.reading import begin, one_unless_given, read_load_command
 from launchers.hf import read as hf
-from launchers.reading.commands import Command, Console, merged, model_word
+from launchers.reading.commands import CommandReader, Console, merged, model_word
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.scripts import Word
-from launchers.shell.setting import Setting, Start
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _OPTIONS = {
@@ -59,13 +59,13 @@ def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
     leave_rest(keys, found, "engines")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """trtllm-serve [serve] MODEL …"""
     rest = words[2:] if len(words) > 1 and words[1].text == "serve" else words[1:]
-    return [Start("trtllm", rest, Item(setting.file, "command", "trtllm-serve", words[0].line), environment)]
+    return [StartedProgram("trtllm", rest, Item(setting.file, "command", "trtllm-serve", words[0].line), environment)]
 
 
-def read_command(start: Start, setting: Setting) -> str:
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     names = ("extra_llm_api_options", "config")
     keys, rest, _ = merged(start, setting, ("trust_remote_code",), config=names)
     read(keys, setting.found, model_word(rest, setting))
@@ -73,6 +73,6 @@ def read_command(start: Start, setting: Setting) -> str:
 
 
 FORMATS = (Format("TensorRT-LLM YAML", score, read),)
-COMMANDS: dict[str, Command] = {"trtllm": read_command, "load": read_load_command}
+COMMANDS: dict[str, CommandReader] = {"trtllm": read_command, "load": read_load_command}
 CONSOLES: dict[str, Console] = {"trtllm-serve": _console}
 MODULES = {"tensorrt_llm.serve.scripts.benchmark_serving": "load"}

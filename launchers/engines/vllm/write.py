@@ -9,7 +9,7 @@ from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import (
     PORT,
-    Word,
+    Verbatim,
     claimed_share,
     command,
     notes,
@@ -103,14 +103,14 @@ def _serve(launch: ServingLaunch) -> list[str]:
     --no-... among the options of `vllm`, not of `serve`).
     """
     off = {"--no-enable-chunked-prefill": launch.serving.chunked_prefill is False}
-    address = {"--host": "0.0.0.0", "--port": Word(PORT), **off}
+    address = {"--host": "0.0.0.0", "--port": Verbatim(PORT), **off}
     if launch.nodes == 1:
         return command(f"exec vllm serve --config {CONFIG}", options(address))
     meeting = {
         "--nnodes": launch.nodes,
-        "--node-rank": Word(NODE_RANK),
-        "--master-addr": Word(MASTER_ADDR),
-        "--master-port": Word(MASTER_PORT),
+        "--node-rank": Verbatim(NODE_RANK),
+        "--master-addr": Verbatim(MASTER_ADDR),
+        "--master-port": Verbatim(MASTER_PORT),
     }
     program = f"exec vllm serve --config {CONFIG}"
     return [

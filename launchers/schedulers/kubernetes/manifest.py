@@ -19,7 +19,7 @@ from launchers.pieces import File, Piece, Start
 from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
 from launchers.shell.quoting import AS_WRITTEN
 from launchers.tables import table
-from launchers.yaml_text import Block, Note, Tree, tree
+from launchers.yaml_text import Note, TextBlock, Tree, tree
 
 SCRIPT = "start-node.sh"
 KEEP_S = 7 * 24 * 3600
@@ -75,7 +75,7 @@ def finish(
     if names:
         data[Note("Copies of the files beside this one: what you change there, change here too.")] = ""
         manifest.needs.append(f"{manifest.path}: it runs its own copies of {', '.join(names)}; fill those in")
-    data |= {SCRIPT: Block("\n".join(body) + "\n")} | {name: Block(file.text) for name, file in names.items()}
+    data |= {SCRIPT: TextBlock("\n".join(body) + "\n")} | {name: TextBlock(file.text) for name, file in names.items()}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(manifest, "-files"), "data": data}
     text = [f"# {line}" for line in scheduler_heading(launch, f"kubectl apply -f {manifest.path}")]
     for document in (config, *documents):

@@ -11,7 +11,7 @@ from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.shell.quoting import AS_WRITTEN
-from launchers.yaml_text import Block, Note, Tree, tree
+from launchers.yaml_text import Note, TextBlock, Tree, tree
 
 PATH = "skypilot.yaml"
 _IDLE_MINUTES = 30
@@ -46,7 +46,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "MASTER_PORT": str(node.PORT),
     }
     first = ['FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'] if launch.nodes > 1 else []
-    document["run"] = Block("\n".join([AS_WRITTEN, *node.script(launch, start, variables, first), ""]))
+    document["run"] = TextBlock("\n".join([AS_WRITTEN, *node.script(launch, start, variables, first), ""]))
     command = f"sky serve up {PATH}" if launch.kind == "inference" else f"sky launch {PATH}"
     text = [*(f"# {line}" for line in scheduler_heading(launch, command)), *tree(document), ""]
     needs.append(f"{PATH}: infra, where it is to run, if not wherever it is cheapest")
