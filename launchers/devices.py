@@ -34,13 +34,13 @@ def word_of(launch: Launch, scheduler: str) -> str:
     keys = (
         ("CPU",) if accelerator.family == "CPU" else (f"{accelerator.vendor} {accelerator.family}", accelerator.vendor)
     )
-    found = next((makers[key] for key in keys if key in makers), None)
-    if found is None or found[scheduler] is None:
+    word = next((makers[key] for key in keys if key in makers), None)
+    if word is None or word[scheduler] is None:
         valid = [key for key, words in makers.items() if words[scheduler] is not None]
         means = _MEANS[scheduler]
         problem = f"{means} is not known for {accelerator.vendor} {accelerator.family} devices"
         raise PlanError(FIELD, problem, valid)
-    return found[scheduler]
+    return word[scheduler]
 
 
 def is_cpu(launch: Launch) -> bool:

@@ -87,14 +87,14 @@ def matrix_files(
         _made(cell, id, f"{name[:16]}-{number:03d}-{cell.platform}-{last_part(cell.model)}-{cell.strategy}", scheduler)
         for number, (cell, id) in enumerate(zip(cells, _ids(cells), strict=True))
     ]
-    rows = [_row(one) for one in made]
+    rows = [_row(row) for row in made]
     manifest = {**head, "scheduler": scheduler, "run": f"bash {SCRIPT}", "cells": rows}
     files = [
         File(MANIFEST, _TARGET, json.dumps(manifest, indent=1, allow_nan=False) + "\n"),
         File(SCRIPT, _TARGET, _script(made, scheduler, cooldown_s), executable=True),
-        *(file for one in made for file in one.files),
+        *(file for row in made for file in row.files),
     ]
-    needs = list(dict.fromkeys(need for one in made for need in one.needs))
+    needs = list(dict.fromkeys(need for row in made for need in row.needs))
     if len({cell.platform for cell in cells}) > 1:
         needs.append(
             f"{SCRIPT}: the cells of the machine that it runs on, e.g. bash {SCRIPT} '*/{cells[0].platform}-*'"
@@ -276,7 +276,7 @@ def _script(made: Sequence[Made], scheduler: str, cooldown_s: float) -> str:
         'patterns=("${@:-*}")',
     ]
     waiting = _MANIFEST if scheduler in _MANIFESTS else ""
-    calls = [_call(one) for one in made]
+    calls = [_call(cell) for cell in made]
     return "\n".join(head) + waiting.rstrip("\n") + _RUN + "\n" + "\n".join(calls) + "\n" + _END
 
 

@@ -39,9 +39,13 @@ def check(launch: Launch, target: str) -> None:
 
 
 def _check_features(kind: str, target: str, own: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    said = {*own.get("says", ()), *own.get("elsewhere", ())}
+    expressible = {*own.get("says", ()), *own.get("elsewhere", ())}
     for feature in table("data/features"):
-        if feature.get("kind", "training") == kind and feature["name"] not in said and matches(feature["when"], known):
+        if (
+            feature.get("kind", "training") == kind
+            and feature["name"] not in expressible
+            and matches(feature["when"], known)
+        ):
             named = f"{feature['name']} ({known[feature['field']]})"
             can = ", ".join(targets_that_say(feature["name"], kind))
             offer = f"; these can: {can}" if can else ""

@@ -12,4 +12,6 @@ def table(path: str) -> Any:
     """The content of launchers/<path>.yaml as plain data. Callers must not change it."""
     import yaml
 
-    return yaml.safe_load(files("launchers").joinpath(f"{path}.yaml").read_text(encoding="utf-8"))
+    folder, _, name = path.rpartition("/")
+    package = f"launchers.{folder.replace('/', '.')}"
+    return yaml.safe_load(files(package).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))

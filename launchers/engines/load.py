@@ -72,8 +72,8 @@ def bench_file(launch: ServingLaunch, target: str, model: str) -> File:
     return script(launch, target, commands[target](launch, load, model), remarks(launch, load, target))
 
 
-def script(launch: ServingLaunch, target: str, body: list[str], said: list[str]) -> File:
-    lines = ["#!/bin/sh", *(f"# {line}" for line in [*heading(launch, f"sh {PATH}")[:-1], *said])]
+def script(launch: ServingLaunch, target: str, body: list[str], remark_lines: list[str]) -> File:
+    lines = ["#!/bin/sh", *(f"# {line}" for line in [*heading(launch, f"sh {PATH}")[:-1], *remark_lines])]
     lines += [f"# run, while the engine runs, on its first node: sh {PATH}", "", "set -eu"]
     lines += [f': "${{HOST:=127.0.0.1}}" "${{PORT:={ENGINE_PORT}}}"', *body, ""]
     return File(PATH, target, "\n".join(lines), executable=True)
@@ -82,14 +82,14 @@ def script(launch: ServingLaunch, target: str, body: list[str], said: list[str])
 def remarks(launch: ServingLaunch, load: Load, target: str) -> list[str]:
     """Where the load differs from the plan's, in words."""
     spread = launch.serving.output_spread or 0.0
-    said = []
+    lines = []
     if launch.replicas > 1:
-        said.append(f"one of {launch.replicas} replicas, with its part of the load")
+        lines.append(f"one of {launch.replicas} replicas, with its part of the load")
     if spread and target != "vllm":
-        said.append("answers are all of the mean length here")
+        lines.append("answers are all of the mean length here")
     elif spread > launch.spread:
-        said.append("answers vary less here than in the plan")
-    return said
+        lines.append("answers vary less here than in the plan")
+    return lines
 
 
 def _limits(launch: ServingLaunch) -> list[str] | None:

@@ -19,39 +19,39 @@ _LOAD = {
 }
 
 
-def begin(keys: Keys, found: Findings, engine: str) -> None:
+def begin(keys: Keys, findings: Findings, engine: str) -> None:
     for name in [name for name in keys.items if "-" in name]:
         item = keys.items.pop(name)
         keys.put(name.replace("-", "_"), item.value, item.line)
-    found.programs.append(engine)
+    findings.programs.append(engine)
     origin = Item(keys.file, engine, engine)
-    found.put("workload.kind", "inference", origin)
-    found.put("workload.engine", engine, origin)
+    findings.put("workload.kind", "inference", origin)
+    findings.put("workload.engine", engine, origin)
 
 
-def take_options(keys: Keys, found: Findings, engine: str) -> None:
+def take_options(keys: Keys, findings: Findings, engine: str) -> None:
     """Options that hold numbers."""
     for name, field in table(f"engines/{engine}/fields")["options"].items():
         item = keys.take(name)
         if item is not None and field == "workload.max_context" and item.value in ("auto", -1):
-            found.leave(item, "as long as memory allows")
+            findings.leave(item, "as long as memory allows")
         else:
-            found.whole(field, item)
+            findings.whole(field, item)
 
 
-def take_weights(keys: Keys, found: Findings, engine: str) -> None:
+def take_weights(keys: Keys, findings: Findings, engine: str) -> None:
     """Formats of weights and cache; `auto` says nothing of a checkpoint."""
     kind, packed = keys.take("dtype"), keys.take("quantization")
     words, own = table("engines/words"), table(f"engines/{engine}/fields")
     if packed is not None:
-        found.word("workload.weight_dtype", packed, words["formats"] | inverted(own["online"]))
+        findings.word("workload.weight_dtype", packed, words["formats"] | inverted(own["online"]))
     elif kind is not None and kind.value != "auto":
-        found.word("workload.weight_dtype", kind, words["types"])
+        findings.word("workload.weight_dtype", kind, words["types"])
     else:
         if kind is not None:
-            found.leave(kind, "the checkpoint says it")
-        _packed_by_name(found)
-    found.word("workload.kv_dtype", keys.take("kv_cache_dtype"), words["caches"] | inverted(own["kv"]))
+            findings.leave(kind, "the checkpoint says it")
+        _packed_by_name(findings)
+    findings.word("workload.kv_dtype", keys.take("kv_cache_dtype"), words["caches"] | inverted(own["kv"]))
 
 
 # How a checkpoint is packed, as the end of its name says.
@@ -59,33 +59,33 @@ _NAMED = ((r"awq", "awq"), (r"gptq", "gptq"), (r"nvfp4|[-_]fp4", "nvfp4"), (r"mx
           (r"w8a8|[-_]int8", "int8"))  # fmt: skip
 
 
-def _packed_by_name(found: Findings) -> None:
-    name = found.values.get("model")
-    row = next((row for row in found.read if row.field == "model"), None)
+def _packed_by_name(findings: Findings) -> None:
+    name = findings.values.get("model")
+    row = next((row for row in findings.read if row.field == "model"), None)
     if not isinstance(name, str) or row is None:
         return
     for pattern, kind in _NAMED:
         if re.search(pattern, name.lower()):
-            found.imply("workload.weight_dtype", kind, Item(row.origin, "name of the checkpoint", name))
+            findings.imply("workload.weight_dtype", kind, Item(row.origin, "name of the checkpoint", name))
             return
 
 
-def read_load(keys: Keys, found: Findings) -> None:
+def read_load(keys: Keys, findings: Findings) -> None:
     """What a benchmark of a server sends."""
     for name, field in _LOAD.items():
-        found.whole(field, keys.take(name))
+        findings.whole(field, keys.take(name))
     rate = keys.take("request_rate")
     if rate is not None and str(rate.value) != "inf":
-        found.number("workload.request_rate", rate)
-    leave_rest(keys, found, "engines")
+        findings.number("workload.request_rate", rate)
+    leave_rest(keys, findings, "engines")
 
 
-def one_unless_given(found: Findings) -> None:
+def one_unless_given(findings: Findings) -> None:
     for field in ("layout.tp", "layout.pp", "layout.dp"):
-        found.default(field, 1, "one unless given")
+        findings.default(field, 1, "one unless given")
 
 
 def read_load_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
-    read_load(keys, setting.found)
+    read_load(keys, setting.findings)
     return "load of a benchmark"

@@ -28,8 +28,8 @@ class Verbatim(str):
 
 def options(values: Mapping[str, object]) -> list[str]:
     """Command-line options: a name alone for True, none for None and False."""
-    said = {name: value for name, value in values.items() if value is not None and value is not False}
-    return [name if value is True else f"{name} {_word(value)}" for name, value in said.items()]
+    stated = {name: value for name, value in values.items() if value is not None and value is not False}
+    return [name if value is True else f"{name} {_word(value)}" for name, value in stated.items()]
 
 
 def _word(value: object) -> str:
@@ -72,18 +72,18 @@ def notes(launch: ServingLaunch, engine: str) -> list[str]:
     """What the user must know beside the files: another version than the files are for, and replicas to start."""
     words = table(f"engines/{engine}/fields")
     program, version, wanted = words["program"], words["version"], launch.serving.software_version
-    found = []
+    remarks = []
     if wanted is not None and wanted.lstrip("v").split(".")[:2] != version.split(".")[:2]:
-        found.append(f"{PATH}: the options are those of {program} {version}; the plan says {wanted}")
+        remarks.append(f"{PATH}: the options are those of {program} {version}; the plan says {wanted}")
     reserve = launch.plan.overrides.reserve_gib
     if reserve and engine not in _CLAIM:
-        found.append(f"{program} has no option that keeps {reserve:g} GiB of a device free")
+        remarks.append(f"{program} has no option that keeps {reserve:g} GiB of a device free")
     if launch.replicas > 1 and not launch.scheduler_command:
-        found.append(
+        remarks.append(
             f"start {launch.replicas} replicas, each with {launch.replica_devices} devices of its own and, where they "
             "share a node, a PORT of its own"
         )
-    return found
+    return remarks
 
 
 def claimed_share(launch: ServingLaunch, engine: str) -> float:

@@ -36,9 +36,9 @@ def rotary_base(launch: TrainingLaunch) -> int | None:
     """The base of the rotary embedding, from the plan's config or the table of families; None where neither says."""
 
     fields = fields_of(launch.plan.model)
-    said = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
-    if isinstance(said, int | float) and said >= 1:
-        return int(said)
+    theta = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
+    if isinstance(theta, int | float) and theta >= 1:
+        return int(theta)
     names = (architecture(launch.plan.model).id, launch.model or "")
     return next(
         (

@@ -16,22 +16,22 @@ from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 
-def _read_recipe(file: str, words: list[Word], found: Findings, name: Item) -> None:
+def _read_recipe(file: str, words: list[Word], findings: Findings, name: Item) -> None:
     """scripts/training/run_recipe.py: a library recipe with fields of its ConfigContainer over it."""
     facts = table("megatron_bridge/fields")
-    given = Keys(file)
-    keys, _ = options(file, overrides(given, words))
+    overridden = Keys(file)
+    keys, _ = options(file, overrides(overridden, words))
     inner = Keys(file)
     places = {place: argument for argument, place in facts["places"].items() if "." in place}
     adapter: dict[str, Item] = {}
-    for item in given.items.values():
+    for item in overridden.items.values():
         section, _, argument = item.key.rpartition(".")
         if section == "peft":
             adapter[argument] = item
         elif item.value != "null" and item.key not in places:
             inner.put(argument or item.key, item.value, item.line)
     kind = inner.take("mixed_precision")
-    found.word("workload.precision", kind, inverted(facts["precisions"]))
+    findings.word("workload.precision", kind, inverted(facts["precisions"]))
     stages = inner.take("virtual_pipeline_model_parallel_size")
     if stages is not None:
         inner.put("num_virtual_stages_per_pipeline_rank", stages.value, stages.line)
@@ -42,44 +42,44 @@ def _read_recipe(file: str, words: list[Word], found: Findings, name: Item) -> N
             stem, mode = (Item(file, "recipe", part, recipe.line) for part in (match[1], match[2]))
     known = inverted(facts["models"]).get(str(stem.value)) if stem is not None else None
     if known and stem is not None:
-        found.put("model", known, stem)
+        findings.put("model", known, stem)
     else:
-        found.block("model", stem or recipe or name, "is no recipe that is known here")
+        findings.block("model", stem or recipe or name, "is no recipe that is known here")
     if mode is not None and mode.value in ("lora", "dora"):
-        found.put("workload.method", mode.value, mode)
-        found.put("workload.stage", "sft", mode)
-        _adapter(adapter, found, facts)
+        findings.put("workload.method", mode.value, mode)
+        findings.put("workload.stage", "sft", mode)
+        _adapter(adapter, findings, facts)
     elif mode is not None:
-        found.put("workload.stage", "pretrain" if mode.value == "pretrain" else "sft", mode)
+        findings.put("workload.stage", "pretrain" if mode.value == "pretrain" else "sft", mode)
     packed = inner.take("enable_offline_packing")
-    found.truth("workload.packing", packed)
+    findings.truth("workload.packing", packed)
     fusion = inner.items.get("cross_entropy_loss_fusion")
-    found.truth("workload.fused_loss", fusion)
+    findings.truth("workload.fused_loss", fusion)
     for argument, field in megatron.OF_RECIPE.items():
         if argument not in inner:
-            found.blocked.setdefault(field, f"{name.origin}: the recipe says it, in Megatron-Bridge's own code")
-    megatron.read(inner, found, program="megatron-bridge")
-    leave_rest(keys, found, "nemo")
+            findings.blocked.setdefault(field, f"{name.origin}: the recipe says it, in Megatron-Bridge's own code")
+    megatron.read(inner, findings, program="megatron-bridge")
+    leave_rest(keys, findings, "nemo")
 
 
-def _adapter(items: dict[str, Item], found: Findings, facts: dict[str, Any]) -> None:
-    found.whole("workload.lora.rank", items.get("dim"))
-    found.number("workload.lora.alpha", items.get("alpha"))
-    found.number("workload.lora.dropout", items.get("dropout"))
+def _adapter(items: dict[str, Item], findings: Findings, facts: dict[str, Any]) -> None:
+    findings.whole("workload.lora.rank", items.get("dim"))
+    findings.number("workload.lora.alpha", items.get("alpha"))
+    findings.number("workload.lora.dropout", items.get("dropout"))
     modules = items.get("target_modules")
     if modules is None:
         return
     text = str(modules.value).strip("[]")
-    said = {part.strip(" '\"") for part in text.split(",")}
+    modules_named = {part.strip(" '\"") for part in text.split(",")}
     for group, names in facts["adapter_targets"].items():
-        if said == set(names):
-            found.put("workload.lora.targets", group, modules)
+        if modules_named == set(names):
+            findings.put("workload.lora.targets", group, modules)
             return
-    found.leave(modules, "no group of layers that a Plan has")
+    findings.leave(modules, "no group of layers that a Plan has")
 
 
 def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
-    _read_recipe(setting.file, start.words, setting.found, start.name)
+    _read_recipe(setting.file, start.words, setting.findings, start.name)
     return "Megatron-Bridge recipe"
 
 

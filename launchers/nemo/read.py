@@ -19,7 +19,7 @@ def score(keys: Keys) -> int:
     return 3 * sum(name in keys for name in own)
 
 
-def read(keys: Keys, found: Findings) -> None:
+def read(keys: Keys, findings: Findings) -> None:
     """NeMo 1 and its launcher: trainer.* and model.*"""
     words = table("nemo/fields")
     inner = Keys(keys.file)
@@ -32,25 +32,25 @@ def read(keys: Keys, found: Findings) -> None:
         if item.key.removeprefix("model.") not in inner:
             inner.put(item.key.removeprefix("model."), item.value, item.line)
     for name, fact in (("trainer.num_nodes", "nodes"), ("trainer.devices", "per_node")):
-        found.whole(fact, keys.take(name))
+        findings.whole(fact, keys.take(name))
     _switches(inner, words)
-    _optimizer(keys, inner, found, words)
+    _optimizer(keys, inner, findings, words)
     kind = keys.take("trainer.precision")
     if not any(name in inner for name in ("fp8_format", "fp4_format")):
-        found.word("workload.precision", kind, words["precisions"])
+        findings.word("workload.precision", kind, words["precisions"])
     scheme = keys.take("model.peft.peft_scheme")
     tuned = any(True for _ in keys.below("model.data.train_ds")) or scheme is not None
     if scheme is not None and scheme.value == "lora":
-        found.put("workload.method", "lora", scheme)
-        found.whole("workload.lora.rank", keys.take("model.peft.lora_tuning.adapter_dim"))
+        findings.put("workload.method", "lora", scheme)
+        findings.whole("workload.lora.rank", keys.take("model.peft.lora_tuning.adapter_dim"))
     elif scheme is not None and scheme.value not in (None, "none"):
-        found.block("workload.method", scheme, "is no method of a Plan")
+        findings.block("workload.method", scheme, "is no method of a Plan")
     if tuned:
-        found.default("workload.stage", "sft", "the data are of instructions")
+        findings.default("workload.stage", "sft", "the data are of instructions")
     name = keys.take("run.name") or keys.take("name")
-    megatron.read(inner, found, program="nemo", names=[name] if name is not None else [])
-    hf.compiled(keys, found)
-    leave_rest(keys, found, "nemo", "megatron")
+    megatron.read(inner, findings, program="nemo", names=[name] if name is not None else [])
+    hf.compiled(keys, findings)
+    leave_rest(keys, findings, "nemo", "megatron")
 
 
 def _switches(inner: Keys, words: dict[str, Any]) -> None:
@@ -74,13 +74,13 @@ def _switches(inner: Keys, words: dict[str, Any]) -> None:
             inner.take(name)
 
 
-def _optimizer(keys: Keys, inner: Keys, found: Findings, words: dict[str, Any]) -> None:
+def _optimizer(keys: Keys, inner: Keys, findings: Findings, words: dict[str, Any]) -> None:
     item = keys.take("model.optim.name")
     if item is None:
         return
     known = words["optimizers"].get(str(item.value))
     if known is None:
-        found.block("workload.optimizer", item, "has no counterpart in a Plan")
+        findings.block("workload.optimizer", item, "has no counterpart in a Plan")
         return
     inner.put("optimizer", known["optimizer"], item.line)
     if known.get("sharded"):

@@ -52,10 +52,10 @@ def render(launch: TrainingLaunch) -> Piece:
         },
         "run": {**table("megatron/fields")["run"], "save": f"saves/{launch.slug}"},
     }
-    said = {key for section in sections.values() for key in _renamed(section)}
+    written = {key for section in sections.values() for key in _renamed(section)}
     overrides: dict[str, Tree] = {}
     overrides[Note("what the presets would say otherwise")] = ""
-    overrides |= {key: value for key, value in words["defaults"].items() if key not in said}
+    overrides |= {key: value for key, value in words["defaults"].items() if key not in written}
     for title, section in sections.items():
         if section:
             overrides[Note(title)] = ""
@@ -89,13 +89,13 @@ def render(launch: TrainingLaunch) -> Piece:
 def _renamed(section: dict[str, Tree]) -> dict[str, Tree]:
     """Megatron's arguments by Primus' keys. `no_...` switches become their opposite's false."""
     words = table("primus/fields")
-    found: dict[str, Tree] = {}
+    fields: dict[str, Tree] = {}
     for key, value in section.items():
         if key not in words["unknown"]:
-            found[words["renamed"].get(key, key)] = False if key.startswith("no_gradient") else value
-    if found.get("moe_token_dispatcher_type") == "flex":
-        found |= words["flex"]
-    return found
+            fields[words["renamed"].get(key, key)] = False if key.startswith("no_gradient") else value
+    if fields.get("moe_token_dispatcher_type") == "flex":
+        fields |= words["flex"]
+    return fields
 
 
 def _schedule(launch: TrainingLaunch) -> dict[str, Tree]:

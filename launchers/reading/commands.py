@@ -38,13 +38,15 @@ def merged(
         # --config takes one word; those after it are overrides.
         rest = [*(Word(str(value), named.line or 0) for value in named.value[1:]), *rest]
         named = replace(named, value=named.value[0])
-    given = base_name(str(named.value)) in setting.documents
-    document = (None if given else published(setting.file, named)) or named_document(str(named.value), named, setting)
+    is_given = base_name(str(named.value)) in setting.documents
+    document = (None if is_given else published(setting.file, named)) or named_document(
+        str(named.value), named, setting
+    )
     if document is None:
         return keys, rest, named
     for item in keys.items.values():
         document.put(item.key, item.value, item.line)
-    if given:
+    if is_given:
         setting.documents.pop(base_name(str(named.value)))
     return document, rest, None
 
@@ -56,9 +58,9 @@ def over_config(config: Word, start: StartedProgram, setting: ScriptSetting) -> 
     if document is None:
         return
     keys, _ = options(setting.file, overrides(document, [word for word in start.words if word is not config]))
-    for given in keys.items.values():
-        if given.key in document or start.kind == "llamafactory":
-            document.put(given.key, given.value, given.line)
+    for override in keys.items.values():
+        if override.key in document or start.kind == "llamafactory":
+            document.put(override.key, override.value, override.line)
 
 
 def model_word(rest: Sequence[Word], setting: ScriptSetting) -> Item | None:
@@ -71,7 +73,7 @@ def named_document(path: str, item: Item, setting: ScriptSetting) -> Keys | None
     """The config of that name among the files given; else it is noted as missing."""
     document = setting.documents.get(base_name(path))
     if document is None and is_certain(path):
-        setting.found.refer(item, path, "the program's settings")
+        setting.findings.refer(item, path, "the program's settings")
     return document
 
 

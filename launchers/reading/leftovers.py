@@ -12,7 +12,7 @@ from launchers.tables import table
 _NEUTRAL = "changes neither memory nor time as estimated"
 
 
-def leave_rest(keys: Keys, found: Findings, *tables: str) -> None:
+def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
     """Empties `keys`. What changes the run and has no place in a Plan is warned of, or blocks the field it changes."""
     rows = [table(f"{name}/leftovers") for name in tables]
     for item in list(keys.items.values()):
@@ -21,16 +21,16 @@ def leave_rest(keys: Keys, found: Findings, *tables: str) -> None:
         blocks = next((row["blocks"][item.key] for row in rows if item.key in row.get("blocks", {})), None)
         why = next((row["no_place"][item.key] for row in rows if item.key in row.get("no_place", {})), None)
         if blocks:
-            found.block(blocks["field"], item, blocks["why"])
+            findings.block(blocks["field"], item, blocks["why"])
         elif why:
-            found.leave(item, why)
-            found.warn(f"{item.origin}: {why}, and has no place in a Plan")
+            findings.leave(item, why)
+            findings.warn(f"{item.origin}: {why}, and has no place in a Plan")
         elif any(re.fullmatch(pattern, item.key) for row in rows for pattern in row.get("neutral", ())):
-            found.leave(item, _NEUTRAL)
+            findings.leave(item, _NEUTRAL)
         else:
-            found.leave(item, "not known here")
+            findings.leave(item, "not known here")
     for name in keys.twice:
-        found.warn(f"{keys.file}: {name} is there twice; the last one counts")
+        findings.warn(f"{keys.file}: {name} is there twice; the last one counts")
     keys.items = {}
 
 

@@ -39,10 +39,10 @@ def modules() -> dict[str, str]:
 def read_start(start: StartedProgram, setting: ScriptSetting) -> str | None:
     """Reads a program's own arguments, or puts them over the config that they name; the format, None where nothing of
     it is read."""
-    found = setting.found
+    findings = setting.findings
     if _has_unknown(start):
-        found.warn(f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
-        found.blocked.setdefault("workload", f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
+        findings.warn(f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
+        findings.blocked.setdefault("workload", f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
     commands: Mapping[str, CommandReader] = _offered("COMMANDS")
     return commands.get(start.kind, _unknown)(start, setting)
 
@@ -60,11 +60,11 @@ def _unknown(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     for word in start.words:
         if word.text.endswith(CONFIGS) and word.known:
-            setting.found.refer(
+            setting.findings.refer(
                 Item(setting.file, "command", word.text, word.line), word.text, "the program's settings"
             )
     for item in keys.items.values():
-        setting.found.leave(item, "an argument of a script that is not known here")
+        setting.findings.leave(item, "an argument of a script that is not known here")
     return "command of a script"
 
 
@@ -75,5 +75,5 @@ def _has_unknown(start: StartedProgram) -> bool:
         for before, word in zip([None, *start.words], start.words, strict=False)
         if word.text != UNKNOWN or (before is not None and re.match(r"--?[A-Za-z][^=]*$", before.text))
     ]
-    found, start.words = len(kept) < len(start.words), kept
-    return found
+    has_unknown, start.words = len(kept) < len(start.words), kept
+    return has_unknown

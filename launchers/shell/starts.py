@@ -43,23 +43,23 @@ def read_script(
     for name in sorted(
         parsed.defaults & {"NNODES", "NPROC_PER_NODE", "GPUS_PER_NODE", "NUM_GPUS", "NGPU", "WORLD_SIZE"}
     ):
-        setting.found.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
+        setting.findings.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
     return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 
 def _starts(parsed: Script, setting: ScriptSetting) -> list[StartedProgram]:
     certain = [command for command in parsed.commands if not command.conditional]
-    found = [start for command in certain for start in peeled(command, setting, 0)]
-    if found:
-        return found
+    starts = [start for command in certain for start in peeled(command, setting, 0)]
+    if starts:
+        return starts
     perhaps = [command for command in parsed.commands if command.conditional]
     trial = ScriptSetting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
-    those = [command for command in perhaps if peeled(command, trial, 0)]
-    if len(those) == 1 or _only_ranks_differ(those):
-        return peeled(those[-1], setting, 0)
-    if those:
-        setting.found.warn(f"{setting.file}: starts programs in several branches, so none is read")
-        setting.found.blocked.setdefault("workload", f"{setting.file} starts one of several programs")
+    starting = [command for command in perhaps if peeled(command, trial, 0)]
+    if len(starting) == 1 or _only_ranks_differ(starting):
+        return peeled(starting[-1], setting, 0)
+    if starting:
+        setting.findings.warn(f"{setting.file}: starts programs in several branches, so none is read")
+        setting.findings.blocked.setdefault("workload", f"{setting.file} starts one of several programs")
     return []
 
 
@@ -97,10 +97,13 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[St
                 inner = script(setting.file, words[2].text, outside)
                 setting.written |= inner.files
                 moved = [
-                    ShellCommand([Word(word.text, words[2].line) for word in one.words], environment | one.environment)
-                    for one in inner.commands
+                    ShellCommand(
+                        [Word(word.text, words[2].line) for word in inner_command.words],
+                        environment | inner_command.environment,
+                    )
+                    for inner_command in inner.commands
                 ]
-                return [start for one in moved for start in peeled(one, setting, depth + 1)]
+                return [start for inner_command in moved for start in peeled(inner_command, setting, depth + 1)]
             rest = words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:]
             if rest and rest[0].text.rpartition("/")[2] == "run_train.sh" and set(environment) & set(_TITAN):
                 return [_run_train(rest, environment, setting)]
@@ -128,11 +131,11 @@ _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.conf
 def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> StartedProgram:
     """torchtitan's own script: what it starts stands in variables (NGPU=8 CONFIG=llama3_8b ./run_train.sh --…)."""
     devices = environment.get("NGPU", Word("8", words[0].line))
-    setting.found.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
-    said = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
+    setting.findings.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
+    arguments = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
             for text in (option, value.text)]  # fmt: skip
     return StartedProgram(
-        "torchtitan", [*said, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line)
+        "torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line)
     )
 
 
@@ -141,7 +144,7 @@ def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
     named = next((word for word in words if not word.text.startswith("-")), None)
     if named is not None and named.known and named.text.endswith((".sh", ".bash", ".sbatch", ".slurm")):
         item = Item(setting.file, "command", named.text, named.line)
-        setting.found.refers.setdefault(named.text, f"{item.origin}: what it starts")
+        setting.findings.refers.setdefault(named.text, f"{item.origin}: what it starts")
 
 
 def _is_image(text: str) -> bool:
@@ -182,13 +185,13 @@ _SRUN_VALUES = ("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "
 def slurm_option(name: str, value: str, line: int, setting: ScriptSetting, note: bool = False) -> None:
     """Counts of #SBATCH and srun: nodes, and devices of a node."""
     item = Item(setting.file, f"--{name}", value, line)
-    put = setting.found.note if note else setting.found.put
+    put = setting.findings.note if note else setting.findings.put
     if not is_certain(value):
         return
     if name == "nodes":
         parts = value.split("-")
         if len(parts) == 2 and parts[0] != parts[1]:
-            setting.found.block("nodes", item, "is a range")
+            setting.findings.block("nodes", item, "is a range")
         elif (number := as_number(parts[0])) is not None and number >= 1:
             put("nodes", int(number), item)
     elif name == "array":
@@ -198,15 +201,15 @@ def slurm_option(name: str, value: str, line: int, setting: ScriptSetting, note:
             # Each is a job of its own; of servers they are copies.
             put("copies", max(1, tasks), item)
     elif name == "constraint":
-        accelerator(setting.found, item, value)
+        accelerator(setting.findings, item, value)
     elif name in ("gpus-per-node", "gres", "gpus"):
         match = re.fullmatch(r"(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)(\(.*\))?", value)
         if match and int(match[2]) >= 1:
             put("devices" if name == "gpus" else "per_node", int(match[2]), item)
             if match[1] and match[1] != "gpu":
-                accelerator(setting.found, item, match[1])
+                accelerator(setting.findings, item, match[1])
         elif name != "gres" or value.startswith("gpu"):
-            setting.found.leave(item, "is no number of devices")
+            setting.findings.leave(item, "is no number of devices")
 
 
 def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
@@ -296,10 +299,10 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Script
     is_module = keys.take("m") is not None or keys.take("module") is not None
     config = keys.take("config_file")
     if config is not None and is_certain(config.value):
-        setting.found.refer(config, str(config.value), "devices and sharding")
+        setting.findings.refer(config, str(config.value), "devices and sharding")
     for name in ("num_processes", "num_machines"):
         if name in keys and not is_certain(keys.look(name)):
-            setting.found.leave(keys.items.pop(name), "is known only where it runs")
+            setting.findings.leave(keys.items.pop(name), "is known only where it runs")
     stage, version = keys.look("zero_stage"), keys.look("fsdp_version")
     if keys.take("use_deepspeed") is not None or stage is not None:
         keys.put("distributed_type", "DEEPSPEED")
@@ -310,7 +313,7 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Script
     for name in ("zero_stage", "offload_optimizer_device", "offload_param_device", "deepspeed_config_file"):
         if (item := keys.take(name)) is not None:
             keys.put(f"deepspeed_config.{name}", item.value, item.line)
-    accelerate.read(keys, setting.found)
+    accelerate.read(keys, setting.findings)
     return _inner(rest, is_module, environment, setting)
 
 
@@ -323,7 +326,7 @@ def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptS
     counts(keys, setting, nodes="nodes", per_node="per_node")
     include = keys.take("include")
     if include is not None:
-        setting.found.block("per_node", include, "picks devices by number, which is not read")
+        setting.findings.block("per_node", include, "picks devices by number, which is not read")
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 
@@ -335,11 +338,11 @@ def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSett
     own, rest = until_program(words[place + 1 :], ())
     keys, _ = options(setting.file, own)
     for name, fact in (("num_replicas", "nodes"), ("gpu", "per_node")):
-        setting.found.whole(fact, keys.take(name))
+        setting.findings.whole(fact, keys.take(name))
     world = keys.take("j")
     if world is not None and (match := re.fullmatch(r"([0-9]+)x([0-9]+)", str(world.value))):
         for fact, number in (("nodes", match[1]), ("per_node", match[2])):
-            setting.found.whole(fact, Item(setting.file, "-j", number, world.line))
+            setting.findings.whole(fact, Item(setting.file, "-j", number, world.line))
     script = keys.take("script")
     if script is not None:
         rest = [Word(str(script.value), script.line or 0), *(word for word in rest if word.text != "--")]

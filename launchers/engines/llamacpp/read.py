@@ -27,51 +27,51 @@ _FLAGS = ("no_kv_unified", "kv_unified", "jinja", "no_mmap", "mlock", "cont_batc
 _GGUF = re.compile(r"(?:^|[-._:])((?:i?q[0-9]\w*|bf16|f16|f32|mxfp4)(?:_k)?(?:_[smxl]+)?)(?:[-.]|$)", re.IGNORECASE)
 
 
-def read(keys: Keys, found: Findings, load: bool = False) -> None:
+def read(keys: Keys, findings: Findings, load: bool = False) -> None:
     """llama-server; `load`: llama-batched-bench. Layers are split over the devices that there are."""
     if load:
         for name, field in (("npp", "input_len"), ("ntg", "output_len"), ("npl", "concurrency")):
             item = keys.take(name)
             if item is not None and isinstance(item.value, int):
-                found.whole(f"workload.{field}", item)
+                findings.whole(f"workload.{field}", item)
             elif item is not None:
-                found.leave(item, "several loads, one after the other")
-        leave_rest(keys, found, "engines")
+                findings.leave(item, "several loads, one after the other")
+        leave_rest(keys, findings, "engines")
         return
     words = table("engines/llamacpp/fields")
-    begin(keys, found, "llamacpp")
-    _gguf(keys, found)
+    begin(keys, findings, "llamacpp")
+    _gguf(keys, findings)
     context, slots = keys.take("ctx_size"), keys.take("parallel")
-    number = found.whole("workload.max_batch", slots) if slots is not None and slots.value != -1 else None
+    number = findings.whole("workload.max_batch", slots) if slots is not None and slots.value != -1 else None
     length = as_number(context.value) if context is not None else None
     whole = keys.take("kv_unified")
     keys.take("no_kv_unified")
     if context is not None and length and not is_set(whole):
-        found.put("workload.max_context", int(length) // (number or 1), context)
+        findings.put("workload.max_context", int(length) // (number or 1), context)
     elif context is not None and length == 0:
-        found.leave(context, "as long as the model was trained for")
+        findings.leave(context, "as long as the model was trained for")
     elif context is not None and length:
-        found.put("workload.max_context", int(length), context)
+        findings.put("workload.max_context", int(length), context)
     keys.take("cache_type_v")
-    found.word("workload.kv_dtype", keys.take("cache_type_k"), inverted(words["kv"]))
+    findings.word("workload.kv_dtype", keys.take("cache_type_k"), inverted(words["kv"]))
     layers, split, device = keys.take("n_gpu_layers"), keys.take("split_mode"), keys.take("device")
     if layers is not None and str(layers.value) not in ("all", "auto") and (as_number(layers.value) or 0) < 99:
-        found.block("workload.engine", layers, "a part of the layers on the host has no place in a Plan")
+        findings.block("workload.engine", layers, "a part of the layers on the host has no place in a Plan")
     if split is not None and split.value == "row":
-        found.block("layout.tp", split, "splits rows of matrices, which no Plan of this engine has")
+        findings.block("layout.tp", split, "splits rows of matrices, which no Plan of this engine has")
     elif split is not None and split.value == "none":
-        found.put("layout.pp", 1, split)
+        findings.put("layout.pp", 1, split)
     if device is not None and device.value == "none":
-        found.leave(device, "runs on the host's processors")
-    found.default("layout.tp", 1, "layers are split, not matrices")
-    found.default("layout.dp", 1, "one server")
+        findings.leave(device, "runs on the host's processors")
+    findings.default("layout.tp", 1, "layers are split, not matrices")
+    findings.default("layout.dp", 1, "one server")
     step, batch = keys.take("ubatch_size"), keys.take("batch_size")
-    found.whole("workload.max_batched_tokens", step or batch)
-    found.whole("workload.speculative_tokens", keys.take("spec_draft_n_max") or keys.take("draft_max"))
-    leave_rest(keys, found, "engines")
+    findings.whole("workload.max_batched_tokens", step or batch)
+    findings.whole("workload.speculative_tokens", keys.take("spec_draft_n_max") or keys.take("draft_max"))
+    leave_rest(keys, findings, "engines")
 
 
-def _gguf(keys: Keys, found: Findings) -> None:
+def _gguf(keys: Keys, findings: Findings) -> None:
     """Model and format from the name of the file, or from the repository on the hub."""
 
     item = keys.take("model") or keys.take("hf_repo")
@@ -85,20 +85,20 @@ def _gguf(keys: Keys, found: Findings) -> None:
     formats = Inference.model_fields["weight_dtype"].annotation
     kind = kinds.get(match[1].lower(), match[1].lower()) if match else ""
     if kind in getattr(formats, "__args__", ()):
-        found.put("workload.weight_dtype", kind, item)
+        findings.put("workload.weight_dtype", kind, item)
     elif match:
-        found.block("workload.weight_dtype", item, f"{match[1]} is no format of a Plan")
+        findings.block("workload.weight_dtype", item, f"{match[1]} is no format of a Plan")
     else:
-        found.block("workload.weight_dtype", item, "the name does not say how the weights are packed")
+        findings.block("workload.weight_dtype", item, "the name does not say how the weights are packed")
     stem = re.sub(r"[-.]gguf$|-\d{5}-of-\d{5}", "", name.split(":")[0], flags=re.IGNORECASE)
     stem = _GGUF.sub("", stem).rstrip("-._")
     if "SET_ME" in text:
-        found.leave(item, "a placeholder, not a model")
+        findings.leave(item, "a placeholder, not a model")
         return
     try:
-        found.put("model", find_model(stem).value.id, item)
+        findings.put("model", find_model(stem).value.id, item)
     except PlanError:
-        found.block("model", item, "the name is that of no model in the catalogue")
+        findings.block("model", item, "the name is that of no model in the catalogue")
 
 
 def _console(kind: str) -> Console:
@@ -112,7 +112,7 @@ def _console(kind: str) -> Console:
 
 def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, _FLAGS, _SHORT)
-    read(keys, setting.found, load=start.kind == "llama_load")
+    read(keys, setting.findings, load=start.kind == "llama_load")
     return "llama.cpp command"
 
 

@@ -66,7 +66,7 @@ def _common(launch: ServingLaunch, model: str) -> dict[str, Any]:
     serving = launch.serving
     kind = None if serving.kv_dtype == "auto" else table("engines/llamacpp/fields")["kv"][serving.kv_dtype]
     step = serving.max_batched_tokens
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "--model": model,
         "--cache-type-k": kind,
         "--cache-type-v": kind,
@@ -74,8 +74,8 @@ def _common(launch: ServingLaunch, model: str) -> dict[str, Any]:
         "--ubatch-size": step,
     }
     if is_cpu(launch):
-        return said | {"--device": "none"}
-    return said | {"--n-gpu-layers": 999, "--split-mode": "layer" if launch.replica_devices > 1 else "none"}
+        return arguments | {"--device": "none"}
+    return arguments | {"--n-gpu-layers": 999, "--split-mode": "layer" if launch.replica_devices > 1 else "none"}
 
 
 def _bench(launch: ServingLaunch, model: str, prepare: list[str]):
@@ -89,5 +89,5 @@ def _bench(launch: ServingLaunch, model: str, prepare: list[str]):
         "-ntg": part.output,
         "-npl": at_once,
     }
-    said = [f"{at_once} requests in step, without the server; it is to be stopped before"]
-    return load.script(launch, "llamacpp", [*prepare, *command("exec llama-batched-bench", options(own))], said)
+    remarks = [f"{at_once} requests in step, without the server; it is to be stopped before"]
+    return load.script(launch, "llamacpp", [*prepare, *command("exec llama-batched-bench", options(own))], remarks)

@@ -14,37 +14,37 @@ from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 
-def read(keys: Keys, found: Findings) -> None:
+def read(keys: Keys, findings: Findings) -> None:
     """main.py of MLPerf's Llama-3.1-8B reference; lengths are those of its data set."""
     if not is_set(keys.take("vllm")):
-        found.block("workload.engine", Item(keys.file, "--vllm", None), "only the reference on vLLM is read")
+        findings.block("workload.engine", Item(keys.file, "--vllm", None), "only the reference on vLLM is read")
         return
-    begin(keys, found, "vllm")
-    hf.model(found, keys.take("model_path"))
+    begin(keys, findings, "vllm")
+    hf.model(findings, keys.take("model_path"))
     scenario = keys.take("scenario")
-    found.word("workload.scenario", scenario, {"Offline": "offline", "Server": "server",
+    findings.word("workload.scenario", scenario, {"Offline": "offline", "Server": "server",
                                                "SingleStream": "single-stream"})  # fmt: skip
-    found.whole("layout.tp", keys.take("tensor_parallel_size"))
-    one_unless_given(found)
-    found.word("workload.weight_dtype", keys.take("dtype"), table("engines/words")["types"])
+    findings.whole("layout.tp", keys.take("tensor_parallel_size"))
+    one_unless_given(findings)
+    findings.word("workload.weight_dtype", keys.take("dtype"), table("engines/words")["types"])
     benchmark = keys.take("lg_model_name")
     if benchmark is not None and as_truth(benchmark.value) is None:
-        _samples(found, benchmark)
-    leave_rest(keys, found, "engines")
+        _samples(findings, benchmark)
+    leave_rest(keys, findings, "engines")
 
 
-def _samples(found: Findings, item: Item) -> None:
+def _samples(findings: Findings, item: Item) -> None:
     """Mean lengths of the benchmark's samples."""
 
     known = benchmark("llama3.1-8b")
     if str(item.value).startswith(("llama3_1-8b", "llama3.1-8b")):
-        found.imply("workload.input_len", round(known.input.mean), item)
-        found.imply("workload.output_len", round(known.output.mean), item)
+        findings.imply("workload.input_len", round(known.input.mean), item)
+        findings.imply("workload.output_len", round(known.output.mean), item)
 
 
 def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, ("vllm",))
-    read(keys, setting.found)
+    read(keys, setting.findings)
     return "MLPerf Inference reference"
 
 

@@ -13,17 +13,17 @@ from launchers.shell.scripts import Word
 from launchers.shell.setting import ScriptSetting, StartedProgram
 
 
-def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
+def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     """tp_size counts all devices of a stage, and the limits all lanes where attention is repeated."""
-    begin(keys, found, "sglang")
-    hf.model(found, keys.take("model_path") or keys.take("model") or model)
+    begin(keys, findings, "sglang")
+    hf.model(findings, keys.take("model_path") or keys.take("model") or model)
     lanes = keys.take("attn_dp_size")
     if lanes is None and is_set(keys.items.get("enable_dp_attention")):
         lanes = keys.take("dp_size") or keys.take("data_parallel_size") or keys.take("dp")
         keys.take("enable_dp_attention")
     count = int(as_number(lanes.value) or 1) if lanes is not None else 1
     if lanes is not None and count > 1:
-        found.put("layout.dp", count, lanes)
+        findings.put("layout.dp", count, lanes)
         for name in ("tp_size", "tensor_parallel_size", "tp", "max_running_requests", "chunked_prefill_size"):
             item = keys.items.get(name)
             if item is not None and (number := as_number(item.value)):
@@ -32,20 +32,20 @@ def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
     if lanes is None and copies is not None and (as_number(copies.value) or 1) > 1:
         for name in ("max_running_requests", "chunked_prefill_size"):
             if (item := keys.take(name)) is not None:
-                found.leave(item, "of each copy or of all together, which depends on the version")
-    take_options(keys, found, "sglang")
-    one_unless_given(found)
-    take_weights(keys, found, "sglang")
-    found.number("workload.memory_share", keys.take("mem_fraction_static"))
-    found.whole("workload.admission_steps", keys.take("scheduler_recv_interval"))
+                findings.leave(item, "of each copy or of all together, which depends on the version")
+    take_options(keys, findings, "sglang")
+    one_unless_given(findings)
+    take_weights(keys, findings, "sglang")
+    findings.number("workload.memory_share", keys.take("mem_fraction_static"))
+    findings.whole("workload.admission_steps", keys.take("scheduler_recv_interval"))
     mixed = keys.take("enable_mixed_chunk")
     if is_set(mixed) and mixed:
-        found.put("workload.chunked_prefill", True, mixed)
+        findings.put("workload.chunked_prefill", True, mixed)
     off = keys.take("disable_cuda_graph") or keys.take("cuda_graph_backend_decode")
     if off is not None and (is_set(off) or off.value == "disabled"):
-        found.put("workload.cuda_graph", False, off)
-    found.whole("workload.speculative_tokens", keys.take("speculative_num_steps"))
-    leave_rest(keys, found, "engines")
+        findings.put("workload.cuda_graph", False, off)
+    findings.whole("workload.speculative_tokens", keys.take("speculative_num_steps"))
+    leave_rest(keys, findings, "engines")
 
 
 def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
@@ -57,7 +57,7 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     flags = ("trust_remote_code", "enable_dp_attention", "enable_mixed_chunk", "disable_cuda_graph")
     keys, _ = options(setting.file, start.words, flags, {"-tp": "tp", "-dp": "dp"})
-    read(keys, setting.found)
+    read(keys, setting.findings)
     return "SGLang command"
 
 

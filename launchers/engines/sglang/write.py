@@ -22,7 +22,7 @@ def render(launch: ServingLaunch) -> Piece:
     needs: list[str] = []
     reserve = launch.plan.overrides.reserve_gib
     model, online = checkpoint(launch, PATH, words["online"], needs)
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "--model-path": model,
         "--dtype": words["dtypes"].get(serving.weight_dtype),
         "--quantization": online,
@@ -39,17 +39,17 @@ def render(launch: ServingLaunch) -> Piece:
         "--scheduler-recv-interval": serving.admission_steps if serving.admission_steps > 1 else None,
     }
     if serving.cuda_graph is False:
-        said |= {"--cuda-graph-backend-decode": "disabled", "--cuda-graph-backend-prefill": "disabled"}
+        arguments |= {"--cuda-graph-backend-decode": "disabled", "--cuda-graph-backend-prefill": "disabled"}
     if serving.speculative_tokens is not None:
-        said |= _speculation(launch, needs)
-    said |= {"--host": "0.0.0.0", "--port": Verbatim(PORT)}
+        arguments |= _speculation(launch, needs)
+    arguments |= {"--host": "0.0.0.0", "--port": Verbatim(PORT)}
     if launch.nodes > 1:
-        said |= {
+        arguments |= {
             "--nnodes": launch.nodes,
             "--node-rank": Verbatim(NODE_RANK),
             "--dist-init-addr": Verbatim('"$MASTER_ADDR:$MASTER_PORT"'),
         }
-    body = command("exec python3 -m sglang.launch_server", options(said))
+    body = command("exec python3 -m sglang.launch_server", options(arguments))
     files = (serve_file(launch, "sglang", body), bench_file(launch, "sglang", model))
     return Piece(files, (*needs, *notes(launch, "sglang")), start(launch, "sglang"))
 

@@ -31,32 +31,32 @@ def score(keys: Keys) -> int:
     return 5 * sum(any(True for _ in keys.below(name)) for name in own)
 
 
-def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
+def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     """tensor_parallel_size counts the lanes of attention data parallelism, each of which is one device."""
-    begin(keys, found, "trtllm")
-    hf.model(found, model)
+    begin(keys, findings, "trtllm")
+    hf.model(findings, model)
     lanes = keys.take("enable_attention_dp")
     group = keys.take("tensor_parallel_size") or keys.take("tp_size")
     if is_set(lanes) and lanes is not None and group is not None:
-        found.whole("layout.dp", group)
-        found.put("layout.tp", 1, lanes)
+        findings.whole("layout.dp", group)
+        findings.put("layout.tp", 1, lanes)
     else:
-        found.whole("layout.tp", group)
+        findings.whole("layout.tp", group)
     for name, field in _OPTIONS.items():
-        found.whole(field, keys.take(name))
-    found.whole("layout.ep", keys.take("moe_expert_parallel_size") or keys.take("ep_size"))
-    one_unless_given(found)
+        findings.whole(field, keys.take(name))
+    findings.whole("layout.ep", keys.take("moe_expert_parallel_size") or keys.take("ep_size"))
+    one_unless_given(findings)
     keys.take("gpus_per_node")  # of one server; how many there are is the scheduler's
     kind = keys.take("dtype")
     if kind is not None and kind.value != "auto":
-        found.word("workload.weight_dtype", kind, table("engines/words")["types"])
+        findings.word("workload.weight_dtype", kind, table("engines/words")["types"])
     share = keys.take("kv_cache_config.free_gpu_memory_fraction") or keys.take("kv_cache_free_gpu_memory_fraction")
-    found.number("workload.memory_share", share)
-    found.word("workload.kv_dtype", keys.take("kv_cache_config.dtype"), table("engines/words")["caches"])
-    found.truth("workload.chunked_prefill", keys.take("enable_chunked_prefill"))
+    findings.number("workload.memory_share", share)
+    findings.word("workload.kv_dtype", keys.take("kv_cache_config.dtype"), table("engines/words")["caches"])
+    findings.truth("workload.chunked_prefill", keys.take("enable_chunked_prefill"))
     if (graphs := keys.items.get("cuda_graph_config")) is not None and not graphs.value:
-        found.put("workload.cuda_graph", False, graphs)
-    leave_rest(keys, found, "engines")
+        findings.put("workload.cuda_graph", False, graphs)
+    leave_rest(keys, findings, "engines")
 
 
 def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
@@ -68,7 +68,7 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     names = ("extra_llm_api_options", "config")
     keys, rest, _ = merged(start, setting, ("trust_remote_code",), config=names)
-    read(keys, setting.found, model_word(rest, setting))
+    read(keys, setting.findings, model_word(rest, setting))
     return "TensorRT-LLM command"
 
 

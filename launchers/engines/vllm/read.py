@@ -20,37 +20,39 @@ def score(keys: Keys) -> int:
     return 4 * sum(name in keys for name in own) if "base_model" not in keys else 0
 
 
-def read(keys: Keys, found: Findings, model: Item | None = None) -> None:
-    begin(keys, found, "vllm")
-    hf.model(found, keys.take("model") or keys.take("model_tag") or model)
-    take_options(keys, found, "vllm")
-    one_unless_given(found)
+def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
+    begin(keys, findings, "vllm")
+    hf.model(findings, keys.take("model") or keys.take("model_tag") or model)
+    take_options(keys, findings, "vllm")
+    one_unless_given(findings)
     spread = keys.take("enable_expert_parallel")
     if is_set(spread) and spread:
-        found.put("layout.ep", _together(found), spread)
-    take_weights(keys, found, "vllm")
-    found.number("workload.memory_share", keys.take("gpu_memory_utilization"))
+        findings.put("layout.ep", _together(findings), spread)
+    take_weights(keys, findings, "vllm")
+    findings.number("workload.memory_share", keys.take("gpu_memory_utilization"))
     chunked, eager = keys.take("enable_chunked_prefill"), keys.take("enforce_eager")
-    found.truth("workload.chunked_prefill", chunked)
+    findings.truth("workload.chunked_prefill", chunked)
     if eager is not None and (on := as_truth(eager.value)) is not None:
-        found.put("workload.cuda_graph", not on, eager)
+        findings.put("workload.cuda_graph", not on, eager)
     for name in ("no_enable_chunked_prefill", "no_enforce_eager"):
         if is_set(item := keys.take(name)) and item:
-            found.put("workload.chunked_prefill" if "chunked" in name else "workload.cuda_graph", "eager" in name, item)
+            findings.put(
+                "workload.chunked_prefill" if "chunked" in name else "workload.cuda_graph", "eager" in name, item
+            )
     caching = keys.take("enable_prefix_caching")
     if caching is not None:
-        found.leave(caching, "how much of a prompt is found in the cache depends on the load (prefix_hit)")
+        findings.leave(caching, "how much of a prompt is found in the cache depends on the load (prefix_hit)")
     drafted = keys.take("speculative_config.num_speculative_tokens")
     whole = keys.take("speculative_config")
     if whole is not None and isinstance(whole.value, dict) and "num_speculative_tokens" in whole.value:
         drafted = Item(whole.file, whole.key, whole.value["num_speculative_tokens"], whole.line)
-    found.whole("workload.speculative_tokens", drafted)
-    leave_rest(keys, found, "engines")
+    findings.whole("workload.speculative_tokens", drafted)
+    leave_rest(keys, findings, "engines")
 
 
-def _together(found: Findings) -> int:
+def _together(findings: Findings) -> int:
     """Devices that experts are spread over: those of all lanes of a stage."""
-    return (found.values.get("layout.tp") or 1) * (found.values.get("layout.dp") or 1)
+    return (findings.values.get("layout.tp") or 1) * (findings.values.get("layout.dp") or 1)
 
 
 def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
@@ -67,7 +69,7 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
     model = model_word(rest, setting) if keys.file == setting.file else None
     if missing is not None and model is None and "model" not in keys:
         return None
-    read(keys, setting.found, model)
+    read(keys, setting.findings, model)
     return "vLLM command"
 
 

@@ -91,15 +91,15 @@ def finish(
 def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict[str, Tree]:
     """Name, namespace and labels; `queued` for the object that Kueue admits."""
     site = manifest.launch.site
-    found: dict[str, Tree] = {"name": manifest.name + suffix}
+    fields: dict[str, Tree] = {"name": manifest.name + suffix}
     if site.namespace is not None:
-        found["namespace"] = site.namespace
+        fields["namespace"] = site.namespace
     labels: dict[str, Tree] = {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/created-by": "shardwise"}
     if queued and site.queue is not None:
         labels["kueue.x-k8s.io/queue-name"] = site.queue
     elif queued:
         labels[Note("kueue.x-k8s.io/queue-name: SET_ME  # where Kueue admits jobs")] = ""
-    return found | {"labels": labels}
+    return fields | {"labels": labels}
 
 
 def resources(manifest: Manifest) -> dict[str, Tree]:
@@ -118,17 +118,17 @@ def resources(manifest: Manifest) -> dict[str, Tree]:
 
 def container(manifest: Manifest, name: str) -> dict[str, Tree]:
     """The container that runs the script on the devices of one node."""
-    found: dict[str, Tree] = {
+    fields: dict[str, Tree] = {
         "name": name,
         "image": image(manifest),
         "command": command(),
         "env": environment(),
     }
     if word_of(manifest.launch, "kubernetes"):
-        found["resources"] = resources(manifest)
+        fields["resources"] = resources(manifest)
     else:
         manifest.needs.append(f"{manifest.path}: resources, the cores and the memory of one replica")
-    return found | mounts(manifest)
+    return fields | mounts(manifest)
 
 
 def image(manifest: Manifest) -> str:
@@ -147,7 +147,7 @@ def environment() -> list[Tree]:
 
 def mounts(manifest: Manifest) -> dict[str, Tree]:
     """Where a container finds the files, can write, and has shared memory; and may pin memory for RDMA."""
-    found: dict[str, Tree] = {
+    container: dict[str, Tree] = {
         "volumeMounts": [
             {"name": "files", "mountPath": _FILES, "readOnly": True},
             {"name": "work", "mountPath": _WORK},
@@ -155,14 +155,14 @@ def mounts(manifest: Manifest) -> dict[str, Tree]:
         ]
     }
     if manifest.launch.nodes > 1:
-        found[Note("RDMA pins memory")] = ""
-        found["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
-    return found
+        container[Note("RDMA pins memory")] = ""
+        container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
+    return container
 
 
 def placement(manifest: Manifest) -> dict[str, Tree]:
     """Volumes, and which nodes a pod may run on."""
-    found: dict[str, Tree] = {
+    fields: dict[str, Tree] = {
         "volumes": [
             {"name": "files", "configMap": {"name": manifest.name + "-files"}},
             {
@@ -178,15 +178,15 @@ def placement(manifest: Manifest) -> dict[str, Tree]:
         kinds = table("data/devices")["tpus"]
         if accelerator.id not in kinds:
             raise PlanError("cluster.accelerator", f"GKE has no node pools of {accelerator.id}", list(kinds))
-        found["nodeSelector"] = {
+        fields["nodeSelector"] = {
             "cloud.google.com/gke-tpu-accelerator": kinds[accelerator.id],
             Note(f"the slice of {manifest.launch.devices // manifest.launch.replicas} chips, for example 4x4"): "",
             "cloud.google.com/gke-tpu-topology": "SET_ME",
         }
         manifest.needs.append(f"{manifest.path}: gke-tpu-topology, the shape of the slice")
     elif accelerator.vendor == "NVIDIA" and accelerator.family != "CPU":
-        found[Note(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
-    return found
+        fields[Note(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
+    return fields
 
 
 def pod(manifest: Manifest, name: str, restart: str, extra: Mapping[str, Tree] | None = None) -> dict[str, Tree]:

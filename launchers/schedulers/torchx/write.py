@@ -86,8 +86,8 @@ def _scheduler(launch: Launch, on_kubernetes: bool, needs: list[str]) -> list[st
             options["time"] = slurm_time(seconds / 3600)
         if site.partition is None:
             needs.append(f"{PATH}: -cfg partition=…, if your site asks for it")
-    given = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
-    return ["-cfg", given] if given else []
+    arguments = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
+    return ["-cfg", arguments] if arguments else []
 
 
 def _ddp(launch: Launch, start: Start) -> list[str] | None:
