@@ -8,7 +8,8 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import Rendered, render
+from launchers.pieces import Rendered
+from launchers.render import render
 
 BASE: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",

@@ -14,7 +14,8 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import ServingPrediction, render
+from launchers.predictions import ServingPrediction
+from launchers.render import render
 
 Ask = Callable[..., list[dict[str, Any]]]
 PROGRAMS = ("vllm", "python3")

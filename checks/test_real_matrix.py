@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "launchers"))
 
 from launch_plans import PREDICTION, complete, devices  # pyright: ignore[reportMissingImports]
 
-from launchers import File
 from launchers.matrix import SCHEDULERS, SCRIPT, Cell, matrix_files
+from launchers.pieces import File
 
 HOSTILE = 'it\'s $(touch x) ${HOME} "b" `c` # {d: e}\n---\n*'
 

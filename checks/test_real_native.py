@@ -11,7 +11,7 @@ import yaml
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import render
+from launchers.render import render
 from launchers.tables import table
 
 EXPERTS = "mistralai/Mixtral-8x7B-v0.1"
@@ -68,7 +68,7 @@ def titan_plans() -> list[Plan]:
     ]  # fmt: skip
     plans = []
     turns = itertools.cycle(layouts)
-    models = [each for each in table("torchtitan")["models"].items() for _ in range(4)]
+    models = [each for each in table("torchtitan/fields")["models"].items() for _ in range(4)]
     for model, row in models:
         layout = next(turns)
         for number, precision in enumerate(name for name in row if name != "module"):
@@ -82,7 +82,7 @@ def titan_plans() -> list[Plan]:
 def test_torchtitan_reads_the_plan(ask, tmp_path):
     written = made("torchtitan", tmp_path, titan_plans())
     assert len(written) > 50
-    assert {str(plan.model) for plan, _ in written} == set(table("torchtitan")["models"])
+    assert {str(plan.model) for plan, _ in written} == set(table("torchtitan/fields")["models"])
     answers = ask("titan", "torchtitan", [{"options": options_of(place)} for _, place in written])
     recompute = {"none": "NoneType", "selective": "SelectiveAC", "full": "FullAC"}
     for (plan, place), read in zip(written, answers, strict=True):
@@ -138,7 +138,7 @@ def tpu_plans(chips: int) -> list[Plan]:
          {"moe_capacity": True}, {"attention": "eager"}, {"precision": "fp8"}]
     )  # fmt: skip
     turns = itertools.cycle(layouts)
-    models = list(table("maxtext")["models"])
+    models = list(table("maxtext/fields")["models"])
     plain = [native("maxtext", model, layouts[0], {}) for model in models]
     # Experts are split in few of the models: those have all layouts.
     varied = [native("maxtext", model, next(turns), next(settings)) for model in models]
@@ -149,13 +149,13 @@ def test_maxtext_reads_the_plan(ask, tmp_path):
     chips = 16
     written = made("maxtext", tmp_path, tpu_plans(chips))
     assert len(written) > 60
-    assert {str(plan.model) for plan, _ in written} == set(table("maxtext")["models"])
+    assert {str(plan.model) for plan, _ in written} == set(table("maxtext/fields")["models"])
     answers = ask("maxtext", "maxtext", [{"path": str(place)} for _, place in written], **devices(chips))
     for (plan, place), read in zip(written, answers, strict=True):
         split, training = plan.layout, plan.training
         file = yaml.safe_load(place.read_text())
         assert read["error"] is None, (read["error"], plan.model, split, training)
-        assert read["model"] == table("maxtext")["models"][str(plan.model)]
+        assert read["model"] == table("maxtext/fields")["models"][str(plan.model)]
         assert (read["batch"], read["accumulation"], read["length"]) == (training.global_batch, 4, 4096)
         assert read["micro_batch"] == (training.micro_batch or 0) * (split.dp or 0)
         product = 1

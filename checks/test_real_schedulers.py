@@ -24,7 +24,8 @@ from scheduler_starts import (  # pyright: ignore[reportMissingImports]
 )
 
 from estimator.errors import PlanError
-from launchers import File, render
+from launchers.pieces import File
+from launchers.render import render
 from launchers.targets import TARGETS
 
 HOSTILE = 'it\'s $(touch x) ${HOME} "b" `c` # {d: e}\n---\nkind: Pod'

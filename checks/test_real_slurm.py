@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "launchers"))
 from launch_plans import complete, devices  # pyright: ignore[reportMissingImports]
 from scheduler_starts import ENGINE, scheduled, serving, text  # pyright: ignore[reportMissingImports]
 
-from launchers import Start, render
 from launchers.matrix import Cell, matrix_files
+from launchers.pieces import Start
+from launchers.render import render
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.writing import write
 

@@ -7,7 +7,7 @@ from conftest import python_of
 from hf_plans import BASE, accumulation, plans, written
 
 from estimator.plan.schema import Plan
-from launchers import reading
+from launchers.reading.sets import read
 from launchers.tables import table
 
 # One of every row of models that has a builder of its own.
@@ -33,21 +33,23 @@ def test_torchtune_reads_the_plan(ask, tmp_path):
     questions = [
         {"path": str(place / "torchtune.yaml"), "command": rendered.launch_command} for _, rendered, place in done
     ]
-    for (plan, _, _), read in zip(done, ask("torchtune", "torchtune", questions), strict=True):
+    for (plan, _, _), answer in zip(done, ask("torchtune", "torchtune", questions), strict=True):
         training, layout, count = plan.training, plan.layout, plan.cluster.count or 1
-        assert read["error"] is None, (read["error"], plan.model, training, layout)
-        assert read["nodes"] * read["per_node"] == count
-        assert read["recipe"].endswith("single_device") == (count == 1)
-        assert (read["micro_batch"], read["accumulation"]) == (training.micro_batch, accumulation(plan))
-        assert read["length"] == training.seq_len
-        assert read["packing"] == (None if training.stage == "dpo" else training.packing)
-        assert (read["epochs"], read["steps"]) == ((1, training.steps) if training.steps else (training.epochs, None))
-        assert read["rank"] == (None if training.method == "full" else training.lora.rank)
-        assert read["four_bits"] == (training.method == "qlora")
-        assert read["checkpointing"] == (layout.recompute == "full")
-        assert read["tp"] == layout.tp
+        assert answer["error"] is None, (answer["error"], plan.model, training, layout)
+        assert answer["nodes"] * answer["per_node"] == count
+        assert answer["recipe"].endswith("single_device") == (count == 1)
+        assert (answer["micro_batch"], answer["accumulation"]) == (training.micro_batch, accumulation(plan))
+        assert answer["length"] == training.seq_len
+        assert answer["packing"] == (None if training.stage == "dpo" else training.packing)
+        assert (answer["epochs"], answer["steps"]) == (
+            (1, training.steps) if training.steps else (training.epochs, None)
+        )
+        assert answer["rank"] == (None if training.method == "full" else training.lora.rank)
+        assert answer["four_bits"] == (training.method == "qlora")
+        assert answer["checkpointing"] == (layout.recompute == "full")
+        assert answer["tp"] == layout.tp
         if count > 1:
-            assert (read["reshard"], read["offload"]) == (layout.zero_stage == 3, layout.offload == "params")
+            assert (answer["reshard"], answer["offload"]) == (layout.zero_stage == 3, layout.offload == "params")
 
 
 def test_broken_files_are_refused(ask, tmp_path):
@@ -60,7 +62,7 @@ def test_broken_files_are_refused(ask, tmp_path):
         file = tmp_path / f"{number}.yaml"
         file.write_text(yaml.safe_dump(good | change))
         questions.append({"path": str(file), "command": rendered.launch_command})
-    errors = [read["error"] for read in ask("torchtune", "torchtune", questions)]
+    errors = [answer["error"] for answer in ask("torchtune", "torchtune", questions)]
     assert errors[0] is None
     assert all(errors[1:]), errors
 
@@ -68,9 +70,9 @@ def test_broken_files_are_refused(ask, tmp_path):
 def test_published_configs_are_as_they_were_noted():
     (recipes,) = python_of("torchtune").parents[1].glob("lib/python3*/site-packages/recipes/configs")
     command = "tune run --nproc_per_node 4 full_finetune_distributed --config"
-    for name in table("reading/torchtune_configs")["configs"]:
+    for name in table("torchtune/configs")["configs"]:
         files = {"job": f"{command} own.yaml", "own.yaml": (recipes / f"{name}.yaml").read_text()}
-        noted, real = reading.read({"job": f"{command} {name}"}), reading.read(files)
+        noted, real = read({"job": f"{command} {name}"}), read(files)
         told = [{row.field: row.value for row in [*found.assumed, *found.read]} for found in (noted, real)]
         assert told[0] == told[1], name
         assert set(noted.blocked) == set(real.blocked), name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference
-from launchers import make
+from launchers.launch.of_plan import launch_of
 from launchers.rules import check
 from launchers.tables import table
 from launchers.targets import TARGETS
@@ -24,7 +24,7 @@ def usual_targets(plan: Plan) -> tuple[str, ...]:
 def usual_program(plan: Plan) -> str:
     """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, or the
     first of all. Raises PlanError where there is none."""
-    programs = table("programs")
+    programs = table("data/programs")
     if isinstance(plan.workload, Inference):
         field, name, known = "workload.engine", plan.workload.engine, programs["engines"]
     else:
@@ -38,7 +38,7 @@ def usual_program(plan: Plan) -> str:
 def _can_say(plan: Plan, target: str) -> bool:
 
     try:
-        check(make(plan, chosen(plan, [target])), target)
+        check(launch_of(plan, chosen(plan, [target])), target)
     except PlanError:
         return False
     return True

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import find_accelerator
-from launchers.job import given
+from launchers.launch.fields import required
 from launchers.tables import table
 
 if TYPE_CHECKING:
     from estimator.machine.hardware import Accelerator
-    from launchers.engines.job import ServingJob
-    from launchers.job import Job
+from launchers.launch.of_plan import Launch
 
 FIELD = "cluster.accelerator"
 _MEANS = {
@@ -22,54 +21,54 @@ _MEANS = {
 }
 
 
-def accelerator_of(job: Job | ServingJob) -> Accelerator:
+def accelerator_of(launch: Launch) -> Accelerator:
     """The catalogue's entry of the plan's accelerator. Raises PlanError where there is none."""
 
-    return find_accelerator(given(FIELD, job.plan.cluster.accelerator)).value
+    return find_accelerator(required(FIELD, launch.plan.cluster.accelerator)).value
 
 
-def word_of(job: Job | ServingJob, scheduler: str) -> str:
+def word_of(launch: Launch, scheduler: str) -> str:
     """How `scheduler` (a key of _MEANS) names the plan's devices; '' for CPUs. Raises PlanError where it does not."""
-    accelerator = accelerator_of(job)
-    makers = table("devices")["makers"]
+    accelerator = accelerator_of(launch)
+    makers = table("data/devices")["makers"]
     keys = (
         ("CPU",) if accelerator.family == "CPU" else (f"{accelerator.vendor} {accelerator.family}", accelerator.vendor)
     )
-    found = next((makers[key] for key in keys if key in makers), None)
-    if found is None or found[scheduler] is None:
+    word = next((makers[key] for key in keys if key in makers), None)
+    if word is None or word[scheduler] is None:
         valid = [key for key, words in makers.items() if words[scheduler] is not None]
         means = _MEANS[scheduler]
         problem = f"{means} is not known for {accelerator.vendor} {accelerator.family} devices"
         raise PlanError(FIELD, problem, valid)
-    return found[scheduler]
+    return word[scheduler]
 
 
-def is_cpu(job: Job | ServingJob) -> bool:
+def is_cpu(launch: Launch) -> bool:
     """Whether the plan runs on host processors; False where the accelerator is not known."""
     try:
-        return accelerator_of(job).family == "CPU"
+        return accelerator_of(launch).family == "CPU"
     except PlanError:
         return False
 
 
-def skypilot_name(job: Job | ServingJob) -> str:
+def skypilot_name(launch: Launch) -> str:
     """SkyPilot's name of the plan's accelerator. Raises PlanError where it is not known to have one."""
-    accelerator = accelerator_of(job)
-    names = table("devices")["skypilot"]
+    accelerator = accelerator_of(launch)
+    names = table("data/devices")["skypilot"]
     if accelerator.id not in names:
         raise PlanError(FIELD, f"SkyPilot's name of {accelerator.id} is not known", list(names))
     return names[accelerator.id]
 
 
-def needs_torch(job: Job | ServingJob, target: str) -> None:
+def needs_torch(launch: Launch, target: str) -> None:
     """Raises PlanError for devices on which `target`, which sets up torchrun's world, is the wrong frame."""
-    accelerator = accelerator_of(job)
+    accelerator = accelerator_of(launch)
     if accelerator.vendor == "Google":
         raise PlanError(
             "targets", f"{target} files are for torchrun, which {accelerator.id} runs do not use", ["kubernetes-jobset"]
         )
 
 
-def visible(job: Job | ServingJob) -> str:
+def visible(launch: Launch) -> str:
     """The variable that leaves a program some of a node's devices. Raises PlanError where there is none."""
-    return word_of(job, "visible")
+    return word_of(launch, "visible")

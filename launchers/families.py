@@ -39,7 +39,7 @@ def _first_match(model: str | None, kind: str):
     if model is None:
         return None
     name = model.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1].lower()
-    for pattern, value in table("families")[kind]:
+    for pattern, value in table("data/families")[kind]:
         if re.match(pattern, name):
             return value
     return None

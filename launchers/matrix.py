@@ -14,14 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
-from launchers import File, Rendered, Site, render
 from launchers.choice import usual_program
-from launchers.job import last_part, one_line, slug
+from launchers.launch.names import last_part, one_line, slug
+from launchers.pieces import File, Rendered
+from launchers.render import render
 from launchers.shell.quoting import AS_WRITTEN, NODE_RANK
+from launchers.site import Site
 
 if TYPE_CHECKING:
     from estimator.plan.schema import Plan
-    from launchers import Prediction
+    from launchers.predictions import TrainingPrediction
 
 MANIFEST, SCRIPT, PLAN, RESULT = "matrix.json", "run_all.sh", "plan.json", "result.json"
 NO_SCHEDULER = "none"
@@ -52,7 +54,7 @@ class Cell:
     plan: Plan | None
     why: str | None
     facts: Mapping[str, Any]
-    prediction: Prediction | None = None
+    prediction: TrainingPrediction | None = None
     model_id: str | None = None
     site: Site = field(default_factory=Site)
 
@@ -85,14 +87,14 @@ def matrix_files(
         _made(cell, id, f"{name[:16]}-{number:03d}-{cell.platform}-{last_part(cell.model)}-{cell.strategy}", scheduler)
         for number, (cell, id) in enumerate(zip(cells, _ids(cells), strict=True))
     ]
-    rows = [_row(one) for one in made]
+    rows = [_row(row) for row in made]
     manifest = {**head, "scheduler": scheduler, "run": f"bash {SCRIPT}", "cells": rows}
     files = [
         File(MANIFEST, _TARGET, json.dumps(manifest, indent=1, allow_nan=False) + "\n"),
         File(SCRIPT, _TARGET, _script(made, scheduler, cooldown_s), executable=True),
-        *(file for one in made for file in one.files),
+        *(file for row in made for file in row.files),
     ]
-    needs = list(dict.fromkeys(need for one in made for need in one.needs))
+    needs = list(dict.fromkeys(need for row in made for need in row.needs))
     if len({cell.platform for cell in cells}) > 1:
         needs.append(
             f"{SCRIPT}: the cells of the machine that it runs on, e.g. bash {SCRIPT} '*/{cells[0].platform}-*'"
@@ -141,7 +143,7 @@ def _made(cell: Cell, id: str, name: str, scheduler: str) -> Made:
 
 
 def _rendered(
-    plan: Plan, scheduler: str, site: Site, prediction: Prediction | None = None, model_id: str | None = None
+    plan: Plan, scheduler: str, site: Site, prediction: TrainingPrediction | None = None, model_id: str | None = None
 ) -> tuple[Rendered, tuple[str, ...]]:
     """The launch files of a plan by the usual program of its framework, and their targets. Raises PlanError."""
 
@@ -274,7 +276,7 @@ def _script(made: Sequence[Made], scheduler: str, cooldown_s: float) -> str:
         'patterns=("${@:-*}")',
     ]
     waiting = _MANIFEST if scheduler in _MANIFESTS else ""
-    calls = [_call(one) for one in made]
+    calls = [_call(cell) for cell in made]
     return "\n".join(head) + waiting.rstrip("\n") + _RUN + "\n" + "\n".join(calls) + "\n" + _END
 
 

@@ -1,4 +1,4 @@
-"""What each target cannot say or would not run, as data: data/features.yaml and data/targets/<target>.yaml.
+"""What each target cannot say or would not run, as data: data/features.yaml and <folder of the target>/refusals.yaml.
 
 A row's `when` names plan fields and the values for which it speaks; all of them must hold. Besides the plan's fields
 there are `run.*` facts of the job, listed in `facts`.
@@ -11,36 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
-from launchers.engines.job import has_experts
 from launchers.families import template_of
-from launchers.job import last_part
+from launchers.launch.names import last_part
+from launchers.launch.serving import has_experts
 from launchers.tables import table
 from launchers.targets import TARGETS
 
 if TYPE_CHECKING:
-    from launchers.engines.job import ServingJob
-    from launchers.job import Job
+    from launchers.launch.serving import ServingLaunch
+    from launchers.launch.training import TrainingLaunch
+from launchers.launch.of_plan import Launch
 
 
-def check(job: Job | ServingJob, target: str) -> None:
+def check(launch: Launch, target: str) -> None:
     """Raises PlanError with the first reason why `target` cannot carry the plan."""
-    own = table(f"targets/{target}")
-    known = facts(job)
-    scope = "frameworks" if job.kind == "training" else "engines"
-    field = "workload.framework" if job.kind == "training" else "workload.engine"
+    own = table(f"{TARGETS[target].folder}/refusals")
+    known = facts(launch)
+    scope = "frameworks" if launch.kind == "training" else "engines"
+    field = "workload.framework" if launch.kind == "training" else "workload.engine"
     if own.get(scope) and known[field] not in own[scope]:
         raise PlanError(field, f"{known[field]} runs are not started by {target} files", own[scope])
     if TARGETS[target].role != "scheduler":
-        _check_features(job.kind, target, own, known)
+        _check_features(launch.kind, target, own, known)
     for row in own["refusals"]:
         if matches(row["when"], known):
             raise PlanError(row["field"], row["problem"], row.get("valid", ()))
 
 
 def _check_features(kind: str, target: str, own: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    said = {*own.get("says", ()), *own.get("elsewhere", ())}
-    for feature in table("features"):
-        if feature.get("kind", "training") == kind and feature["name"] not in said and matches(feature["when"], known):
+    expressible = {*own.get("says", ()), *own.get("elsewhere", ())}
+    for feature in table("data/features"):
+        if (
+            feature.get("kind", "training") == kind
+            and feature["name"] not in expressible
+            and matches(feature["when"], known)
+        ):
             named = f"{feature['name']} ({known[feature['field']]})"
             can = ", ".join(targets_that_say(feature["name"], kind))
             offer = f"; these can: {can}" if can else ""
@@ -50,11 +55,11 @@ def _check_features(kind: str, target: str, own: Mapping[str, Any], known: Mappi
 
 def targets_that_say(feature: str, kind: str) -> list[str]:
     """The programs whose files have a field for a feature."""
-    rows = ((name, target) for name, target in TARGETS.items() if target.role == "program" and kind in target.kinds)
-    return [name for name, _ in rows if feature in table(f"targets/{name}").get("says", ())]
+    rows = ((name, row) for name, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
+    return [name for name, row in rows if feature in table(f"{row.folder}/refusals").get("says", ())]
 
 
-def facts(job: Job | ServingJob) -> dict[str, Any]:
+def facts(launch: Launch) -> dict[str, Any]:
     """Dotted plan fields and `run.*` by name.
 
     Of training: whether the set has a DeepSpeed file and a training program, whether shard groups are smaller than dp,
@@ -66,42 +71,42 @@ def facts(job: Job | ServingJob) -> dict[str, Any]:
     known: dict[str, Any] = {
         f"{section}.{name}": value
         for section in ("workload", "cluster", "layout")
-        for name, value in getattr(job.plan, section)
+        for name, value in getattr(launch.plan, section)
     }
-    known |= {"run.nodes": job.nodes, "run.replicas": job.replicas}
-    known["run.all_nodes"] = -(-job.devices // (job.plan.cluster.per_node or job.devices))
-    return known | (_training_facts(job) if job.kind == "training" else _serving_facts(job))
+    known |= {"run.nodes": launch.nodes, "run.replicas": launch.replicas}
+    known["run.all_nodes"] = -(-launch.devices // (launch.plan.cluster.per_node or launch.devices))
+    return known | (_training_facts(launch) if launch.kind == "training" else _serving_facts(launch))
 
 
-def _training_facts(job: Job) -> dict[str, Any]:
+def _training_facts(launch: TrainingLaunch) -> dict[str, Any]:
 
-    shard_group = job.plan.layout.shard_group
-    return {f"workload.lora.{name}": value for name, value in job.training.lora} | {
-        "run.deepspeed": "deepspeed" in job.targets,
-        "run.program": any(TARGETS[name].role == "program" for name in job.targets),
-        "run.shard_groups": shard_group is not None and shard_group != job.dp,
-        "run.accumulation": job.accumulation,
-        "run.template": template_of(job.model),
-        "run.tied_embeddings": job.training.lora.train_embeddings and _has_tied_head(job),
+    shard_group = launch.plan.layout.shard_group
+    return {f"workload.lora.{name}": value for name, value in launch.training.lora} | {
+        "run.deepspeed": "deepspeed" in launch.targets,
+        "run.program": any(TARGETS[name].role == "program" for name in launch.targets),
+        "run.shard_groups": shard_group is not None and shard_group != launch.dp,
+        "run.accumulation": launch.accumulation,
+        "run.template": template_of(launch.model),
+        "run.tied_embeddings": launch.training.lora.train_embeddings and _has_tied_head(launch),
     }
 
 
-def _serving_facts(job: ServingJob) -> dict[str, Any]:
+def _serving_facts(launch: ServingLaunch) -> dict[str, Any]:
 
-    lane, node = job.tp * job.pp, job.node_devices
-    most = job.serving.max_batched_tokens
+    lane, node = launch.tp * launch.pp, launch.node_devices
+    most = launch.serving.max_batched_tokens
     return {
-        "run.experts": has_experts(job),
-        "run.experts_everywhere": job.ep in (1, job.tp * job.dp),
-        "run.lane_cut": job.nodes > 1 and bool(node % lane and lane % node),
-        "run.step_holds_request": most is None or most >= job.context,
-        "run.model": last_part(job.model or "").lower(),
+        "run.experts": has_experts(launch),
+        "run.experts_everywhere": launch.ep in (1, launch.tp * launch.dp),
+        "run.lane_cut": launch.nodes > 1 and bool(node % lane and lane % node),
+        "run.step_holds_request": most is None or most >= launch.context,
+        "run.model": last_part(launch.model or "").lower(),
     }
 
 
-def _has_tied_head(job: Job) -> bool:
+def _has_tied_head(launch: TrainingLaunch) -> bool:
 
-    return architecture(job.plan.model).tied
+    return architecture(launch.plan.model).tied
 
 
 def matches(conditions: Mapping[str, Any], known: Mapping[str, Any]) -> bool:

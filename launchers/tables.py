@@ -8,8 +8,10 @@ from typing import Any
 
 
 @cache
-def table(name: str) -> Any:
-    """The content of launchers/data/<name>.yaml as plain data. Callers must not change it."""
+def table(path: str) -> Any:
+    """The content of launchers/<path>.yaml as plain data. Callers must not change it."""
     import yaml
 
-    return yaml.safe_load(files("launchers").joinpath("data", f"{name}.yaml").read_text(encoding="utf-8"))
+    folder, _, name = path.rpartition("/")
+    package = f"launchers.{folder.replace('/', '.')}"
+    return yaml.safe_load(files(package).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))

@@ -1,17 +1,24 @@
-"""The table of launch targets. What each can say of a plan is in data/targets/<target>.yaml.
+"""The table of launch targets: a row here and a folder below launchers make one (docs/how-to/add-a-launch-target.md).
 
-A target is a module with one function. Of role
-- config:    `render(job) -> Piece`, a file that a program reads which another target starts;
-- program:   `render(job) -> Piece` with its `start`: the training program or the engine;
-- scheduler: `render(job, start, files) -> Piece`, which starts that program on every node and brings it the set's other
-  `files` where nodes do not share a folder; `launch` is its command.
+The folder holds
+- write.py: `render`, which makes its files. Of role
+  - config:    `render(launch) -> Piece`, a file that a program reads which another target starts;
+  - program:   `render(launch) -> Piece` with its `start`: the training program or the engine;
+  - scheduler: `render(launch, start, files) -> Piece`, which starts that program on every node and brings it the set's
+    other `files` where nodes do not share a folder; the row's `launch` is its command;
+- refusals.yaml: what it cannot say of a plan or would not run (`launchers.rules`);
+- fields.yaml: how it says a plan's words;
+- read.py, of configs and programs: the way back (`launchers.reading.formats`), and leftovers.yaml: keys that are known
+  and have no place in a Plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from launchers.hf.sharding import backend_of, uses_fsdp
 
 if TYPE_CHECKING:
     from estimator.plan.schema import Plan
@@ -26,13 +33,13 @@ def _nothing(plan: Plan) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Target:
-    """`module` is below launchers. `refers_to` names the targets whose files this one's file refers to for a plan.
+    """`folder` is below launchers. `refers_to` names the targets whose files this one's file refers to for a plan.
 
     `launch` is what starts the set from its folder where a scheduler is in it, `serve` what starts that of a served
     model where it is another command.
     """
 
-    module: str
+    folder: str
     role: Role
     description: str
     kinds: tuple[Kind, ...] = ("training",)
@@ -40,10 +47,13 @@ class Target:
     launch: str = ""
     serve: str = ""
 
+    @property
+    def package(self) -> str:
+        """The folder as Python imports it."""
+        return f"launchers.{self.folder.replace('/', '.')}"
+
 
 def _deepspeed_if_sharded(plan: Plan) -> tuple[str, ...]:
-    from launchers.hf.sharding import backend_of
-
     return ("deepspeed",) if backend_of(plan) == "deepspeed" else ()
 
 
@@ -53,8 +63,6 @@ def _deepspeed_if_named(plan: Plan) -> tuple[str, ...]:
 
 
 def _fsdp_or_deepspeed(plan: Plan) -> tuple[str, ...]:
-    from launchers.hf.sharding import uses_fsdp
-
     return ("accelerate",) if uses_fsdp(plan) else _deepspeed_if_sharded(plan)
 
 
@@ -64,143 +72,139 @@ def _accelerate(plan: Plan) -> tuple[str, ...]:
 
 # In the order of files in a set.
 TARGETS: dict[str, Target] = {
-    "deepspeed": Target("deepspeed.write", "config", "DeepSpeed JSON: ZeRO stage, offload, precision, batch sizes"),
+    "deepspeed": Target("deepspeed", "config", "DeepSpeed JSON: ZeRO stage, offload, precision, batch sizes"),
     "accelerate": Target(
-        "accelerate.write",
+        "accelerate",
         "config",
         "accelerate YAML: FSDP2, FSDP1, DeepSpeed or DDP, with tensor and context parallel sizes",
         refers_to=_deepspeed_if_sharded,
     ),
     "llamafactory": Target(
-        "llamafactory.write",
+        "llamafactory",
         "program",
         "LlamaFactory YAML: pretraining, SFT and preference training, full, freeze, LoRA, QLoRA, DoRA, PiSSA",
         refers_to=_fsdp_or_deepspeed,
     ),
     "trl": Target(
-        "trl.write",
+        "trl",
         "program",
         "TRL YAML: SFT, DPO, KTO, reward training and GRPO with or without vLLM; full, LoRA, QLoRA, DoRA",
         refers_to=_accelerate,
     ),
     "axolotl": Target(
-        "axolotl.write",
+        "axolotl",
         "program",
         "Axolotl YAML: SFT and preference training with FSDP2, tensor and context parallelism; full, LoRA, QLoRA",
         refers_to=_deepspeed_if_sharded,
     ),
     "torchtune": Target(
-        "torchtune.write",
+        "torchtune",
         "program",
         "torchtune YAML of a recipe: full, LoRA and QLoRA fine-tuning and DPO, on one device or with FSDP2",
     ),
     "unsloth": Target(
-        "unsloth.write",
+        "unsloth",
         "program",
         "Unsloth Python script: full, LoRA and QLoRA fine-tuning and preference training, one process per device",
     ),
     "torchrun": Target(
-        "torchrun.write",
+        "torchrun",
         "program",
         "torchrun Bash script of your own training script, which is given the plan as arguments",
         refers_to=_deepspeed_if_named,
     ),
     "megatron-lm": Target(
-        "megatron.write",
+        "megatron",
         "program",
         "Megatron-LM Bash script: pretraining and SFT of GPT architectures with TP, PP, CP, EP, ZeRO-1 or FSDP",
     ),
     "torchtitan": Target(
-        "torchtitan.write",
+        "torchtitan",
         "program",
         "torchtitan Bash script of a registered config: pretraining with FSDP2, TP, PP, CP and EP",
     ),
     "megatron-bridge": Target(
-        "megatron_bridge.write",
+        "megatron_bridge",
         "program",
         "Megatron-Bridge (NeMo) Bash script of a recipe: pretraining and SFT, full, LoRA, DoRA, with TP, PP, CP and EP",
     ),
-    "primus": Target(
-        "primus.write", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"
-    ),
+    "primus": Target("primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"),
     "vllm": Target(
-        "engines.vllm",
+        "engines/vllm",
         "program",
         "vLLM YAML, start script and benchmark: tensor, pipeline, data and expert parallel, on any number of nodes",
         kinds=("inference",),
     ),
     "sglang": Target(
-        "engines.sglang",
+        "engines/sglang",
         "program",
         "SGLang start script and benchmark: tensor, pipeline, data and expert parallel, on any number of nodes",
         kinds=("inference",),
     ),
     "trtllm": Target(
-        "engines.trtllm",
+        "engines/trtllm",
         "program",
         "TensorRT-LLM YAML for trtllm-serve, start script and benchmark, on one node",
         kinds=("inference",),
     ),
     "llamacpp": Target(
-        "engines.llamacpp",
+        "engines/llamacpp",
         "program",
         "llama-server start script and llama-batched-bench: GGUF weights, layers split over the devices of a node",
         kinds=("inference",),
     ),
     "mlperf": Target(
-        "engines.mlperf",
+        "engines/mlperf",
         "program",
         "MLPerf Inference: user.conf and the performance and accuracy runs of the Llama-3.1-8B reference on vLLM",
         kinds=("inference",),
     ),
-    "maxtext": Target(
-        "maxtext.write", "program", "MaxText YAML for TPUs: pretraining with FSDP, TP, CP and EP over slices"
-    ),
+    "maxtext": Target("maxtext", "program", "MaxText YAML for TPUs: pretraining with FSDP, TP, CP and EP over slices"),
     "slurm": Target(
-        "schedulers.slurm",
+        "schedulers/slurm",
         "scheduler",
         "Slurm sbatch script that starts the run on every node",
         kinds=("training", "inference"),
         launch="sbatch job.sbatch",
     ),
     "kubernetes-trainjob": Target(
-        "schedulers.kubernetes.trainjob",
+        "schedulers/kubernetes/trainjob",
         "scheduler",
         "Kubernetes TrainJob (Kubeflow Trainer v2) with the files in a ConfigMap",
         launch="kubectl apply -f trainjob.yaml",
     ),
     "kubernetes-pytorchjob": Target(
-        "schedulers.kubernetes.pytorchjob",
+        "schedulers/kubernetes/pytorchjob",
         "scheduler",
         "Kubernetes PyTorchJob (Kubeflow Training Operator v1) with the files in a ConfigMap",
         launch="kubectl apply -f pytorchjob.yaml",
     ),
     "kubernetes-jobset": Target(
-        "schedulers.kubernetes.jobset",
+        "schedulers/kubernetes/jobset",
         "scheduler",
         "Kubernetes JobSet of one indexed job with the files in a ConfigMap",
         kinds=("training", "inference"),
         launch="kubectl apply -f jobset.yaml",
     ),
     "kubernetes-lws": Target(
-        "schedulers.kubernetes.lws",
+        "schedulers/kubernetes/lws",
         "scheduler",
         "Kubernetes LeaderWorkerSet and Service: replicas of several nodes",
         kinds=("inference",),
         launch="kubectl apply -f lws.yaml",
     ),
     "kubernetes-deployment": Target(
-        "schedulers.kubernetes.deployment",
+        "schedulers/kubernetes/deployment",
         "scheduler",
         "Kubernetes Deployment and Service: replicas of at most one node",
         kinds=("inference",),
         launch="kubectl apply -f deployment.yaml",
     ),
     "torchx": Target(
-        "schedulers.torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
+        "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
     ),
     "skypilot": Target(
-        "schedulers.skypilot",
+        "schedulers/skypilot",
         "scheduler",
         "SkyPilot task, or service where a model is served, on any cloud",
         kinds=("training", "inference"),
@@ -208,17 +212,29 @@ TARGETS: dict[str, Target] = {
         serve="sky serve up skypilot.yaml",
     ),
     "ssh": Target(
-        "schedulers.ssh",
+        "schedulers/ssh",
         "scheduler",
         "Bash script that starts every node over ssh, shows their output and stops all when one fails",
         kinds=("training", "inference"),
         launch="bash ssh.sh",
     ),
     "compose": Target(
-        "schedulers.compose",
+        "schedulers/compose",
         "scheduler",
         "Docker Compose file for one node",
         kinds=("training", "inference"),
         launch="docker compose up",
     ),
 }
+
+
+def target_descriptions() -> dict[str, str]:
+    """What each target writes, by its name."""
+    return {name: target.description for name, target in TARGETS.items()}
+
+
+def scheduler_command(targets: Sequence[str], kind: str) -> str:
+    """What starts the set of `targets` for a plan of training or inference: its first scheduler's command, '' where
+    none is in it."""
+    rows = [TARGETS[name] for name in targets]
+    return next(((kind == "inference" and row.serve) or row.launch for row in rows if row.launch), "")

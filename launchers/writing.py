@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
-from launchers import File, Rendered
+from launchers.pieces import File, Rendered
 
 # Lines of a file up to which it is compared line by line.
 _MOST_COMPARED = 2000

@@ -22,7 +22,7 @@ class Note(str):
     __slots__ = ()
 
 
-class Block(str):
+class TextBlock(str):
     """Text of several lines, held readable (as a literal block) where that gives it back unchanged."""
 
     __slots__ = ()
@@ -74,7 +74,7 @@ def _field(key: str, value: Tree, comments: Mapping[str, str]) -> list[str]:
     if isinstance(key, Note):
         return [f"# {key}"]
     name, comment = f"{scalar(key)}:", f"  # {comments[key]}" if key in comments else ""
-    if isinstance(value, Block) and (literal := _literal(value)):
+    if isinstance(value, TextBlock) and (literal := _literal(value)):
         return [f"{name} |{comment}", *_deeper(literal)]
     if isinstance(value, Mapping):
         return [f"{name}{comment}", *_deeper(tree(value, comments))] if value else [f"{name} {{}}{comment}"]
@@ -104,7 +104,7 @@ def _item(item: Tree, comments: Mapping[str, str]) -> list[str]:
     raise TypeError("lists of lists are not written")
 
 
-def _literal(text: Block) -> list[str] | None:
+def _literal(text: TextBlock) -> list[str] | None:
     """The lines of a literal block; None where it would not give the text back."""
     *lines, last = text.split("\n")
     plain = last == "" and lines and lines[-1] != "" and lines[0][:1] not in ("", " ")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from launchers import target_descriptions
+from launchers.targets import target_descriptions
 from tui.catalogue_names import names_of, starting
 from tui.plan_fields import fields_of, find_field, kind_of, shown, value_at
 from tui.screens import SCREENS

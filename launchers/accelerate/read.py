@@ -5,6 +5,7 @@ from __future__ import annotations
 from launchers.hf import read as hf
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings, as_number, inverted
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.tables import table
 
@@ -22,55 +23,58 @@ def score(keys: Keys) -> int:
     return 4 * sum(name in keys for name in own)
 
 
-def read(keys: Keys, found: Findings) -> None:
+def read(keys: Keys, findings: Findings) -> None:
     """Counts of the command line were read before and win, as accelerate has it."""
     for name, field in (("num_processes", "devices"), ("num_machines", "nodes")):
         item = keys.take(name)
         if item is not None and (number := as_number(item.value)) is not None and number >= 1:
-            found.note(field, int(number), item)
+            findings.note(field, int(number), item)
         elif item is not None:
-            found.block(field, item, "is not a number of devices")
+            findings.block(field, item, "is not a number of devices")
     kind = keys.take("distributed_type")
-    backend = inverted(table("accelerate")["backends"]).get(str(kind.value)) if kind is not None else None
+    backend = inverted(table("accelerate/fields")["backends"]).get(str(kind.value)) if kind is not None else None
     if backend == "deepspeed" and kind is not None:
-        found.backend = found.backend or ("deepspeed", kind)
-        _deepspeed(keys, found)
+        findings.backend = findings.backend or ("deepspeed", kind)
+        _deepspeed(keys, findings)
     elif kind is not None and kind.value == "FSDP":
-        hf.fsdp(keys, found, version=1)
+        hf.fsdp(keys, findings, version=1)
     elif backend is None and kind is not None:
-        found.block("workload.framework", kind, "is not read here")
+        findings.block("workload.framework", kind, "is not read here")
     precision = keys.take("mixed_precision")
     if precision is not None and precision.value in ("bf16", "fp16", "fp8"):
-        found.imply("workload.precision", precision.value, precision)
+        findings.imply("workload.precision", precision.value, precision)
     elif precision is not None:
-        found.leave(precision, "says only that nothing is mixed, not what weights are in")
+        findings.leave(precision, "says only that nothing is mixed, not what weights are in")
     sizes = "parallelism_config.parallelism_config_"
     for name, field in _SIZES.items():
-        found.whole(field, keys.take(f"{sizes}{name}_size"), least=-1 if name == "dp_shard" else 1)
+        findings.whole(field, keys.take(f"{sizes}{name}_size"), least=-1 if name == "dp_shard" else 1)
     compiler = keys.take("dynamo_config.dynamo_backend") or keys.take("dynamo_backend")
     if compiler is not None and str(compiler.value).upper() in ("INDUCTOR", "NO"):
-        found.put("workload.compile", str(compiler.value).upper() == "INDUCTOR", compiler)
-    if "accelerate" not in found.programs:
-        found.programs.append("accelerate")
-    leave_rest(keys, found, "accelerate")
+        findings.put("workload.compile", str(compiler.value).upper() == "INDUCTOR", compiler)
+    if "accelerate" not in findings.programs:
+        findings.programs.append("accelerate")
+    leave_rest(keys, findings, "accelerate")
 
 
-def _deepspeed(keys: Keys, found: Findings) -> None:
+def _deepspeed(keys: Keys, findings: Findings) -> None:
     """The DeepSpeed section, which says less than the file that it may name."""
     config = keys.take("deepspeed_config.deepspeed_config_file")
     if config is not None:
-        hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
-    found.whole("layout.zero_stage", keys.take("deepspeed_config.zero_stage"), least=0)
+        findings.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+    findings.whole("layout.zero_stage", keys.take("deepspeed_config.zero_stage"), least=0)
     if config is None:
-        found.default("layout.zero_stage", 2, "accelerate's DeepSpeed stage is 2 unless given")
+        findings.default("layout.zero_stage", 2, "accelerate's DeepSpeed stage is 2 unless given")
     item = keys.take("deepspeed_config.gradient_accumulation_steps")
     if item is not None and item.value != "auto":
-        found.whole("accumulation", item)
+        findings.whole("accumulation", item)
     states = keys.take("deepspeed_config.offload_optimizer_device")
     weights = keys.take("deepspeed_config.offload_param_device")
     if weights is not None and weights.value == "cpu":
-        found.put("layout.offload", "params", weights)
+        findings.put("layout.offload", "params", weights)
     elif states is not None and states.value == "cpu":
-        found.put("layout.offload", "optimizer", states)
+        findings.put("layout.offload", "optimizer", states)
     elif next((item for item in (states, weights) if item is not None and item.value == "nvme"), None) is not None:
-        found.block("layout.offload", states or weights, "disks have no place in a Plan")  # type: ignore[arg-type]
+        findings.block("layout.offload", states or weights, "disks have no place in a Plan")  # type: ignore[arg-type]
+
+
+FORMATS = (Format("accelerate YAML", score, read, ("yaml", "json"), order=1),)

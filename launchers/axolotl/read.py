@@ -1,11 +1,16 @@
-"""Axolotl YAML. Words: data/axolotl.yaml, data/hf_arguments.yaml, and Axolotl's others in data/reading/axolotl.yaml."""
+"""Axolotl YAML. Words: axolotl/fields.yaml, hf/fields.yaml."""
 
 from __future__ import annotations
 
 from launchers.hf import read as hf
+from launchers.reading.commands import CONFIGS, CommandReader, Console, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts
 from launchers.tables import table
 
 _SIZES = {
@@ -24,55 +29,55 @@ def score(keys: Keys) -> int:
     return 4 + 2 * sum(name in keys for name in own) if "base_model" in keys else 0
 
 
-def read(keys: Keys, found: Findings) -> None:
-    found.programs.append("axolotl")
+def read(keys: Keys, findings: Findings) -> None:
+    findings.programs.append("axolotl")
     name = keys.take("base_model")
-    hf.model(found, name)
-    _stage(keys, found)
-    _method(keys, found, name)
-    found.whole("workload.seq_len", keys.take("sequence_len"))
-    found.default("workload.seq_len", 512, "sequence_len is 512 unless given")
-    _batch(keys, found)
-    hf.length(keys, found, "num_epochs", 1.0)
-    _precision(keys, found)
-    words = table("axolotl")
-    said = hf.optimizers() | inverted(words["optimizers"]) | inverted(words["sharded_optimizers"])
-    found.word("workload.optimizer", keys.take("optimizer"), said | table("reading/axolotl")["optimizers"])
-    found.default("workload.optimizer", "adamw", "optimizer is AdamW unless given")
-    _attention(keys, found)
-    _memory(keys, found)
+    hf.model(findings, name)
+    _stage(keys, findings)
+    _method(keys, findings, name)
+    findings.whole("workload.seq_len", keys.take("sequence_len"))
+    findings.default("workload.seq_len", 512, "sequence_len is 512 unless given")
+    _batch(keys, findings)
+    hf.length(keys, findings, "num_epochs", 1.0)
+    _precision(keys, findings)
+    words = table("axolotl/fields")
+    names = hf.optimizers() | inverted(words["optimizers"]) | inverted(words["sharded_optimizers"])
+    findings.word("workload.optimizer", keys.take("optimizer"), names | table("axolotl/fields")["other_optimizers"])
+    findings.default("workload.optimizer", "adamw", "optimizer is AdamW unless given")
+    _attention(keys, findings)
+    _memory(keys, findings)
     for key, field in _SIZES.items():
-        found.whole(field, keys.take(key), least=-1 if field == "dp_shard" else 1)
-    hf.deepspeed(keys, found)
-    hf.fsdp(keys, found, version=1)
-    hf.compiled(keys, found)
+        findings.whole(field, keys.take(key), least=-1 if field == "dp_shard" else 1)
+    hf.deepspeed(keys, findings)
+    hf.fsdp(keys, findings, version=1)
+    hf.compiled(keys, findings)
     if as_truth(keys.look("trl.use_vllm")):
-        found.leave(keys.items.pop("trl.use_vllm"), "where the engine runs is not read")
-    found.whole("workload.group_size", keys.take("trl.num_generations"))
-    found.whole("workload.response_len", keys.take("trl.max_completion_length"))
-    leave_rest(keys, found, "axolotl", "hf")
+        findings.leave(keys.items.pop("trl.use_vllm"), "where the engine runs is not read")
+    findings.whole("workload.group_size", keys.take("trl.num_generations"))
+    findings.whole("workload.response_len", keys.take("trl.max_completion_length"))
+    leave_rest(keys, findings, "axolotl", "hf")
 
 
-def _stage(keys: Keys, found: Findings) -> None:
+def _stage(keys: Keys, findings: Findings) -> None:
     rl, reward, loss = keys.take("rl"), keys.take("reward_model"), keys.take("dpo_loss_type")
     pretraining = next((keys.items[name] for name in keys.below("pretraining_dataset")), None)
     kinds = keys.look("datasets")
     types = [row.get("type") for row in kinds if isinstance(row, dict)] if isinstance(kinds, list) else []
     if rl is not None:
-        words = {fields["fields"].get("rl") for fields in table("axolotl")["stages"].values()} - {None} | {
+        words = {fields["fields"].get("rl") for fields in table("axolotl/fields")["stages"].values()} - {None} | {
             "grpo",
             "ipo",
         }
         ipo = loss is not None and "ipo" in str(loss.value)
-        found.word("workload.stage", loss if ipo and rl.value == "dpo" else rl, _stages(words, loss))
+        findings.word("workload.stage", loss if ipo and rl.value == "dpo" else rl, _stages(words, loss))
     elif is_set(reward) and reward:
-        found.put("workload.stage", "rm", reward)
+        findings.put("workload.stage", "rm", reward)
     elif pretraining is not None:
-        found.put("workload.stage", "pretrain", pretraining)
+        findings.put("workload.stage", "pretrain", pretraining)
     elif types and set(types) == {"completion"}:
-        found.put("workload.stage", "pretrain", keys.items["datasets"])
+        findings.put("workload.stage", "pretrain", keys.items["datasets"])
     else:
-        found.default("workload.stage", "sft", "neither rl nor reward_model is there")
+        findings.default("workload.stage", "sft", "neither rl nor reward_model is there")
 
 
 def _stages(words: set[str], loss: Item | None) -> dict[str, str]:
@@ -80,49 +85,51 @@ def _stages(words: set[str], loss: Item | None) -> dict[str, str]:
     return known if loss is None else known | {str(loss.value): "ipo"}
 
 
-def _method(keys: Keys, found: Findings, model: Item | None) -> None:
+def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
     kind, four, eight = keys.take("adapter"), keys.take("load_in_4bit"), keys.take("load_in_8bit")
     some = keys.take("unfrozen_parameters")
     dora, init, gptq = keys.take("peft_use_dora"), keys.take("peft_init_lora_weights"), keys.take("gptq")
     if kind is None:
         keys_of_adapters(keys)
         if some is not None and some.value:
-            found.block("workload.method", some, "only some of the weights are trained")
+            findings.block("workload.method", some, "only some of the weights are trained")
         else:
-            found.default("workload.method", "full", "adapter is not there")
+            findings.default("workload.method", "full", "adapter is not there")
         return
-    packed = hf.quantised_checkpoint(found, model)
+    packed = hf.quantised_checkpoint(findings, model)
     if kind.value not in ("lora", "qlora"):
-        found.block("workload.method", kind, "is no method of a Plan")
+        findings.block("workload.method", kind, "is no method of a Plan")
     elif is_set(eight) and eight:
-        found.block("workload.method", eight, "only frozen weights of 4 bits have a place in a Plan")
+        findings.block("workload.method", eight, "only frozen weights of 4 bits have a place in a Plan")
     elif is_set(gptq) or packed == "gptq":
-        found.put("workload.method", "qlora", kind)
-        found.put("workload.lora.quantisation", "gptq", gptq if is_set(gptq) and gptq else model or kind)
+        findings.put("workload.method", "qlora", kind)
+        findings.put("workload.lora.quantisation", "gptq", gptq if is_set(gptq) and gptq else model or kind)
     elif is_set(four) or kind.value == "qlora":
-        found.put("workload.method", "qlora", kind if kind.value == "qlora" or four is None else four)
+        findings.put("workload.method", "qlora", kind if kind.value == "qlora" or four is None else four)
         double = keys.take("bnb_config_kwargs.bnb_4bit_use_double_quant")
         if double is not None and (on := as_truth(double.value)) is not None:
-            found.put("workload.lora.quantisation", "nf4" if on else "nf4-single", double)
+            findings.put("workload.lora.quantisation", "nf4" if on else "nf4-single", double)
         else:
-            found.default("workload.lora.quantisation", "nf4", "scales are quantised too unless told otherwise")
+            findings.default("workload.lora.quantisation", "nf4", "scales are quantised too unless told otherwise")
     elif packed and model is not None:
-        found.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
+        findings.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
     elif is_set(dora) and dora:
-        found.put("workload.method", "dora", dora)
+        findings.put("workload.method", "dora", dora)
     elif init is not None and str(init.value).startswith("pissa"):
-        found.put("workload.method", "pissa", init)
+        findings.put("workload.method", "pissa", init)
     else:
-        found.put("workload.method", "lora", kind)
+        findings.put("workload.method", "lora", kind)
     linear = keys.take("lora_target_linear")
     if is_set(linear) and linear:
         # Named modules are of every linear layer.
-        found.put("workload.lora.targets", "all-linear", linear)
+        findings.put("workload.lora.targets", "all-linear", linear)
         keys.take("lora_target_modules")
     if "lora_r" not in keys and kind.value in ("lora", "qlora"):
         # It hands PEFT none, which stops there.
-        found.blocked.setdefault("workload.lora.rank", f"{keys.file}: lora_r is not there, and Axolotl has none itself")
-    hf.adapters(keys, found, rank=8, alpha=None, dropout=0.0, renamed=False)
+        findings.blocked.setdefault(
+            "workload.lora.rank", f"{keys.file}: lora_r is not there, and Axolotl has none itself"
+        )
+    hf.adapters(keys, findings, rank=8, alpha=None, dropout=0.0, renamed=False)
 
 
 def keys_of_adapters(keys: Keys) -> None:
@@ -131,18 +138,18 @@ def keys_of_adapters(keys: Keys) -> None:
         keys.take(name)
 
 
-def _batch(keys: Keys, found: Findings) -> None:
-    micro = found.whole("workload.micro_batch", keys.take("micro_batch_size"))
-    found.default("workload.micro_batch", 1, "micro_batch_size is 1 unless given")
+def _batch(keys: Keys, findings: Findings) -> None:
+    micro = findings.whole("workload.micro_batch", keys.take("micro_batch_size"))
+    findings.default("workload.micro_batch", 1, "micro_batch_size is 1 unless given")
     whole, steps = keys.take("batch_size"), keys.take("gradient_accumulation_steps")
     if steps is None and whole is not None and micro and (size := as_number(whole.value)):
-        found.put("accumulation", max(1, int(size) // micro), whole)
+        findings.put("accumulation", max(1, int(size) // micro), whole)
     else:
-        found.whole("accumulation", steps)
-    found.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
+        findings.whole("accumulation", steps)
+    findings.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
 
 
-def _precision(keys: Keys, found: Findings) -> None:
+def _precision(keys: Keys, findings: Findings) -> None:
     """`bf16: auto` takes bf16 where the device has it; `full` keeps weights in it too."""
     names = ("bf16", "fp16", "fp8", "tf32", "float32", "bfloat16", "bf16_full")
     bf16, fp16, fp8, tf32, single, plain, whole = (keys.take(name) for name in names)
@@ -152,64 +159,89 @@ def _precision(keys: Keys, found: Findings) -> None:
         (item for item in (whole, plain) if is_set(item) or (item is not None and item.value == "full")), None
     )
     if is_set(fp8) and fp8:
-        found.put("workload.precision", "fp8", fp8)
+        findings.put("workload.precision", "fp8", fp8)
     elif weights is not None:
-        found.put("workload.precision", "bf16", weights)
-        found.put("workload.weights", "bf16", weights)
+        findings.put("workload.precision", "bf16", weights)
+        findings.put("workload.weights", "bf16", weights)
     elif is_set(fp16) and fp16:
-        found.put("workload.precision", "fp16", fp16)
+        findings.put("workload.precision", "fp16", fp16)
     elif is_set(bf16) and bf16:
-        found.put("workload.precision", "bf16", bf16)
+        findings.put("workload.precision", "bf16", bf16)
     elif is_set(single) and single:
-        found.put("workload.precision", "tf32" if is_set(tf32) else "fp32", single)
+        findings.put("workload.precision", "tf32" if is_set(tf32) else "fp32", single)
     elif bf16 is not None and as_truth(bf16.value) is False:
         if (half := keys.take("float16")) is not None and is_set(half):
-            found.block("workload.precision", half, "weights all in fp16 have no place in a Plan")
+            findings.block("workload.precision", half, "weights all in fp16 have no place in a Plan")
         else:
-            found.put("workload.precision", "tf32" if is_set(tf32) else "fp32", bf16)
+            findings.put("workload.precision", "tf32" if is_set(tf32) else "fp32", bf16)
     else:
-        found.default("workload.precision", "bf16", "bf16 is auto unless given: bf16 where the device has it")
+        findings.default("workload.precision", "bf16", "bf16 is auto unless given: bf16 where the device has it")
 
 
-def _attention(keys: Keys, found: Findings) -> None:
-    words = inverted(table("axolotl")["attention"]) | {
+def _attention(keys: Keys, findings: Findings) -> None:
+    words = inverted(table("axolotl/fields")["attention"]) | {
         "flash_attention_2": "flash",
         "kernels-community/vllm-flash-attn3": "flash3",
     }
-    found.word("workload.attention", keys.take("attn_implementation"), words, soft=True)
+    findings.word("workload.attention", keys.take("attn_implementation"), words, soft=True)
     old = {"flash_attention": "flash", "sdp_attention": "sdpa", "eager_attention": "eager"}
     for key, value in old.items():
         item = keys.take(key)
-        if is_set(item) and item and not found.has("workload.attention"):
-            found.put("workload.attention", value, item)
+        if is_set(item) and item and not findings.has("workload.attention"):
+            findings.put("workload.attention", value, item)
 
 
-def _memory(keys: Keys, found: Findings) -> None:
+def _memory(keys: Keys, findings: Findings) -> None:
     checkpoints, host = keys.take("gradient_checkpointing"), keys.take("activation_offloading")
     if checkpoints is not None and checkpoints.value in ("offload", "unsloth"):
-        found.recomputes.append((True, checkpoints))
-        found.imply("layout.offload", "activations", checkpoints)
+        findings.recomputes.append((True, checkpoints))
+        findings.imply("layout.offload", "activations", checkpoints)
     elif checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
-        found.recomputes.append((on, checkpoints))
+        findings.recomputes.append((on, checkpoints))
     elif checkpoints is not None:
-        found.block("layout.recompute", checkpoints, "is no way of checkpointing that a Plan has")
-    found.default("layout.recompute", "none", "gradient_checkpointing is off unless given")
+        findings.block("layout.recompute", checkpoints, "is no way of checkpointing that a Plan has")
+    findings.default("layout.recompute", "none", "gradient_checkpointing is off unless given")
     if host is not None and (is_set(host) or host.value == "legacy"):
-        found.imply("layout.offload", "activations", host)
+        findings.imply("layout.offload", "activations", host)
     elif host is not None and host.value and as_truth(host.value) is None:
-        found.block("layout.offload", host, "has no place in a Plan")
-    found.truth("workload.packing", keys.take("sample_packing"))
-    pretrains = found.values.get("workload.stage") == "pretrain"
-    found.default("workload.packing", pretrains, "sample_packing is off unless given")
+        findings.block("layout.offload", host, "has no place in a Plan")
+    findings.truth("workload.packing", keys.take("sample_packing"))
+    pretrains = findings.values.get("workload.stage") == "pretrain"
+    findings.default("workload.packing", pretrains, "sample_packing is off unless given")
     plugins = keys.look("plugins")
     cut = isinstance(plugins, list) and any(str(name).endswith(_FUSED) for name in plugins)
     off = keys.take("cut_cross_entropy")
     liger = keys.take("liger_fused_linear_cross_entropy")
     if cut and not (off is not None and as_truth(off.value) is False):
-        found.put("workload.fused_loss", True, keys.items.pop("plugins"))
+        findings.put("workload.fused_loss", True, keys.items.pop("plugins"))
     elif is_set(off) and off:
-        found.put("workload.fused_loss", True, off)
+        findings.put("workload.fused_loss", True, off)
     elif is_set(liger) and liger and isinstance(plugins, list) and any("Liger" in str(name) for name in plugins):
-        found.put("workload.fused_loss", True, liger)
+        findings.put("workload.fused_loss", True, liger)
     else:
-        found.default("workload.fused_loss", False, "no plugin for a fused loss is named")
+        findings.default("workload.fused_loss", False, "no plugin for a fused loss is named")
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+    """axolotl train FILE --launcher torchrun -- torchrun's options"""
+    if len(words) < 2 or words[1].text not in ("train", "fetch"):
+        return []
+    place = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
+    keys, _ = options(setting.file, words[place + 1 :], TORCHRUN_FLAGS)
+    counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    own, rest = options(setting.file, words[2:place])
+    if (item := own.take("num_processes")) is not None:
+        setting.findings.whole("devices", item)
+    return [StartedProgram("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> None:
+    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
+    if config is not None:
+        over_config(config, start, setting)
+
+
+FORMATS = (Format("Axolotl YAML", score, read),)
+COMMANDS: dict[str, CommandReader] = {"axolotl": read_command}
+CONSOLES: dict[str, Console] = {"axolotl": _console}
+MODULES = {"axolotl": "axolotl"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 
 _OPTIMIZERS = {"adam": "adamw", "adamw": "adamw", "lion": "lion", "sgd": "sgd", "muon": "muon"}
@@ -14,54 +15,57 @@ def score(keys: Keys) -> int:
     return 5 * sum(any(True for _ in keys.below(name)) for name in own)
 
 
-def read_deepspeed(keys: Keys, found: Findings) -> None:
+def read(keys: Keys, findings: Findings) -> None:
     def take(name: str) -> Item | None:
         item = keys.take(name)
         return None if item is None or item.value == "auto" else item
 
-    found.whole("workload.micro_batch", take("train_micro_batch_size_per_gpu"))
-    found.whole("accumulation", take("gradient_accumulation_steps"))
-    found.whole("workload.global_batch", take("train_batch_size"))
+    findings.whole("workload.micro_batch", take("train_micro_batch_size_per_gpu"))
+    findings.whole("accumulation", take("gradient_accumulation_steps"))
+    findings.whole("workload.global_batch", take("train_batch_size"))
     stage = take("zero_optimization.stage")
-    found.whole("layout.zero_stage", stage, least=0)
-    if not found.has("layout.zero_stage"):
-        found.default("layout.zero_stage", 0, "DeepSpeed shards nothing unless told to")
-    found.backend = ("deepspeed", stage or Item(keys.file, "zero_optimization", None))
-    _offload(take, found)
+    findings.whole("layout.zero_stage", stage, least=0)
+    if not findings.has("layout.zero_stage"):
+        findings.default("layout.zero_stage", 0, "DeepSpeed shards nothing unless told to")
+    findings.backend = ("deepspeed", stage or Item(keys.file, "zero_optimization", None))
+    _offload(take, findings)
     group = take("zero_optimization.zero_hpz_partition_size")
     if group is not None and (as_number(group.value) or 0) > 1:
-        found.whole("layout.shard_group", group)
+        findings.whole("layout.shard_group", group)
     mics = take("zero_optimization.mics_shard_size")
     if mics is not None and (as_number(mics.value) or 0) > 1:
-        found.whole("layout.shard_group", mics)
+        findings.whole("layout.shard_group", mics)
     for name in ("bf16", "fp16"):
         switch = take(f"{name}.enabled")
         if is_set(switch) and switch:
             # The program's own fp8 computes beside bf16, so what it says wins.
-            found.imply("workload.precision", name, switch)
+            findings.imply("workload.precision", name, switch)
     split = take("tensor_parallel.autotp_size")
     if split is not None and (as_number(split.value) or 0) > 1:
-        found.block("layout.tp", split, "AutoTP splits only some of the layers")
+        findings.block("layout.tp", split, "AutoTP splits only some of the layers")
     kind = take("optimizer.type")
     if kind is not None:
-        found.word("workload.optimizer", Item(kind.file, kind.key, str(kind.value).lower(), kind.line), _OPTIMIZERS)
-    leave_rest(keys, found, "deepspeed")
+        findings.word("workload.optimizer", Item(kind.file, kind.key, str(kind.value).lower(), kind.line), _OPTIMIZERS)
+    leave_rest(keys, findings, "deepspeed")
 
 
-def _offload(take, found: Findings) -> None:
+def _offload(take, findings: Findings) -> None:
     """Parameters on the host take the optimizer's states along; alone they do not, which no Plan has."""
     states, weights = take("zero_optimization.offload_optimizer.device"), take("zero_optimization.offload_param.device")
     devices = {item.value for item in (states, weights) if item is not None}
     if "nvme" in devices:
         item = states if states is not None and states.value == "nvme" else weights
         assert item is not None
-        found.block("layout.offload", item, "disks have no place in a Plan")
+        findings.block("layout.offload", item, "disks have no place in a Plan")
     elif weights is not None and weights.value == "cpu":
         if states is None or states.value != "cpu":
-            found.block("layout.offload", weights, "a Plan's offload of parameters takes the optimizer states along")
+            findings.block("layout.offload", weights, "a Plan's offload of parameters takes the optimizer states along")
         else:
-            found.put("layout.offload", "params", weights)
+            findings.put("layout.offload", "params", weights)
     elif states is not None and states.value == "cpu":
-        found.put("layout.offload", "optimizer", states)
+        findings.put("layout.offload", "optimizer", states)
     else:
-        found.default("layout.offload", "none", "DeepSpeed offloads nothing unless told to")
+        findings.default("layout.offload", "none", "DeepSpeed offloads nothing unless told to")
+
+
+FORMATS = (Format("DeepSpeed JSON", score, read, ("json", "yaml"), order=2),)

@@ -5,34 +5,34 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from launchers.engines.job import ServingJob
-from launchers.job import last_part
+from launchers.launch.names import last_part
+from launchers.launch.serving import ServingLaunch
 from launchers.tables import table
 
 PLACEHOLDER = "SET_ME_CHECKPOINT"
 
 
-def checkpoint(job: ServingJob, place: str, online: dict[str, str], needs: list[str]) -> tuple[str, str | None]:
+def checkpoint(launch: ServingLaunch, place: str, online: dict[str, str], needs: list[str]) -> tuple[str, str | None]:
     """(Name or path for the engine, its word for quantising it at load or None).
 
     A placeholder, which is asked for, where the plan's model is not published in the plan's format and the engine
     cannot make it so (`online`: format -> word).
     """
-    wanted = job.serving.weight_dtype
-    if job.model is None:
+    wanted = launch.serving.weight_dtype
+    if launch.model is None:
         needs.append(f"{place}: {PLACEHOLDER}, a checkpoint of the model with {wanted} weights")
         return PLACEHOLDER, None
-    held = formats_of(job.model)
+    held = formats_of(launch.model)
     if wanted in held:
-        return job.model, None
+        return launch.model, None
     if wanted in online and "bf16" in held:
-        return job.model, online[wanted]
-    needs.append(f"{place}: {PLACEHOLDER}, a checkpoint of {job.model} with {wanted} weights")
+        return launch.model, online[wanted]
+    needs.append(f"{place}: {PLACEHOLDER}, a checkpoint of {launch.model} with {wanted} weights")
     return PLACEHOLDER, None
 
 
 def formats_of(model: str) -> list[str]:
-    """Weight formats that a checkpoint of this name is taken to hold (data/serving.yaml)."""
+    """Weight formats that a checkpoint of this name is taken to hold (checkpoints.yaml)."""
     return _first_match(model, "checkpoints") or []
 
 
@@ -43,4 +43,4 @@ def drafts_itself(model: str | None) -> bool:
 
 def _first_match(model: str, kind: str) -> Any:
     name = last_part(model).lower()
-    return next((value for pattern, value in table("serving")[kind] if re.match(pattern, name)), None)
+    return next((value for pattern, value in table("engines/checkpoints")[kind] if re.match(pattern, name)), None)

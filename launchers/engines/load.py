@@ -7,10 +7,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from launchers import File
-from launchers.engines.job import ServingJob
-from launchers.engines.scripts import PORT, Word, command, options
-from launchers.job import heading
+from launchers.engines.scripts import PORT, Verbatim, command, options
+from launchers.launch.heading import heading
+from launchers.launch.serving import ServingLaunch
+from launchers.pieces import File
 from launchers.shell.quoting import ENGINE_PORT
 
 PATH = "bench.sh"
@@ -36,18 +36,18 @@ class Load:
     rate: float | None
 
 
-def load_of(job: ServingJob) -> Load:
-    serving = job.serving
+def load_of(launch: ServingLaunch) -> Load:
+    serving = launch.serving
     prompt = max(1, round(serving.input_len))
     shared = min(prompt - 1, round(prompt * serving.prefix_hit))
     rate = serving.request_rate
     concurrency = 1 if serving.scenario == "single-stream" else serving.concurrency
     if rate is not None:
-        rate, concurrency = rate / job.replicas, None
+        rate, concurrency = rate / launch.replicas, None
     elif concurrency is not None:
-        concurrency = math.ceil(concurrency / job.replicas)
+        concurrency = math.ceil(concurrency / launch.replicas)
     if serving.requests is not None:
-        requests = math.ceil(serving.requests / job.replicas)
+        requests = math.ceil(serving.requests / launch.replicas)
     elif rate is not None:
         requests = min(100_000, max(100, math.ceil(rate * _SECONDS)))
     elif concurrency is not None:
@@ -58,49 +58,49 @@ def load_of(job: ServingJob) -> Load:
         fresh=prompt - shared,
         shared=shared,
         output=max(1, round(serving.output_len)),
-        spread=job.spread,
+        spread=launch.spread,
         requests=requests,
         concurrency=concurrency,
         rate=rate,
     )
 
 
-def bench_file(job: ServingJob, target: str, model: str) -> File:
+def bench_file(launch: ServingLaunch, target: str, model: str) -> File:
     """bench.sh with the benchmark program that comes with the engine."""
-    load = load_of(job)
+    load = load_of(launch)
     commands = {"vllm": _vllm, "sglang": _sglang, "trtllm": _trtllm}
-    return script(job, target, commands[target](job, load, model), remarks(job, load, target))
+    return script(launch, target, commands[target](launch, load, model), remarks(launch, load, target))
 
 
-def script(job: ServingJob, target: str, body: list[str], said: list[str]) -> File:
-    lines = ["#!/bin/sh", *(f"# {line}" for line in [*heading(job, f"sh {PATH}")[:-1], *said])]
+def script(launch: ServingLaunch, target: str, body: list[str], remark_lines: list[str]) -> File:
+    lines = ["#!/bin/sh", *(f"# {line}" for line in [*heading(launch, f"sh {PATH}")[:-1], *remark_lines])]
     lines += [f"# run, while the engine runs, on its first node: sh {PATH}", "", "set -eu"]
     lines += [f': "${{HOST:=127.0.0.1}}" "${{PORT:={ENGINE_PORT}}}"', *body, ""]
     return File(PATH, target, "\n".join(lines), executable=True)
 
 
-def remarks(job: ServingJob, load: Load, target: str) -> list[str]:
+def remarks(launch: ServingLaunch, load: Load, target: str) -> list[str]:
     """Where the load differs from the plan's, in words."""
-    spread = job.serving.output_spread or 0.0
-    said = []
-    if job.replicas > 1:
-        said.append(f"one of {job.replicas} replicas, with its part of the load")
+    spread = launch.serving.output_spread or 0.0
+    lines = []
+    if launch.replicas > 1:
+        lines.append(f"one of {launch.replicas} replicas, with its part of the load")
     if spread and target != "vllm":
-        said.append("answers are all of the mean length here")
-    elif spread > job.spread:
-        said.append("answers vary less here than in the plan")
-    return said
+        lines.append("answers are all of the mean length here")
+    elif spread > launch.spread:
+        lines.append("answers vary less here than in the plan")
+    return lines
 
 
-def _limits(job: ServingJob) -> list[str] | None:
-    limits = {"ttft": job.serving.ttft_slo_ms, "tpot": job.serving.tpot_slo_ms}
+def _limits(launch: ServingLaunch) -> list[str] | None:
+    limits = {"ttft": launch.serving.ttft_slo_ms, "tpot": launch.serving.tpot_slo_ms}
     return [f"{name}:{value:g}" for name, value in limits.items() if value is not None] or None
 
 
 def _common(load: Load, model: str) -> dict[str, Any]:
     return {
-        "--host": Word('"$HOST"'),
-        "--port": Word(PORT),
+        "--host": Verbatim('"$HOST"'),
+        "--port": Verbatim(PORT),
         "--model": model,
         "--num-prompts": load.requests,
         "--max-concurrency": load.concurrency,
@@ -108,7 +108,7 @@ def _common(load: Load, model: str) -> dict[str, Any]:
     }
 
 
-def _vllm(job: ServingJob, load: Load, model: str) -> list[str]:
+def _vllm(launch: ServingLaunch, load: Load, model: str) -> list[str]:
     ratio = json.dumps({"input": 0.0, "output": load.spread}) if load.spread else 0.0
     own = {
         "--backend": "openai",
@@ -120,13 +120,13 @@ def _vllm(job: ServingJob, load: Load, model: str) -> list[str]:
         "--random-range-ratio": ratio,
         "--ignore-eos": True,
         "--percentile-metrics": "ttft,tpot,itl,e2el",
-        "--goodput": _limits(job),
+        "--goodput": _limits(launch),
         "--save-result": True,
     }
     return command("exec vllm bench serve", options(own))
 
 
-def _sglang(job: ServingJob, load: Load, model: str) -> list[str]:
+def _sglang(launch: ServingLaunch, load: Load, model: str) -> list[str]:
     """Its ratio is the shortest over the longest: 1 makes all alike."""
     own: dict[str, Any] = {"--backend": "sglang", **_common(load, model)}
     if load.shared:
@@ -146,10 +146,10 @@ def _sglang(job: ServingJob, load: Load, model: str) -> list[str]:
             "--random-output-len": load.output,
             "--random-range-ratio": 1.0,
         }
-    return command("exec python3 -m sglang.bench_serving", options(own | {"--goodput": _limits(job)}))
+    return command("exec python3 -m sglang.bench_serving", options(own | {"--goodput": _limits(launch)}))
 
 
-def _trtllm(job: ServingJob, load: Load, model: str) -> list[str]:
+def _trtllm(launch: ServingLaunch, load: Load, model: str) -> list[str]:
     own = {
         "--backend": "openai",
         **_common(load, model),

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from knowledge.engines import engine as engine_of
-from launchers import File, Start
 from launchers.devices import accelerator_of
-from launchers.engines.job import ServingJob
-from launchers.job import heading
+from launchers.launch.heading import heading
+from launchers.launch.serving import ServingLaunch
+from launchers.pieces import File, Start
 from launchers.shell.quoting import ENGINE_PORT, MASTER_ADDR, MASTER_PORT, NODE_RANK, quoted
 from launchers.tables import table
 
@@ -20,7 +20,7 @@ _CLAIM = ("vllm", "sglang")
 _MEETING = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
-class Word(str):
+class Verbatim(str):
     """A word that the script's shell expands; all others are quoted."""
 
     __slots__ = ()
@@ -28,12 +28,12 @@ class Word(str):
 
 def options(values: Mapping[str, object]) -> list[str]:
     """Command-line options: a name alone for True, none for None and False."""
-    said = {name: value for name, value in values.items() if value is not None and value is not False}
-    return [name if value is True else f"{name} {_word(value)}" for name, value in said.items()]
+    stated = {name: value for name, value in values.items() if value is not None and value is not False}
+    return [name if value is True else f"{name} {_word(value)}" for name, value in stated.items()]
 
 
 def _word(value: object) -> str:
-    if isinstance(value, Word):
+    if isinstance(value, Verbatim):
         return value
     if isinstance(value, Sequence) and not isinstance(value, str):
         return quoted(value)
@@ -45,57 +45,57 @@ def command(program: str, parts: Iterable[str], indent: str = "") -> list[str]:
     return f" \\\n{indent}  ".join([f"{indent}{program}", *parts]).split("\n")
 
 
-def serve_file(job: ServingJob, target: str, body: Sequence[str], prepare: Sequence[str] = ()) -> File:
+def serve_file(launch: ServingLaunch, target: str, body: Sequence[str], prepare: Sequence[str] = ()) -> File:
     """serve.sh: `body` runs with PORT set, and on several nodes with what tells them apart."""
-    lines = ["#!/bin/sh", *(f"# {line}" for line in heading(job, start_command(job)))]
+    lines = ["#!/bin/sh", *(f"# {line}" for line in heading(launch, start_command(launch)))]
     lines += ["", "set -eu", *prepare, f': "${{PORT:={ENGINE_PORT}}}"']
-    if job.nodes > 1:
+    if launch.nodes > 1:
         lines += [f': "${{{name}:?set it on every node}}"' for name in _MEETING]
     return File(PATH, target, "\n".join([*lines, *body, ""]), executable=True)
 
 
-def start_command(job: ServingJob) -> str:
+def start_command(launch: ServingLaunch) -> str:
     """The command of one node; what differs between nodes goes in by name."""
-    if job.nodes == 1:
+    if launch.nodes == 1:
         return f"sh {PATH}"
     return f"NODE_RANK={NODE_RANK} MASTER_ADDR={MASTER_ADDR} MASTER_PORT={MASTER_PORT} sh {PATH}"
 
 
-def start(job: ServingJob, engine: str) -> Start:
+def start(launch: ServingLaunch, engine: str) -> Start:
     """How a scheduler starts the engine: its program and, on NVIDIA's devices, its official image."""
-    words = table("serving")
-    image = words["images"][engine] if _is_nvidia(job) else None
-    return Start(start_command(job), programs=(words["programs"][engine],), image=image, port=ENGINE_PORT)
+    words = table(f"engines/{engine}/fields")
+    image = words["image"] if _is_nvidia(launch) else None
+    return Start(start_command(launch), programs=(words["program"],), image=image, port=ENGINE_PORT)
 
 
-def notes(job: ServingJob, engine: str) -> list[str]:
+def notes(launch: ServingLaunch, engine: str) -> list[str]:
     """What the user must know beside the files: another version than the files are for, and replicas to start."""
-    words = table("serving")
-    version, said = words["versions"][engine], job.serving.software_version
-    found = []
-    if said is not None and said.lstrip("v").split(".")[:2] != version.split(".")[:2]:
-        found.append(f"{PATH}: the options are those of {words['programs'][engine]} {version}; the plan says {said}")
-    reserve = job.plan.overrides.reserve_gib
+    words = table(f"engines/{engine}/fields")
+    program, version, wanted = words["program"], words["version"], launch.serving.software_version
+    remarks = []
+    if wanted is not None and wanted.lstrip("v").split(".")[:2] != version.split(".")[:2]:
+        remarks.append(f"{PATH}: the options are those of {program} {version}; the plan says {wanted}")
+    reserve = launch.plan.overrides.reserve_gib
     if reserve and engine not in _CLAIM:
-        found.append(f"{words['programs'][engine]} has no option that keeps {reserve:g} GiB of a device free")
-    if job.replicas > 1 and not job.launch:
-        found.append(
-            f"start {job.replicas} replicas, each with {job.replica_devices} devices of its own and, where they share "
-            "a node, a PORT of its own"
+        remarks.append(f"{program} has no option that keeps {reserve:g} GiB of a device free")
+    if launch.replicas > 1 and not launch.scheduler_command:
+        remarks.append(
+            f"start {launch.replicas} replicas, each with {launch.replica_devices} devices of its own and, where they "
+            "share a node, a PORT of its own"
         )
-    return found
+    return remarks
 
 
-def claimed_share(job: ServingJob, engine: str) -> float:
+def claimed_share(launch: ServingLaunch, engine: str) -> float:
     """The part of a device that the engine may claim: the plan's or the engine's own, less what is to stay free."""
 
-    share, reserve = job.serving.memory_share or engine_of(engine).memory_share, job.plan.overrides.reserve_gib
+    share, reserve = launch.serving.memory_share or engine_of(engine).memory_share, launch.plan.overrides.reserve_gib
     if not reserve:
         return share
-    usable = job.plan.overrides.usable_gib or accelerator_of(job).usable_bytes / 2**30
+    usable = launch.plan.overrides.usable_gib or accelerator_of(launch).usable_bytes / 2**30
     return max(0.01, round(share * (1 - reserve / usable), 4))
 
 
-def _is_nvidia(job: ServingJob) -> bool:
+def _is_nvidia(launch: ServingLaunch) -> bool:
 
-    return job.plan.cluster.accelerator is not None and accelerator_of(job).vendor == "NVIDIA"
+    return launch.plan.cluster.accelerator is not None and accelerator_of(launch).vendor == "NVIDIA"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from launchers.deepspeed.read import read_deepspeed
+from launchers.deepspeed import read as deepspeed_file
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_certain, is_set
+from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.tables import table
 
 _ZERO = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "HYBRID_SHARD": 3, "HYBRID_SHARD_ZERO2": 2, "NO_SHARD": 0}
@@ -15,109 +15,113 @@ ADAPTERS = ("lora", "qlora", "dora", "pissa")
 
 
 def optimizers() -> dict[str, Any]:
-    return inverted(table("hf_arguments")["optimizers"], table("reading/hf")["optimizers"])
+    return inverted(table("hf/fields")["optimizers"], table("hf/fields")["other_optimizers"])
 
 
-def batch(keys: Keys, found: Findings) -> None:
-    found.whole("workload.micro_batch", keys.take("per_device_train_batch_size"))
-    found.default("workload.micro_batch", 8, "per_device_train_batch_size is 8 unless given")
-    found.whole("accumulation", keys.take("gradient_accumulation_steps"))
-    found.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
+def batch(keys: Keys, findings: Findings) -> None:
+    findings.whole("workload.micro_batch", keys.take("per_device_train_batch_size"))
+    findings.default("workload.micro_batch", 8, "per_device_train_batch_size is 8 unless given")
+    findings.whole("accumulation", keys.take("gradient_accumulation_steps"))
+    findings.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
 
 
-def length(keys: Keys, found: Findings, epochs: str = "num_train_epochs", usual: float = 3.0) -> None:
+def length(keys: Keys, findings: Findings, epochs: str = "num_train_epochs", usual: float = 3.0) -> None:
     steps = keys.take("max_steps")
     if steps is not None and (as_number(steps.value) or 0) > 0:
-        found.whole("workload.steps", steps)
+        findings.whole("workload.steps", steps)
     item = keys.take(epochs)
     if item is not None and as_number(item.value) != 0:
-        found.number("workload.epochs", item)
-    if not found.has("workload.steps"):
-        found.default("workload.epochs", usual, f"{epochs} is {usual:g} unless given")
+        findings.number("workload.epochs", item)
+    if not findings.has("workload.steps"):
+        findings.default("workload.epochs", usual, f"{epochs} is {usual:g} unless given")
 
 
-def precision(keys: Keys, found: Findings, usual: str) -> None:
+def precision(keys: Keys, findings: Findings, usual: str) -> None:
     """bf16, fp16 and tf32 as one precision; `usual` is the program's where it is told none."""
     bf16, fp16, tf32 = keys.take("bf16"), keys.take("fp16"), keys.take("tf32")
     on = [(item, name) for item, name in ((bf16, "bf16"), (fp16, "fp16")) if is_set(item)]
     for item, name in on:
         assert item is not None
-        found.put("workload.precision", name, item)
-    if on or found.has("workload.precision"):
+        findings.put("workload.precision", name, item)
+    if on or findings.has("workload.precision"):
         return
-    said = bf16 or fp16
-    if is_set(tf32) and said is not None:
+    switch = bf16 or fp16
+    if is_set(tf32) and switch is not None:
         assert tf32 is not None
-        found.put("workload.precision", "tf32", tf32)
-    elif said is not None and usual == "fp32":
-        found.put("workload.precision", "fp32", said)
+        findings.put("workload.precision", "tf32", tf32)
+    elif switch is not None and usual == "fp32":
+        findings.put("workload.precision", "fp32", switch)
     elif bf16 is not None and as_truth(bf16.value) is False:
-        found.put("workload.precision", "fp32", bf16)
+        findings.put("workload.precision", "fp32", bf16)
     else:
-        found.default("workload.precision", usual, "what the program computes in unless told otherwise")
+        findings.default("workload.precision", usual, "what the program computes in unless told otherwise")
 
 
-def optimizer(keys: Keys, found: Findings, name: str = "optim") -> None:
-    found.word("workload.optimizer", keys.take(name), optimizers())
-    found.default("workload.optimizer", "adamw", f"{name} is AdamW unless given")
+def optimizer(keys: Keys, findings: Findings, name: str = "optim") -> None:
+    findings.word("workload.optimizer", keys.take(name), optimizers())
+    findings.default("workload.optimizer", "adamw", f"{name} is AdamW unless given")
 
 
-def checkpointing(keys: Keys, found: Findings, usual: bool) -> None:
+def checkpointing(keys: Keys, findings: Findings, usual: bool) -> None:
     item = keys.take("gradient_checkpointing")
     if item is not None and (on := as_truth(item.value)) is not None:
-        found.recomputes.append((on, item))
+        findings.recomputes.append((on, item))
     elif item is not None:
-        found.block("layout.recompute", item, "is neither true nor false")
-    found.default("layout.recompute", "full" if usual else "none", "gradient_checkpointing unless given")
+        findings.block("layout.recompute", item, "is neither true nor false")
+    findings.default("layout.recompute", "full" if usual else "none", "gradient_checkpointing unless given")
 
 
-def compiled(keys: Keys, found: Findings) -> None:
-    found.truth("workload.compile", keys.take("torch_compile"))
+def compiled(keys: Keys, findings: Findings) -> None:
+    findings.truth("workload.compile", keys.take("torch_compile"))
 
 
-def adapters(keys: Keys, found: Findings, *, rank: int, alpha: float | None, dropout: float, renamed: bool) -> None:
+def adapters(keys: Keys, findings: Findings, *, rank: int, alpha: float | None, dropout: float, renamed: bool) -> None:
     """Rank, scale, dropout, targets and modules that are trained in full; `renamed`: LlamaFactory's own names."""
     keys_of = ("lora_rank", "lora_target", "additional_target")
     names = keys_of if renamed else ("lora_r", "lora_target_modules", "lora_modules_to_save")
-    said = found.whole("workload.lora.rank", keys.take(names[0]))
-    found.default("workload.lora.rank", rank, f"{names[0]} is {rank} unless given")
-    found.number("workload.lora.alpha", keys.take("lora_alpha"))
-    found.default("workload.lora.alpha", alpha or 2 * (said or rank), "lora_alpha unless given")
-    found.number("workload.lora.dropout", keys.take("lora_dropout"))
-    found.default("workload.lora.dropout", dropout, f"lora_dropout is {dropout:g} unless given")
-    targets(found, keys.take(names[1]))
-    embeddings(found, keys.take(names[2]))
+    rank_read = findings.whole("workload.lora.rank", keys.take(names[0]))
+    findings.default("workload.lora.rank", rank, f"{names[0]} is {rank} unless given")
+    findings.number("workload.lora.alpha", keys.take("lora_alpha"))
+    findings.default("workload.lora.alpha", alpha or 2 * (rank_read or rank), "lora_alpha unless given")
+    findings.number("workload.lora.dropout", keys.take("lora_dropout"))
+    findings.default("workload.lora.dropout", dropout, f"lora_dropout is {dropout:g} unless given")
+    targets(findings, keys.take(names[1]))
+    embeddings(findings, keys.take(names[2]))
 
 
-def targets(found: Findings, item: Item | None) -> None:
+def targets(findings: Findings, item: Item | None) -> None:
     """Names of modules as a list or joined by commas; patterns are not read."""
     if item is None:
         return
     values = item.value if isinstance(item.value, list) else str(item.value).split(",")
     words = [str(word).strip() for word in values]
     if any(word in ("all", "all-linear") for word in words):
-        found.put("workload.lora.targets", "all-linear", item)
+        findings.put("workload.lora.targets", "all-linear", item)
     elif words and all(word.replace("_", "").replace(".", "").isalnum() for word in words):
-        found.put("workload.lora.targets", ",".join(words), item)
+        findings.put("workload.lora.targets", ",".join(words), item)
     else:
-        found.leave(item, "a pattern, not names of modules")
-        found.warn(f"{item.origin}: a pattern of module names is not read; adapters on all linear layers are assumed")
+        findings.leave(item, "a pattern, not names of modules")
+        findings.warn(
+            f"{item.origin}: a pattern of module names is not read; adapters on all linear layers are assumed"
+        )
 
 
-def embeddings(found: Findings, item: Item | None) -> None:
+def embeddings(findings: Findings, item: Item | None) -> None:
     """Embedding and head that are trained in full beside the adapters."""
     if item is None:
         return
     values = item.value if isinstance(item.value, list) else str(item.value).split(",")
-    pairs = [set(row[1].split(",")) for row in table("families")["embeddings"]]
+    pairs = [set(row[1].split(",")) for row in table("data/families")["embeddings"]]
     words = {str(word).strip() for word in values if str(word).strip()}
     if any(words == pair for pair in pairs):
-        found.put("workload.lora.train_embeddings", True, item)
+        findings.put("workload.lora.train_embeddings", True, item)
     elif words:
-        found.block("workload.lora.train_embeddings", item, "only embedding and head together have a place in a Plan")
+        findings.block(
+            "workload.lora.train_embeddings", item, "only embedding and head together have a place in a Plan"
+        )
 
 
-def quantised_checkpoint(found: Findings, item: Item | None) -> str | None:
+def quantised_checkpoint(findings: Findings, item: Item | None) -> str | None:
     """How the weights of a checkpoint are packed, as its name says: gptq, another name, or None."""
     name = str(item.value).lower() if item is not None else ""
     for word in ("gptq", "awq", "aqlm", "bnb-4bit", "bnb-nf4", "int8", "int4", "-fp8", "mxfp4"):
@@ -126,7 +130,7 @@ def quantised_checkpoint(found: Findings, item: Item | None) -> str | None:
     return None
 
 
-def deepspeed(keys: Keys, found: Findings) -> None:
+def deepspeed(keys: Keys, findings: Findings) -> None:
     """The DeepSpeed file that is named, or the config that stands in its place."""
 
     inner = [name for name in keys.below("deepspeed") if name != "deepspeed"]
@@ -135,26 +139,21 @@ def deepspeed(keys: Keys, found: Findings) -> None:
         for name in inner:
             item = keys.items.pop(name)
             part.put(name.removeprefix("deepspeed."), item.value, item.line)
-        read_deepspeed(part, found)
+        deepspeed_file.read(part, findings)
         return
     item = keys.take("deepspeed")
     if item is not None and isinstance(item.value, str) and item.value:
-        refer(found, item, item.value, "DeepSpeed's ZeRO stage and offload")
-        found.backend = found.backend or ("deepspeed", item)
+        findings.refer(item, item.value, "DeepSpeed's ZeRO stage and offload")
+        findings.backend = findings.backend or ("deepspeed", item)
 
 
-def refer(found: Findings, item: Item, path: str, what: str) -> None:
-    if not is_certain(path):
-        found.block("layout.zero_stage", item, f"names the file of {what} only where it runs")
-        return
-    found.refers.setdefault(path, f"{item.origin}: {what}")
-
-
-def fsdp(keys: Keys, found: Findings, version: int | None = None) -> None:
+def fsdp(keys: Keys, findings: Findings, version: int | None = None) -> None:
     """`fsdp: full_shard auto_wrap` with `fsdp_config.…` (keys with and without fsdp_ before them), FSDP 1 and 2."""
     words = keys.take("fsdp")
-    said = keys.take("fsdp_version") or keys.take("fsdp_config.fsdp_version") or keys.take("fsdp_config.version")
-    number = as_number(said.value) if said else version
+    version_item = (
+        keys.take("fsdp_version") or keys.take("fsdp_config.fsdp_version") or keys.take("fsdp_config.version")
+    )
+    number = as_number(version_item.value) if version_item else version
 
     def take(name: str) -> Item | None:
         long = keys.take(f"fsdp_config.fsdp_{name}")
@@ -164,43 +163,43 @@ def fsdp(keys: Keys, found: Findings, version: int | None = None) -> None:
     offload, checkpoints = take("offload_params"), take("activation_checkpointing")
     config = any(True for _ in keys.below("fsdp_config")) or any((reshard, strategy, offload, checkpoints))
     parts = words.value if words and isinstance(words.value, list) else str(words.value).split() if words else []
-    if not parts and not config and said is None:
+    if not parts and not config and version_item is None:
         return
-    origin = said or words or reshard or strategy or offload or checkpoints
+    origin = version_item or words or reshard or strategy or offload or checkpoints
     if origin is None:
         origin = next(keys.items[name] for name in keys.below("fsdp_config"))
-    found.backend = ("fsdp2" if number == 2 else "fsdp1", origin)
+    findings.backend = ("fsdp2" if number == 2 else "fsdp1", origin)
     if number == 2 and reshard is not None and as_truth(reshard.value) is not None:
-        found.put("layout.zero_stage", 3 if as_truth(reshard.value) else 2, reshard)
+        findings.put("layout.zero_stage", 3 if as_truth(reshard.value) else 2, reshard)
         if strategy is not None:
-            found.leave(strategy, "FSDP2 has reshard_after_forward in its place")
+            findings.leave(strategy, "FSDP2 has reshard_after_forward in its place")
     elif number == 2:
-        found.default("layout.zero_stage", 3, "FSDP2 reshards after the forward pass unless told otherwise")
+        findings.default("layout.zero_stage", 3, "FSDP2 reshards after the forward pass unless told otherwise")
     elif strategy is not None:
-        found.word("layout.zero_stage", strategy, _ZERO)
+        findings.word("layout.zero_stage", strategy, _ZERO)
         if "HYBRID" in str(strategy.value):
-            found.warn(f"{strategy.origin}: shard groups are the devices of a node; give shard_group")
+            findings.warn(f"{strategy.origin}: shard groups are the devices of a node; give shard_group")
     elif words is not None:
         named = next((name for name in map(str, parts) if name.upper() in _ZERO), None)
         if named is None:
-            found.block("layout.zero_stage", words, "names no way of sharding that is known")
+            findings.block("layout.zero_stage", words, "names no way of sharding that is known")
         else:
-            found.put("layout.zero_stage", _ZERO[named.upper()], words)
+            findings.put("layout.zero_stage", _ZERO[named.upper()], words)
     else:
-        found.default("layout.zero_stage", 3, "FSDP shards fully unless told otherwise")
+        findings.default("layout.zero_stage", 3, "FSDP shards fully unless told otherwise")
     if is_set(offload) or "offload" in parts:
-        found.put("layout.offload", "params", offload or words or origin)
+        findings.put("layout.offload", "params", offload or words or origin)
     elif offload is not None:
-        found.imply("layout.offload", "none", offload)
+        findings.imply("layout.offload", "none", offload)
     if checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
-        found.recomputes.append((on, checkpoints))
+        findings.recomputes.append((on, checkpoints))
 
 
-def model(found: Findings, item: Item | None) -> None:
+def model(findings: Findings, item: Item | None) -> None:
     """The checkpoint; a placeholder is none."""
     if item is None:
         return
     if not isinstance(item.value, str) or "SET_ME" in item.value or "<" in item.value:
-        found.leave(item, "a placeholder, not a model")
+        findings.leave(item, "a placeholder, not a model")
     else:
-        found.put("model", item.value, item)
+        findings.put("model", item.value, item)

@@ -1,11 +1,16 @@
-"""LlamaFactory 0.9 training YAML or arguments, and the YAML of its rewrite (v1). Words: data/llamafactory.yaml."""
+"""LlamaFactory 0.9 training YAML or arguments, and the YAML of its rewrite (v1). Words: llamafactory/fields.yaml."""
 
 from __future__ import annotations
 
 from launchers.hf import read as hf
+from launchers.reading.commands import CONFIGS, CommandReader, Console, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _MEGATRON = {
@@ -30,250 +35,290 @@ def score_v1(keys: Keys) -> int:
     return 3 * sum(any(True for _ in keys.below(name)) for name in own) if "model" in keys else 0
 
 
-def read(keys: Keys, found: Findings) -> None:
-    words = table("llamafactory")
+def read(keys: Keys, findings: Findings) -> None:
+    words = table("llamafactory/fields")
     if (export := keys.look("export_dir") or keys.look("infer_backend")) or as_truth(keys.look("do_predict")):
-        found.blocked.setdefault("workload", f"{keys.file} exports or serves a model ({export or 'do_predict'})")
+        findings.blocked.setdefault("workload", f"{keys.file} exports or serves a model ({export or 'do_predict'})")
     else:
-        found.programs.append("llamafactory")
+        findings.programs.append("llamafactory")
     name = keys.take("model_name_or_path")
-    hf.model(found, name)
-    _stage(keys, found)
-    _method(keys, found, name)
+    hf.model(findings, name)
+    _stage(keys, findings)
+    _method(keys, findings, name)
     cutoff = keys.take("cutoff_len")
-    generated = keys.take("max_new_tokens") if found.values.get("workload.stage") == "ppo" else None
+    generated = keys.take("max_new_tokens") if findings.values.get("workload.stage") == "ppo" else None
     if generated is not None and cutoff is not None:
-        if (tokens := found.whole("workload.response_len", generated)) and (cut := as_number(cutoff.value)):
-            found.put("workload.seq_len", int(cut) + tokens, cutoff)
+        if (tokens := findings.whole("workload.response_len", generated)) and (cut := as_number(cutoff.value)):
+            findings.put("workload.seq_len", int(cut) + tokens, cutoff)
     else:
-        found.whole("workload.seq_len", cutoff)
-    found.default("workload.seq_len", 2048, "cutoff_len is 2048 unless given")
-    hf.batch(keys, found)
-    hf.length(keys, found)
-    _weights(keys, found)
-    _optimizer(keys, found)
-    said = {"auto": "flash", "flash_attention_2": "flash"} | inverted(words["attention"])
-    found.word("workload.attention", keys.take("flash_attn"), said, soft=True)
+        findings.whole("workload.seq_len", cutoff)
+    findings.default("workload.seq_len", 2048, "cutoff_len is 2048 unless given")
+    hf.batch(keys, findings)
+    hf.length(keys, findings)
+    _weights(keys, findings)
+    _optimizer(keys, findings)
+    kinds = {"auto": "flash", "flash_attention_2": "flash"} | inverted(words["attention"])
+    findings.word("workload.attention", keys.take("flash_attn"), kinds, soft=True)
     disabled = keys.take("disable_gradient_checkpointing")
     if disabled is not None and (off := as_truth(disabled.value)) is not None:
-        found.recomputes.append((not off, disabled))
+        findings.recomputes.append((not off, disabled))
         keys.take("gradient_checkpointing")
     else:
-        hf.checkpointing(keys, found, usual=True)
+        hf.checkpointing(keys, findings, usual=True)
     if is_set(host := keys.take("use_unsloth_gc")) and host:
-        found.put("layout.offload", "activations", host)
-    found.truth("workload.fused_loss", keys.take("enable_liger_kernel"))
-    found.default("workload.fused_loss", False, "enable_liger_kernel is off unless given")
-    hf.compiled(keys, found)
+        findings.put("layout.offload", "activations", host)
+    findings.truth("workload.fused_loss", keys.take("enable_liger_kernel"))
+    findings.default("workload.fused_loss", False, "enable_liger_kernel is off unless given")
+    hf.compiled(keys, findings)
     packing = keys.take("neat_packing") if as_truth(keys.look("neat_packing")) else keys.take("packing")
-    found.truth("workload.packing", packing)
-    pretrains = found.values.get("workload.stage") == "pretrain"
-    found.default("workload.packing", pretrains, "packing is on for pretraining and off for the rest unless given")
-    hf.deepspeed(keys, found)
-    hf.fsdp(keys, found)
-    _megatron(keys, found)
-    leave_rest(keys, found, "llamafactory", "hf")
+    findings.truth("workload.packing", packing)
+    pretrains = findings.values.get("workload.stage") == "pretrain"
+    findings.default("workload.packing", pretrains, "packing is on for pretraining and off for the rest unless given")
+    hf.deepspeed(keys, findings)
+    hf.fsdp(keys, findings)
+    _megatron(keys, findings)
+    leave_rest(keys, findings, "llamafactory", "hf")
 
 
-def _stage(keys: Keys, found: Findings) -> None:
+def _stage(keys: Keys, findings: Findings) -> None:
     item, loss = keys.take("stage"), keys.take("pref_loss")
     if item is None:
-        found.default("workload.stage", "sft", "stage is sft unless given")
+        findings.default("workload.stage", "sft", "stage is sft unless given")
         return
-    for name, fields in table("llamafactory")["stages"].items():
+    for name, fields in table("llamafactory/fields")["stages"].items():
         wanted = fields.get("pref_loss")
-        said = str(loss.value) if loss is not None else "sigmoid"
-        if fields["stage"] == item.value and (wanted is None or wanted == said):
-            found.put("workload.stage", name, loss if wanted and loss is not None else item)
+        loss_word = str(loss.value) if loss is not None else "sigmoid"
+        if fields["stage"] == item.value and (wanted is None or wanted == loss_word):
+            findings.put("workload.stage", name, loss if wanted and loss is not None else item)
             return
-    found.block("workload.stage", loss if loss is not None and item.value == "dpo" else item, "is no stage of a Plan")
+    findings.block(
+        "workload.stage", loss if loss is not None and item.value == "dpo" else item, "is no stage of a Plan"
+    )
 
 
-def _method(keys: Keys, found: Findings, model: Item | None) -> None:
+def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
     kind, bits = keys.take("finetuning_type"), keys.take("quantization_bit")
     name = str(kind.value) if kind is not None else "lora"
     origin = kind or Item(keys.file, "finetuning_type", "lora (default)")
-    packed = hf.quantised_checkpoint(found, model)
+    packed = hf.quantised_checkpoint(findings, model)
     if name in ("full", "freeze"):
         layers = keys.take("freeze_trainable_layers")
         if name == "freeze" and layers is not None and as_number(layers.value) != 2:
-            found.block("workload.method", layers, "a Plan's freeze trains the last two layers")
+            findings.block("workload.method", layers, "a Plan's freeze trains the last two layers")
         else:
-            found.put("workload.method", name, origin)
+            findings.put("workload.method", name, origin)
         return
     if name != "lora":
-        found.block("workload.method", origin, "is no method of a Plan")
+        findings.block("workload.method", origin, "is no method of a Plan")
         return
     dora, pissa = keys.take("use_dora"), keys.take("pissa_init")
     if bits is not None:
-        _quantised(keys, found, bits)
+        _quantised(keys, findings, bits)
     elif packed == "gptq" and model is not None:
-        found.put("workload.method", "qlora", model)
-        found.put("workload.lora.quantisation", "gptq", model)
+        findings.put("workload.method", "qlora", model)
+        findings.put("workload.lora.quantisation", "gptq", model)
     elif packed and model is not None:
-        found.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
+        findings.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
     elif is_set(dora) and dora:
-        found.put("workload.method", "dora", dora)
+        findings.put("workload.method", "dora", dora)
     elif is_set(pissa) and pissa:
-        found.put("workload.method", "pissa", pissa)
+        findings.put("workload.method", "pissa", pissa)
     elif kind is not None:
-        found.put("workload.method", "lora", kind)
+        findings.put("workload.method", "lora", kind)
     else:
-        found.default("workload.method", "lora", "finetuning_type is lora unless given")
-    hf.adapters(keys, found, rank=8, alpha=None, dropout=0.0, renamed=True)
+        findings.default("workload.method", "lora", "finetuning_type is lora unless given")
+    hf.adapters(keys, findings, rank=8, alpha=None, dropout=0.0, renamed=True)
 
 
-def _quantised(keys: Keys, found: Findings, bits: Item) -> None:
+def _quantised(keys: Keys, findings: Findings, bits: Item) -> None:
     """Frozen weights that bitsandbytes packs in four bits; nothing else has a place in a Plan."""
     how, kind, double = (
         keys.take(name) for name in ("quantization_method", "quantization_type", "double_quantization")
     )
     if as_number(bits.value) != 4:
-        found.block("workload.method", bits, "only weights of 4 bits have a place in a Plan")
+        findings.block("workload.method", bits, "only weights of 4 bits have a place in a Plan")
     elif how is not None and str(how.value).lower() not in ("bnb", "bitsandbytes"):
-        found.block("workload.method", how, "only bitsandbytes' NF4 and GPTQ have a place in a Plan")
+        findings.block("workload.method", how, "only bitsandbytes' NF4 and GPTQ have a place in a Plan")
     elif kind is not None and kind.value != "nf4":
-        found.block("workload.method", kind, "only NF4 has a place in a Plan")
+        findings.block("workload.method", kind, "only NF4 has a place in a Plan")
     else:
-        found.put("workload.method", "qlora", bits)
+        findings.put("workload.method", "qlora", bits)
         if double is not None and (on := as_truth(double.value)) is not None:
-            found.put("workload.lora.quantisation", "nf4" if on else "nf4-single", double)
+            findings.put("workload.lora.quantisation", "nf4" if on else "nf4-single", double)
         else:
-            found.default("workload.lora.quantisation", "nf4", "double_quantization is on unless given")
+            findings.default("workload.lora.quantisation", "nf4", "double_quantization is on unless given")
 
 
-def _weights(keys: Keys, found: Findings) -> None:
+def _weights(keys: Keys, findings: Findings) -> None:
     pure, fp8 = keys.take("pure_bf16"), keys.take("fp8")
     if is_set(pure) and pure:
-        found.put("workload.weights", "bf16", pure)
-        found.put("workload.precision", "bf16", pure)
+        findings.put("workload.weights", "bf16", pure)
+        findings.put("workload.precision", "bf16", pure)
     if is_set(fp8) and fp8:
-        found.put("workload.precision", "fp8", fp8)
+        findings.put("workload.precision", "fp8", fp8)
         keys.take("bf16")
     elif is_set(pure):
         keys.take("bf16")
-    keeps = found.values.get("workload.method", "lora") in hf.ADAPTERS or as_truth(keys.look("use_badam"))
+    keeps = findings.values.get("workload.method", "lora") in hf.ADAPTERS or as_truth(keys.look("use_badam"))
     if keeps and not any(as_truth(keys.look(name)) for name in ("bf16", "fp16")):
-        found.default("workload.precision", "bf16", "frozen weights keep the checkpoint's type without bf16 and fp16")
+        findings.default(
+            "workload.precision", "bf16", "frozen weights keep the checkpoint's type without bf16 and fp16"
+        )
         for name in ("bf16", "fp16"):
             keys.take(name)
-    hf.precision(keys, found, "fp32")
+    hf.precision(keys, findings, "fp32")
 
 
-def _optimizer(keys: Keys, found: Findings) -> None:
+def _optimizer(keys: Keys, findings: Findings) -> None:
     """Switches of LlamaFactory's own optimizers win over `optim`, which is then their base."""
     base = keys.take("optim")
-    for name, fields in table("llamafactory")["optimizers"].items():
+    for name, fields in table("llamafactory/fields")["optimizers"].items():
         switch = next(key for key in fields if key.startswith("use_"))
         item = keys.take(switch)
         if is_set(item) and item:
             layerwise = keys.take(f"{name}_layerwise")
             if is_set(layerwise) and layerwise:
-                found.block("workload.optimizer", layerwise, "updates layer by layer, which no Plan has")
+                findings.block("workload.optimizer", layerwise, "updates layer by layer, which no Plan has")
             else:
-                found.put("workload.optimizer", name, item)
+                findings.put("workload.optimizer", name, item)
             return
-    found.word("workload.optimizer", base, hf.optimizers())
-    found.default("workload.optimizer", "adamw", "optim is AdamW unless given")
+    findings.word("workload.optimizer", base, hf.optimizers())
+    findings.default("workload.optimizer", "adamw", "optim is AdamW unless given")
 
 
-def _megatron(keys: Keys, found: Findings) -> None:
+def _megatron(keys: Keys, findings: Findings) -> None:
     """Keys that only its Megatron backend (mcore_adapter) reads."""
     if not any(name in keys for name in _MEGATRON):
         return
-    found.programs.append("megatron")
+    findings.programs.append("megatron")
     for name, field in _MEGATRON.items():
-        found.whole(field, keys.take(name))
+        findings.whole(field, keys.take(name))
         if field in ("layout.tp", "layout.pp", "layout.cp", "layout.ep"):
-            found.default(field, 1, f"{name} is 1 unless given")
-    found.truth("layout.sequence_parallel", keys.take("sequence_parallel"))
+            findings.default(field, 1, f"{name} is 1 unless given")
+    findings.truth("layout.sequence_parallel", keys.take("sequence_parallel"))
     sharded = keys.take("use_distributed_optimizer")
     if sharded is not None and (on := as_truth(sharded.value)) is not None:
-        found.put("layout.zero_stage", int(on), sharded)
-    found.word("layout.recompute", keys.take("recompute_granularity"), {"full": "full", "selective": "selective"})
+        findings.put("layout.zero_stage", int(on), sharded)
+    findings.word("layout.recompute", keys.take("recompute_granularity"), {"full": "full", "selective": "selective"})
 
 
-def read_v1(keys: Keys, found: Findings) -> None:
-    found.programs.append("llamafactory")
+def read_v1(keys: Keys, findings: Findings) -> None:
+    findings.programs.append("llamafactory")
     if any(name in keys for name in ("export_dir", "peft_config.export_dir")):
-        found.blocked.setdefault("workload", f"{keys.file} exports a model")
-    hf.model(found, keys.take("model"))
-    found.default("workload.stage", "sft", "the command says it (llamafactory-cli sft), not the file")
-    found.whole("workload.seq_len", keys.take("cutoff_len"))
-    found.default("workload.seq_len", 2048, "cutoff_len is 2048 unless given")
-    found.whole("workload.micro_batch", keys.take("micro_batch_size"))
-    found.default("workload.micro_batch", 1, "micro_batch_size is 1 unless given")
-    found.whole("workload.global_batch", keys.take("global_batch_size"))
-    found.default("accumulation", 1, "global_batch_size is micro_batch_size x dp unless given")
-    hf.length(keys, found, "num_train_epochs")
-    found.whole("layout.cp", keys.take("cp_size"))
+        findings.blocked.setdefault("workload", f"{keys.file} exports a model")
+    hf.model(findings, keys.take("model"))
+    findings.default("workload.stage", "sft", "the command says it (llamafactory-cli sft), not the file")
+    findings.whole("workload.seq_len", keys.take("cutoff_len"))
+    findings.default("workload.seq_len", 2048, "cutoff_len is 2048 unless given")
+    findings.whole("workload.micro_batch", keys.take("micro_batch_size"))
+    findings.default("workload.micro_batch", 1, "micro_batch_size is 1 unless given")
+    findings.whole("workload.global_batch", keys.take("global_batch_size"))
+    findings.default("accumulation", 1, "global_batch_size is micro_batch_size x dp unless given")
+    hf.length(keys, findings, "num_train_epochs")
+    findings.whole("layout.cp", keys.take("cp_size"))
     bf16 = keys.take("bf16")
     if is_set(bf16) and bf16:
-        found.put("workload.precision", "bf16", bf16)
+        findings.put("workload.precision", "bf16", bf16)
     elif bf16 is not None:
-        found.leave(bf16, "says nothing of the type that weights are loaded in")
+        findings.leave(bf16, "says nothing of the type that weights are loaded in")
     else:
-        found.default("workload.precision", "bf16", "bf16 is on unless given")
-    found.word("workload.optimizer", keys.take("optim_config.name"), {"muon": "muon", "adamw": "adamw"})
-    found.default("workload.optimizer", "adamw", "optim_config is AdamW unless given")
+        findings.default("workload.precision", "bf16", "bf16 is on unless given")
+    findings.word("workload.optimizer", keys.take("optim_config.name"), {"muon": "muon", "adamw": "adamw"})
+    findings.default("workload.optimizer", "adamw", "optim_config is AdamW unless given")
     checkpoints = keys.take("enable_activation_checkpointing")
     if checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
-        found.recomputes.append((on, checkpoints))
-    found.default("layout.recompute", "full", "enable_activation_checkpointing is on unless given")
+        findings.recomputes.append((on, checkpoints))
+    findings.default("layout.recompute", "full", "enable_activation_checkpointing is on unless given")
     strategy = keys.take("batching_strategy")
     if strategy is not None and "dynamic" in str(strategy.value):
-        found.leave(strategy, "forms batches of its own")
-        found.warn(f"{strategy.origin}: forms batches of its own, and has no place in a Plan")
-    found.default("workload.packing", False, "samples keep their rows unless batching_strategy packs them")
+        findings.leave(strategy, "forms batches of its own")
+        findings.warn(f"{strategy.origin}: forms batches of its own, and has no place in a Plan")
+    findings.default("workload.packing", False, "samples keep their rows unless batching_strategy packs them")
     if strategy is not None and strategy.value in ("padding_free", "dynamic_padding_free"):
-        found.put("workload.packing", True, strategy)
-    _peft_v1(keys, found)
+        findings.put("workload.packing", True, strategy)
+    _peft_v1(keys, findings)
     kind = keys.take("dist_config.name")
     if kind is not None and kind.value == "fsdp2":
-        found.backend = ("fsdp2", kind)
-        found.default("layout.zero_stage", 3, "FSDP2 reshards after the forward pass unless told otherwise")
+        findings.backend = ("fsdp2", kind)
+        findings.default("layout.zero_stage", 3, "FSDP2 reshards after the forward pass unless told otherwise")
     elif kind is not None and kind.value == "deepspeed":
-        found.backend = ("deepspeed", kind)
+        findings.backend = ("deepspeed", kind)
         if (config := keys.take("dist_config.config_file")) is not None:
-            hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+            findings.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
     elif kind is not None:
-        found.block("workload.framework", kind, "is no framework of a Plan")
+        findings.block("workload.framework", kind, "is no framework of a Plan")
     attention = {"flash_attention_2": "flash", "fa2": "flash", "sdpa": "sdpa", "eager": "eager", "auto": "flash"}
-    found.word("workload.attention", keys.take("flash_attn"), attention, soft=True)
-    leave_rest(keys, found, "llamafactory", "hf")
+    findings.word("workload.attention", keys.take("flash_attn"), attention, soft=True)
+    leave_rest(keys, findings, "llamafactory", "hf")
 
 
-def _peft_v1(keys: Keys, found: Findings) -> None:
+def _peft_v1(keys: Keys, findings: Findings) -> None:
     kind, packing = keys.take("peft_config.name"), keys.take("quant_config.name")
     if kind is None:
         if not any(True for _ in keys.below("peft_config")):
-            found.default("workload.method", "full", "peft_config is not there")
+            findings.default("workload.method", "full", "peft_config is not there")
         return
     if packing is not None:
         bits = keys.take("quant_config.quantization_bit")
         four = packing.value == "bnb" if bits is None else as_number(bits.value) == 4
         if four and packing.value in ("bnb", "auto") and kind.value == "lora":
-            found.put("workload.method", "qlora", bits or packing)
+            findings.put("workload.method", "qlora", bits or packing)
         else:
-            found.block("workload.method", packing, "only bitsandbytes' four bits under LoRA have a place in a Plan")
+            findings.block("workload.method", packing, "only bitsandbytes' four bits under LoRA have a place in a Plan")
     elif kind.value == "lora":
         dora = keys.take("peft_config.use_dora")
-        found.put("workload.method", "dora" if is_set(dora) else "lora", dora if dora and is_set(dora) else kind)
+        findings.put("workload.method", "dora" if is_set(dora) else "lora", dora if dora and is_set(dora) else kind)
     elif kind.value == "freeze":
         layers, modules = (keys.take(f"peft_config.freeze_trainable_{name}") for name in ("layers", "modules"))
         odd = next((item for item, usual in ((layers, 2), (modules, "all")) if item and item.value != usual), None)
         if odd is not None:
-            found.block("workload.method", odd, "a Plan's freeze trains the last two layers")
+            findings.block("workload.method", odd, "a Plan's freeze trains the last two layers")
         else:
-            found.put("workload.method", "freeze", kind)
+            findings.put("workload.method", "freeze", kind)
         return
     else:
-        found.block("workload.method", kind, "is no method of a Plan")
+        findings.block("workload.method", kind, "is no method of a Plan")
         return
-    found.whole("workload.lora.rank", keys.take("peft_config.r"))
-    found.default("workload.lora.rank", 8, "r is 8 unless given")
+    findings.whole("workload.lora.rank", keys.take("peft_config.r"))
+    findings.default("workload.lora.rank", 8, "r is 8 unless given")
     for name, field, usual in (("lora_alpha", "alpha", 16), ("lora_dropout", "dropout", 0.05)):
-        found.number(f"workload.lora.{field}", keys.take(f"peft_config.{name}"))
-        found.default(f"workload.lora.{field}", usual, f"{name} is {usual} unless given")
-    hf.targets(found, keys.take("peft_config.target_modules"))
-    hf.embeddings(found, keys.take("peft_config.modules_to_save"))
+        findings.number(f"workload.lora.{field}", keys.take(f"peft_config.{name}"))
+        findings.default(f"workload.lora.{field}", usual, f"{name} is {usual} unless given")
+    hf.targets(findings, keys.take("peft_config.target_modules"))
+    hf.embeddings(findings, keys.take("peft_config.modules_to_save"))
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+    if len(words) < 2 or words[1].text != "train":
+        return []
+    own = {
+        name: word for name, word in (setting.variables | environment).items() if name in ("NNODES", "NPROC_PER_NODE")
+    }
+    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
+        word = own.get(name)
+        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
+            setting.findings.put(fact, int(number), Item(setting.file, name, int(number), word.line))
+    if "NPROC_PER_NODE" in own and "NNODES" not in own:
+        setting.findings.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
+    return [
+        StartedProgram("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)
+    ]
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
+    if config is not None:
+        over_config(config, start, setting)
+        return None
+    keys, _ = options(setting.file, start.words, ("do_train", "bf16", "fp16", "pure_bf16"))
+    read(keys, setting.findings)
+    return "LlamaFactory arguments"
+
+
+FORMATS = (
+    Format("LlamaFactory YAML", score, read, ("yaml", "json")),
+    Format("LlamaFactory v1 YAML", score_v1, read_v1),
+)
+COMMANDS: dict[str, CommandReader] = {"llamafactory": read_command}
+CONSOLES: dict[str, Console] = {"llamafactory-cli": _console, "lmf": _console}
+MODULES = {"llamafactory": "llamafactory"}

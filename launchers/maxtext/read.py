@@ -1,15 +1,18 @@
-"""MaxText YAML and key=value command lines. Words: data/maxtext.yaml; what is left out is its base.yml's."""
+"""MaxText YAML and key=value command lines. Words: maxtext/fields.yaml; what is left out is its base.yml's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from launchers.reading.commands import CONFIGS, CommandReader, base_name, named_document, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 # Axes that a Plan has; the sizes inside a slice and across slices multiply.
@@ -33,53 +36,53 @@ def from_words(file: str, words: Sequence[Word]) -> Keys:
     return keys
 
 
-def read(keys: Keys, found: Findings) -> None:
-    words = table("maxtext")
-    found.programs.append("maxtext")
+def read(keys: Keys, findings: Findings) -> None:
+    words = table("maxtext/fields")
+    findings.programs.append("maxtext")
     name = keys.take("model_name")
     known = inverted(words["models"]).get(str(name.value)) if name is not None else None
     if known and name is not None:
-        found.put("model", known, name)
+        findings.put("model", known, name)
     else:
         origin = name or Item(keys.file, "model_name", "default")
-        found.block("model", origin, "is no model that is known here")
-    found.default("workload.stage", "pretrain", "MaxText's trainer pretrains")
-    found.default("workload.method", "full", "MaxText trains all weights")
-    found.default("workload.packing", True, "text is cut into full rows")
-    found.whole("workload.seq_len", keys.take("max_target_length"))
-    found.default("workload.seq_len", 2048, "max_target_length is 2048 unless given")
-    found.whole("workload.steps", keys.take("steps"))
-    _mesh(keys, found)
-    _precision(keys, found)
-    _memory(keys, found)
-    found.word("workload.optimizer", keys.take("opt_type"), {"adamw": "adamw", "adam_pax": "adamw", "sgd": "sgd",
+        findings.block("model", origin, "is no model that is known here")
+    findings.default("workload.stage", "pretrain", "MaxText's trainer pretrains")
+    findings.default("workload.method", "full", "MaxText trains all weights")
+    findings.default("workload.packing", True, "text is cut into full rows")
+    findings.whole("workload.seq_len", keys.take("max_target_length"))
+    findings.default("workload.seq_len", 2048, "max_target_length is 2048 unless given")
+    findings.whole("workload.steps", keys.take("steps"))
+    _mesh(keys, findings)
+    _precision(keys, findings)
+    _memory(keys, findings)
+    findings.word("workload.optimizer", keys.take("opt_type"), {"adamw": "adamw", "adam_pax": "adamw", "sgd": "sgd",
                                                              "muon": "muon"})  # fmt: skip
-    found.default("workload.optimizer", "adamw", "opt_type is AdamW unless given")
-    found.truth("workload.packing", keys.take("packing"))
+    findings.default("workload.optimizer", "adamw", "opt_type is AdamW unless given")
+    findings.truth("workload.packing", keys.take("packing"))
     attention = {"autoselected": "flash", "flash": "flash", "cudnn_flash_te": "flash", "dot_product": "eager"}
-    found.word("workload.attention", keys.take("attention"), attention, soft=True)
+    findings.word("workload.attention", keys.take("attention"), attention, soft=True)
     topology = keys.take("compile_topology")
     if topology is not None and (match := re.fullmatch(r"(v[0-9]+[ep]?)-([0-9]+)", str(topology.value))):
         slices = as_number(keys.look("compile_topology_num_slices")) or 1
         keys.take("compile_topology_num_slices")
         cores = 2 if match[1] in ("v4", "v5p") else 1
-        found.put("devices", int(int(match[2]) // cores * slices), topology)
-        found.imply("cluster.accelerator", f"tpu-{match[1]}", topology)
-    leave_rest(keys, found, "maxtext")
+        findings.put("devices", int(int(match[2]) // cores * slices), topology)
+        findings.imply("cluster.accelerator", f"tpu-{match[1]}", topology)
+    leave_rest(keys, findings, "maxtext")
 
 
-def _mesh(keys: Keys, found: Findings) -> None:
+def _mesh(keys: Keys, findings: Findings) -> None:
     """Sizes of the axes; one of -1 takes the devices that are left."""
     sizes = dict.fromkeys(_AXES.values(), 1)
     spoken: dict[str, Item] = {}
     open_axes: list[str] = []
-    said = {"ici_fsdp_parallelism": -1, "dcn_data_parallelism": -1}
+    defaults = {"ici_fsdp_parallelism": -1, "dcn_data_parallelism": -1}
     for place in ("ici", "dcn"):
         for axis, size in _AXES.items():
             item = keys.take(f"{place}_{axis}_parallelism")
-            value = as_number(item.value) if item is not None else said.get(f"{place}_{axis}_parallelism", 1)
+            value = as_number(item.value) if item is not None else defaults.get(f"{place}_{axis}_parallelism", 1)
             if value is None or value == 0 or value != int(value):
-                found.block("layout.dp", item or Item(keys.file, axis, None), "is no size")
+                findings.block("layout.dp", item or Item(keys.file, axis, None), "is no size")
                 return
             if item is not None:
                 spoken[size] = item
@@ -92,80 +95,97 @@ def _mesh(keys: Keys, found: Findings) -> None:
     across = [size for size in open_axes if size == "copies"]
     for size, field in (("tp", "layout.tp"), ("cp", "layout.cp"), ("ep", "layout.ep"), ("pp", "layout.pp")):
         if size in open_axes:
-            found.block(field, spoken.get(size, origin), "takes the devices that are left")
+            findings.block(field, spoken.get(size, origin), "takes the devices that are left")
         elif size in spoken:
-            found.put(field, sizes[size], spoken[size])
+            findings.put(field, sizes[size], spoken[size])
         else:
-            found.default(field, 1, f"ici_ and dcn_ sizes of {size} are 1 unless given")
+            findings.default(field, 1, f"ici_ and dcn_ sizes of {size} are 1 unless given")
     shards = sizes["shards"] * sizes["ep"]
     if not open_axes:
-        found.put("devices", sizes["copies"] * shards * sizes["cp"] * sizes["tp"] * sizes["pp"], origin)
+        findings.put("devices", sizes["copies"] * shards * sizes["cp"] * sizes["tp"] * sizes["pp"], origin)
     if "shards" in open_axes or shards > 1:
-        found.put("layout.zero_stage", 3, spoken.get("shards", origin))
+        findings.put("layout.zero_stage", 3, spoken.get("shards", origin))
         if "shards" not in open_axes and sizes["copies"] > 1 and not across:
-            found.put("dp_shard", shards, spoken.get("shards", origin))
-            found.put("dp_replicate", sizes["copies"], spoken.get("copies", origin))
+            findings.put("dp_shard", shards, spoken.get("shards", origin))
+            findings.put("dp_replicate", sizes["copies"], spoken.get("copies", origin))
     else:
-        found.put("layout.zero_stage", 0, spoken.get("shards", origin))
-    _batch(keys, found, sizes["tp"] * sizes["cp"] * sizes["pp"])
+        findings.put("layout.zero_stage", 0, spoken.get("shards", origin))
+    _batch(keys, findings, sizes["tp"] * sizes["cp"] * sizes["pp"])
 
 
-def _batch(keys: Keys, found: Findings, together: int) -> None:
+def _batch(keys: Keys, findings: Findings, together: int) -> None:
     """The batch is of a chip; those that split a sequence or its tensors share the sequences of a replica."""
     each = keys.take("per_device_batch_size")
     micro = (as_number(each.value) if each is not None else 12.0) or 0.0
     whole = round(micro * together, 6)
     if each is not None and (whole < 1 or whole != int(whole)):
-        found.block("workload.micro_batch", each, f"is no whole number of sequences for {together} chips together")
+        findings.block("workload.micro_batch", each, f"is no whole number of sequences for {together} chips together")
     elif each is not None:
-        found.put("workload.micro_batch", int(whole), each)
+        findings.put("workload.micro_batch", int(whole), each)
     else:
-        found.default("workload.micro_batch", int(whole), "per_device_batch_size is 12 unless given")
-    found.whole("accumulation", keys.take("gradient_accumulation_steps"))
-    found.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
+        findings.default("workload.micro_batch", int(whole), "per_device_batch_size is 12 unless given")
+    findings.whole("accumulation", keys.take("gradient_accumulation_steps"))
+    findings.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")
 
 
-def _precision(keys: Keys, found: Findings) -> None:
+def _precision(keys: Keys, findings: Findings) -> None:
     kind, packed, weights = keys.take("dtype"), keys.take("quantization"), keys.take("weight_dtype")
     if packed is not None and packed.value:
         fp8 = dict.fromkeys(("fp8", "fp8_full", "nanoo_fp8", "te_fp8_delayedscaling", "fp8_gpu"), "fp8")
-        found.word("workload.precision", packed, fp8 | {"int8": "int8", "te_mxfp8": "mxfp8"})
+        findings.word("workload.precision", packed, fp8 | {"int8": "int8", "te_mxfp8": "mxfp8"})
     else:
-        found.word("workload.precision", kind, {"bfloat16": "bf16", "float32": "fp32", "float16": "fp16"})
-        found.default("workload.precision", "bf16", "dtype is bfloat16 unless given")
+        findings.word("workload.precision", kind, {"bfloat16": "bf16", "float32": "fp32", "float16": "fp16"})
+        findings.default("workload.precision", "bf16", "dtype is bfloat16 unless given")
     if weights is not None and weights.value == "bfloat16":
-        found.put("workload.weights", "bf16", weights)
+        findings.put("workload.weights", "bf16", weights)
     elif weights is not None and weights.value != "float32":
-        found.block("workload.weights", weights, "has no counterpart in a Plan")
+        findings.block("workload.weights", weights, "has no counterpart in a Plan")
 
 
-def _memory(keys: Keys, found: Findings) -> None:
+def _memory(keys: Keys, findings: Findings) -> None:
     policy, kept = keys.take("remat_policy"), keys.take("decoder_layer_input")
-    words = table("maxtext")
+    words = table("maxtext/fields")
     known = {str(word): name for name, word in words["recompute"].items() if word} | {"none": "none"}
     if policy is None and "remat_policy" in keys.nulls:
-        found.put("layout.recompute", "none", Item(keys.file, "remat_policy", "null"))
+        findings.put("layout.recompute", "none", Item(keys.file, "remat_policy", "null"))
     elif policy is not None and policy.value == "minimal_offloaded":
-        found.put("layout.recompute", "selective", policy)
-        found.put("layout.offload", "activations", policy)
+        findings.put("layout.recompute", "selective", policy)
+        findings.put("layout.offload", "activations", policy)
     elif policy is not None and policy.value == "custom" and kept is not None and kept.value == "offload":
-        found.put("layout.recompute", "full", policy)
-        found.put("layout.offload", "activations", kept)
+        findings.put("layout.recompute", "full", policy)
+        findings.put("layout.offload", "activations", kept)
     elif policy is not None and policy.value in _PARTS:
-        found.put("layout.recompute", "selective", policy)
-        found.warn(f"{policy.origin}: {policy.value} keeps other parts of a layer than a Plan's selective")
+        findings.put("layout.recompute", "selective", policy)
+        findings.warn(f"{policy.origin}: {policy.value} keeps other parts of a layer than a Plan's selective")
     else:
-        found.word("layout.recompute", policy, known)
-        found.default("layout.recompute", "full", "remat_policy is full unless given")
+        findings.word("layout.recompute", policy, known)
+        findings.default("layout.recompute", "full", "remat_policy is full unless given")
     states, params = keys.take("optimizer_memory_host_offload"), keys.take("parameter_memory_host_offload")
     if params is not None and as_truth(params.value):
-        found.put("layout.offload", "params", params)
+        findings.put("layout.offload", "params", params)
     elif states is not None and as_truth(states.value):
-        found.put("layout.offload", "optimizer", states)
-    found.default("layout.offload", "none", "nothing is moved to the host unless told to")
+        findings.put("layout.offload", "optimizer", states)
+    findings.default("layout.offload", "none", "nothing is moved to the host unless told to")
     tiles = keys.take("num_vocab_tiling")
     if tiles is not None and (as_number(tiles.value) or 1) > 1:
-        found.put("workload.fused_loss", True, tiles)
+        findings.put("workload.fused_loss", True, tiles)
     factor = keys.take("capacity_factor")
     if factor is not None and (as_number(factor.value) or -1) > 0:
-        found.put("workload.moe_capacity", True, factor)
+        findings.put("workload.moe_capacity", True, factor)
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
+    if config is not None and base_name(config.text) in setting.documents:
+        over_config(config, start, setting)
+        return None
+    # base.yml, or another that is not given; the words say the rest.
+    if config is not None and base_name(config.text) != "base.yml":
+        named_document(config.text, Item(setting.file, "command", config.text, config.line), setting)
+    read(from_words(setting.file, start.words), setting.findings)
+    return "MaxText command"
+
+
+FORMATS = (Format("MaxText YAML", score, read),)
+COMMANDS: dict[str, CommandReader] = {"maxtext": read_command}
+MODULES = {"maxtext.": "maxtext", "MaxText.": "maxtext"}

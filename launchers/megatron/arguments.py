@@ -1,6 +1,6 @@
 """What Megatron-LM and the programs on it take besides a model: layout, batch, precision, optimizer, memory, experts.
 
-Arguments have Megatron-LM's names without dashes (data/megatron.yaml); the consistency rules are those of its
+Arguments have Megatron-LM's names without dashes (megatron/fields.yaml); the consistency rules are those of its
 validate_args and of the configs it fills.
 """
 
@@ -18,14 +18,14 @@ from launchers.yaml_text import Tree
 
 if TYPE_CHECKING:
     from estimator.model.architecture import Architecture
-    from launchers.job import Job
+    from launchers.launch.training import TrainingLaunch
 
 Arguments = dict[str, Tree]
 
 
-def check_split(job: Job, model: Architecture) -> None:
+def check_split(launch: TrainingLaunch, model: Architecture) -> None:
     """Raises PlanError where the layout does not divide the model as Megatron's core asks."""
-    layout = job.plan.layout
+    layout = launch.plan.layout
     tp, pp, cp, ep = layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1
     for block in model.blocks:
         if block.heads and block.heads % tp:
@@ -34,61 +34,63 @@ def check_split(job: Job, model: Architecture) -> None:
             raise PlanError("layout.tp", f"{block.kv_heads} key-value heads cannot be split over tp={tp}")
     if pp > model.layers:
         raise PlanError("layout.pp", f"{model.layers} layers cannot be split over pp={pp}")
-    if cp > 1 and job.seq_len % (2 * cp):
-        raise PlanError("workload.seq_len", f"{job.seq_len} tokens cannot be split into 2 x cp={cp} parts")
-    if is_sequence_parallel(job) and job.seq_len % (tp * cp):
-        raise PlanError("workload.seq_len", f"{job.seq_len} tokens cannot be split over tp x cp = {tp} x {cp} ranks")
+    if cp > 1 and launch.seq_len % (2 * cp):
+        raise PlanError("workload.seq_len", f"{launch.seq_len} tokens cannot be split into 2 x cp={cp} parts")
+    if is_sequence_parallel(launch) and launch.seq_len % (tp * cp):
+        raise PlanError("workload.seq_len", f"{launch.seq_len} tokens cannot be split over tp x cp = {tp} x {cp} ranks")
     if (layout.vpp or 1) > 1 and pp < 2:
         raise PlanError("layout.vpp", "virtual stages need a pipeline", [1])
-    if (layout.vpp or 1) > 1 and job.accumulation % pp:
-        problem = f"interleaving takes micro-batches in groups of pp={pp}, and a step has {job.accumulation}"
+    if (layout.vpp or 1) > 1 and launch.accumulation % pp:
+        problem = f"interleaving takes micro-batches in groups of pp={pp}, and a step has {launch.accumulation}"
         raise PlanError(
-            "workload.global_batch", problem, [job.micro_batch * job.dp * pp * (job.accumulation // pp + 1)]
+            "workload.global_batch", problem, [launch.micro_batch * launch.dp * pp * (launch.accumulation // pp + 1)]
         )
     if ep > 1 and not model.experts:
         raise PlanError("layout.ep", "the model has no experts", [1])
     if model.experts and model.experts % ep:
         raise PlanError("layout.ep", f"{model.experts} experts cannot be split over ep={ep}")
     etp = layout.etp or tp
-    if model.experts and (tp * cp * job.dp) % (ep * etp):
-        raise PlanError("layout.ep", f"ep x etp = {ep} x {etp} does not divide tp x cp x dp = {tp} x {cp} x {job.dp}")
+    if model.experts and (tp * cp * launch.dp) % (ep * etp):
+        raise PlanError(
+            "layout.ep", f"ep x etp = {ep} x {etp} does not divide tp x cp x dp = {tp} x {cp} x {launch.dp}"
+        )
     if model.experts and tp > 1 and layout.sequence_parallel is False:
         problem = "experts and tensor parallelism need sequence parallelism"
         raise PlanError("layout.sequence_parallel", problem, ["true"])
 
 
-def is_sequence_parallel(job: Job) -> bool:
+def is_sequence_parallel(launch: TrainingLaunch) -> bool:
     """A plan that does not say has it wherever tensors are split."""
-    layout = job.plan.layout
+    layout = launch.plan.layout
     return (layout.tp or 1) > 1 and layout.sequence_parallel is not False
 
 
-def parallelism(job: Job, model: Architecture) -> Arguments:
+def parallelism(launch: TrainingLaunch, model: Architecture) -> Arguments:
     """Sizes of the groups, pipeline stages, what dp shards."""
-    layout = job.plan.layout
+    layout = launch.plan.layout
     arguments: Arguments = {
         "tensor_model_parallel_size": layout.tp,
         "pipeline_model_parallel_size": layout.pp,
         "context_parallel_size": layout.cp,
     }
-    if is_sequence_parallel(job):
+    if is_sequence_parallel(launch):
         arguments["sequence_parallel"] = True
     if model.experts:
         arguments["expert_model_parallel_size"] = layout.ep
         if layout.etp is not None:
             arguments["expert_tensor_parallel_size"] = layout.etp
-    arguments |= pipeline(job, model)
-    arguments |= table("megatron")["zero"][job.zero_stage]
-    if layout.shard_group is not None and layout.shard_group != job.dp:
-        arguments["num_distributed_optimizer_instances"] = job.dp // layout.shard_group
-    if job.training.tp_overlap is True:
+    arguments |= pipeline(launch, model)
+    arguments |= table("megatron/fields")["zero"][launch.zero_stage]
+    if layout.shard_group is not None and layout.shard_group != launch.dp:
+        arguments["num_distributed_optimizer_instances"] = launch.dp // layout.shard_group
+    if launch.training.tp_overlap is True:
         arguments["tp_comm_overlap"] = True
     return arguments
 
 
-def pipeline(job: Job, model: Architecture) -> Arguments:
+def pipeline(launch: TrainingLaunch, model: Architecture) -> Arguments:
     """Virtual stages as layers of each; where layers do not divide, the whole pipeline written out."""
-    layout, layers = job.plan.layout, model.layers
+    layout, layers = launch.plan.layout, model.layers
     pp, vpp = layout.pp or 1, layout.vpp or 1
     if pp == 1:
         return {}
@@ -116,32 +118,32 @@ def written_out(sizes: Sequence[int]) -> str:
     return "|".join(["E" + parts[0], *parts[1:-1], parts[-1] + "L"])
 
 
-def precision(job: Job) -> Arguments:
-    return dict(table("megatron")["precisions"][job.training.precision])
+def precision(launch: TrainingLaunch) -> Arguments:
+    return dict(table("megatron/fields")["precisions"][launch.training.precision])
 
 
-def batch(job: Job) -> Arguments:
-    return {"micro_batch_size": job.micro_batch, "global_batch_size": job.global_batch}
+def batch(launch: TrainingLaunch) -> Arguments:
+    return {"micro_batch_size": launch.micro_batch, "global_batch_size": launch.global_batch}
 
 
-def steps(job: Job) -> int | None:
+def steps(launch: TrainingLaunch) -> int | None:
     """Optimizer steps, from the plan's steps or its data; None where it says neither."""
 
-    run = run_size(job.training, job.global_batch * job.seq_len)
+    run = run_size(launch.training, launch.global_batch * launch.seq_len)
     return run.steps if run else None
 
 
-def length(job: Job, option: str, needs: list[str], path: str) -> Arguments:
+def length(launch: TrainingLaunch, option: str, needs: list[str], path: str) -> Arguments:
     """Iterations of the run; a number to start from, and a need, where the plan does not say."""
-    known = steps(job)
+    known = steps(launch)
     if known is None:
         needs.append(f"{path}: {option}, the optimizer steps of the run (the plan says neither steps nor data)")
-    return {"train_iters": known or table("megatron")["steps"]}
+    return {"train_iters": known or table("megatron/fields")["steps"]}
 
 
-def _recomputed(job: Job) -> int:
+def _recomputed(launch: TrainingLaunch) -> int:
     """The plan's layers per pipeline stage as Megatron counts them: per virtual stage. Raises PlanError."""
-    layers, chunks = int(job.recompute.removeprefix("block:")), job.plan.layout.vpp or 1
+    layers, chunks = int(launch.recompute.removeprefix("block:")), launch.plan.layout.vpp or 1
     if layers % chunks:
         low = layers // chunks * chunks
         near = [f"block:{count}" for count in (low, low + chunks) if count]
@@ -150,18 +152,18 @@ def _recomputed(job: Job) -> int:
     return layers // chunks
 
 
-def memory(job: Job, model: Architecture) -> Arguments:
+def memory(launch: TrainingLaunch, model: Architecture) -> Arguments:
     """Recompute, offload, attention, fused loss, CUDA graphs."""
-    words, training = table("megatron"), job.training
-    if job.recompute.startswith("block:"):
+    words, training = table("megatron/fields"), launch.training
+    if launch.recompute.startswith("block:"):
         arguments: Arguments = {
             "recompute_granularity": "full",
             "recompute_method": "block",
-            "recompute_num_layers": _recomputed(job),
+            "recompute_num_layers": _recomputed(launch),
         }
     else:
-        arguments = dict(words["recompute"][job.recompute])
-    arguments |= words["offload"][job.offload]
+        arguments = dict(words["recompute"][launch.recompute])
+    arguments |= words["offload"][launch.offload]
     arguments |= words["attention"][training.attention]
     if training.fused_loss is True:
         arguments |= {"cross_entropy_loss_fusion": True, "cross_entropy_fusion_impl": "native"}
@@ -171,14 +173,14 @@ def memory(job: Job, model: Architecture) -> Arguments:
     return arguments
 
 
-def experts(job: Job, model: Architecture) -> Arguments:
+def experts(launch: TrainingLaunch, model: Architecture) -> Arguments:
     """Dispatch of tokens, capacity, grouped matmuls; nothing for a dense model."""
     if not model.experts:
         return {}
-    words, training = table("megatron"), job.training
+    words, training = table("megatron/fields"), launch.training
     arguments: Arguments = dict(words["moe"])
     if training.moe_dispatcher == "flex":
-        arguments |= words["moe_dispatchers"]["flex_rack" if in_rack(job) else "flex"]
+        arguments |= words["moe_dispatchers"]["flex_rack" if in_rack(launch) else "flex"]
     else:
         arguments |= words["moe_dispatchers"]["alltoall"]
     if training.moe_capacity is True:
@@ -188,18 +190,18 @@ def experts(job: Job, model: Architecture) -> Arguments:
     return arguments
 
 
-def in_rack(job: Job) -> bool:
+def in_rack(launch: TrainingLaunch) -> bool:
     """Whether the devices are those of racks in which NVLink joins more than eight (GB200 and later)."""
 
     try:
-        return accelerator_of(job).id.startswith("gb")
+        return accelerator_of(launch).id.startswith("gb")
     except PlanError:
         return False
 
 
-def check_experts(job: Job, model: Architecture) -> None:
+def check_experts(launch: TrainingLaunch, model: Architecture) -> None:
     """Raises PlanError where experts cannot be run as the plan says."""
-    layout, training = job.plan.layout, job.training
+    layout, training = launch.plan.layout, launch.training
     if not model.experts:
         for name in ("moe_overlap", "moe_capacity"):
             if getattr(training, name) is True:
@@ -208,7 +210,7 @@ def check_experts(job: Job, model: Architecture) -> None:
     if training.cuda_graph == "full" and training.moe_capacity is not True:
         problem = "one CUDA graph of an iteration needs a fixed number of tokens per expert"
         raise PlanError("workload.moe_capacity", problem, ["true"])
-    if training.moe_capacity is True and training.moe_dispatcher == "flex" and not in_rack(job):
+    if training.moe_capacity is True and training.moe_dispatcher == "flex" and not in_rack(launch):
         raise PlanError("workload.moe_dispatcher", "DeepEP takes no padding to a capacity", ["alltoall"])
     if training.moe_overlap is not True:
         return
@@ -218,21 +220,21 @@ def check_experts(job: Job, model: Architecture) -> None:
         )
     if (layout.pp or 1) > 1 and (layout.vpp or 1) == 1:
         raise PlanError("layout.vpp", "in a pipeline dispatch is overlapped only with virtual stages")
-    if job.recompute == "full" or job.recompute.startswith("block:"):
+    if launch.recompute == "full" or launch.recompute.startswith("block:"):
         raise PlanError(
             "layout.recompute", "dispatch is not overlapped where whole layers are recomputed", ["selective"]
         )
 
 
-def connections(job: Job) -> str | None:
+def connections(launch: TrainingLaunch) -> str | None:
     """CUDA_DEVICE_MAX_CONNECTIONS: 1 orders collectives before matmuls where tensors or sequences are split on devices
     before Blackwell; FSDP and overlapped dispatch want several, which is the default."""
 
-    layout = job.plan.layout
-    if job.zero_stage > 1 or (layout.tp or 1) * (layout.cp or 1) == 1:
+    layout = launch.plan.layout
+    if launch.zero_stage > 1 or (layout.tp or 1) * (layout.cp or 1) == 1:
         return None
     try:
-        family = accelerator_of(job).family
+        family = accelerator_of(launch).family
     except PlanError:
         family = ""
     return None if family.startswith("Blackwell") else "1"

@@ -11,7 +11,7 @@ from launchers.yaml_text import Tree
 
 if TYPE_CHECKING:
     from estimator.model.architecture import Architecture, Block
-    from launchers.job import Job
+    from launchers.launch.training import TrainingLaunch
 
 Arguments = dict[str, Tree]
 # What the code of pretrain_gpt.py's layers computes, by activation and whether it is gated.
@@ -49,13 +49,13 @@ _LACKS = {
 _SCALED = ("granite", "granitemoe", "minicpm", "cohere", "cohere2")
 
 
-def model_arguments(job: Job, needs: list[str], path: str) -> Arguments:
+def model_arguments(launch: TrainingLaunch, needs: list[str], path: str) -> Arguments:
     """Layers, widths, heads, experts, norm, activation, positions. What the user should check is added to `needs`.
 
     Raises PlanError(field="model") for an architecture that pretrain_gpt.py does not build.
     """
 
-    model, fields = architecture(job.plan.model), fields_of(job.plan.model)
+    model, fields = architecture(launch.plan.model), fields_of(launch.plan.model)
     _check(model, fields)
     block = next((block for block in model.blocks if block.feed == "moe"), model.blocks[0])
     dense = next((block for block in model.blocks if block.feed == "dense"), None)
@@ -64,13 +64,13 @@ def model_arguments(job: Job, needs: list[str], path: str) -> Arguments:
         "hidden_size": model.hidden,
         "ffn_hidden_size": dense.ffn_width if dense else block.expert_width,
         "num_attention_heads": block.heads,
-        "max_position_embeddings": max(model.context, job.seq_len),
-        "seq_length": job.seq_len,
+        "max_position_embeddings": max(model.context, launch.seq_len),
+        "seq_length": launch.seq_len,
         "normalization": "RMSNorm" if model.norm == "rmsnorm" else "LayerNorm",
         "attention_dropout": float(model.dropout),
         "hidden_dropout": float(model.dropout),
         **_attention(block, model, fields),
-        **_positions(job, model, fields, needs, path),
+        **_positions(launch, model, fields, needs, path),
         **_ACTIVATIONS[(str(fields.get("hidden_act") or model.activation), block.gated)],
     }
     if fields.get("norm_type") == "layernorm1p":
@@ -154,11 +154,11 @@ def _attention(block: Block, model: Architecture, fields: Any) -> Arguments:
     return arguments
 
 
-def _positions(job: Job, model: Architecture, fields: Any, needs: list[str], path: str) -> Arguments:
+def _positions(launch: TrainingLaunch, model: Architecture, fields: Any, needs: list[str], path: str) -> Arguments:
     kind = fields.get("position_embedding", "rope")
     if kind != "rope":
         return {"position_embedding_type": "learned_absolute" if kind == "learned" else "none"}
-    base = rotary_base(job)
+    base = rotary_base(launch)
     if base is None:
         base = 10000
         needs.append(f"{path}: --rotary-base, rope_theta of the model's config (10000 is Megatron's own)")

@@ -12,7 +12,7 @@ from knowledge.models.fields import canonical
 from launchers.tables import table
 
 if TYPE_CHECKING:
-    from launchers.job import Job
+    from launchers.launch.training import TrainingLaunch
 
 
 def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -32,15 +32,19 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
     return find_model(spec).value.fields
 
 
-def rotary_base(job: Job) -> int | None:
+def rotary_base(launch: TrainingLaunch) -> int | None:
     """The base of the rotary embedding, from the plan's config or the table of families; None where neither says."""
 
-    fields = fields_of(job.plan.model)
-    said = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
-    if isinstance(said, int | float) and said >= 1:
-        return int(said)
-    names = (architecture(job.plan.model).id, job.model or "")
+    fields = fields_of(launch.plan.model)
+    theta = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
+    if isinstance(theta, int | float) and theta >= 1:
+        return int(theta)
+    names = (architecture(launch.plan.model).id, launch.model or "")
     return next(
-        (base for start, base in table("megatron")["rotary_bases"] if any(re.match(start, n.lower()) for n in names)),
+        (
+            base
+            for start, base in table("megatron/fields")["rotary_bases"]
+            if any(re.match(start, n.lower()) for n in names)
+        ),
         None,
     )

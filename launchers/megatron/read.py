@@ -1,4 +1,4 @@
-"""Arguments of Megatron-LM's pretrain_gpt.py. Words: data/megatron.yaml; the model is known by its dimensions."""
+"""Arguments of Megatron-LM's pretrain_gpt.py. Words: megatron/fields.yaml; the model is known by its dimensions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, find_model
-from launchers.hf import read as hf
+from launchers.reading.commands import UNKNOWN_ARGUMENTS, CommandReader
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth, is_set
+from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import UNKNOWN
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _SIZES = {
@@ -42,6 +45,15 @@ _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
 _OTHER = re.compile(
     r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp"
 )
+# What a recipe or preset says and its file does not repeat.
+OF_RECIPE = {
+    "micro_batch_size": "workload.micro_batch",
+    "global_batch_size": "workload.global_batch",
+    "seq_length": "workload.seq_len",
+    "tensor_model_parallel_size": "layout.tp",
+    "pipeline_model_parallel_size": "layout.pp",
+    "context_parallel_size": "layout.cp",
+}
 
 
 def score(keys: Keys) -> int:
@@ -51,47 +63,47 @@ def score(keys: Keys) -> int:
 
 def read(
     keys: Keys,
-    found: Findings,
+    findings: Findings,
     script: Item | None = None,
     program: str = "megatron-lm",
     names: Sequence[Item] = (),
 ) -> None:
     """`names` are words besides the tokenizer's that may be the model's."""
-    words = table("megatron")
-    found.programs.append(program)
+    words = table("megatron/fields")
+    findings.programs.append(program)
     if script is not None and _OTHER.search(str(script.value)):
-        found.block("workload", script, "is no training of a language model")
+        findings.block("workload", script, "is no training of a language model")
     elif script is not None and not str(script.value).endswith(("pretrain_gpt.py", "pretrain_mamba.py", "finetune.py")):
-        found.warn(f"{script.origin}: read as pretrain_gpt.py would")
+        findings.warn(f"{script.origin}: read as pretrain_gpt.py would")
     _older(keys)
     if (host := keys.take("deepspeed")) is not None and host.value is not False:
-        _deepspeed(keys, found)
+        _deepspeed(keys, findings)
     sft = keys.take("sft")
     if is_set(sft) and sft:
-        found.put("workload.stage", "sft", sft)
-    found.default("workload.stage", "pretrain", "pretrain_gpt.py pretrains unless told otherwise")
-    found.default("workload.method", "full", "pretrain_gpt.py trains all weights")
-    if found.values.get("workload.stage", "pretrain") == "pretrain":
-        found.default("workload.packing", True, "text is cut into full rows")
-    found.whole("workload.seq_len", keys.items.get("seq_length"))
-    found.whole("workload.micro_batch", keys.take("micro_batch_size"))
-    found.whole("workload.global_batch", keys.take("global_batch_size"))
+        findings.put("workload.stage", "sft", sft)
+    findings.default("workload.stage", "pretrain", "pretrain_gpt.py pretrains unless told otherwise")
+    findings.default("workload.method", "full", "pretrain_gpt.py trains all weights")
+    if findings.values.get("workload.stage", "pretrain") == "pretrain":
+        findings.default("workload.packing", True, "text is cut into full rows")
+    findings.whole("workload.seq_len", keys.items.get("seq_length"))
+    findings.whole("workload.micro_batch", keys.take("micro_batch_size"))
+    findings.whole("workload.global_batch", keys.take("global_batch_size"))
     # Megatron's own default is one micro-batch per step.
-    found.default("accumulation", 1, "global_batch_size is micro_batch_size x dp unless given")
-    found.whole("workload.steps", keys.take("train_iters"))
+    findings.default("accumulation", 1, "global_batch_size is micro_batch_size x dp unless given")
+    findings.whole("workload.steps", keys.take("train_iters"))
     samples = keys.take("train_samples")
     if samples is not None and as_number(samples.value):
-        found.number("workload.dataset_samples", samples)
-    _parallel(keys, found)
-    _memory(keys, found, words)
+        findings.number("workload.dataset_samples", samples)
+    _parallel(keys, findings)
+    _memory(keys, findings, words)
     kind = keys.take("optimizer")
-    said = {row["optimizer"]: name for name, row in words["optimizers"].items()}
-    found.word("workload.optimizer", kind, said)
-    found.default("workload.optimizer", "adamw", "optimizer is adam unless given")
-    _precision(keys, found)
-    _experts(keys, found)
-    _model(keys, found, names)
-    leave_rest(keys, found, "megatron")
+    optimizers = {row["optimizer"]: name for name, row in words["optimizers"].items()}
+    findings.word("workload.optimizer", kind, optimizers)
+    findings.default("workload.optimizer", "adamw", "optimizer is adam unless given")
+    _precision(keys, findings)
+    _experts(keys, findings)
+    _model(keys, findings, names)
+    leave_rest(keys, findings, "megatron")
 
 
 def _older(keys: Keys) -> None:
@@ -109,154 +121,154 @@ def _older(keys: Keys) -> None:
         keys.put("tokenizer_type", "GPT2BPETokenizer")
 
 
-def _deepspeed(keys: Keys, found: Findings) -> None:
+def _deepspeed(keys: Keys, findings: Findings) -> None:
     """Megatron-DeepSpeed: ZeRO by a switch of its own and a file that says the same."""
-    found.programs[found.programs.index("megatron-lm")] = "megatron-deepspeed"
+    findings.programs[findings.programs.index("megatron-lm")] = "megatron-deepspeed"
     stage, config = keys.take("zero_stage"), keys.take("deepspeed_config")
-    found.whole("layout.zero_stage", stage, least=0)
+    findings.whole("layout.zero_stage", stage, least=0)
     if config is not None:
-        hf.refer(found, config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+        findings.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
     if is_set(off := keys.take("cpu_optimizer")) and off is not None:
-        found.put("layout.offload", "optimizer", off)
+        findings.put("layout.offload", "optimizer", off)
 
 
-def _parallel(keys: Keys, found: Findings) -> None:
+def _parallel(keys: Keys, findings: Findings) -> None:
     for name, field in _SIZES.items():
-        found.whole(field, keys.take(name))
-        found.default(field, 1, f"{name} is 1 unless given")
-    found.whole("layout.etp", keys.take("expert_tensor_parallel_size"))
+        findings.whole(field, keys.take(name))
+        findings.default(field, 1, f"{name} is 1 unless given")
+    findings.whole("layout.etp", keys.take("expert_tensor_parallel_size"))
     whole = keys.take("sequence_parallel")
-    if whole is not None and (found.values.get("layout.tp") or 1) > 1:
-        found.truth("layout.sequence_parallel", whole)
+    if whole is not None and (findings.values.get("layout.tp") or 1) > 1:
+        findings.truth("layout.sequence_parallel", whole)
     elif whole is not None:
-        found.leave(whole, "without tensor parallelism it says nothing")
-    elif (found.values.get("layout.tp") or 1) > 1:
-        found.default("layout.sequence_parallel", False, "sequence_parallel is not there")
-    if (found.values.get("layout.pp") or 1) > 1:
-        found.whole("layout.vpp", keys.take("num_virtual_stages_per_pipeline_rank"))
-        found.whole("vpp_layers", keys.take("num_layers_per_virtual_pipeline_stage"))
+        findings.leave(whole, "without tensor parallelism it says nothing")
+    elif (findings.values.get("layout.tp") or 1) > 1:
+        findings.default("layout.sequence_parallel", False, "sequence_parallel is not there")
+    if (findings.values.get("layout.pp") or 1) > 1:
+        findings.whole("layout.vpp", keys.take("num_virtual_stages_per_pipeline_rank"))
+        findings.whole("vpp_layers", keys.take("num_layers_per_virtual_pipeline_stage"))
         written = keys.take("pipeline_model_parallel_layout")
         if written is not None:
-            _written_out(found, written)
-        if "layers" not in found.values and "vpp_layers" in found.values and "num_layers" in keys:
-            found.whole("layers", keys.items["num_layers"])
-        if not found.has("layout.vpp") and "vpp_layers" not in found.values:
-            found.default("layout.vpp", 1, "no virtual stages are named")
+            _written_out(findings, written)
+        if "layers" not in findings.values and "vpp_layers" in findings.values and "num_layers" in keys:
+            findings.whole("layers", keys.items["num_layers"])
+        if not findings.has("layout.vpp") and "vpp_layers" not in findings.values:
+            findings.default("layout.vpp", 1, "no virtual stages are named")
     strategy, sharded = keys.take("data_parallel_sharding_strategy"), keys.take("use_distributed_optimizer")
     fsdp = keys.take("use_megatron_fsdp")
     if is_set(fsdp) and fsdp:
         kinds = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-        found.word("layout.zero_stage", strategy, kinds)
+        findings.word("layout.zero_stage", strategy, kinds)
         if strategy is None:
-            found.block("layout.zero_stage", fsdp, "data_parallel_sharding_strategy is not there")
+            findings.block("layout.zero_stage", fsdp, "data_parallel_sharding_strategy is not there")
     elif sharded is not None and (on := as_truth(sharded.value)) is not None:
-        found.put("layout.zero_stage", int(on), sharded)
-    found.default("layout.zero_stage", 0, "use_distributed_optimizer is not there")
+        findings.put("layout.zero_stage", int(on), sharded)
+    findings.default("layout.zero_stage", 0, "use_distributed_optimizer is not there")
     copies = keys.take("num_distributed_optimizer_instances")
     if copies is not None and (as_number(copies.value) or 1) > 1:
-        found.whole("dp_replicate", copies)
+        findings.whole("dp_replicate", copies)
     overlap = keys.take("tp_comm_overlap")
     if is_set(overlap) and overlap:
-        found.put("workload.tp_overlap", True, overlap)
+        findings.put("workload.tp_overlap", True, overlap)
 
 
-def _written_out(found: Findings, item: Item) -> None:
+def _written_out(findings: Findings, item: Item) -> None:
     """A pipeline layout of letters: as many parts as there are stages, virtual ones included."""
-    parts, pp = str(item.value).count("|") + 1, found.values.get("layout.pp")
+    parts, pp = str(item.value).count("|") + 1, findings.values.get("layout.pp")
     if pp and parts % pp == 0:
-        found.put("layout.vpp", parts // pp, item)
+        findings.put("layout.vpp", parts // pp, item)
     else:
-        found.block("layout.vpp", item, "is not a whole number of parts per stage")
+        findings.block("layout.vpp", item, "is not a whole number of parts per stage")
 
 
-def _memory(keys: Keys, found: Findings, words: Mapping[str, Any]) -> None:
+def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
     """Granularity with method and number of layers; parts of a layer other than the attention core have no place."""
     short, kind = keys.take("recompute_activations"), keys.take("recompute_granularity")
     method, layers, modules = (keys.take(f"recompute_{name}") for name in ("method", "num_layers", "modules"))
     if kind is None and is_set(short) and short:
-        found.put("layout.recompute", "selective", short)
+        findings.put("layout.recompute", "selective", short)
     elif kind is None:
-        found.default("layout.recompute", "none", "recompute_granularity is not there")
+        findings.default("layout.recompute", "none", "recompute_granularity is not there")
     elif kind.value == "selective":
         parts = modules.value if modules is not None and isinstance(modules.value, list) else None
         parts = [modules.value] if modules is not None and parts is None else parts
         if parts not in (None, ["core_attn"]) and modules is not None:
-            found.block("layout.recompute", modules, "only the attention core has a place in a Plan")
+            findings.block("layout.recompute", modules, "only the attention core has a place in a Plan")
         else:
-            found.put("layout.recompute", "selective", kind)
+            findings.put("layout.recompute", "selective", kind)
     elif method is not None and method.value == "block" and layers is not None:
         number = as_number(layers.value)
         if number is None or number != int(number):
-            found.block("layout.recompute", layers, "is not a number of layers")
+            findings.block("layout.recompute", layers, "is not a number of layers")
         else:
-            found.put("layout.recompute", f"block:{int(number)}", layers)
+            findings.put("layout.recompute", f"block:{int(number)}", layers)
     elif method is not None and method.value == "uniform" and (layers is None or as_number(layers.value) == 1):
-        found.put("layout.recompute", "full", kind)
+        findings.put("layout.recompute", "full", kind)
     else:
-        found.block("layout.recompute", layers or kind, "keeps the inputs of groups of layers, which no Plan has")
+        findings.block("layout.recompute", layers or kind, "keeps the inputs of groups of layers, which no Plan has")
     host = keys.take("optimizer_cpu_offload")
     part = keys.take("optimizer_offload_fraction")
     if is_set(host) and host and (part is None or as_number(part.value) == 1):
-        found.put("layout.offload", "optimizer", host)
+        findings.put("layout.offload", "optimizer", host)
     elif is_set(host) and part is not None:
-        found.block("layout.offload", part, "a part of the states has no place in a Plan")
-    found.default("layout.offload", "none", "optimizer_cpu_offload is not there")
+        findings.block("layout.offload", part, "a part of the states has no place in a Plan")
+    findings.default("layout.offload", "none", "optimizer_cpu_offload is not there")
     backend, version = keys.take("attention_backend"), keys.take("flash_attention_version")
     old = keys.take("use_flash_attn")
     if backend is not None and backend.value == "flash" and version is not None:
-        found.word("workload.attention", version, {"2": "flash2", "3": "flash3"}, soft=True)
+        findings.word("workload.attention", version, {"2": "flash2", "3": "flash3"}, soft=True)
     else:
         known = {"flash": "flash", "fused": "flash", "auto": "flash", "unfused": "eager"}
-        found.word("workload.attention", backend, known, soft=True)
+        findings.word("workload.attention", backend, known, soft=True)
         if backend is None and is_set(old) and old:
-            found.put("workload.attention", "flash", old)
+            findings.put("workload.attention", "flash", old)
     fused = keys.take("cross_entropy_loss_fusion")
     if is_set(fused) and fused:
-        found.put("workload.fused_loss", True, fused)
+        findings.put("workload.fused_loss", True, fused)
     graphs, _ = keys.take("cuda_graph_impl"), keys.take("te_rng_tracker")
     kinds = {row["cuda_graph_impl"]: name for name, row in words["cuda_graphs"].items() if row}
-    found.word("workload.cuda_graph", graphs, kinds | {"none": "none"}, soft=True)
+    findings.word("workload.cuda_graph", graphs, kinds | {"none": "none"}, soft=True)
 
 
-def _precision(keys: Keys, found: Findings) -> None:
+def _precision(keys: Keys, findings: Findings) -> None:
     fp4, fp8, recipe = keys.take("fp4_format"), keys.take("fp8_format"), keys.take("fp8_recipe")
     bf16, fp16 = keys.take("bf16"), keys.take("fp16")
     if fp4 is not None:
-        found.put("workload.precision", "nvfp4", fp4)
+        findings.put("workload.precision", "nvfp4", fp4)
     elif fp8 is not None and recipe is not None and recipe.value == "mxfp8":
-        found.put("workload.precision", "mxfp8", recipe)
+        findings.put("workload.precision", "mxfp8", recipe)
     elif fp8 is not None:
-        found.put("workload.precision", "fp8", fp8)
+        findings.put("workload.precision", "fp8", fp8)
         if recipe is not None and recipe.value not in ("tensorwise", "delayed"):
-            found.warn(f"{recipe.origin}: a Plan has one kind of fp8")
-    elif "workload" in found.blocked:
+            findings.warn(f"{recipe.origin}: a Plan has one kind of fp8")
+    elif "workload" in findings.blocked:
         # What is not known may say fp8.
-        found.block(
+        findings.block(
             "workload.precision", bf16 or fp16 or Item(keys.file, "bf16", None), "other arguments are not known"
         )
     elif is_set(bf16) and bf16:
-        found.put("workload.precision", "bf16", bf16)
+        findings.put("workload.precision", "bf16", bf16)
     elif is_set(fp16) and fp16:
-        found.put("workload.precision", "fp16", fp16)
+        findings.put("workload.precision", "fp16", fp16)
     else:
-        found.default("workload.precision", "fp32", "neither bf16 nor fp16 is there")
+        findings.default("workload.precision", "fp32", "neither bf16 nor fp16 is there")
 
 
-def _experts(keys: Keys, found: Findings) -> None:
+def _experts(keys: Keys, findings: Findings) -> None:
     kind = keys.take("moe_token_dispatcher_type")
     keys.take("moe_flex_dispatcher_backend")
-    found.word("workload.moe_dispatcher", kind, {"alltoall": "alltoall", "flex": "flex"}, soft=True)
+    findings.word("workload.moe_dispatcher", kind, {"alltoall": "alltoall", "flex": "flex"}, soft=True)
     factor, padded = keys.take("moe_expert_capacity_factor"), keys.take("moe_pad_expert_input_to_capacity")
     if factor is not None and is_set(padded):
-        found.put("workload.moe_capacity", True, factor)
+        findings.put("workload.moe_capacity", True, factor)
     elif factor is not None:
-        found.leave(factor, "shapes stay open without padding, which a Plan's capacity has")
+        findings.leave(factor, "shapes stay open without padding, which a Plan's capacity has")
     overlap = keys.take("overlap_moe_expert_parallel_comm")
     if is_set(overlap) and overlap:
-        found.put("workload.moe_overlap", True, overlap)
+        findings.put("workload.moe_overlap", True, overlap)
 
 
-def _model(keys: Keys, found: Findings, names: Sequence[Item]) -> None:
+def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
     """The catalogue's model that the tokenizer is of, if its dimensions agree; else a model of these dimensions."""
     items = {name: item for name in _DIMENSIONS if (item := keys.take(name)) is not None}
     tokenizer, kind = keys.take("tokenizer_model"), keys.take("tokenizer_type")
@@ -268,19 +280,19 @@ def _model(keys: Keys, found: Findings, names: Sequence[Item]) -> None:
     numbers = {name: as_number(item.value) for name, item in items.items()}
     for item in ([tokenizer] if tokenizer is not None else []) + list(names):
         if isinstance(item.value, str) and (known := _model_of(item.value, numbers)):
-            found.put("model", known, item)
+            findings.put("model", known, item)
             return
     if "vocab_size" not in numbers and (size := _VOCABULARIES.get(str(kind.value) if kind is not None else "")):
         numbers["vocab_size"] = size
     needed = ("num_layers", "hidden_size", "num_attention_heads")
     if special:
-        found.block("model", origin, f"{special[0]} is not read; name the model")
+        findings.block("model", origin, f"{special[0]} is not read; name the model")
     elif any((numbers.get(name) or 0) <= 0 for name in needed):
-        found.block("model", origin, "layers, width and heads are not all known")
+        findings.block("model", origin, "layers, width and heads are not all known")
     elif not numbers.get("vocab_size"):
-        found.block("model", origin, "the size of the vocabulary is in the tokenizer's files; name the model")
+        findings.block("model", origin, "the size of the vocabulary is in the tokenizer's files; name the model")
     else:
-        found.put("model", _inline(numbers, items, switches), origin)
+        findings.put("model", _inline(numbers, items, switches), origin)
 
 
 def _model_of(name: str, numbers: Mapping[str, float | None]) -> str | None:
@@ -348,3 +360,26 @@ def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Map
         if numbers.get("moe_shared_expert_intermediate_size"):
             fields["shared_expert_intermediate_size"] = whole("moe_shared_expert_intermediate_size")
     return fields
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    flags = ("bf16", "fp16", "swiglu", "use_distributed_optimizer", "sequence_parallel", "sft", "use_mcore_models",
+             "group_query_attention", "untie_embeddings_and_output_weights", "disable_bias_linear",
+             "use_flash_attn",
+             "recompute_activations", "use_megatron_fsdp", "optimizer_cpu_offload", "cross_entropy_loss_fusion",
+             "overlap_grad_reduce", "overlap_param_gather", "mock_data")  # fmt: skip
+    findings = setting.findings
+    keys, rest = options(setting.file, start.words, flags)
+    if any(UNKNOWN in word.text for word in rest):
+        findings.blocked.setdefault("workload", f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
+    unsure = [item for item in keys.items.values() if not is_certain(item.value)]
+    read(keys, findings, start.name)
+    told = {row.key for row in findings.not_read}
+    for item in unsure:
+        # One that was passed over without being told.
+        if item.origin not in told:
+            findings.block("workload", item, "what follows is known only where it runs")
+    return "Megatron-LM arguments"
+
+
+COMMANDS: dict[str, CommandReader] = {"megatron": read_command}

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Mapping
 
 from knowledge.models.catalogue import architecture
-from launchers import File, Piece, Start
-from launchers.job import Job, heading
+from launchers.launch.heading import heading
+from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import (
     Arguments,
     batch,
@@ -24,6 +24,7 @@ from launchers.megatron.arguments import (
     precision,
 )
 from launchers.megatron.model import model_arguments
+from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
 from launchers.yaml_text import Tree
@@ -34,62 +35,62 @@ _DATA = "SET_ME_DATA"
 _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 
-def render(job: Job) -> Piece:
+def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must set."""
 
-    model = architecture(job.plan.model)
-    check_split(job, model)
-    check_experts(job, model)
+    model = architecture(launch.plan.model)
+    check_split(launch, model)
+    check_experts(launch, model)
     needs: list[str] = []
     comments: dict[str, str] = {}
-    words = table("megatron")
+    words = table("megatron/fields")
     groups: dict[str, Arguments] = {
         "model": {"use_mcore_models": True, "transformer_impl": "transformer_engine"}
-        | model_arguments(job, needs, PATH),
-        "experts": experts(job, model),
-        "parallelism": parallelism(job, model),
-        "batch": batch(job) | length(job, "--train-iters", needs, PATH),
-        "precision": precision(job),
-        "memory": memory(job, model),
-        "optimizer": dict(words["optimizers"][job.training.optimizer])
-        | words["learning_rates"][job.training.stage]
+        | model_arguments(launch, needs, PATH),
+        "experts": experts(launch, model),
+        "parallelism": parallelism(launch, model),
+        "batch": batch(launch) | length(launch, "--train-iters", needs, PATH),
+        "precision": precision(launch),
+        "memory": memory(launch, model),
+        "optimizer": dict(words["optimizers"][launch.training.optimizer])
+        | words["learning_rates"][launch.training.stage]
         | {"lr_warmup_fraction": 0.01},
-        "data": _data(job, needs, comments),
-        "run": words["run"] | {"save": f"saves/{job.slug}"},
+        "data": _data(launch, needs, comments),
+        "run": words["run"] | {"save": f"saves/{launch.slug}"},
     }
     comments["lr"] = "a value to start from; yours to choose"
-    comments["global_batch_size"] = f"{job.micro_batch} x {job.accumulation} x dp {job.dp}"
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(job, f"bash {PATH}")), "", "set -euo pipefail"]
-    variable = connections(job)
+    comments["global_batch_size"] = f"{launch.micro_batch} x {launch.accumulation} x dp {launch.dp}"
+    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail"]
+    variable = connections(launch)
     if variable:
         lines.append(f"export CUDA_DEVICE_MAX_CONNECTIONS={variable}")
-    if job.zero_stage > 1:
+    if launch.zero_stage > 1:
         lines.append("unset CUDA_DEVICE_MAX_CONNECTIONS  # FSDP overlaps its collectives on several connections")
     needs.append("environment: MEGATRON_LM, the folder of a Megatron-LM checkout, tag core_v0.19.0")
     for name, arguments in groups.items():
         if arguments:
             lines += ["", f"{name.upper()}=(", *_lines(arguments, comments), ")"]
     parts = " ".join(f'"${{{name.upper()}[@]}}"' for name, arguments in groups.items() if arguments)
-    lines += ["", f'exec torchrun {torchrun_in_script(job)} "${{MEGATRON_LM:-.}}/pretrain_gpt.py" {parts}', ""]
+    lines += ["", f'exec torchrun {torchrun_in_script(launch)} "${{MEGATRON_LM:-.}}/pretrain_gpt.py" {parts}', ""]
     text = "\n".join(lines)
     file = File(PATH, "megatron-lm", text, executable=True)
-    return Piece((file,), tuple(needs), Start(script_command(job, PATH), programs=("torchrun",)))
+    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=("torchrun",)))
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> Arguments:
+def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> Arguments:
     """Data, tokenizer and, for fine-tuning, the checkpoint to start from."""
-    sft = job.training.stage == "sft"
+    sft = launch.training.stage == "sft"
     arguments: Arguments = {}
     if sft:
         arguments |= {"sft": True, "tokenizer_type": "SFTTokenizer", "sft_tokenizer_prompt_format": "default"}
     else:
         arguments["tokenizer_type"] = "HuggingFaceTokenizer"
-    arguments["tokenizer_model"] = job.model or _TOKENIZER
-    if job.model is None:
+    arguments["tokenizer_model"] = launch.model or _TOKENIZER
+    if launch.model is None:
         comments["tokenizer_model"] = "set this: a name or folder of a Hugging Face tokenizer"
         needs.append(f"{PATH}: --tokenizer-model, a name or folder of a Hugging Face tokenizer")
-    arguments |= {"data_path": job.site.dataset or _DATA, "split": "99,1,0"}
-    if job.site.dataset is None:
+    arguments |= {"data_path": launch.site.dataset or _DATA, "split": "99,1,0"}
+    if launch.site.dataset is None:
         what = "a JSON Lines file of messages" if sft else "the prefix of files made by tools/preprocess_data.py"
         comments["data_path"] = f"set this: {what}"
         needs.append(f"{PATH}: --data-path, {what}")

@@ -9,9 +9,10 @@ import shlex
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
-from launchers import File, Piece, Start
-from launchers.job import Job, heading
+from launchers.launch.heading import heading
+from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
+from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
 from launchers.yaml_text import Tree
@@ -21,75 +22,77 @@ _DATA = "SET_ME_DATA"
 _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 
-def render(job: Job) -> Piece:
+def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must set."""
 
-    model = architecture(job.plan.model)
-    stem, mode = _recipe(job, model.id), _mode(job)
-    megatron.check_split(job, model)
-    megatron.check_experts(job, model)
+    model = architecture(launch.plan.model)
+    stem, mode = _recipe(launch, model.id), _mode(launch)
+    megatron.check_split(launch, model)
+    megatron.check_experts(launch, model)
     needs: list[str] = []
-    words, core = table("megatron_bridge"), table("megatron")
+    words, core = table("megatron_bridge/fields"), table("megatron/fields")
     arguments: dict[str, Tree] = (
-        megatron.parallelism(job, model)
-        | megatron.batch(job)
-        | megatron.length(job, "train.train_iters", needs, PATH)
-        | megatron.memory(job, model)
-        | _experts(job)
-        | dict(core["optimizers"][job.training.optimizer])
-        | core["learning_rates"]["adapters" if job.uses_adapters else job.training.stage]
+        megatron.parallelism(launch, model)
+        | megatron.batch(launch)
+        | megatron.length(launch, "train.train_iters", needs, PATH)
+        | megatron.memory(launch, model)
+        | _experts(launch)
+        | dict(core["optimizers"][launch.training.optimizer])
+        | core["learning_rates"]["adapters" if launch.uses_adapters else launch.training.stage]
     )
     arguments.pop("num_layers_per_virtual_pipeline_stage", None)
     arguments.pop("recompute_modules", None)
     fields = words["defaults"] | dict(map(_placed, arguments, arguments.values()))
-    if (job.plan.layout.vpp or 1) > 1 and "pipeline_model_parallel_layout" not in arguments:
-        fields["model.virtual_pipeline_model_parallel_size"] = job.plan.layout.vpp
-    if job.training.fused_loss is False:
+    if (launch.plan.layout.vpp or 1) > 1 and "pipeline_model_parallel_layout" not in arguments:
+        fields["model.virtual_pipeline_model_parallel_size"] = launch.plan.layout.vpp
+    if launch.training.fused_loss is False:
         fields["model.cross_entropy_loss_fusion"] = False
-    fields["mixed_precision"] = words["precisions"][job.training.precision]
-    fields |= _adapter(job) | _data(job, needs) | {"checkpoint.save": f"saves/{job.slug}"}
+    fields["mixed_precision"] = words["precisions"][launch.training.precision]
+    fields |= _adapter(launch) | _data(launch, needs) | {"checkpoint.save": f"saves/{launch.slug}"}
     dataset = "local-jsonl" if mode != "pretrain" else "megatron-indexed"
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(job, f"bash {PATH}"))]
-    if not job.uses_adapters:
+    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}"))]
+    if not launch.uses_adapters:
         lines.append(
             "# gradients: these recipes reduce them in fp32; the prediction counts 16 bits, as benchmark recipes have"
         )
     lines += ["", "set -euo pipefail", ""]
-    connections = megatron.connections(job)
+    connections = megatron.connections(launch)
     if connections:
         lines += [f"export CUDA_DEVICE_MAX_CONNECTIONS={connections}", ""]
     command = [
-        f'exec torchrun {torchrun_in_script(job)} "${{MEGATRON_BRIDGE:-.}}/scripts/training/run_recipe.py"',
+        f'exec torchrun {torchrun_in_script(launch)} "${{MEGATRON_BRIDGE:-.}}/scripts/training/run_recipe.py"',
         f"--model {stem} --mode {mode} --dataset {dataset}",
         *(shlex.quote(f"{key}={hydra(value)}") for key, value in fields.items()),
     ]
     needs.append("environment: MEGATRON_BRIDGE, the folder of a Megatron-Bridge checkout, tag v0.6.0 (NeMo container)")
     file = File(PATH, "megatron-bridge", "\n".join([*lines, " \\\n    ".join(command), ""]), executable=True)
-    return Piece((file,), tuple(needs), Start(script_command(job, PATH), programs=("torchrun",)))
+    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=("torchrun",)))
 
 
-def _recipe(job: Job, model: str) -> str:
+def _recipe(launch: TrainingLaunch, model: str) -> str:
     """The stem of the model's recipes. Raises PlanError with the models that there are."""
-    words = table("megatron_bridge")
+    words = table("megatron_bridge/fields")
     only = words["only"]["pretrain"]
-    stems = {id: stem for id, stem in words["models"].items() if _mode(job) == "pretrain" or stem not in only}
+    stems = {id: stem for id, stem in words["models"].items() if _mode(launch) == "pretrain" or stem not in only}
     if model not in stems:
-        raise PlanError("model", f"Megatron-Bridge v0.6.0 has no {_mode(job)} recipe of {model}", list(stems))
+        raise PlanError("model", f"Megatron-Bridge v0.6.0 has no {_mode(launch)} recipe of {model}", list(stems))
     return stems[model]
 
 
-def _mode(job: Job) -> str:
-    return job.training.method if job.uses_adapters else "pretrain" if job.training.stage == "pretrain" else "sft"
+def _mode(launch: TrainingLaunch) -> str:
+    return (
+        launch.training.method if launch.uses_adapters else "pretrain" if launch.training.stage == "pretrain" else "sft"
+    )
 
 
-def _experts(job: Job) -> dict[str, Tree]:
+def _experts(launch: TrainingLaunch) -> dict[str, Tree]:
     """Dispatch, where the plan says: `auto` is the recipe's own."""
-    core, training = table("megatron"), job.training
+    core, training = table("megatron/fields"), launch.training
     fields: dict[str, Tree] = {}
     if training.moe_dispatcher == "alltoall":
         fields |= core["moe_dispatchers"]["alltoall"]
     elif training.moe_dispatcher == "flex":
-        fields |= core["moe_dispatchers"]["flex_rack" if megatron.in_rack(job) else "flex"]
+        fields |= core["moe_dispatchers"]["flex_rack" if megatron.in_rack(launch) else "flex"]
     if training.moe_capacity is True:
         fields |= core["moe_capacity"]
     if training.moe_overlap is True:
@@ -99,15 +102,15 @@ def _experts(job: Job) -> dict[str, Tree]:
 
 def _placed(name: str, value: Tree) -> tuple[str, Tree]:
     """An argument of Megatron's as a field of the ConfigContainer; `no_...` switches are their opposite's false."""
-    place = table("megatron_bridge")["places"].get(name, "model")
+    place = table("megatron_bridge/fields")["places"].get(name, "model")
     path = place if "." in place else f"{place}.{name}"
     return path, False if name.startswith("no_") else value
 
 
-def _adapter(job: Job) -> dict[str, Tree]:
-    if not job.uses_adapters:
+def _adapter(launch: TrainingLaunch) -> dict[str, Tree]:
+    if not launch.uses_adapters:
         return {}
-    lora, known = job.training.lora, table("megatron_bridge")["adapter_targets"]
+    lora, known = launch.training.lora, table("megatron_bridge/fields")["adapter_targets"]
     if lora.targets not in known:
         raise PlanError("workload.lora.targets", "Megatron fuses projections, so they are named by group", list(known))
     if lora.alpha != int(lora.alpha):
@@ -120,22 +123,22 @@ def _adapter(job: Job) -> dict[str, Tree]:
     }
 
 
-def _data(job: Job, needs: list[str]) -> dict[str, Tree]:
+def _data(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     """Data, its length, and for fine-tuning the checkpoint to start from. Packed rows are batches of one."""
-    tuned = _mode(job) != "pretrain"
+    tuned = _mode(launch) != "pretrain"
     key = "dataset.dataset_root" if tuned else "dataset.data_path"
-    fields: dict[str, Tree] = {key: job.site.dataset or _DATA, "dataset.seq_length": job.seq_len}
-    if job.site.dataset is None:
+    fields: dict[str, Tree] = {key: launch.site.dataset or _DATA, "dataset.seq_length": launch.seq_len}
+    if launch.site.dataset is None:
         what = "a folder with training.jsonl of input and output" if tuned else "the prefix of Megatron's .bin and .idx"
         needs.append(f"{PATH}: {key}, {what}")
     if not tuned:
         return fields
-    if job.training.packing and job.micro_batch > 1:
+    if launch.training.packing and launch.micro_batch > 1:
         problem = "packed rows are trained in micro-batches of one"
         raise PlanError("workload.micro_batch", problem, [1])
     needs.append(f"{PATH}: checkpoint.pretrained_checkpoint, the model in Megatron's format (scripts/conversion)")
     return fields | {
-        "dataset.enable_offline_packing": job.training.packing,
+        "dataset.enable_offline_packing": launch.training.packing,
         "checkpoint.pretrained_checkpoint": _CHECKPOINT,
     }
 

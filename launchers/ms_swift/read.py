@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from launchers.reading.commands import CommandReader, Console
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_truth
+from launchers.reading.findings import Findings, as_number, as_truth
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.trl import read as trl
 
 _RENAMED = {"model": "model_name_or_path", "model_id_or_path": "model_name_or_path", "lora_rank": "lora_r",
@@ -15,49 +21,77 @@ _DEEPSPEED = {"zero0": (0, "none"), "zero1": (1, "none"), "zero2": (2, "none"), 
 _STAGES = {"sft": "sft", "pt": "pretrain"}
 
 
-def read(keys: Keys, found: Findings, command: Item) -> None:
+def read(keys: Keys, findings: Findings, command: Item) -> None:
     for name, theirs in _RENAMED.items():
         if name != theirs and (item := keys.take(name)) is not None:
             keys.put(theirs, item.value, item.line)
     kind, stage = keys.take("train_type") or keys.take("tuner_type") or keys.take("sft_type"), str(command.value)
     if stage in _STAGES:
-        found.put("workload.stage", _STAGES[stage], command)
+        findings.put("workload.stage", _STAGES[stage], command)
     else:
-        found.word("workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "orpo": "orpo",
+        findings.word("workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "orpo": "orpo",
                                                               "simpo": "simpo", "grpo": "grpo", "rm": "rm",
                                                               "ppo": "ppo"})  # fmt: skip
-    _method(keys, found, kind)
-    found.default("workload.precision", "bf16", "torch_dtype is the checkpoint's unless given")
+    _method(keys, findings, kind)
+    findings.default("workload.precision", "bf16", "torch_dtype is the checkpoint's unless given")
     words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-    found.word("workload.precision", keys.take("torch_dtype"), words)
+    findings.word("workload.precision", keys.take("torch_dtype"), words)
     shards = keys.items.get("deepspeed")
     if shards is not None and shards.value in _DEEPSPEED:
         keys.take("deepspeed")
         number, offload = _DEEPSPEED[str(shards.value)]
-        found.put("layout.zero_stage", number, shards)
-        found.put("layout.offload", offload, shards)
-        found.backend = ("deepspeed", shards)
+        findings.put("layout.zero_stage", number, shards)
+        findings.put("layout.offload", offload, shards)
+        findings.backend = ("deepspeed", shards)
     # Its own defaults, where they are not the Trainer's.
-    found.default("workload.micro_batch", 1, "per_device_train_batch_size is 1 unless given")
-    found.default("workload.epochs", 3.0, "num_train_epochs is 3 unless given")
-    found.default("layout.recompute", "full", "gradient_checkpointing is on unless given")
+    findings.default("workload.micro_batch", 1, "per_device_train_batch_size is 1 unless given")
+    findings.default("workload.epochs", 3.0, "num_train_epochs is 3 unless given")
+    findings.default("layout.recompute", "full", "gradient_checkpointing is on unless given")
     if "max_length" not in keys:
-        found.blocked.setdefault("workload.seq_len", f"{command.origin}: max_length is not there: the model's own")
+        findings.blocked.setdefault("workload.seq_len", f"{command.origin}: max_length is not there: the model's own")
     if "gradient_accumulation_steps" not in keys and (micro := keys.look("per_device_train_batch_size") or 1):
-        found.warn(f"{command.origin}: accumulates to 16 sequences a step unless told")
-        found.blocked.setdefault("accumulation", f"{command.origin}: follows from 16 sequences over {micro} a device")
-    trl.read(keys, found)
-    found.programs.insert(0, "ms-swift")
+        findings.warn(f"{command.origin}: accumulates to 16 sequences a step unless told")
+        findings.blocked.setdefault(
+            "accumulation", f"{command.origin}: follows from 16 sequences over {micro} a device"
+        )
+    trl.read(keys, findings)
+    findings.programs.insert(0, "ms-swift")
 
 
-def _method(keys: Keys, found: Findings, kind: Item | None) -> None:
+def _method(keys: Keys, findings: Findings, kind: Item | None) -> None:
     bits = keys.take("quant_bits") or keys.take("quantization_bit")
     adapters = kind is None or kind.value in ("lora", "qlora")
     if kind is not None and kind.value not in ("lora", "full", "qlora"):
-        found.block("workload.method", kind, "is no method of a Plan")
+        findings.block("workload.method", kind, "is no method of a Plan")
     keys.put("use_peft", adapters)
     if bits is not None and adapters:
         keys.put("load_in_4bit" if bits.value == 4 else "load_in_8bit", True, bits.line)
         keys.put("use_bnb_nested_quant", as_truth(keys.look("bnb_4bit_use_double_quant")) is not False)
     for field, value in (("rank", 8), ("alpha", 32.0), ("dropout", 0.05)):
-        found.default(f"workload.lora.{field}", value, "as ms-swift has it unless given")
+        findings.default(f"workload.lora.{field}", value, "as ms-swift has it unless given")
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+    """swift sft …, on as many devices as its environment names."""
+    if len(words) < 2 or words[1].text not in ("sft", "pt", "rlhf"):
+        return []
+    own = setting.variables | environment
+    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
+        if (word := own.get(name)) is not None and (number := as_number(word.text)):
+            setting.findings.put(fact, int(number), Item(setting.file, name, int(number), word.line))
+    visible = own.get("CUDA_VISIBLE_DEVICES")
+    if "NPROC_PER_NODE" not in own and visible is not None and re.fullmatch(r"[0-9]+", visible.text):
+        setting.findings.put("per_node", 1, Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line))
+    return [
+        StartedProgram("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)
+    ]
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    keys, _ = options(setting.file, start.words)
+    read(keys, setting.findings, start.name)
+    return "ms-swift command"
+
+
+COMMANDS: dict[str, CommandReader] = {"swift": read_command}
+CONSOLES: dict[str, Console] = {"swift": _console}

@@ -1,17 +1,18 @@
 """Primus v26.5.1 experiment YAML for AMD devices: a model preset with the plan's values over Megatron's.
 
 Primus merges overrides into its presets without a schema, and an unknown key is carried along unread: keys are those of
-the presets (data/primus.yaml).
+the presets (primus/fields.yaml).
 """
 
 from __future__ import annotations
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
-from launchers import File, Piece, Start
 from launchers.devices import accelerator_of
-from launchers.job import Job, heading
+from launchers.launch.heading import heading
+from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
+from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import in_environment
 from launchers.tables import table
 from launchers.yaml_text import Note, Tree, tree
@@ -20,52 +21,52 @@ PATH = "primus.yaml"
 _DATA = "SET_ME_DATA"
 
 
-def render(job: Job) -> Piece:
+def render(launch: TrainingLaunch) -> Piece:
     """The YAML, primus-cli on every node, and what the user must set."""
 
-    words = table("primus")
-    if accelerator_of(job).vendor != "AMD":
+    words = table("primus/fields")
+    if accelerator_of(launch).vendor != "AMD":
         raise PlanError("cluster.accelerator", "Primus is for AMD devices", ["mi300x", "mi325x", "mi355x"])
-    model = architecture(job.plan.model)
+    model = architecture(launch.plan.model)
     if model.id not in words["models"]:
         raise PlanError("model", f"Primus has no preset of {model.id}", list(words["models"]))
-    megatron.check_split(job, model)
-    megatron.check_experts(job, model)
+    megatron.check_split(launch, model)
+    megatron.check_experts(launch, model)
     needs: list[str] = []
     sections: dict[str, dict[str, Tree]] = {
         "batch and length": {
-            **megatron.batch(job),
-            "seq_length": job.seq_len,
-            "max_position_embeddings": max(model.context, job.seq_len),
-            **megatron.length(job, "train_iters", needs, PATH),
+            **megatron.batch(launch),
+            "seq_length": launch.seq_len,
+            "max_position_embeddings": max(model.context, launch.seq_len),
+            **megatron.length(launch, "train_iters", needs, PATH),
         },
-        "parallelism": megatron.parallelism(job, model) | _schedule(job),
-        "experts": megatron.experts(job, model),
-        "precision": megatron.precision(job),
-        "memory": megatron.memory(job, model),
+        "parallelism": megatron.parallelism(launch, model) | _schedule(launch),
+        "experts": megatron.experts(launch, model),
+        "precision": megatron.precision(launch),
+        "memory": megatron.memory(launch, model),
         "optimizer, a learning rate to start from": {
-            **table("megatron")["optimizers"][job.training.optimizer],
-            **table("megatron")["learning_rates"][job.training.stage],
+            **table("megatron/fields")["optimizers"][launch.training.optimizer],
+            **table("megatron/fields")["learning_rates"][launch.training.stage],
             "lr_warmup_fraction": 0.01,
             "lr_warmup_iters": 0,
         },
-        "run": {**table("megatron")["run"], "save": f"saves/{job.slug}"},
+        "run": {**table("megatron/fields")["run"], "save": f"saves/{launch.slug}"},
     }
-    said = {key for section in sections.values() for key in _renamed(section)}
+    written = {key for section in sections.values() for key in _renamed(section)}
     overrides: dict[str, Tree] = {}
     overrides[Note("what the presets would say otherwise")] = ""
-    overrides |= {key: value for key, value in words["defaults"].items() if key not in said}
+    overrides |= {key: value for key, value in words["defaults"].items() if key not in written}
     for title, section in sections.items():
         if section:
             overrides[Note(title)] = ""
             overrides |= _renamed(section)
     overrides[
-        Note("data" if job.site.dataset else "data: set train_data_path, the prefix of files in Megatron's format")
+        Note("data" if launch.site.dataset else "data: set train_data_path, the prefix of files in Megatron's format")
     ] = ""
-    overrides |= {"mock_data": False, "train_data_path": job.site.dataset or _DATA}
-    if job.site.dataset is None:
+    overrides |= {"mock_data": False, "train_data_path": launch.site.dataset or _DATA}
+    if launch.site.dataset is None:
         needs.append(f"{PATH}: train_data_path, the prefix of files in Megatron's format (or mock_data: true)")
-    command = _command(job)
+    command = _command(launch)
     trainer: dict[str, Tree] = {
         "framework": "megatron",
         "config": "pre_trainer.yaml",
@@ -75,11 +76,11 @@ def render(job: Job) -> Piece:
     document: dict[str, Tree] = {
         "work_group": "shardwise",
         "user_name": "root",
-        "exp_name": job.slug,
+        "exp_name": launch.slug,
         "workspace": "./output",
         "modules": {"pre_trainer": trainer},
     }
-    lines = [f"# {line}" for line in heading(job, command)] + ["", *tree(document), ""]
+    lines = [f"# {line}" for line in heading(launch, command)] + ["", *tree(document), ""]
     needs.append("environment: primus-cli of Primus v26.5.1 (runner/primus-cli) on the path, or its container")
     start = Start(command, programs=("primus-cli",))
     return Piece((File(PATH, "primus", "\n".join(lines)),), tuple(needs), start)
@@ -87,30 +88,30 @@ def render(job: Job) -> Piece:
 
 def _renamed(section: dict[str, Tree]) -> dict[str, Tree]:
     """Megatron's arguments by Primus' keys. `no_...` switches become their opposite's false."""
-    words = table("primus")
-    found: dict[str, Tree] = {}
+    words = table("primus/fields")
+    fields: dict[str, Tree] = {}
     for key, value in section.items():
         if key not in words["unknown"]:
-            found[words["renamed"].get(key, key)] = False if key.startswith("no_gradient") else value
-    if found.get("moe_token_dispatcher_type") == "flex":
-        found |= words["flex"]
-    return found
+            fields[words["renamed"].get(key, key)] = False if key.startswith("no_gradient") else value
+    if fields.get("moe_token_dispatcher_type") == "flex":
+        fields |= words["flex"]
+    return fields
 
 
-def _schedule(job: Job) -> dict[str, Tree]:
+def _schedule(launch: TrainingLaunch) -> dict[str, Tree]:
     """The switches of zero-bubble schedules, which replace what the plan's ZeRO stage would overlap."""
-    layout = job.plan.layout
+    layout = launch.plan.layout
     wanted = layout.schedule
     if wanted not in ("zero-bubble", "v-half") or (layout.pp or 1) == 1:
         return {}
     if (layout.vpp or 1) > 1:
         raise PlanError("layout.vpp", f"the {wanted} schedule deals out its own stages", [1])
-    return dict(table("primus")["schedules"][wanted])
+    return dict(table("primus/fields")["schedules"][wanted])
 
 
-def _command(job: Job) -> str:
+def _command(launch: TrainingLaunch) -> str:
     """primus-cli takes the world from the environment; eight devices a node unless it is told."""
     return (
-        f"NNODES={job.nodes} GPUS_PER_NODE={job.node_devices} {in_environment(job)}"
+        f"NNODES={launch.nodes} GPUS_PER_NODE={launch.node_devices} {in_environment(launch)}"
         f"primus-cli direct -- train pretrain --config {PATH}"
     )

@@ -1,46 +1,4 @@
 """The way back from launch files to a Plan: configs, scripts and command lines that others wrote, or that we did.
 
-Only what is sure is read; the rest is named with the reason. `launchers.reading.formats` is the table of formats.
+Only what is sure is read; the rest is named with the reason. `launchers.reading.sets` reads a set of files.
 """
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from launchers.reading.findings import Assumed, NotRead, Read
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a set of files says.
-
-    `plan` holds only what was read or follows from it, `assumed` what the programs do where their files are silent.
-    `blocked` are fields that the files speak of in words that cannot be told in a Plan, each with why: an estimate
-    that leaves them open would be of another run. `formats` says what each file was taken for, `refers` what files
-    were named and not given.
-    """
-
-    plan: dict[str, Any]
-    read: list[Read]
-    not_read: list[NotRead]
-    assumed: list[Assumed]
-    blocked: dict[str, str]
-    warnings: list[str]
-    formats: dict[str, str]
-    refers: dict[str, str]
-
-    @property
-    def serves(self) -> bool:
-        return self.plan.get("workload", {}).get("kind") == "inference"
-
-
-def read(files: Mapping[str, str], given: Mapping[str, Any] | None = None) -> Reading:
-    """Reads the texts of `files` as one set. `given` are dotted Plan fields that are known besides and win.
-
-    Raises PlanError where there is nothing that could be read.
-    """
-    from launchers.reading.sets import read_set
-
-    return read_set(files, given or {})

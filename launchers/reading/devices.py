@@ -16,18 +16,20 @@ _FIELD = "cluster.accelerator"
 _EXTRA = re.compile(r"^(nvidia|tesla|amd)[-_ ]|[-_](mega|vws)(?=[-_]|$)", re.IGNORECASE)
 
 
-def accelerator(found: Findings, item: Item, name: str, scheduler: str = "") -> None:
+def accelerator(findings: Findings, item: Item, name: str, scheduler: str = "") -> None:
     """Keeps the accelerator that `name` means to `scheduler` (a list of data/devices.yaml), unless a file is more
     exact. A name that several share stays open."""
-    if found.has(_FIELD):
+    if findings.has(_FIELD):
         return
-    own = [id for id, label in table("devices").get(scheduler, {}).items() if label.lower() == name.strip().lower()]
+    own = [
+        id for id, label in table("data/devices").get(scheduler, {}).items() if label.lower() == name.strip().lower()
+    ]
     # SkyPilot's A100 is one of two: forms that differ in more than their plug have names of their own.
     known = own[0] if own else _known(name)
     if isinstance(known, str):
-        found.imply(_FIELD, known, item)
+        findings.imply(_FIELD, known, item)
     elif known:
-        found.leave(item, f"may be any of {', '.join(known)}")
+        findings.leave(item, f"may be any of {', '.join(known)}")
 
 
 @cache

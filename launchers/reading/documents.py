@@ -121,14 +121,14 @@ def nested_documents(name: str, text: str) -> list[dict[str, Any]]:
     """The mappings of a YAML file of one or more documents as plain data. Raises PlanError as `yaml_keys` does."""
     import yaml
 
-    found: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     with _loader(name, text) as loader:
         walk = _Walk(loader, Keys(name))
         while loader.check_node():
             node = loader.get_node()
             if isinstance(node, yaml.MappingNode):
-                found.append(walk.plain(node, 0))
-    return found
+                documents.append(walk.plain(node, 0))
+    return documents
 
 
 class _Walk:
@@ -174,14 +174,16 @@ class _Walk:
                 return node.value
         if isinstance(node, yaml.SequenceNode):
             return [self.plain(part, depth + 1) for part in node.value]
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in node.value:
             if key.tag == _MERGE:
                 parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
                 for part in reversed(parts):
                     if isinstance(part, yaml.MappingNode):
-                        found |= self.plain(part, depth + 1)
-        return found | {str(key.value): self.plain(value, depth + 1) for key, value in node.value if key.tag != _MERGE}
+                        mapping |= self.plain(part, depth + 1)
+        return mapping | {
+            str(key.value): self.plain(value, depth + 1) for key, value in node.value if key.tag != _MERGE
+        }
 
     def _count(self, depth: int) -> None:
         self.seen += 1
@@ -231,15 +233,15 @@ def _flat(name: str, data: Mapping[str, Any], lines: Mapping[str, int]) -> Keys:
 
 def _lines_of(text: str) -> dict[str, int]:
     """The line of each word that stands where a key can, where it does so once."""
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     again: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):
         word = line.split("=")[0].split(":")[0].strip().strip("\"'{ ")
-        if word in found:
+        if word in lines:
             again.add(word)
         elif word:
-            found[word] = number
-    return {word: number for word, number in found.items() if word not in again}
+            lines[word] = number
+    return {word: number for word, number in lines.items() if word not in again}
 
 
 def _refuse_constant(name: str) -> float:

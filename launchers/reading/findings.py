@@ -125,6 +125,13 @@ class Findings:
         self.leave(item, why)
         self.blocked.setdefault(field, f"{item.origin}: {why}")
 
+    def refer(self, item: Item, path: str, what: str) -> None:
+        """The file names another one, which says `what`."""
+        if not is_certain(path):
+            self.block("layout.zero_stage", item, f"names the file of {what} only where it runs")
+        else:
+            self.refers.setdefault(path, f"{item.origin}: {what}")
+
     def warn(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.append(text)
@@ -224,10 +231,10 @@ def is_set(item: Item | None) -> bool:
 def inverted(words: Mapping[Any, Any], more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A launch table (Plan value -> the program's word) the other way round, the first of equal words wins; `more`
     holds other words of the program for the same values."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for value, word in words.items():
-        found.setdefault(str(word), value)
-    return (dict(more) if more else {}) | found
+        values.setdefault(str(word), value)
+    return (dict(more) if more else {}) | values
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,5 +262,5 @@ def _problem(field: str, value: Any) -> str | None:
     return None
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+def _same(value: Any, other: Any) -> bool:
+    return value == other and isinstance(value, bool) == isinstance(other, bool)

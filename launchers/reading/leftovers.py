@@ -1,4 +1,4 @@
-"""Keys that no reader took: each is named, with what is known of it (data/reading/<format>.yaml)."""
+"""Keys that no reader took: each is named, with what is known of it (<program>/leftovers.yaml)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from launchers.tables import table
 _NEUTRAL = "changes neither memory nor time as estimated"
 
 
-def leave_rest(keys: Keys, found: Findings, *tables: str) -> None:
+def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
     """Empties `keys`. What changes the run and has no place in a Plan is warned of, or blocks the field it changes."""
-    rows = [table(f"reading/{name}") for name in tables]
+    rows = [table(f"{name}/leftovers") for name in tables]
     for item in list(keys.items.values()):
         if not _is_on(item.value):
             continue
         blocks = next((row["blocks"][item.key] for row in rows if item.key in row.get("blocks", {})), None)
         why = next((row["no_place"][item.key] for row in rows if item.key in row.get("no_place", {})), None)
         if blocks:
-            found.block(blocks["field"], item, blocks["why"])
+            findings.block(blocks["field"], item, blocks["why"])
         elif why:
-            found.leave(item, why)
-            found.warn(f"{item.origin}: {why}, and has no place in a Plan")
+            findings.leave(item, why)
+            findings.warn(f"{item.origin}: {why}, and has no place in a Plan")
         elif any(re.fullmatch(pattern, item.key) for row in rows for pattern in row.get("neutral", ())):
-            found.leave(item, _NEUTRAL)
+            findings.leave(item, _NEUTRAL)
         else:
-            found.leave(item, "not known here")
+            findings.leave(item, "not known here")
     for name in keys.twice:
-        found.warn(f"{keys.file}: {name} is there twice; the last one counts")
+        findings.warn(f"{keys.file}: {name} is there twice; the last one counts")
     keys.items = {}
 
 

@@ -10,15 +10,17 @@ from typing import Any
 
 from estimator.errors import PlanError
 from launchers.hf.read import ADAPTERS
-from launchers.reading import Reading
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, Read, nested
-from launchers.reading.formats import Format, config, is_python, is_script, names
+from launchers.reading.formats import Format
 from launchers.reading.programs import read_start
+from launchers.reading.recognition import config, is_python, is_script, names
+from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
-from launchers.shell.starts import Setting, read_script, slurm_option
+from launchers.shell.setting import ScriptSetting
+from launchers.shell.starts import read_script, slurm_option
 from launchers.unsloth.read import read_python
 
 _MOST_FILES = 64
@@ -34,10 +36,10 @@ _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 
 @dataclass
-class _Set:
+class _FileSet:
     """The files of a set, sorted: configs by path, and scripts and Python that wait to be read."""
 
-    found: Findings
+    findings: Findings
     documents: dict[str, tuple[Format, Keys]] = field(default_factory=dict)
     by_name: dict[str, Keys] = field(default_factory=dict)
     scripts: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -58,14 +60,14 @@ class _Set:
         if carrier and name in self.texts:
             if self.texts[name].strip() == text.strip():
                 return
-            self.found.warn(f"{name}: the file and the copy of it in {carrier} differ; the copy is read")
+            self.findings.warn(f"{name}: the file and the copy of it in {carrier} differ; the copy is read")
             self._drop(name)
         self.texts[name] = text
-        _plan_line(name, text, self.found)
+        _plan_line(name, text, self.findings)
         if is_script(name, text):
             self.scripts.append((path, text, {}))
-        elif (jobs := read_jobs(name, text, self.found)) is not None:
-            self.found.formats[path] = jobs.kind
+        elif (jobs := read_jobs(name, text, self.findings)) is not None:
+            self.findings.formats[path] = jobs.kind
             for inner, content in jobs.files.items():
                 self.add(inner, content, name)
             self.scripts += [(path, script, known) for script, known in jobs.scripts]
@@ -80,65 +82,69 @@ class _Set:
                 raise
             if known is not None:
                 self.documents[path], self.by_name[name] = known, known[1]
-                self.found.formats[path] = known[0].name
+                self.findings.formats[path] = known[0].name
             elif not carrier:
                 self.scripts.append((path, text, {}))
 
     def _drop(self, name: str) -> None:
         self.scripts = [row for row in self.scripts if _base(row[0]) != name]
-        for kept in (self.documents, self.python, self.found.formats):
+        for kept in (self.documents, self.python, self.findings.formats):
             for path in [path for path in kept if _base(path) == name]:
                 del kept[path]
         self.by_name.pop(name, None)
 
 
-def read_set(files: Mapping[str, str], given: Mapping[str, Any]) -> Reading:
+def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -> FilesReading:
+    """Reads the texts of `files` as one set. `arguments` are dotted Plan fields that are known besides and win.
+
+    Raises PlanError where there is nothing that could be read.
+    """
     if not files:
         raise PlanError("files", "none is given", ["{name: text}"])
     if len(files) > _MOST_FILES or sum(map(len, files.values())) > _MOST_TEXT:
         raise PlanError(
             "files", "are more than a set of configs has", [f"up to {_MOST_FILES} files, {_MOST_TEXT:,} characters"]
         )
-    found = Findings()
-    sets = _Set(found)
+    findings = Findings()
+    sets = _FileSet(findings)
     for path, text in files.items():
         sets.add(path, text)
     _read_scripts(sets)
     for path, text in sets.python.items():
-        if kind := read_python(_base(path), text, found):
-            found.formats[path] = kind
+        if kind := read_python(_base(path), text, findings):
+            findings.formats[path] = kind
         elif len(files) == 1:
             raise PlanError("files", f"{_base(path)} trains with nothing that is read here", names())
     left = [row for path, row in sets.documents.items() if _base(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
-        form.read(keys, found)
-    for path in [path for path in found.refers if _base(path) in sets.texts]:
-        del found.refers[path]
-    return _settled(found, given)
+        form.read(keys, findings)
+    for path in [path for path in findings.refers if _base(path) in sets.texts]:
+        del findings.refers[path]
+    return _settled(findings, arguments or {})
 
 
-def _plan_line(name: str, text: str, found: Findings) -> None:
+def _plan_line(name: str, text: str, findings: Findings) -> None:
     """Our own files say the plan in a comment: the only place of its accelerators, and in some of model and count."""
     head = text[:4000]
     match = re.search(r"^\s*# plan: (\S+), .*?(\d+) x ([A-Za-z0-9][\w.-]*)(?: \(\d+ x \d+\)|$)", head, re.MULTILINE)
-    if match is None or not re.search(r"^\s*# Shardwise$", head, re.MULTILINE) or found.comment:
+    if match is None or not re.search(r"^\s*# Shardwise$", head, re.MULTILINE) or findings.comment:
         return
     line = head.count("\n", 0, match.start()) + 1
     model, count, device = (Item(name, "the plan in a comment", value, line) for value in match.groups())
     copies = re.search(r" (\d+) replicas of ", match[0])
-    accelerator(found, device, device.value)
-    found.imply("model", model.value, model)
-    found.comment = count, int(copies[1]) if copies else 1
+    accelerator(findings, device, device.value)
+    findings.imply("model", model.value, model)
+    findings.comment = count, int(copies[1]) if copies else 1
 
 
-def _read_scripts(sets: _Set) -> None:
+def _read_scripts(sets: _FileSet) -> None:
     """Scripts that start others come before those; what one writes in itself is a file of the set."""
-    found = sets.found
+    findings = sets.findings
     known: dict[str, str] = {}
     while sets.scripts:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = _base(path) or path
-        setting = Setting(name, found, {}, sets.by_name)
+        setting = ScriptSetting(name, findings, {}, sets.by_name)
         known |= _directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         known |= exported
@@ -146,14 +152,14 @@ def _read_scripts(sets: _Set) -> None:
             sets.add(inner, content, name)
         formats = [form for start in starts if (form := read_start(start, setting))]
         sbatch = "sbatch script" if "#SBATCH" in text else ""
-        if not starts and not sbatch and not setting.written and not _refers_from(found, name):
+        if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
             if len(sets.texts) == 1:
                 raise PlanError("files", f"{name} starts no program that is read here", names())
             formats = formats or ["script of nothing that is read here"]
-        said = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"
-        before = found.formats.get(path)
-        found.formats[path] = (
-            before if before and said in ("script", *before.split(": ")) else (f"{before}: {said}" if before else said)
+        kind = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"
+        before = findings.formats.get(path)
+        findings.formats[path] = (
+            before if before and kind in ("script", *before.split(": ")) else (f"{before}: {kind}" if before else kind)
         )
 
 
@@ -165,11 +171,11 @@ def _first(scripts: list[tuple[str, str, dict[str, str]]]) -> int:
     return 0
 
 
-def _refers_from(found: Findings, name: str) -> bool:
-    return any(said.startswith(f"{name}:") for said in found.refers.values())
+def _refers_from(findings: Findings, name: str) -> bool:
+    return any(origin.startswith(f"{name}:") for origin in findings.refers.values())
 
 
-def _directives(text: str, setting: Setting) -> dict[str, str]:
+def _directives(text: str, setting: ScriptSetting) -> dict[str, str]:
     """#SBATCH and #PBS lines up to the first command, and the variables that Slurm sets from them."""
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -180,9 +186,9 @@ def _directives(text: str, setting: Setting) -> dict[str, str]:
             slurm_option(name, match[3].strip("\"'"), number, setting)
         elif match := re.match(r"#PBS\s+-l\s+select=([0-9]+)(?::\S*?ngpus=([0-9]+))?", stripped):
             for fact, value in (("nodes", match[1]), ("per_node", match[2])):
-                setting.found.whole(fact, Item(setting.file, "-l select", value, number) if value else None)
+                setting.findings.whole(fact, Item(setting.file, "-l select", value, number) if value else None)
     _tasks(text, setting)
-    values = setting.found.values
+    values = setting.findings.values
     known = {}
     if "nodes" in values:
         known |= {name: str(values["nodes"]) for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")}
@@ -191,107 +197,123 @@ def _directives(text: str, setting: Setting) -> dict[str, str]:
     return known
 
 
-def _tasks(text: str, setting: Setting) -> None:
+def _tasks(text: str, setting: ScriptSetting) -> None:
     """Devices of jobs that ask for some for each task."""
-    said = dict(re.findall(r"^#SBATCH\s+--(gpus-per-task|ntasks-per-node|ntasks)[=\s]([0-9]+)", text, re.MULTILINE))
-    if "gpus-per-task" not in said:
+    counts = dict(re.findall(r"^#SBATCH\s+--(gpus-per-task|ntasks-per-node|ntasks)[=\s]([0-9]+)", text, re.MULTILINE))
+    if "gpus-per-task" not in counts:
         return
     for count, fact in (("ntasks-per-node", "per_node"), ("ntasks", "devices")):
-        if count in said and not setting.found.has(fact):
-            number = int(said[count]) * int(said["gpus-per-task"])
-            setting.found.put(fact, number, Item(setting.file, f"--{count} x --gpus-per-task", number))
+        if count in counts and not setting.findings.has(fact):
+            number = int(counts[count]) * int(counts["gpus-per-task"])
+            setting.findings.put(fact, number, Item(setting.file, f"--{count} x --gpus-per-task", number))
             return
 
 
-def _settled(found: Findings, given: Mapping[str, Any]) -> Reading:
+def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     """The reading of what was found: switches that one file of several says, what follows, the framework."""
-    found.settle()
-    if found.comment is not None and not any(found.has(name) for name in ("devices", "per_node", "nodes", "dp")):
+    findings.settle()
+    if findings.comment is not None and not any(findings.has(name) for name in ("devices", "per_node", "nodes", "dp")):
         # What other files say of devices is newer than a comment.
-        item, copies = found.comment
-        found.put("devices", int(item.value) // copies, item)
-        if copies > 1 and not found.has("copies"):
-            found.put("copies", copies, item)
-    for on, item in sorted(found.recomputes, key=lambda row: not row[0]):
-        if not found.has("layout.recompute"):
-            found.put("layout.recompute", "full" if on else "none", item)
-        elif on and found.values.get("layout.recompute") != "full":
-            found.leave(item, "another file says what is recomputed")
-    _framework(found)
-    for path, what in found.refers.items():
-        found.warn(f"{what} stand in {path}, which is not given")
+        item, copies = findings.comment
+        findings.put("devices", int(item.value) // copies, item)
+        if copies > 1 and not findings.has("copies"):
+            findings.put("copies", copies, item)
+    for on, item in sorted(findings.recomputes, key=lambda row: not row[0]):
+        if not findings.has("layout.recompute"):
+            findings.put("layout.recompute", "full" if on else "none", item)
+        elif on and findings.values.get("layout.recompute") != "full":
+            findings.leave(item, "another file says what is recomputed")
+    _framework(findings)
+    for path, what in findings.refers.items():
+        findings.warn(f"{what} stand in {path}, which is not given")
         if "DeepSpeed" in what or "sharding" in what:
-            found.blocked.setdefault("layout.zero_stage", f"{path} says it, and is not given") if (
-                "layout.zero_stage" not in found.values
+            findings.blocked.setdefault("layout.zero_stage", f"{path} says it, and is not given") if (
+                "layout.zero_stage" not in findings.values
             ) else None
-    if not {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(found.programs):
+    if not {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(findings.programs):
         for name in _ONE_DEVICE:
-            found.default(name, 1, "no file splits the model this way")
-        if not found.refers:
-            found.default("layout.offload", "none", "no file offloads anything")
-    if "nodes" not in found.values and "nodes" not in found.blocked and "per_node" in found.values:
-        found.default("nodes", 1, "one node where no file names more")
-    result = total(found, given)
-    _one_device(found, given, result)
-    values = {name: value for name, value in found.values.items() if name in _PLAN_FIELDS or "." in name} | result
-    plan = nested({name: value for name, value in values.items() if name not in given})
-    known = {*values, *given}
-    assumed = [row for row in found.defaults.values() if _is_needed(row.field, known, found)]
-    blocked = {name: why for name, why in found.blocked.items() if name not in given and name not in result}
-    if not plan and not found.not_read and not blocked:
+            findings.default(name, 1, "no file splits the model this way")
+        if not findings.refers:
+            findings.default("layout.offload", "none", "no file offloads anything")
+    if "nodes" not in findings.values and "nodes" not in findings.blocked and "per_node" in findings.values:
+        findings.default("nodes", 1, "one node where no file names more")
+    result = total(findings, arguments)
+    _one_device(findings, arguments, result)
+    values = {name: value for name, value in findings.values.items() if name in _PLAN_FIELDS or "." in name} | result
+    plan = nested({name: value for name, value in values.items() if name not in arguments})
+    known = {*values, *arguments}
+    assumed = [row for row in findings.defaults.values() if _is_needed(row.field, known, findings)]
+    blocked = {name: why for name, why in findings.blocked.items() if name not in arguments and name not in result}
+    if not plan and not findings.not_read and not blocked:
         raise PlanError("files", "nothing of them could be read", names())
-    return Reading(
-        plan, _tidy(found.read, given), found.not_read, assumed, blocked, found.warnings, found.formats, found.refers
+    return FilesReading(
+        plan,
+        _tidy(findings.read, arguments),
+        findings.not_read,
+        assumed,
+        blocked,
+        findings.warnings,
+        findings.formats,
+        findings.refers,
     )
 
 
 _PLAN_FIELDS = ("model",)
 
 
-def _is_needed(field: str, known: set[str], found: Findings) -> bool:
-    if field in known or field in found.blocked or field in found.values:
+def _is_needed(field: str, known: set[str], findings: Findings) -> bool:
+    if field in known or field in findings.blocked or field in findings.values:
         return False
     if field == "accumulation":
         return "workload.global_batch" not in known
-    adapters = found.values.get("workload.method", found.defaults.get("workload.method"))
+    adapters = findings.values.get("workload.method", findings.defaults.get("workload.method"))
     method = adapters if isinstance(adapters, str) else adapters.value if adapters else None
     return not field.startswith("workload.lora.") or method in ADAPTERS
 
 
-def _tidy(rows: list[Read], given: Mapping[str, Any]) -> list[Read]:
+def _tidy(rows: list[Read], arguments: Mapping[str, Any]) -> list[Read]:
     """Without what an argument overrides, and each row once."""
     return list(
-        {json.dumps([row.field, str(row.value), row.origin]): row for row in rows if row.field not in given}.values()
+        {
+            json.dumps([row.field, str(row.value), row.origin]): row for row in rows if row.field not in arguments
+        }.values()
     )
 
 
-def _framework(found: Findings) -> None:
+def _framework(findings: Findings) -> None:
     """The framework, from the program and from what holds the shards of its states."""
-    if found.has("workload.framework") or serves(found) or not found.programs:
+    if findings.has("workload.framework") or serves(findings) or not findings.programs:
         return
-    program = next((name for name in found.programs if name != "accelerate"), "accelerate")
-    if "megatron" in found.programs:
+    program = next((name for name in findings.programs if name != "accelerate"), "accelerate")
+    if "megatron" in findings.programs:
         return
-    if found.backend is not None and program in ("llamafactory", "trl", "trainer", "accelerate", "axolotl", "script"):
-        backend, item = found.backend
+    if findings.backend is not None and program in (
+        "llamafactory",
+        "trl",
+        "trainer",
+        "accelerate",
+        "axolotl",
+        "script",
+    ):
+        backend, item = findings.backend
         name = "axolotl" if program == "axolotl" and backend == "fsdp2" else backend
-        found.put("workload.framework", name, item)
+        findings.put("workload.framework", name, item)
         return
     name = _FRAMEWORKS.get(program)
     if name is None:
         return
-    found.put("workload.framework", name, Item(_base(next(iter(found.formats), "files")), program, program))
-    if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in found.blocked:
-        found.default("layout.zero_stage", 0, "no file shards the states")
+    findings.put("workload.framework", name, Item(_base(next(iter(findings.formats), "files")), program, program))
+    if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
+        findings.default("layout.zero_stage", 0, "no file shards the states")
 
 
-def _one_device(found: Findings, given: Mapping[str, Any], result: dict[str, Any]) -> None:
+def _one_device(findings: Findings, arguments: Mapping[str, Any], result: dict[str, Any]) -> None:
     """On one device there is nothing to shard, whatever the program does on several."""
-    count = given.get("cluster.count", result.get("cluster.count"))
-    row = found.defaults.get("layout.zero_stage")
-    if count == 1 and row is not None and "layout.zero_stage" not in found.values:
-        del found.defaults["layout.zero_stage"]
-        found.default("layout.zero_stage", 0, "there is one device")
+    count = arguments.get("cluster.count", result.get("cluster.count"))
+    row = findings.defaults.get("layout.zero_stage")
+    if count == 1 and row is not None and "layout.zero_stage" not in findings.values:
+        del findings.defaults["layout.zero_stage"]
+        findings.default("layout.zero_stage", 0, "there is one device")
 
 
 def _base(path: str) -> str:

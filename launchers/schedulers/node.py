@@ -6,21 +6,19 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from launchers import File, Start
-from launchers.engines.job import ServingJob
-from launchers.job import Job, one_line
+from launchers.launch.names import one_line
+from launchers.launch.of_plan import Launch
+from launchers.pieces import File, Start
 
 PORT = 29500
 """Where the nodes of a run meet, on the first of them: torchrun's usual port."""
 
 
-def script(
-    job: Job | ServingJob, start: Start, variables: Mapping[str, str], preparation: Sequence[str] = ()
-) -> list[str]:
+def script(launch: Launch, start: Start, variables: Mapping[str, str], preparation: Sequence[str] = ()) -> list[str]:
     """Lines of POSIX shell that run the program in place of the shell: what is prepared, then for several nodes
     `variables` (NODE_RANK, MASTER_ADDR and MASTER_PORT as shell words of ours), then the program's own environment."""
     lines = ["set -eu", *preparation]
-    if job.nodes > 1:
+    if launch.nodes > 1:
         lines += [f"{name}={word}" for name, word in variables.items()]
         lines.append(f"export {' '.join(variables)}")
     lines += [f"export {name}={shlex.quote(value)}" for name, value in start.environment.items()]
@@ -32,19 +30,19 @@ def programs(start: Start) -> str:
     return " and ".join(one_line(program) for program in start.programs) or "your program"
 
 
-def container_image(job: Job | ServingJob, start: Start, path: str, needs: list[str]) -> str:
+def container_image(launch: Launch, start: Start, path: str, needs: list[str]) -> str:
     """The site's image, or the program's own; a placeholder where neither is known, which is then asked for."""
-    image = job.site.image or start.image
+    image = launch.site.image or start.image
     if image is None:
         image = "SET_ME_IMAGE"
         needs.append(f"{path}: SET_ME_IMAGE, a container image with {programs(start)}")
     return image
 
 
-def plain_name(job: Job | ServingJob, length: int = 40) -> str:
+def plain_name(launch: Launch, length: int = 40) -> str:
     """The job's name as Kubernetes, Compose and SkyPilot take names: small letters, digits and dashes, a letter first,
     with room for what they append."""
-    name = re.sub(r"[^a-z0-9]+", "-", job.slug.lower()).strip("-")
+    name = re.sub(r"[^a-z0-9]+", "-", launch.slug.lower()).strip("-")
     if not name[:1].isalpha():
         name = f"run-{name}".rstrip("-")
     return name[:length].rstrip("-")
@@ -60,7 +58,7 @@ def by_name(files: Sequence[File]) -> dict[str, File]:
     return names
 
 
-def time_limit_s(job: Job | ServingJob) -> int | None:
+def time_limit_s(launch: Launch) -> int | None:
     """What the site or the plan's deadline limits the run to; None where neither does."""
-    hours = job.site.time_limit_h or job.plan.goal.deadline_h
+    hours = launch.site.time_limit_h or launch.plan.goal.deadline_h
     return None if hours is None else max(60, int(hours * 3600))

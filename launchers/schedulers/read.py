@@ -14,7 +14,7 @@ from typing import Any
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, nested_documents
 from launchers.reading.findings import Findings, as_number
-from launchers.shell.consoles import image_starts
+from launchers.shell.images import image_starts
 from launchers.shell.scripts import UNKNOWN
 from launchers.tables import table
 
@@ -32,26 +32,26 @@ class Jobs:
     files: dict[str, str] = field(default_factory=dict)
 
 
-def read_jobs(name: str, text: str, found: Findings) -> Jobs | None:
+def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     """What the file starts, its counts put into the findings; None for what is none of these files."""
     if not re.search(r"^(apiVersion|resources|services|run|kind)\s*:", text, re.MULTILINE):
         return None
     documents = nested_documents(name, text)
     objects = [part for part in documents if "apiVersion" in part and "kind" in part]
     if objects:
-        return _kubernetes(name, objects, found)
+        return _kubernetes(name, objects, findings)
     for part in documents:
         if isinstance(part.get("services"), Mapping):
-            return _compose(name, part["services"], found)
+            return _compose(name, part["services"], findings)
         if isinstance(part.get("run"), str) and any(key in part for key in ("resources", "num_nodes", "setup")):
-            return _skypilot(name, part, found)
+            return _skypilot(name, part, findings)
     return None
 
 
 # ------------------------------------------------------------------------------------------------------ Kubernetes
 
 
-def _kubernetes(name: str, objects: list[dict[str, Any]], found: Findings) -> Jobs:
+def _kubernetes(name: str, objects: list[dict[str, Any]], findings: Findings) -> Jobs:
     jobs = Jobs("Kubernetes " + " and ".join(dict.fromkeys(str(part["kind"]) for part in objects)))
     for part in objects:
         data = part.get("data")
@@ -66,15 +66,15 @@ def _kubernetes(name: str, objects: list[dict[str, Any]], found: Findings) -> Jo
             per_pod[devices] = per_pod.get(devices, 0) + copies
             item = Item(name, f"{key} x {copies} pods", devices)
         for label in _LABELS:
-            said = _mapping(pod, "nodeSelector").get(label)
-            if isinstance(said, str):
-                accelerator(found, Item(name, label, said), said)
+            label_value = _mapping(pod, "nodeSelector").get(label)
+            if isinstance(label_value, str):
+                accelerator(findings, Item(name, label, label_value), label_value)
     count = sum(devices * copies for devices, copies in per_pod.items())
     if count:
-        found.put("devices", count, item)
+        findings.put("devices", count, item)
         if len(per_pod) == 1:
-            found.put("nodes", sum(per_pod.values()), item)
-            found.put("per_node", next(iter(per_pod)), item)
+            findings.put("nodes", sum(per_pod.values()), item)
+            findings.put("per_node", next(iter(per_pod)), item)
     nodes = sum(per_pod.values())
     known = {"PET_NNODES": str(nodes), "PET_NPROC_PER_NODE": str(count // nodes if nodes else 0)} if nodes else {}
     for pod, _ in pods:
@@ -123,7 +123,7 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
 
 def _devices(pod: Data) -> tuple[int, str]:
     """Accelerators of a pod, and the resource that counts them."""
-    known = [row["kubernetes"] for row in table("devices")["makers"].values() if row["kubernetes"]]
+    known = [row["kubernetes"] for row in table("data/devices")["makers"].values() if row["kubernetes"]]
     total, name = 0, ""
     for container in _list(pod, "containers"):
         limits = _mapping(container, "resources", "limits") or _mapping(container, "resources", "requests")
@@ -137,14 +137,14 @@ def _environment(rows: Any) -> dict[str, str]:
     """Variables of a container; what comes from secrets and fields is not known."""
     if isinstance(rows, Mapping):
         return {str(key): UNKNOWN if value is None else str(value) for key, value in rows.items()}
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, Mapping) and "name" in row:
-            found[str(row["name"])] = str(row["value"]) if row.get("value") is not None else UNKNOWN
+            variables[str(row["name"])] = str(row["value"]) if row.get("value") is not None else UNKNOWN
         elif isinstance(row, str):
             key, _, value = row.partition("=")
-            found[key] = value or UNKNOWN
-    return found
+            variables[key] = value or UNKNOWN
+    return variables
 
 
 def _command(container: Data, variables: Mapping[str, str]) -> str:
@@ -173,7 +173,7 @@ def _split(value: Any) -> list[str]:
 # ------------------------------------------------------------------------------------------------ SkyPilot, Compose
 
 
-def _skypilot(name: str, task: Data, found: Findings) -> Jobs:
+def _skypilot(name: str, task: Data, findings: Findings) -> Jobs:
     nodes = _number(task, "num_nodes", 1)
     resources = _mapping(task, "resources")
     wanted, item = resources.get("accelerators"), Item(name, "accelerators", resources.get("accelerators"))
@@ -184,18 +184,18 @@ def _skypilot(name: str, task: Data, found: Findings) -> Jobs:
     if isinstance(wanted, Mapping) and len(wanted) == 1:
         label, number = next(iter(wanted.items()))
         each = int(as_number(number) or 1)
-        accelerator(found, item, str(label), "skypilot")
-        found.put("per_node", each, item)
+        accelerator(findings, item, str(label), "skypilot")
+        findings.put("per_node", each, item)
     elif wanted:
-        found.block("cluster.accelerator", item, "lists several, of which the cheapest is taken when it starts")
+        findings.block("cluster.accelerator", item, "lists several, of which the cheapest is taken when it starts")
     replicas = _number(_mapping(task, "service"), "replicas", 1)
-    found.put("nodes", nodes * replicas, Item(name, "num_nodes", nodes))
+    findings.put("nodes", nodes * replicas, Item(name, "num_nodes", nodes))
     known = {"SKYPILOT_NUM_NODES": str(nodes)} | ({"SKYPILOT_NUM_GPUS_PER_NODE": str(each)} if each else {})
     known |= _environment(task.get("envs"))
     return Jobs("SkyPilot task", [(str(task["run"]), known)])
 
 
-def _compose(name: str, services: Data, found: Findings) -> Jobs:
+def _compose(name: str, services: Data, findings: Findings) -> Jobs:
     jobs, total, unsure = Jobs("Compose file"), 0, False
     item = Item(name, "devices", None)
     for label, service in services.items():
@@ -214,9 +214,9 @@ def _compose(name: str, services: Data, found: Findings) -> Jobs:
             else:
                 unsure = True
         for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
-            said = environment.get(variable, "")
-            if not visible and not total and re.fullmatch(r"[0-9]+(,[0-9]+)*", said):
-                visible, item = set(said.split(",")), Item(name, f"{label} {variable}", said)
+            numbers = environment.get(variable, "")
+            if not visible and not total and re.fullmatch(r"[0-9]+(,[0-9]+)*", numbers):
+                visible, item = set(numbers.split(",")), Item(name, f"{label} {variable}", numbers)
         total += len(visible)
         own = {key: _single(value) for key, value in service.items()}
         # The command of a service is what its image's entry point is given.
@@ -226,9 +226,9 @@ def _compose(name: str, services: Data, found: Findings) -> Jobs:
         if script := _command(own, environment):
             jobs.scripts.append((script, environment))
     if total and not unsure:
-        found.put("devices", total, Item(name, "devices", total) if len(services) > 1 else item)
+        findings.put("devices", total, Item(name, "devices", total) if len(services) > 1 else item)
     elif unsure:
-        found.leave(item, "as many as the machine has")
+        findings.leave(item, "as many as the machine has")
     return jobs
 
 

@@ -12,7 +12,7 @@ _DEEPEST = 20
 
 
 @dataclass(frozen=True)
-class Part:
+class TokenPart:
     """A piece of a word. `kind`: text; variable (`text` is what stands in ${…}); arithmetic; command (unknown)."""
 
     kind: str
@@ -26,7 +26,7 @@ class Token:
 
     line: int
     operator: str = ""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TokenPart] = field(default_factory=list)
     array: list[Token] | None = None
     document: str | None = None
     """What a redirection << reads."""
@@ -114,7 +114,7 @@ class Lexer:
         def keep(quoted: bool = False) -> None:
             nonlocal plain
             if plain or quoted:
-                token.parts.append(Part("text", plain, quoted))
+                token.parts.append(TokenPart("text", plain, quoted))
             plain = ""
 
         while self.at < len(text):
@@ -165,9 +165,9 @@ class Lexer:
         keep()
         return token
 
-    def _double(self) -> list[Part]:
+    def _double(self) -> list[TokenPart]:
         """What stands in double quotes, up to the closing one."""
-        parts: list[Part] = []
+        parts: list[TokenPart] = []
         plain, text, start = "", self.text, self.line
         while self.at < len(text) and text[self.at] != '"':
             character = text[self.at]
@@ -178,7 +178,7 @@ class Lexer:
                 self.at += 2
             elif character in "$`":
                 if plain:
-                    parts.append(Part("text", plain, True))
+                    parts.append(TokenPart("text", plain, True))
                 plain = ""
                 parts.append(self._expansion(True))
             else:
@@ -189,19 +189,19 @@ class Lexer:
             self.line = start
             raise self._broken('a quote is not closed (")')
         self.at += 1
-        return [*parts, Part("text", plain, True)]
+        return [*parts, TokenPart("text", plain, True)]
 
-    def _expansion(self, quoted: bool) -> Part:
+    def _expansion(self, quoted: bool) -> TokenPart:
         """What $ or ` at the place starts."""
         text = self.text
         if text[self.at] == "`":
-            return Part("command", self._until("`", self.at + 1), quoted)
+            return TokenPart("command", self._until("`", self.at + 1), quoted)
         if text.startswith("$((", self.at):
-            return Part("arithmetic", self._balanced("(", ")", 3, 2), quoted)
+            return TokenPart("arithmetic", self._balanced("(", ")", 3, 2), quoted)
         if text.startswith("$(", self.at):
-            return Part("command", self._balanced("(", ")", 2, 1), quoted)
+            return TokenPart("command", self._balanced("(", ")", 2, 1), quoted)
         if text.startswith("${", self.at):
-            return Part("variable", self._balanced("{", "}", 2, 1), quoted)
+            return TokenPart("variable", self._balanced("{", "}", 2, 1), quoted)
         end = self.at + 1
         if end < len(text) and text[end] in "@*#?$!-0123456789":
             end += 1
@@ -209,7 +209,7 @@ class Lexer:
             while end < len(text) and (text[end].isalnum() or text[end] == "_"):
                 end += 1
         name, self.at = text[self.at + 1 : end], end
-        return Part("variable", name, quoted) if name else Part("text", "$", quoted)
+        return TokenPart("variable", name, quoted) if name else TokenPart("text", "$", quoted)
 
     def _until(self, mark: str, start: int) -> str:
         end = self.text.find(mark, start)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from estimator.errors import PlanError
 from launchers.reading.documents import check_size
-from launchers.shell.lexer import Lexer, Part, Token
+from launchers.shell.lexer import Lexer, Token, TokenPart
 
 UNKNOWN = "\ufffc"
 _MOST_WORDS = 50_000
@@ -47,7 +47,7 @@ class Word:
 
 
 @dataclass
-class Command:
+class ShellCommand:
     """One simple command. `conditional`: it stands in a branch or loop."""
 
     words: list[Word]
@@ -59,7 +59,7 @@ class Command:
 class Script:
     """`files` are those that the script writes from texts in itself (cat > ds.json << EOF)."""
 
-    commands: list[Command]
+    commands: list[ShellCommand]
     environment: dict[str, Word]
     files: dict[str, str]
     defaults: set[str]
@@ -77,7 +77,7 @@ class _Reader:
         self.name = name
         self.variables: dict[str, list[str] | None] = {key: [value] for key, value in known.items()}
         self.exported: dict[str, Word] = {}
-        self.commands: list[Command] = []
+        self.commands: list[ShellCommand] = []
         self.files: dict[str, str] = {}
         self.defaults: set[str] = set()
         self.branches: list[bool | None] = []
@@ -152,7 +152,9 @@ class _Reader:
                 if word != "function":
                     self.branches.append(taken)
                 else:
-                    self.commands.append(Command([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else []))
+                    self.commands.append(
+                        ShellCommand([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else [])
+                    )
                 if word in ("for", "case", "function", "select"):
                     if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
                         self.variables[name] = None
@@ -205,7 +207,7 @@ class _Reader:
             self._export(tokens[1:], words[0].text == "export")
             return
         self._write([*words, *redirected], here)
-        self.commands.append(Command(words, environment, self.conditional))
+        self.commands.append(ShellCommand(words, environment, self.conditional))
 
     def _write(self, words: list[Word], here: Token | None) -> None:
         """Keeps the text that a command puts into a file, or that sbatch and shells are given to run."""
@@ -252,7 +254,7 @@ class _Reader:
             return None
         if token.array is not None:
             return match[1], [text for word in token.array for text in self._expanded(word)], bool(match[2])
-        rest = [Part("text", token.parts[0].text[match.end() :], False), *token.parts[1:]]
+        rest = [TokenPart("text", token.parts[0].text[match.end() :], False), *token.parts[1:]]
         return match[1], ["".join(" ".join(self._values(part)) for part in rest)], bool(match[2])
 
     def _set(self, name: str, values: list[str], appended: bool) -> None:
@@ -300,7 +302,7 @@ class _Reader:
                 open_word = piece
         return [*words, open_word] if started and (open_word or not empty) else words
 
-    def _values(self, part: Part) -> list[str]:
+    def _values(self, part: TokenPart) -> list[str]:
         """What a part stands for, UNKNOWN where that cannot be told."""
         if part.kind == "text":
             return [part.text]

@@ -14,7 +14,7 @@ TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m
 
 
 @dataclass
-class Start:
+class StartedProgram:
     """A program that a command starts: `kind` names its reader, `words` are its arguments."""
 
     kind: str
@@ -24,11 +24,11 @@ class Start:
 
 
 @dataclass
-class Setting:
+class ScriptSetting:
     """Where commands of a file stand: what the file is called, and which variables are set for all."""
 
     file: str
-    found: Findings
+    findings: Findings
     variables: dict[str, Word]
     documents: dict[str, Keys]
     """Configs by file name, which a command may name and override."""
@@ -38,24 +38,24 @@ class Setting:
     """Variables that stand outside of the script, which what it starts has too."""
 
 
-def counts(keys: Keys, setting: Setting, nodes: str, per_node: str) -> None:
+def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str) -> None:
     """Nodes and processes of a node, one for each device; one node where nothing else says it."""
     for name, fact in ((nodes, "nodes"), (per_node, "per_node")):
         item = keys.take(name)
         if item is None:
             continue
         if not is_certain(item.value):
-            setting.found.leave(item, "is known only where it runs")
+            setting.findings.leave(item, "is known only where it runs")
             continue
         number = as_number(str(item.value).rpartition(":")[2] if fact == "nodes" else item.value)
         if fact == "nodes" and ":" in str(item.value) and len(set(str(item.value).split(":"))) > 1:
-            setting.found.block(fact, item, "is a range")
+            setting.findings.block(fact, item, "is a range")
         elif number is not None and number >= 1:
-            setting.found.put(fact, int(number), item)
+            setting.findings.put(fact, int(number), item)
         else:
-            setting.found.leave(item, "is no number of devices")
+            setting.findings.leave(item, "is no number of devices")
     if keys.take("standalone") is not None:
-        setting.found.implied.append(("nodes", 1, Item(setting.file, "--standalone", True)))
+        setting.findings.implied.append(("nodes", 1, Item(setting.file, "--standalone", True)))
 
 
 def until_program(words: list[Word], flags: Sequence[str]) -> tuple[list[Word], list[Word]]:

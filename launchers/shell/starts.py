@@ -9,14 +9,16 @@ import re
 from collections.abc import Sequence
 
 from launchers.accelerate import read as accelerate
-from launchers.hf import read as hf
+from launchers.reading.commands import Console
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item
 from launchers.reading.findings import Findings, as_number, is_certain
-from launchers.shell.consoles import CONSOLES, TRL_SCRIPTS, Console, image_starts
+from launchers.reading.programs import consoles, modules
+from launchers.shell.images import image_starts
 from launchers.shell.options import options
-from launchers.shell.scripts import UNKNOWN, Command, Script, Word, script
-from launchers.shell.setting import TORCHRUN_FLAGS, Setting, Start, counts, until_program
+from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
+from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts, until_program
+from launchers.trl.read import SCRIPTS
 
 _ACCELERATE_FLAGS = (
     "multi_gpu", "cpu", "use_fsdp", "use_deepspeed", "tpu", "mps", "quiet", "same_network", "m", "module", "no_python",
@@ -29,7 +31,9 @@ _TRAINING = re.compile(
 _DEEPEST = 4
 
 
-def read_script(text: str, setting: Setting, known: dict[str, str]) -> tuple[list[Start], dict[str, str]]:
+def read_script(
+    text: str, setting: ScriptSetting, known: dict[str, str]
+) -> tuple[list[StartedProgram], dict[str, str]]:
     """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
     parsed = script(setting.file, text, known)
     setting.known = known
@@ -39,27 +43,27 @@ def read_script(text: str, setting: Setting, known: dict[str, str]) -> tuple[lis
     for name in sorted(
         parsed.defaults & {"NNODES", "NPROC_PER_NODE", "GPUS_PER_NODE", "NUM_GPUS", "NGPU", "WORLD_SIZE"}
     ):
-        setting.found.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
+        setting.findings.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
     return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 
-def _starts(parsed: Script, setting: Setting) -> list[Start]:
+def _starts(parsed: Script, setting: ScriptSetting) -> list[StartedProgram]:
     certain = [command for command in parsed.commands if not command.conditional]
-    found = [start for command in certain for start in peeled(command, setting, 0)]
-    if found:
-        return found
+    starts = [start for command in certain for start in peeled(command, setting, 0)]
+    if starts:
+        return starts
     perhaps = [command for command in parsed.commands if command.conditional]
-    trial = Setting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
-    those = [command for command in perhaps if peeled(command, trial, 0)]
-    if len(those) == 1 or _only_ranks_differ(those):
-        return peeled(those[-1], setting, 0)
-    if those:
-        setting.found.warn(f"{setting.file}: starts programs in several branches, so none is read")
-        setting.found.blocked.setdefault("workload", f"{setting.file} starts one of several programs")
+    trial = ScriptSetting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
+    starting = [command for command in perhaps if peeled(command, trial, 0)]
+    if len(starting) == 1 or _only_ranks_differ(starting):
+        return peeled(starting[-1], setting, 0)
+    if starting:
+        setting.findings.warn(f"{setting.file}: starts programs in several branches, so none is read")
+        setting.findings.blocked.setdefault("workload", f"{setting.file} starts one of several programs")
     return []
 
 
-def _only_ranks_differ(commands: Sequence[Command]) -> bool:
+def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
     names = {" ".join(word.text for word in command.words[:4]) for command in commands}
     return len(commands) > 1 and len(names) == 1
 
@@ -68,7 +72,7 @@ def _only_ranks_differ(commands: Sequence[Command]) -> bool:
 _WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
 
 
-def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
+def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[StartedProgram]:
     """The programs that a command starts, with what its wrappers say put into the findings."""
     words, environment = list(command.words), dict(command.environment)
     while words and depth <= _DEEPEST:
@@ -93,10 +97,13 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
                 inner = script(setting.file, words[2].text, outside)
                 setting.written |= inner.files
                 moved = [
-                    Command([Word(word.text, words[2].line) for word in one.words], environment | one.environment)
-                    for one in inner.commands
+                    ShellCommand(
+                        [Word(word.text, words[2].line) for word in inner_command.words],
+                        environment | inner_command.environment,
+                    )
+                    for inner_command in inner.commands
                 ]
-                return [start for one in moved for start in peeled(one, setting, depth + 1)]
+                return [start for inner_command in moved for start in peeled(inner_command, setting, depth + 1)]
             rest = words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:]
             if rest and rest[0].text.rpartition("/")[2] == "run_train.sh" and set(environment) & set(_TITAN):
                 return [_run_train(rest, environment, setting)]
@@ -121,21 +128,23 @@ def peeled(command: Command, setting: Setting, depth: int) -> list[Start]:
 _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}
 
 
-def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: Setting) -> Start:
+def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> StartedProgram:
     """torchtitan's own script: what it starts stands in variables (NGPU=8 CONFIG=llama3_8b ./run_train.sh --…)."""
     devices = environment.get("NGPU", Word("8", words[0].line))
-    setting.found.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
-    said = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
+    setting.findings.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
+    arguments = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
             for text in (option, value.text)]  # fmt: skip
-    return Start("torchtitan", [*said, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line))
+    return StartedProgram(
+        "torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line)
+    )
 
 
-def _refer_script(words: Sequence[Word], setting: Setting) -> None:
+def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
     """The script that a shell is given, or that is a command itself."""
     named = next((word for word in words if not word.text.startswith("-")), None)
     if named is not None and named.known and named.text.endswith((".sh", ".bash", ".sbatch", ".slurm")):
         item = Item(setting.file, "command", named.text, named.line)
-        setting.found.refers.setdefault(named.text, f"{item.origin}: what it starts")
+        setting.findings.refers.setdefault(named.text, f"{item.origin}: what it starts")
 
 
 def _is_image(text: str) -> bool:
@@ -145,10 +154,12 @@ def _is_image(text: str) -> bool:
 
 def _is_program(text: str) -> bool:
     name = text.rpartition("/")[2]
-    return name in _PROGRAMS or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
+    return (
+        name in _LAUNCHERS or name in consoles() or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
+    )
 
 
-def _srun(words: list[Word], setting: Setting) -> list[Word]:
+def _srun(words: list[Word], setting: ScriptSetting) -> list[Word]:
     """srun's own options; those of nodes and devices are counts. What follows the last option is the command."""
     at, short = 0, {"-N": "nodes", "-n": "ntasks", "-G": "gpus", "-c": "cpus", "-p": "partition", "-J": "job-name"}
     while at < len(words) and words[at].text.startswith("-"):
@@ -171,16 +182,16 @@ _SRUN_VALUES = ("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "
                 "--mpi", "--export", "--job-name", "--gpus-per-task", "--chdir", "--cpu-bind", "--wait")  # fmt: skip
 
 
-def slurm_option(name: str, value: str, line: int, setting: Setting, note: bool = False) -> None:
+def slurm_option(name: str, value: str, line: int, setting: ScriptSetting, note: bool = False) -> None:
     """Counts of #SBATCH and srun: nodes, and devices of a node."""
     item = Item(setting.file, f"--{name}", value, line)
-    put = setting.found.note if note else setting.found.put
+    put = setting.findings.note if note else setting.findings.put
     if not is_certain(value):
         return
     if name == "nodes":
         parts = value.split("-")
         if len(parts) == 2 and parts[0] != parts[1]:
-            setting.found.block("nodes", item, "is a range")
+            setting.findings.block("nodes", item, "is a range")
         elif (number := as_number(parts[0])) is not None and number >= 1:
             put("nodes", int(number), item)
     elif name == "array":
@@ -190,18 +201,18 @@ def slurm_option(name: str, value: str, line: int, setting: Setting, note: bool 
             # Each is a job of its own; of servers they are copies.
             put("copies", max(1, tasks), item)
     elif name == "constraint":
-        accelerator(setting.found, item, value)
+        accelerator(setting.findings, item, value)
     elif name in ("gpus-per-node", "gres", "gpus"):
         match = re.fullmatch(r"(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)(\(.*\))?", value)
         if match and int(match[2]) >= 1:
             put("devices" if name == "gpus" else "per_node", int(match[2]), item)
             if match[1] and match[1] != "gpu":
-                accelerator(setting.found, item, match[1])
+                accelerator(setting.findings, item, match[1])
         elif name != "gres" or value.startswith("gpu"):
-            setting.found.leave(item, "is no number of devices")
+            setting.findings.leave(item, "is no number of devices")
 
 
-def _python(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """python [options] script.py … and python -m module …"""
     at = 1
     while at < len(words) and words[at].text.startswith("-") and words[at].text != "-m":
@@ -213,68 +224,58 @@ def _python(words: list[Word], environment: dict[str, Word], setting: Setting) -
     return _script(words[at], words[at + 1 :], environment, setting)
 
 
-def _module(module: Word, rest: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _module(
+    module: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting
+) -> list[StartedProgram]:
     name = module.text
     if name in ("torch.distributed.run", "torch.distributed.launch"):
         return _torchrun([module, *rest], environment, setting)
     if name in ("accelerate.commands.launch", "deepspeed.launcher.runner"):
-        return _PROGRAMS[name.partition(".")[0]]([module, *rest], environment, setting)
-    item = Item(setting.file, "command", name, module.line)
-    if name.startswith("llamafactory"):
-        return [Start("llamafactory", rest, item, environment)]
-    if name.startswith(("trl.scripts.", "trl.commands.")):
-        return [Start("trl", rest, Item(setting.file, "command", name.rpartition(".")[2], module.line), environment)]
-    if name.startswith("torchtitan"):
-        return [Start("torchtitan", rest, item, environment)]
-    if name.startswith("axolotl"):
-        return [Start("axolotl", rest, item, environment)]
-    if name.startswith("vllm.entrypoints"):
-        return [Start("vllm", rest, item, environment)]
-    if name.startswith("sglang.launch_server"):
-        return [Start("sglang", rest, item, environment)]
-    if name.startswith(("sglang.bench_serving", "tensorrt_llm.serve.scripts.benchmark_serving")):
-        return [Start("load", rest, item, environment)]
-    if name.lower().startswith("maxtext."):
-        return [Start("maxtext", rest, item, environment)]
+        return _LAUNCHERS[name.partition(".")[0]]([module, *rest], environment, setting)
+    kind = next((kind for prefix, kind in modules().items() if name.startswith(prefix)), None)
+    if kind is not None:
+        return [StartedProgram(kind, rest, Item(setting.file, "command", name, module.line), environment)]
     return _script(module, rest, environment, setting)
 
 
-def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
     text, item = path.text, Item(setting.file, "command", path.text, path.line)
     has = {word.text.partition("=")[0] for word in rest}
     if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
-        return [Start("megatron", rest, item, environment)]
+        return [StartedProgram("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if stem in ("run_recipe", "run_script") or "--recipe" in has:
-        return [Start("bridge", rest, item, environment)]
+        return [StartedProgram("bridge", rest, item, environment)]
     if {"--seq-len", "--micro-batch"} <= has:
-        return [Start("plan", rest, item, environment)]
+        return [StartedProgram("plan", rest, item, environment)]
     if "--lg-model-name" in has:
-        return [Start("mlperf", rest, item, environment)]
+        return [StartedProgram("mlperf", rest, item, environment)]
     if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
-        return [Start("maxtext", rest, item, environment)]
+        return [StartedProgram("maxtext", rest, item, environment)]
     if stem == "train" and (
         has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
     ):
-        return [Start("llamafactory", rest, item, environment)]
+        return [StartedProgram("llamafactory", rest, item, environment)]
     if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
-        return [Start("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
-    if "trl" in text and stem in TRL_SCRIPTS:
-        return [Start("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [StartedProgram("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
+    if "trl" in text and stem in SCRIPTS:
+        return [StartedProgram("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
-        return [Start("trainer", rest, item, environment)]
-    return [Start("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+        return [StartedProgram("trainer", rest, item, environment)]
+    return [StartedProgram("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
 
 
-def _torchrun(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     own, rest = until_program(words[1:], TORCHRUN_FLAGS)
     keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
 
-def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _inner(
+    words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting
+) -> list[StartedProgram]:
     """What a launcher starts: a module, a script, or a console program by its path."""
     if not words:
         return []
@@ -283,12 +284,12 @@ def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], set
     name = words[0].text.rpartition("/")[2]
     if name == "-m" and len(words) > 1:
         return _module(words[1], words[2:], environment, setting)
-    if name in _PROGRAMS or re.fullmatch(r"python[0-9.]*", name):
+    if name in _LAUNCHERS or name in consoles() or re.fullmatch(r"python[0-9.]*", name):
         return _program(name, words, environment, setting)
     return _script(words[0], words[1:], environment, setting)
 
 
-def _accelerate(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _accelerate(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     if len(words) > 1 and words[1].text == "launch":
         words = words[1:]
     elif words[0].text.rpartition("/")[2] == "accelerate":
@@ -298,10 +299,10 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Settin
     is_module = keys.take("m") is not None or keys.take("module") is not None
     config = keys.take("config_file")
     if config is not None and is_certain(config.value):
-        hf.refer(setting.found, config, str(config.value), "devices and sharding")
+        setting.findings.refer(config, str(config.value), "devices and sharding")
     for name in ("num_processes", "num_machines"):
         if name in keys and not is_certain(keys.look(name)):
-            setting.found.leave(keys.items.pop(name), "is known only where it runs")
+            setting.findings.leave(keys.items.pop(name), "is known only where it runs")
     stage, version = keys.look("zero_stage"), keys.look("fsdp_version")
     if keys.take("use_deepspeed") is not None or stage is not None:
         keys.put("distributed_type", "DEEPSPEED")
@@ -312,11 +313,11 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Settin
     for name in ("zero_stage", "offload_optimizer_device", "offload_param_device", "deepspeed_config_file"):
         if (item := keys.take(name)) is not None:
             keys.put(f"deepspeed_config.{name}", item.value, item.line)
-    accelerate.read(keys, setting.found)
+    accelerate.read(keys, setting.findings)
     return _inner(rest, is_module, environment, setting)
 
 
-def _deepspeed(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     own, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
     keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
     for name in ("num_gpus", "num_nodes"):
@@ -325,11 +326,11 @@ def _deepspeed(words: list[Word], environment: dict[str, Word], setting: Setting
     counts(keys, setting, nodes="nodes", per_node="per_node")
     include = keys.take("include")
     if include is not None:
-        setting.found.block("per_node", include, "picks devices by number, which is not read")
+        setting.findings.block("per_node", include, "picks devices by number, which is not read")
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 
-def _torchx(words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
     """torchx run -s slurm utils.sh --num_replicas N --gpu N COMMAND …, and dist.ddp -j 2x8"""
     place = next((at for at, word in enumerate(words) if re.fullmatch(r"(utils|dist)\.[a-z]+", word.text)), None)
     if place is None:
@@ -337,20 +338,19 @@ def _torchx(words: list[Word], environment: dict[str, Word], setting: Setting) -
     own, rest = until_program(words[place + 1 :], ())
     keys, _ = options(setting.file, own)
     for name, fact in (("num_replicas", "nodes"), ("gpu", "per_node")):
-        setting.found.whole(fact, keys.take(name))
+        setting.findings.whole(fact, keys.take(name))
     world = keys.take("j")
     if world is not None and (match := re.fullmatch(r"([0-9]+)x([0-9]+)", str(world.value))):
         for fact, number in (("nodes", match[1]), ("per_node", match[2])):
-            setting.found.whole(fact, Item(setting.file, "-j", number, world.line))
+            setting.findings.whole(fact, Item(setting.file, "-j", number, world.line))
     script = keys.take("script")
     if script is not None:
         rest = [Word(str(script.value), script.line or 0), *(word for word in rest if word.text != "--")]
         return _script(rest[0], rest[1:], environment, setting)
-    return peeled(Command(rest, environment), setting, 1) if rest else []
+    return peeled(ShellCommand(rest, environment), setting, 1) if rest else []
 
 
-_PROGRAMS: dict[str, Console] = {
-    **CONSOLES,
+_LAUNCHERS: dict[str, Console] = {
     "torchrun": _torchrun,
     "accelerate": _accelerate,
     "deepspeed": _deepspeed,
@@ -358,7 +358,10 @@ _PROGRAMS: dict[str, Console] = {
 }
 
 
-def _program(name: str, words: list[Word], environment: dict[str, Word], setting: Setting) -> list[Start]:
+def _program(
+    name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting
+) -> list[StartedProgram]:
     if re.fullmatch(r"python[0-9.]*", name):
         return _python(words, environment, setting)
-    return _PROGRAMS[name](words, environment, setting) if name in _PROGRAMS else []
+    console = _LAUNCHERS.get(name) or consoles().get(name)
+    return console(words, environment, setting) if console else []

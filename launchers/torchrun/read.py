@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
+from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.setting import ScriptSetting, StartedProgram
 
 _WORKLOAD = ("stage", "method", "seq_len", "micro_batch", "global_batch", "epochs", "steps", "precision", "weights",
              "optimizer", "attention", "packing", "compile", "response_len", "group_size", "fused_loss", "tp_overlap",
@@ -18,19 +21,28 @@ FLAGS = ("packing", "compile", "fused_loss", "tp_overlap", "moe_overlap", "moe_c
          "train_embeddings")  # fmt: skip
 
 
-def read(keys: Keys, found: Findings) -> None:
-    hf.model(found, keys.take("model"))
+def read(keys: Keys, findings: Findings) -> None:
+    hf.model(findings, keys.take("model"))
     for names, section in ((_WORKLOAD, "workload"), (_LAYOUT, "layout")):
         for name in names:
             if (item := keys.take(name)) is not None:
-                found.put(f"{section}.{name}", item.value, item)
+                findings.put(f"{section}.{name}", item.value, item)
     for name, field in _LORA.items():
         if (item := keys.take(name)) is not None:
-            found.put(f"workload.lora.{field}", item.value, item)
-    found.whole("accumulation", keys.take("accumulation"))
+            findings.put(f"workload.lora.{field}", item.value, item)
+    findings.whole("accumulation", keys.take("accumulation"))
     for name in ("tp", "pp", "cp"):
-        found.default(f"layout.{name}", 1, "one unless given")
+        findings.default(f"layout.{name}", 1, "one unless given")
     for name in FLAGS[:2]:
-        found.default(f"workload.{name}", False, "a switch that is not there")
-    hf.deepspeed(keys, found)
-    leave_rest(keys, found, "hf")
+        findings.default(f"workload.{name}", False, "a switch that is not there")
+    hf.deepspeed(keys, findings)
+    leave_rest(keys, findings, "hf")
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    keys, _ = options(setting.file, start.words, FLAGS)
+    read(keys, setting.findings)
+    return "arguments named as a plan's fields"
+
+
+COMMANDS: dict[str, CommandReader] = {"plan": read_command}

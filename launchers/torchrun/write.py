@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from launchers import File, Piece, Start
-from launchers.job import Job, heading
+from launchers.launch.heading import heading
+from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import steps
 from launchers.megatron.write import option
+from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.yaml_text import Tree
 
@@ -15,32 +16,32 @@ PATH = "torchrun.sh"
 _DATASET = "SET_ME_DATASET"
 
 
-def render(job: Job) -> Piece:
+def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must bring."""
     needs = ["train.py: your training script, which takes the arguments in torchrun.sh (TRAIN_SCRIPT names another)"]
-    groups = {"plan": _plan(job, needs), "layout": _layout(job)}
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(job, f"bash {PATH}")), "", "set -euo pipefail", ""]
-    command = [f'exec torchrun {torchrun_in_script(job)} "${{TRAIN_SCRIPT:-train.py}}"']
+    groups = {"plan": _plan(launch, needs), "layout": _layout(launch)}
+    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail", ""]
+    command = [f'exec torchrun {torchrun_in_script(launch)} "${{TRAIN_SCRIPT:-train.py}}"']
     command += [shlex.join(option(name, value)) for group in groups.values() for name, value in group.items()]
     text = "\n".join([*lines, " \\\n    ".join(command), ""])
-    start = Start(script_command(job, PATH), programs=("torchrun",))
+    start = Start(script_command(launch, PATH), programs=("torchrun",))
     return Piece((File(PATH, "torchrun", text, executable=True),), tuple(needs), start)
 
 
-def _plan(job: Job, needs: list[str]) -> dict[str, Tree]:
+def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     """What is trained, on what, and how."""
-    training = job.training
+    training = launch.training
     arguments: dict[str, Tree] = {
-        "model": job.model or "SET_ME_MODEL",
-        "dataset": job.site.dataset or _DATASET,
+        "model": launch.model or "SET_ME_MODEL",
+        "dataset": launch.site.dataset or _DATASET,
         "stage": training.stage,
         "method": training.method,
     }
-    if job.model is None:
+    if launch.model is None:
         needs.append(f"{PATH}: --model, the folder of the model")
-    if job.site.dataset is None:
+    if launch.site.dataset is None:
         needs.append(f"{PATH}: --dataset, your data")
-    if job.uses_adapters:
+    if launch.uses_adapters:
         lora = training.lora
         arguments |= {
             "lora_rank": lora.rank,
@@ -50,15 +51,15 @@ def _plan(job: Job, needs: list[str]) -> dict[str, Tree]:
         }
         if lora.train_embeddings:
             arguments["train_embeddings"] = True
-    if job.quantisation:
-        arguments["quantisation"] = job.quantisation
+    if launch.quantisation:
+        arguments["quantisation"] = launch.quantisation
     arguments |= {
-        "seq_len": job.seq_len,
-        "micro_batch": job.micro_batch,
-        "accumulation": job.accumulation,
-        "global_batch": job.global_batch,
+        "seq_len": launch.seq_len,
+        "micro_batch": launch.micro_batch,
+        "accumulation": launch.accumulation,
+        "global_batch": launch.global_batch,
     }
-    known = steps(job)
+    known = steps(launch)
     arguments |= {"epochs": float(training.epochs)} if known is None else {"steps": known}
     arguments |= {
         "precision": training.precision,
@@ -82,13 +83,13 @@ def _plan(job: Job, needs: list[str]) -> dict[str, Tree]:
     return arguments
 
 
-def _layout(job: Job) -> dict[str, Tree]:
+def _layout(launch: TrainingLaunch) -> dict[str, Tree]:
     """How it is split: the library that holds the shards, and every size that is not one."""
-    layout = job.plan.layout
-    framework = job.training.framework
+    layout = launch.plan.layout
+    framework = launch.training.framework
     if framework == "auto":
-        framework = "deepspeed" if "deepspeed" in job.targets else "ddp"
-    arguments: dict[str, Tree] = {"framework": framework, "dp": job.dp, "zero_stage": job.zero_stage}
+        framework = "deepspeed" if "deepspeed" in launch.targets else "ddp"
+    arguments: dict[str, Tree] = {"framework": framework, "dp": launch.dp, "zero_stage": launch.zero_stage}
     for name in ("tp", "pp", "vpp", "cp", "ep", "etp"):
         size = getattr(layout, name)
         if size and size > 1:
@@ -97,9 +98,9 @@ def _layout(job: Job) -> dict[str, Tree]:
         arguments["sequence_parallel"] = True
     if layout.schedule and (layout.pp or 1) > 1:
         arguments["schedule"] = layout.schedule
-    if layout.shard_group is not None and layout.shard_group != job.dp:
+    if layout.shard_group is not None and layout.shard_group != launch.dp:
         arguments["shard_group"] = layout.shard_group
-    arguments |= {"recompute": job.recompute, "offload": job.offload}
-    if "deepspeed" in job.targets:
+    arguments |= {"recompute": launch.recompute, "offload": launch.offload}
+    if "deepspeed" in launch.targets:
         arguments["deepspeed"] = "deepspeed.json"
     return arguments

@@ -1,4 +1,4 @@
-"""torchtune 0.6.1 YAML of a recipe; data/torchtune.yaml lists the recipes and the models that it has builders for.
+"""torchtune 0.6.1 YAML of a recipe; torchtune/fields.yaml lists the recipes and the models that it has builders for.
 
 Recipes keep weights, gradients and moments in `dtype`. The YAML does not carry the number of devices: the launch does.
 """
@@ -9,9 +9,11 @@ import re
 from typing import Any
 
 from estimator.errors import PlanError
-from launchers import File, Piece, Start
 from launchers.hf.write import batch_comment, learning_rate
-from launchers.job import Job, heading, last_part, slug
+from launchers.launch.heading import heading
+from launchers.launch.names import last_part, slug
+from launchers.launch.training import TrainingLaunch
+from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import quoted
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
@@ -22,31 +24,34 @@ _DATASET = "SET_ME_DATASET"
 _MODELS = "torchtune.models."
 
 
-def render(job: Job) -> Piece:
+def render(launch: TrainingLaunch) -> Piece:
     """The YAML, `tune run` of its recipe, and what the user must set."""
-    model, recipe = _model_of(job), _recipe(job)
-    tp = job.plan.layout.tp or 1
+    model, recipe = _model_of(launch), _recipe(launch)
+    tp = launch.plan.layout.tp or 1
     if tp > 1 and ("tp" not in model or "full_finetune" not in recipe):
         problem = "torchtune has tensor parallelism for full fine-tuning of Llama 3 models only"
         raise PlanError("layout.tp", problem, [1])
     needs: list[str] = []
     comments = {
-        "gradient_accumulation_steps": batch_comment(job),
+        "gradient_accumulation_steps": batch_comment(launch),
         "lr": "a value to start from; yours to choose",
     }
-    folder = f"saves/{job.slug}"
-    checkpoint = _checkpoint(job, model, folder, needs, comments)
+    folder = f"saves/{launch.slug}"
+    checkpoint = _checkpoint(launch, model, folder, needs, comments)
     sections: dict[str, dict[str, Tree]] = {
-        "model": {"model": _builder(job, model), "tokenizer": _tokenizer(job, model, checkpoint["checkpoint_dir"])},
-        "checkpoints": {"output_dir": folder, "checkpointer": checkpoint, "resume_from_checkpoint": False},
-        "data": _data(job, needs, comments),
-        "batch": {
-            "batch_size": job.micro_batch,
-            "gradient_accumulation_steps": job.accumulation,
-            **_length(job, comments),
+        "model": {
+            "model": _builder(launch, model),
+            "tokenizer": _tokenizer(launch, model, checkpoint["checkpoint_dir"]),
         },
-        "precision and optimizer": _optimizer(job, recipe, tp),
-        "memory and speed": _memory_and_speed(job, recipe, tp),
+        "checkpoints": {"output_dir": folder, "checkpointer": checkpoint, "resume_from_checkpoint": False},
+        "data": _data(launch, needs, comments),
+        "batch": {
+            "batch_size": launch.micro_batch,
+            "gradient_accumulation_steps": launch.accumulation,
+            **_length(launch, comments),
+        },
+        "precision and optimizer": _optimizer(launch, recipe, tp),
+        "memory and speed": _memory_and_speed(launch, recipe, tp),
         "run": {
             "device": "cuda",
             "metric_logger": {
@@ -59,18 +64,18 @@ def render(job: Job) -> Piece:
     }
     if recipe == "full_dpo_distributed":
         sections["checkpoints"]["ref_checkpointer"] = checkpoint
-    if job.uses_adapters:
+    if launch.uses_adapters:
         sections["checkpoints"]["save_adapter_weights_only"] = False
-    needs.append(f"environment: pip install {' '.join(_packages(job))}")
-    options = f"{torchrun_options(job)} " if recipe.endswith("distributed") else ""
+    needs.append(f"environment: pip install {' '.join(_packages(launch))}")
+    options = f"{torchrun_options(launch)} " if recipe.endswith("distributed") else ""
     command = f"tune run {options}{recipe} --config {PATH}"
-    text = document(heading(job, command), sections, comments)
+    text = document(heading(launch, command), sections, comments)
     return Piece((File(PATH, "torchtune", text),), tuple(needs), Start(command, programs=("torchtune",)))
 
 
-def _model_of(job: Job) -> dict[str, Any]:
-    name = last_part(job.model or "").lower()
-    for pattern, model in table("torchtune")["models"]:
+def _model_of(launch: TrainingLaunch) -> dict[str, Any]:
+    name = last_part(launch.model or "").lower()
+    for pattern, model in table("torchtune/fields")["models"]:
         if re.match(pattern, name):
             return model
     raise PlanError(
@@ -80,24 +85,24 @@ def _model_of(job: Job) -> dict[str, Any]:
     )
 
 
-def _recipe(job: Job) -> str:
-    kinds = table("torchtune")["recipes"]["dpo" if job.training.stage == "dpo" else "finetune"]
-    recipes = kinds["adapters" if job.uses_adapters else "full"]
-    count = "one" if job.devices == 1 else "several"
+def _recipe(launch: TrainingLaunch) -> str:
+    kinds = table("torchtune/fields")["recipes"]["dpo" if launch.training.stage == "dpo" else "finetune"]
+    recipes = kinds["adapters" if launch.uses_adapters else "full"]
+    count = "one" if launch.devices == 1 else "several"
     if count not in recipes:
         raise PlanError("workload.method", "torchtune's full DPO runs on two or more devices", ["lora", "qlora"])
     return recipes[count]
 
 
-def _builder(job: Job, model: dict[str, Any]) -> dict[str, Tree]:
+def _builder(launch: TrainingLaunch, model: dict[str, Any]) -> dict[str, Tree]:
     """The model's builder with the adapters. Its four-bit weights are torchao's NF4, whose scales are quantised too."""
     module, _, name = model["builder"].rpartition(".")
-    if not job.uses_adapters:
+    if not launch.uses_adapters:
         return {"_component_": f"{_MODELS}{module}.{name}"}
-    if job.training.method == "dora" and not model.get("dora", True):
+    if launch.training.method == "dora" and not model.get("dora", True):
         raise PlanError("workload.method", f"torchtune has no DoRA for {name}", ["lora", "qlora"])
-    lora = job.training.lora
-    attention, mlp = _targets(job)
+    lora = launch.training.lora
+    attention, mlp = _targets(launch)
     return {
         "_component_": f"{_MODELS}{module}.lora_{name}",
         "lora_attn_modules": attention,
@@ -105,18 +110,18 @@ def _builder(job: Job, model: dict[str, Any]) -> dict[str, Tree]:
         "lora_rank": lora.rank,
         "lora_alpha": lora.alpha,
         "lora_dropout": lora.dropout,
-        **({"use_dora": True} if job.training.method == "dora" else {}),
-        **({"quantize_base": True} if job.quantisation else {}),
+        **({"use_dora": True} if launch.training.method == "dora" else {}),
+        **({"quantize_base": True} if launch.quantisation else {}),
     }
 
 
-def _targets(job: Job) -> tuple[list[str], bool]:
+def _targets(launch: TrainingLaunch) -> tuple[list[str], bool]:
     """Attention projections with adapters, and whether those of the MLP have them. Raises PlanError."""
-    words = table("torchtune")
+    words = table("torchtune/fields")
     names, mlp_names = words["attention_modules"], words["mlp_modules"]
     attention: dict[str, None] = {}
     mlp: set[str] = set()
-    for word in (part.strip() for part in job.training.lora.targets.split(",") if part.strip()):
+    for word in (part.strip() for part in launch.training.lora.targets.split(",") if part.strip()):
         if word in ("all-linear", "all", "attention"):
             attention |= dict.fromkeys(names.values())
         if word in ("all-linear", "all", "mlp"):
@@ -135,18 +140,18 @@ def _targets(job: Job) -> tuple[list[str], bool]:
     return list(attention), bool(mlp)
 
 
-def _tokenizer(job: Job, model: dict[str, Any], folder: Tree) -> dict[str, Tree]:
+def _tokenizer(launch: TrainingLaunch, model: dict[str, Any], folder: Tree) -> dict[str, Tree]:
     """max_seq_len cuts samples, and is the length that packed rows have."""
-    row = table("torchtune")["tokenizers"][model["tokenizer"]]
+    row = table("torchtune/fields")["tokenizers"][model["tokenizer"]]
     files = {key: f"{folder}/{file}" for key, file in row["files"].items()}
-    return {"_component_": f"{_MODELS}{row['component']}", **files, "max_seq_len": job.seq_len}
+    return {"_component_": f"{_MODELS}{row['component']}", **files, "max_seq_len": launch.seq_len}
 
 
 def _checkpoint(
-    job: Job, model: dict[str, Any], folder: str, needs: list[str], comments: dict[str, str]
+    launch: TrainingLaunch, model: dict[str, Any], folder: str, needs: list[str], comments: dict[str, str]
 ) -> dict[str, Tree]:
     """Where the model lies: a folder that the plan names, or one that `tune download` fills."""
-    name = job.model or ""
+    name = launch.model or ""
     if name.startswith(("/", "./", "../")):
         place = name
     else:
@@ -172,22 +177,22 @@ def _checkpoint(
     }
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
-    stage = job.training.stage
-    row = table("torchtune")["datasets"][stage]
-    if job.site.dataset is None:
+def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    stage = launch.training.stage
+    row = table("torchtune/fields")["datasets"][stage]
+    if launch.site.dataset is None:
         comments["source"] = f"set this: a Hugging Face data set ({row['content']})"
         needs.append(f"{PATH}: dataset source, your data ({row['content']})")
-    fields: dict[str, Tree] = {"_component_": row["component"], "source": job.site.dataset or _DATASET}
+    fields: dict[str, Tree] = {"_component_": row["component"], "source": launch.site.dataset or _DATASET}
     fields |= row["fields"]
     if stage != "dpo":
-        fields["packed"] = job.training.packing
+        fields["packed"] = launch.training.packing
     return {"dataset": fields | {"split": "train"}, "seed": None, "shuffle": True}
 
 
-def _length(job: Job, comments: dict[str, str]) -> dict[str, Tree]:
+def _length(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, Tree]:
     """Whole passes over the data, or the plan's optimizer steps as those of one."""
-    training = job.training
+    training = launch.training
     if training.steps is not None:
         comments["max_steps_per_epoch"] = "the run's steps; the data has to hold as many"
         return {"epochs": 1, "max_steps_per_epoch": training.steps}
@@ -197,17 +202,17 @@ def _length(job: Job, comments: dict[str, str]) -> dict[str, Tree]:
     return {"epochs": int(training.epochs), "max_steps_per_epoch": None}
 
 
-def _optimizer(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
+def _optimizer(launch: TrainingLaunch, recipe: str, tp: int) -> dict[str, Tree]:
     """torch's fused AdamW, which neither tensor parallelism nor states on the host take."""
-    words, name = table("torchtune"), job.training.optimizer
-    optimizer: dict[str, Tree] = {"_component_": words["optimizers"][name], "lr": learning_rate(job)}
+    words, name = table("torchtune/fields"), launch.training.optimizer
+    optimizer: dict[str, Tree] = {"_component_": words["optimizers"][name], "lr": learning_rate(launch)}
     if name == "adamw":
-        optimizer["fused"] = tp == 1 and job.offload != "params"
-    plain = job.training.fused_loss is False
+        optimizer["fused"] = tp == 1 and launch.offload != "params"
+    plain = launch.training.fused_loss is False
     loss: dict[str, Tree] = {"_component_": words["losses"]["plain" if plain else "chunked"]}
-    if job.training.stage == "dpo":
+    if launch.training.stage == "dpo":
         loss = {"_component_": "torchtune.rlhf.loss.DPOLoss", "beta": 0.1, "label_smoothing": 0}
-    fields: dict[str, Tree] = {"dtype": words["precisions"][job.training.precision], "optimizer": optimizer}
+    fields: dict[str, Tree] = {"dtype": words["precisions"][launch.training.precision], "optimizer": optimizer}
     if recipe == "full_finetune_single_device":
         fields["optimizer_in_bwd"] = False
     return fields | {
@@ -220,20 +225,20 @@ def _optimizer(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
     }
 
 
-def _memory_and_speed(job: Job, recipe: str, tp: int) -> dict[str, Tree]:
+def _memory_and_speed(launch: TrainingLaunch, recipe: str, tp: int) -> dict[str, Tree]:
     fields: dict[str, Tree] = {
-        "enable_activation_checkpointing": job.recompute == "full",
-        "enable_activation_offloading": job.offload == "activations",
-        "compile": job.training.compile,
+        "enable_activation_checkpointing": launch.recompute == "full",
+        "enable_activation_offloading": launch.offload == "activations",
+        "compile": launch.training.compile,
     }
     if recipe.endswith("distributed"):
-        fields |= {"fsdp_reshard_after_forward": job.zero_stage == 3, "fsdp_cpu_offload": job.offload == "params"}
+        fields |= {"fsdp_reshard_after_forward": launch.zero_stage == 3, "fsdp_cpu_offload": launch.offload == "params"}
     if tp > 1:
         plan = {"_component_": f"{_MODELS}llama3.base_llama_tp_plan"}
         fields |= {"tensor_parallel_dim": tp, "tensor_parallel_plan": plan}
     return fields
 
 
-def _packages(job: Job) -> list[str]:
-    component = table("torchtune")["optimizers"][job.training.optimizer]
+def _packages(launch: TrainingLaunch) -> list[str]:
+    component = table("torchtune/fields")["optimizers"][launch.training.optimizer]
     return ["torchtune==0.6.1", "torchao==0.10.0", *(["bitsandbytes"] if "bitsandbytes" in component else [])]

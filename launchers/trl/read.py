@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from launchers.hf import read as hf
+from launchers.reading.commands import CommandReader, Console, merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options, overrides
+from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
 from launchers.tables import table
 
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
+SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
 def score(keys: Keys) -> int:
@@ -20,72 +27,74 @@ def score(keys: Keys) -> int:
     return 2 + sum(name in keys for name in own)
 
 
-def read(keys: Keys, found: Findings, script: Item | None = None) -> None:
+def read(keys: Keys, findings: Findings, script: Item | None = None) -> None:
     """`script` names TRL's script where the command says it (sft, dpo, …)."""
-    words = table("trl")
+    words = table("trl/fields")
     is_trl = script is not None or any(name in keys for name in _TRL)
-    found.programs.append("trl" if is_trl else "trainer")
+    findings.programs.append("trl" if is_trl else "trainer")
     name = keys.take("model_name_or_path")
-    hf.model(found, name)
-    _stage(keys, found, script, is_trl)
-    _method(keys, found, name)
-    _lengths(keys, found, is_trl)
-    hf.batch(keys, found)
-    hf.length(keys, found)
+    hf.model(findings, name)
+    _stage(keys, findings, script, is_trl)
+    _method(keys, findings, name)
+    _lengths(keys, findings, is_trl)
+    hf.batch(keys, findings)
+    hf.length(keys, findings)
     if keys.take("with_tracking") is not None:
         # A loop of one's own on accelerate, in the manner of transformers' no_trainer scripts.
-        found.default("workload.precision", "bf16", "accelerate's own settings say it")
-    _precision(keys, found, "bf16" if is_trl else "fp32")
-    hf.optimizer(keys, found)
+        findings.default("workload.precision", "bf16", "accelerate's own settings say it")
+    _precision(keys, findings, "bf16" if is_trl else "fp32")
+    hf.optimizer(keys, findings)
     attention = {"flash_attention_2": "flash"} | inverted(words["attention"])
-    found.word("workload.attention", keys.take("attn_implementation"), attention, soft=True)
-    hf.checkpointing(keys, found, usual=is_trl)
+    findings.word("workload.attention", keys.take("attn_implementation"), attention, soft=True)
+    hf.checkpointing(keys, findings, usual=is_trl)
     for key in dict.fromkeys(words["fused_loss"].values()):
-        found.truth("workload.fused_loss", keys.take(key))
-    found.default("workload.fused_loss", False, "the fused loss is off unless given")
+        findings.truth("workload.fused_loss", keys.take(key))
+    findings.default("workload.fused_loss", False, "the fused loss is off unless given")
     host = keys.take("activation_offloading")
     if is_set(host) and host:
-        found.put("layout.offload", "activations", host)
-    found.truth("workload.packing", keys.take("packing"))
-    found.default("workload.packing", False, "packing is off unless given")
-    hf.compiled(keys, found)
-    _generation(keys, found)
+        findings.put("layout.offload", "activations", host)
+    findings.truth("workload.packing", keys.take("packing"))
+    findings.default("workload.packing", False, "packing is off unless given")
+    hf.compiled(keys, findings)
+    _generation(keys, findings)
     config = keys.take("accelerate_config")
     if config is not None:
-        hf.refer(found, config, str(config.value), "devices and sharding")
-    hf.deepspeed(keys, found)
-    hf.fsdp(keys, found, version=1)
-    leave_rest(keys, found, "trl", "hf")
+        findings.refer(config, str(config.value), "devices and sharding")
+    hf.deepspeed(keys, findings)
+    hf.fsdp(keys, findings, version=1)
+    leave_rest(keys, findings, "trl", "hf")
 
 
-def _stage(keys: Keys, found: Findings, script: Item | None, is_trl: bool) -> None:
+def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) -> None:
     loss = keys.take("loss_type")
     kind = str(script.value) if script is not None else None
     if kind is None:
         if is_trl and ("num_generations" in keys or "reward_funcs" in keys):
-            found.imply("workload.stage", "grpo", keys.items.get("num_generations") or keys.items["reward_funcs"])
+            findings.imply("workload.stage", "grpo", keys.items.get("num_generations") or keys.items["reward_funcs"])
             return
         if (hint := _hint(keys)) is not None:
-            found.imply("workload.stage", "ipo" if loss is not None and loss.value == "ipo" else hint[0], hint[1])
+            findings.imply("workload.stage", "ipo" if loss is not None and loss.value == "ipo" else hint[0], hint[1])
         elif loss is not None or "beta" in keys:
             item = loss or keys.items["beta"]
-            found.block("workload.stage", item, "is of DPO, KTO and others; give stage, or the command that runs it")
+            findings.block("workload.stage", item, "is of DPO, KTO and others; give stage, or the command that runs it")
         else:
-            found.default("workload.stage", "sft", "nothing in the file is of another stage")
+            findings.default("workload.stage", "sft", "nothing in the file is of another stage")
         return
     assert script is not None
     losses = loss.value if loss is not None and isinstance(loss.value, list) else [loss.value] if loss else ["sigmoid"]
     if kind == "dpo":
-        said = loss or script
+        loss_word = loss or script
         if losses in (["sigmoid"], ["ipo"]):
-            found.put("workload.stage", "dpo" if losses == ["sigmoid"] else "ipo", said)
+            findings.put("workload.stage", "dpo" if losses == ["sigmoid"] else "ipo", loss_word)
         else:
-            found.block("workload.stage", said, "is no loss of a Plan")
+            findings.block("workload.stage", loss_word, "is no loss of a Plan")
     elif kind == "sft":
-        found.default("workload.stage", "sft", "the SFT script, which trains on plain text too")
+        findings.default("workload.stage", "sft", "the SFT script, which trains on plain text too")
     else:
-        words = {"orpo": "orpo"} | inverted({name: row["script"] for name, row in table("trl")["stages"].items()})
-        found.word("workload.stage", script, words)
+        words = {"orpo": "orpo"} | inverted(
+            {name: row["script"] for name, row in table("trl/fields")["stages"].items()}
+        )
+        findings.word("workload.stage", script, words)
 
 
 def _hint(keys: Keys) -> tuple[str, Item] | None:
@@ -100,79 +109,125 @@ def _hint(keys: Keys) -> tuple[str, Item] | None:
     return None
 
 
-def _method(keys: Keys, found: Findings, model: Item | None) -> None:
+def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
     peft, dora = keys.take("use_peft"), keys.take("use_dora")
     four, eight = keys.take("load_in_4bit"), keys.take("load_in_8bit")
     double, kind = keys.take("use_bnb_nested_quant"), keys.take("bnb_4bit_quant_type")
-    packed = hf.quantised_checkpoint(found, model)
+    packed = hf.quantised_checkpoint(findings, model)
     if not (is_set(peft) and peft):
         for name in ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_task_type"):
             if (item := keys.take(name)) is not None:
-                found.leave(item, "has no effect without use_peft")
-        found.default("workload.method", "full", "use_peft is not set")
+                findings.leave(item, "has no effect without use_peft")
+        findings.default("workload.method", "full", "use_peft is not set")
         return
     if is_set(eight) and eight:
-        found.block("workload.method", eight, "only frozen weights of 4 bits have a place in a Plan")
+        findings.block("workload.method", eight, "only frozen weights of 4 bits have a place in a Plan")
     elif is_set(four) and four:
         if kind is not None and kind.value != "nf4":
-            found.block("workload.method", kind, "only NF4 has a place in a Plan")
+            findings.block("workload.method", kind, "only NF4 has a place in a Plan")
         else:
-            found.put("workload.method", "qlora", four)
+            findings.put("workload.method", "qlora", four)
             on = as_truth(double.value) if double is not None else False
             if double is not None and on is not None:
-                found.put("workload.lora.quantisation", "nf4" if on else "nf4-single", double)
+                findings.put("workload.lora.quantisation", "nf4" if on else "nf4-single", double)
             else:
-                found.default("workload.lora.quantisation", "nf4-single", "use_bnb_nested_quant is off unless given")
+                findings.default("workload.lora.quantisation", "nf4-single", "use_bnb_nested_quant is off unless given")
     elif packed == "gptq" and model is not None:
-        found.put("workload.method", "qlora", peft)
-        found.put("workload.lora.quantisation", "gptq", model)
+        findings.put("workload.method", "qlora", peft)
+        findings.put("workload.lora.quantisation", "gptq", model)
     elif packed and model is not None:
-        found.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
+        findings.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
     else:
-        found.put("workload.method", "dora" if is_set(dora) else "lora", dora if is_set(dora) and dora else peft)
-    hf.adapters(keys, found, rank=16, alpha=32.0, dropout=0.05, renamed=False)
+        findings.put("workload.method", "dora" if is_set(dora) else "lora", dora if is_set(dora) and dora else peft)
+    hf.adapters(keys, findings, rank=16, alpha=32.0, dropout=0.05, renamed=False)
 
 
-def _lengths(keys: Keys, found: Findings, is_trl: bool) -> None:
+def _lengths(keys: Keys, findings: Findings, is_trl: bool) -> None:
     """Rows of max_length tokens; of GRPO a prompt and its answer."""
-    if found.values.get("workload.stage") == "grpo" or "max_completion_length" in keys:
+    if findings.values.get("workload.stage") == "grpo" or "max_completion_length" in keys:
         prompt, answer = keys.take("max_prompt_length"), keys.take("max_completion_length")
-        tokens = found.whole("workload.response_len", answer)
+        tokens = findings.whole("workload.response_len", answer)
         if tokens and answer is not None and prompt is not None and (start := as_number(prompt.value)):
-            found.put("workload.seq_len", int(start) + tokens, answer)
+            findings.put("workload.seq_len", int(start) + tokens, answer)
         return
     for name in ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length"):
-        found.whole("workload.seq_len", keys.take(name))
+        findings.whole("workload.seq_len", keys.take(name))
     if is_trl:
-        found.default("workload.seq_len", 1024, "max_length is 1024 unless given")
+        findings.default("workload.seq_len", 1024, "max_length is 1024 unless given")
 
 
-def _precision(keys: Keys, found: Findings, usual: str) -> None:
+def _precision(keys: Keys, findings: Findings, usual: str) -> None:
     """`dtype: bfloat16` without autocast holds all in 16 bits. Else it says how a checkpoint is loaded."""
     kind = keys.take("dtype") or keys.take("torch_dtype")
     bf16, fp16 = keys.items.get("bf16"), keys.items.get("fp16")
     half = kind is not None and kind.value in ("bfloat16", "bf16")
     if half and kind is not None and bf16 is not None and not is_set(bf16) and not is_set(fp16):
         keys.take("bf16")
-        found.put("workload.precision", "bf16", kind)
-        found.put("workload.weights", "bf16", kind)
+        findings.put("workload.precision", "bf16", kind)
+        findings.put("workload.weights", "bf16", kind)
         return
     if kind is not None:
-        found.leave(kind, "the type that the checkpoint is loaded in; what is computed in is said by bf16 and fp16")
-    hf.precision(keys, found, usual)
+        findings.leave(kind, "the type that the checkpoint is loaded in; what is computed in is said by bf16 and fp16")
+    hf.precision(keys, findings, usual)
 
 
-def _generation(keys: Keys, found: Findings) -> None:
-    found.whole("workload.group_size", keys.take("num_generations"))
+def _generation(keys: Keys, findings: Findings) -> None:
+    findings.whole("workload.group_size", keys.take("num_generations"))
     engine, mode = keys.take("use_vllm"), keys.take("vllm_mode")
     share = keys.take("vllm_gpu_memory_utilization")
     if engine is None:
         return
     if not is_set(engine):
-        found.put("workload.rollout", "trainer", engine)
+        findings.put("workload.rollout", "trainer", engine)
     elif mode is not None:
-        found.word("workload.rollout", mode, {"colocate": "colocated", "server": "separate"})
+        findings.word("workload.rollout", mode, {"colocate": "colocated", "server": "separate"})
         if mode.value == "colocate":
-            found.number("workload.engine_share", share)
+            findings.number("workload.engine_share", share)
     else:
-        found.block("workload.rollout", engine, "vllm_mode is not there, and its default changed between versions")
+        findings.block("workload.rollout", engine, "vllm_mode is not there, and its default changed between versions")
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+    if len(words) < 2 or words[1].text not in SCRIPTS:
+        return []
+    keys, _ = options(setting.file, words[2:])
+    if (item := keys.items.get("num_processes")) is not None:
+        setting.findings.whole("devices", item)
+    return [StartedProgram("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    keys, rest, _ = merged(start, setting)
+    overrides(keys, rest)
+    # python -m trl.scripts.sft is `trl sft`.
+    read(keys, setting.findings, replace(start.name, value=str(start.name.value).rpartition(".")[2]))
+    return "TRL arguments"
+
+
+def read_trainer(start: StartedProgram, setting: ScriptSetting) -> str:
+    """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
+    keys, _ = options(setting.file, start.words)
+    findings = setting.findings
+    config = keys.take("deepspeed_config")
+    if config is not None:
+        findings.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
+        keys.take("deepspeed")
+    stage = keys.take("zero_stage") or keys.take("deepspeed_stage")
+    if stage is not None:
+        findings.whole("layout.zero_stage", stage, least=0)
+        findings.backend = findings.backend or ("deepspeed", replace(stage, value=True))
+        findings.default("workload.precision", "bf16", "DeepSpeed computes in 16 bits; which, the script says")
+    if "model_name_or_path" not in keys and "per_device_train_batch_size" not in keys:
+        item = keys.take("deepspeed")
+        if item is not None and isinstance(item.value, str):
+            setting.findings.refer(item, item.value, "DeepSpeed's ZeRO stage and offload")
+        leave_rest(keys, setting.findings, "hf")
+        return "command of a script"
+    read(keys, setting.findings)
+    return "arguments of the transformers Trainer"
+
+
+FORMATS = (Format("TRL or transformers Trainer arguments", score, read, ("yaml", "json")),)
+COMMANDS: dict[str, CommandReader] = {"trl": read_command, "trainer": read_trainer}
+CONSOLES: dict[str, Console] = {"trl": _console}
+MODULES = {"trl.scripts.": "trl", "trl.commands.": "trl"}

@@ -28,7 +28,7 @@ _BF16 = "where the device has it"
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
 
 
-def read_python(name: str, text: str, found: Findings) -> str | None:
+def read_python(name: str, text: str, findings: Findings) -> str | None:
     """What the script was taken for; None where it trains with nothing that is known here."""
     check_size(name, text)
     try:
@@ -44,92 +44,92 @@ def read_python(name: str, text: str, found: Findings) -> str | None:
     adapted = False
     for called, node in calls:
         last = called.rpartition(".")[2]
-        given = dict(_arguments(node, names))
-        if last in ("LoraConfig", "get_peft_model") and (last == "LoraConfig" or "r" in given):
+        arguments = dict(_arguments(node, names))
+        if last in ("LoraConfig", "get_peft_model") and (last == "LoraConfig" or "r" in arguments):
             adapted = True
-            _take(keys, given, _ADAPTERS, node)
-            if last == "get_peft_model" and "use_gradient_checkpointing" in given:
-                keys.put("gradient_checkpointing", given["use_gradient_checkpointing"], node.lineno)
+            _take(keys, arguments, _ADAPTERS, node)
+            if last == "get_peft_model" and "use_gradient_checkpointing" in arguments:
+                keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
         elif last == "BitsAndBytesConfig":
-            _take(keys, given, _PACKED, node)
+            _take(keys, arguments, _PACKED, node)
         elif last == "from_pretrained" and ("Model" in called or "Causal" in called):
             # A later one loads what was trained.
             if "model_name_or_path" in keys:
                 continue
-            _loaded(keys, given, node, unsloth and called.startswith("Fast"))
+            _loaded(keys, arguments, node, unsloth and called.startswith("Fast"))
         elif (last.endswith("Config") and last.removesuffix("Config") in _STAGES) or last == "TrainingArguments":
-            for key, value in given.items():
+            for key, value in arguments.items():
                 # Unsloth's own checkpointing stays what the model was loaded with.
                 if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
                     keys.put(key, value, node.lineno)
             stage = stage or _STAGES.get(last.removesuffix("Config"))
         elif last.endswith("Trainer") and last.removesuffix("Trainer") in _STAGES:
             stage = stage or _STAGES[last.removesuffix("Trainer")]
-            _take(keys, given, _TRAINER, node)
+            _take(keys, arguments, _TRAINER, node)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
         return None
     keys.put("use_peft", adapted)
     if _BF16 in (keys.look("bf16"), keys.look("fp16")):
         for key in ("bf16", "fp16"):
             keys.take(key)
-        found.default("workload.precision", "bf16", "the script takes it where the device has it")
+        findings.default("workload.precision", "bf16", "the script takes it where the device has it")
     if unsloth:
-        _unsloth(keys, found, adapted)
+        _unsloth(keys, findings, adapted)
     elif adapted:
         for field, value in (("rank", 8), ("alpha", 8.0), ("dropout", 0.0)):
-            found.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
+            findings.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
     script = Item(name, "trainer", stage) if stage else None
-    trl.read(keys, found, script)
+    trl.read(keys, findings, script)
     if unsloth:
-        found.programs.insert(0, "unsloth")
+        findings.programs.insert(0, "unsloth")
         return "Python script for Unsloth"
     return "Python script on TRL" if stage else "Python script on the transformers Trainer"
 
 
-def _unsloth(keys: Keys, found: Findings, adapted: bool) -> None:
+def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
     """Its own defaults, and its way of checkpointing, which holds what is kept in host memory."""
     if not adapted and not is_set(keys.take("full_finetuning")):
-        found.leave(Item(keys.file, "get_peft_model", None), "is not there, so nothing would be trained")
+        findings.leave(Item(keys.file, "get_peft_model", None), "is not there, so nothing would be trained")
     keys.take("full_finetuning")
     if adapted and "load_in_4bit" not in keys:
-        found.default("workload.method", "qlora", "load_in_4bit is on unless given")
+        findings.default("workload.method", "qlora", "load_in_4bit is on unless given")
         keys.put("load_in_4bit", True)
-    found.default("workload.lora.quantisation", "nf4", "Unsloth's checkpoints quantise their scales too")
+    findings.default("workload.lora.quantisation", "nf4", "Unsloth's checkpoints quantise their scales too")
     for field, value in (("rank", 16), ("alpha", 16.0), ("dropout", 0.0)):
-        found.default(f"workload.lora.{field}", value, "get_peft_model has it unless given")
+        findings.default(f"workload.lora.{field}", value, "get_peft_model has it unless given")
     kind = keys.items.get("gradient_checkpointing")
     if kind is None:
-        found.default("layout.offload", "activations", "Unsloth's own checkpointing unless told otherwise")
+        findings.default("layout.offload", "activations", "Unsloth's own checkpointing unless told otherwise")
     elif kind.value == "unsloth":
         keys.put("gradient_checkpointing", True, kind.line)
-        found.put("layout.offload", "activations", kind)
+        findings.put("layout.offload", "activations", kind)
     else:
-        found.default("layout.offload", "none", "nothing is moved to the host")
+        findings.default("layout.offload", "none", "nothing is moved to the host")
     # Its kernels never hold the logits whole.
-    found.default("workload.fused_loss", True, "Unsloth computes the loss in pieces")
-    found.default("layout.zero_stage", 0, "Unsloth keeps whole replicas")
+    findings.default("workload.fused_loss", True, "Unsloth computes the loss in pieces")
+    findings.default("layout.zero_stage", 0, "Unsloth keeps whole replicas")
     if is_set(keys.take("float32_mixed_precision")):
-        found.put("workload.weights", "fp32", Item(keys.file, "float32_mixed_precision", True))
+        findings.put("workload.weights", "fp32", Item(keys.file, "float32_mixed_precision", True))
 
 
-def _loaded(keys: Keys, given: dict[str, Any], node: ast.Call, fast: bool) -> None:
-    name = given.get("model_name", given.get("pretrained_model_name_or_path", given.get("0")))
+def _loaded(keys: Keys, arguments: dict[str, Any], node: ast.Call, fast: bool) -> None:
+    name = arguments.get("model_name", arguments.get("pretrained_model_name_or_path", arguments.get("0")))
     keys.put("model_name_or_path", name, node.lineno)
-    if given.get("attn_implementation"):
-        keys.put("attn_implementation", given["attn_implementation"], node.lineno)
-    _take(keys, given, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
+    if arguments.get("attn_implementation"):
+        keys.put("attn_implementation", arguments["attn_implementation"], node.lineno)
+    _take(keys, arguments, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
     if fast:
-        keys.put("max_length", given.get("max_seq_length"), node.lineno)
+        keys.put("max_length", arguments.get("max_seq_length"), node.lineno)
         own = {"full_finetuning": "full_finetuning", "float32_mixed_precision": "float32_mixed_precision"}
-        _take(keys, given, own, node)
-        if "use_gradient_checkpointing" in given:
-            keys.put("gradient_checkpointing", given["use_gradient_checkpointing"], node.lineno)
+        _take(keys, arguments, own, node)
+        if "use_gradient_checkpointing" in arguments:
+            keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
 
 
-def _take(keys: Keys, given: dict[str, Any], words: dict[str, str], node: ast.Call) -> None:
+def _take(keys: Keys, arguments: dict[str, Any], words: dict[str, str], node: ast.Call) -> None:
     for name, key in words.items():
-        if name in given:
-            keys.put(key, given[name], node.lineno)
+        if name in arguments:
+            keys.put(key, arguments[name], node.lineno)
 
 
 def _source(name: str, text: str) -> str:
@@ -146,18 +146,18 @@ def _source(name: str, text: str) -> str:
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
     """Names that are given one literal and nothing else."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     again: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
                 for name in [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]:
-                    if name in found:
+                    if name in values:
                         again.add(name)
                     simple = isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign)
-                    found[name] = _value(node.value, found) if simple and node.value is not None else UNKNOWN  # type: ignore[union-attr]
-    return {name: UNKNOWN if name in again else value for name, value in found.items()}
+                    values[name] = _value(node.value, values) if simple and node.value is not None else UNKNOWN  # type: ignore[union-attr]
+    return {name: UNKNOWN if name in again else value for name, value in values.items()}
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from launchers import File, Piece, Start
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages
-from launchers.job import Job, heading
+from launchers.launch.heading import heading
+from launchers.launch.training import TrainingLaunch
+from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
 
@@ -26,26 +27,26 @@ data = data.map(as_text, batched=True)
 """
 
 
-def render(job: Job) -> Piece:
+def render(launch: TrainingLaunch) -> Piece:
     """The script, its start by python or torchrun, and what the user must set."""
-    stage = table("unsloth")["stages"][job.training.stage]
+    stage = table("unsloth/fields")["stages"][launch.training.stage]
     needs: list[str] = []
     comments = {
-        "gradient_accumulation_steps": batch_comment(job),
+        "gradient_accumulation_steps": batch_comment(launch),
         "learning_rate": "a value to start from; yours to choose",
     }
-    body = _call("model, tokenizer = FastLanguageModel.from_pretrained", _model(job, needs, comments), comments)
-    if job.uses_adapters:
-        body += _call("model = FastLanguageModel.get_peft_model", _adapter(job, needs), comments, "model")
-    body += _call("data = load_dataset", _data(job, needs, comments), comments)
-    if job.training.stage == "sft":
+    body = _call("model, tokenizer = FastLanguageModel.from_pretrained", _model(launch, needs, comments), comments)
+    if launch.uses_adapters:
+        body += _call("model = FastLanguageModel.get_peft_model", _adapter(launch, needs), comments, "model")
+    body += _call("data = load_dataset", _data(launch, needs, comments), comments)
+    if launch.training.stage == "sft":
         body += _TEXTS.rstrip("\n").split("\n")
-    body += _call(f"arguments = {stage['config']}", _arguments(job, comments), comments)
-    wanted = ["unsloth", "trl==0.24.0", *(name for name in packages(job) if name != "flash-attn")]
+    body += _call(f"arguments = {stage['config']}", _arguments(launch, comments), comments)
+    wanted = ["unsloth", "trl==0.24.0", *(name for name in packages(launch) if name != "flash-attn")]
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
-    command = f"python {PATH}" if job.devices == 1 else f"torchrun {torchrun_options(job)} {PATH}"
+    command = f"python {PATH}" if launch.devices == 1 else f"torchrun {torchrun_options(launch)} {PATH}"
     lines = [
-        *(f"# {line}" for line in heading(job, command)),
+        *(f"# {line}" for line in heading(launch, command)),
         "from unsloth import FastLanguageModel  # before TRL and transformers, which it changes",
         "import torch",
         "from datasets import load_dataset",
@@ -75,15 +76,15 @@ def _call(function: str, arguments: Mapping[str, Any], comments: Mapping[str, st
     return [*lines, ")"]
 
 
-def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:
-    training = job.training
+def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:
+    training = launch.training
     fields: dict[str, Any] = {
-        "model_name": checkpoint(job, PATH, "model_name", needs, comments),
-        "max_seq_length": job.seq_len,
+        "model_name": checkpoint(launch, PATH, "model_name", needs, comments),
+        "max_seq_length": launch.seq_len,
         "dtype": _Type("float16" if training.precision == "fp16" else "bfloat16"),
-        "load_in_4bit": bool(job.quantisation),
-        "full_finetuning": not job.uses_adapters,
-        "use_gradient_checkpointing": _checkpointing(job),
+        "load_in_4bit": bool(launch.quantisation),
+        "full_finetuning": not launch.uses_adapters,
+        "use_gradient_checkpointing": _checkpointing(launch),
         # Else Unsloth loads its own upload of the model, packed by others.
         "use_exact_model_name": True,
     }
@@ -92,56 +93,56 @@ def _model(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, An
     return fields
 
 
-def _checkpointing(job: Job) -> bool | str:
+def _checkpointing(launch: TrainingLaunch) -> bool | str:
     """Unsloth's own variant holds the kept inputs of layers in host memory."""
-    return "unsloth" if job.offload == "activations" else job.recompute == "full"
+    return "unsloth" if launch.offload == "activations" else launch.recompute == "full"
 
 
-def _adapter(job: Job, needs: list[str]) -> dict[str, Any]:
-    lora = job.training.lora
-    targets = target_modules(job, PATH, "target_modules", needs) or list(table("unsloth")["all_linear"])
+def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Any]:
+    lora = launch.training.lora
+    targets = target_modules(launch, PATH, "target_modules", needs) or list(table("unsloth/fields")["all_linear"])
     fields: dict[str, Any] = {
         "r": lora.rank,
-        "lora_alpha": whole_alpha(job, "Unsloth"),
+        "lora_alpha": whole_alpha(launch, "Unsloth"),
         "lora_dropout": lora.dropout,
         "target_modules": targets,
         "bias": "none",
-        "use_gradient_checkpointing": _checkpointing(job),
-        "max_seq_length": job.seq_len,
+        "use_gradient_checkpointing": _checkpointing(launch),
+        "max_seq_length": launch.seq_len,
     }
     if lora.train_embeddings:
-        fields["modules_to_save"] = embedding_modules(job, PATH, "modules_to_save", needs)
+        fields["modules_to_save"] = embedding_modules(launch, PATH, "modules_to_save", needs)
     return fields
 
 
-def _data(job: Job, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:
-    if job.site.dataset is None:
-        content = table("unsloth")["stages"][job.training.stage]["data"]
+def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:
+    if launch.site.dataset is None:
+        content = table("unsloth/fields")["stages"][launch.training.stage]["data"]
         comments["path"] = f"set this: a Hugging Face data set or a folder of one ({content})"
         needs.append(f"{PATH}: path of load_dataset, your data ({content})")
-    return {"path": job.site.dataset or _DATASET, "split": "train"}
+    return {"path": launch.site.dataset or _DATASET, "split": "train"}
 
 
-def _arguments(job: Job, comments: dict[str, str]) -> dict[str, Any]:
+def _arguments(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, Any]:
     """The Trainer's arguments. Packed rows are of pretraining and SFT alone."""
-    words, training = table("hf_arguments"), job.training
-    lengths: dict[str, Any] = {"max_length": job.seq_len}
+    words, training = table("hf/fields"), launch.training
+    lengths: dict[str, Any] = {"max_length": launch.seq_len}
     if training.stage in ("pretrain", "sft"):
         lengths["packing"] = training.packing
     else:
-        lengths["max_prompt_length"] = max(1, job.seq_len // 2)
+        lengths["max_prompt_length"] = max(1, launch.seq_len // 2)
         comments["max_prompt_length"] = "of max_length; yours to choose"
     return {
-        "output_dir": f"saves/{job.slug}",
-        **table("unsloth")["stages"][training.stage]["arguments"],
+        "output_dir": f"saves/{launch.slug}",
+        **table("unsloth/fields")["stages"][training.stage]["arguments"],
         **lengths,
-        "per_device_train_batch_size": job.micro_batch,
-        "gradient_accumulation_steps": job.accumulation,
+        "per_device_train_batch_size": launch.micro_batch,
+        "gradient_accumulation_steps": launch.accumulation,
         **({"fp16": True, "bf16": False} if training.precision == "fp16" else {"bf16": True}),
-        **optimizer(job),
-        "learning_rate": learning_rate(job),
-        "gradient_checkpointing": job.recompute == "full",
-        **length(job),
+        **optimizer(launch),
+        "learning_rate": learning_rate(launch),
+        "gradient_checkpointing": launch.recompute == "full",
+        **length(launch),
         **words["run"],
         **words["reporting"],
     }

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
-from launchers import File, Rendered
+from launchers.pieces import File, Rendered
 from launchers.writing import write
 from pages import html, markdown
 from pages.blocks import Block, Chart, Details, Headline

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import find_architecture
-from planner.clusters.candidates import ClusterChoice
+from launchers.render import render
+from launchers.targets import target_descriptions
 from planner.clusters.recommend import (
     Recommended,
     assumed,
@@ -350,10 +350,10 @@ def _relax_hardware(last: Attempt) -> Iterator[str]:
 
 def _targets(plan: Plan) -> list[str]:
     """Launch targets that can say this plan."""
-    targets = []
-    for name in launchers.target_descriptions():
+    found = []
+    for name in target_descriptions():
         try:
-            launchers.render(plan, [name])
+            render(plan, [name])
         except PlanError:
             continue
         targets.append(name)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.estimates import PlanEstimate, estimate_plan
-from planner.fields import value_at
+from launchers.pieces import Rendered
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -28,8 +26,13 @@ class Expressed:
     changes: list[Assumption]
 
 
-def expressible(plan: Plan, render: Callable[[PlanEstimate], launchers.Rendered]) -> Expressed:
-    """The estimate of `plan` with its files.
+def sayable(
+    plan: Plan,
+    estimate: Callable[[Plan], Found],
+    better: Callable[[Found], tuple[bool, float]],
+    render: Callable[[Found], Rendered],
+) -> tuple[Found, Rendered, list[Assumption]]:
+    """(The estimate of `plan`, its files, what was chosen otherwise so that the files can say it).
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its
     place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run

@@ -12,10 +12,9 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from knowledge.models.catalogue import architecture, find_model
-from launchers.reading import Reading, read
 from launchers.reading.findings import FACTS, nested
-from planner.estimates import PlanEstimate, estimate_plan, warnings_of
-from planner.fields import leaves
+from launchers.reading.result import FilesReading
+from launchers.reading.sets import read
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
 from planner.requests import EitherRequest, PlanArguments
@@ -184,7 +183,7 @@ def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:
     return None
 
 
-def _missing(reading: Reading, whole: Mapping[str, Any]) -> list[Missing]:
+def _missing(found: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
     """What an estimate needs and nobody has said, and what the files say in words that no Plan has."""
     rows = [Missing(field=name, why=why) for name, why in reading.blocked.items()]
     told = {row.field for row in rows}

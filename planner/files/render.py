@@ -12,10 +12,14 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from launchers.choice import usual_targets
+from launchers.pieces import Rendered
+from launchers.predictions import ServingPrediction, TrainingPrediction
+from launchers.render import render
+from launchers.site import Site
+from launchers.targets import target_descriptions
 from launchers.writing import write
 from planner.estimates import PlanEstimate, warnings_of
 from planner.files.expressible import expressible
@@ -38,8 +42,8 @@ class SiteArguments(BaseModel):
     dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
     time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
 
-    def site(self) -> launchers.Site:
-        return launchers.Site(**{field.name: getattr(self, field.name) for field in fields(launchers.Site)})
+    def site(self) -> Site:
+        return Site(**{field.name: getattr(self, field.name) for field in fields(Site)})
 
 
 class RenderRequest(SiteArguments, EitherRequest):
@@ -47,7 +51,7 @@ class RenderRequest(SiteArguments, EitherRequest):
         None,
         min_length=1,
         description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
-        f"Of: {', '.join(launchers.target_descriptions())}.",
+        f"Of: {', '.join(target_descriptions())}.",
     )
 
 
@@ -60,8 +64,7 @@ class WriteRequest(RenderRequest):
 class _LaunchFiles:
     """The files of a plan with its estimate, its name, and what was assumed."""
 
-    rendered: launchers.Rendered
-    estimate: PlanEstimate
+    rendered: Rendered
     name: str
     assumptions: list[Assumption]
 
@@ -79,17 +82,10 @@ def _rendered(request: RenderRequest) -> _LaunchFiles:
     )
 
 
-def _render(estimate: PlanEstimate, request: RenderRequest) -> launchers.Rendered:
-    plan = estimate.plan
-    prediction = serving_prediction(estimate) if isinstance(estimate, Served) else training_prediction(estimate)
-    name = model_id(plan, estimate.job.architecture.id)
-    return launchers.render(plan, request.targets or usual_targets(plan), prediction, name, request.site())
-
-
-def training_prediction(planned: Planned) -> launchers.Prediction:
+def prediction_of(found: Planned) -> TrainingPrediction:
     """What the estimate of a training plan says, for the headings of its files."""
-    memory, step = memory_of(planned), time_of(planned)
-    return launchers.Prediction(
+    memory, step = memory_of(found), time_of(found)
+    return TrainingPrediction(
         memory_bytes=memory.per_device_bytes,
         memory_low_bytes=memory.low_bytes,
         memory_high_bytes=memory.high_bytes,
@@ -100,22 +96,46 @@ def training_prediction(planned: Planned) -> launchers.Prediction:
     )
 
 
-def serving_prediction(served: Served) -> launchers.ServingPrediction:
-    """The same of a serving plan."""
-    memory, latency = serving.memory_of(served), serving.latency_of(served)
-    return launchers.ServingPrediction(
-        memory_bytes=memory.per_device_bytes,
-        capacity_bytes=memory.capacity_bytes,
-        fits=memory.fits,
-        ttft_s=latency.ttft_s,
-        ttft_low_s=latency.ttft_low_s,
-        ttft_high_s=latency.ttft_high_s,
-        tpot_s=latency.tpot_s,
-        tpot_low_s=latency.tpot_low_s,
-        tpot_high_s=latency.tpot_high_s,
-        output_tokens_per_s=serving.throughput_of(served).output_tokens_per_s,
-        max_concurrency=memory.max_concurrency,
+def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
+
+    def prediction(found: serving.Served) -> ServingPrediction:
+        memory, latency = serving.memory_of(found), serving.latency_of(found)
+        return ServingPrediction(
+            memory_bytes=memory.per_device_bytes,
+            capacity_bytes=memory.capacity_bytes,
+            fits=memory.fits,
+            ttft_s=latency.ttft_s,
+            ttft_low_s=latency.ttft_low_s,
+            ttft_high_s=latency.ttft_high_s,
+            tpot_s=latency.tpot_s,
+            tpot_low_s=latency.tpot_low_s,
+            tpot_high_s=latency.tpot_high_s,
+            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
+            max_concurrency=memory.max_concurrency,
+        )
+
+    found, rendered, chosen = sayable(
+        plan,
+        serving.served,
+        lambda one: (one.fits, serving.latency_of(one).tpot_s),
+        lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
     )
+    model = found.job.architecture.id
+    return _Set(
+        rendered=rendered,
+        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
+        plan=serving.complete(found),
+        assumptions=[*chosen, *found.assumptions],
+        warnings=serving_warnings_of(found),
+    )
+
+
+def _render(
+    plan: Plan, request: RenderRequest, prediction: TrainingPrediction | ServingPrediction, model: str
+) -> Rendered:
+
+    targets = request.targets or usual_targets(plan)
+    return render(plan, targets, prediction, model_id(plan, model), request.site())
 
 
 def model_id(plan: Plan, known: str) -> str | None:

@@ -10,13 +10,14 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Framework
 from estimator.search.strategies import CUSTOM, STRATEGIES, communication_seconds
 from knowledge.machines.catalogue import find_accelerator
-from launchers.job import slug
+from launchers.launch.names import slug
 from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files, refusal
+from launchers.pieces import Rendered
+from launchers.site import Site
 from launchers.writing import write
 from measure.history.scores import Estimate
 from measure.run.matrix import FORMAT, CellResult
@@ -152,7 +153,7 @@ class WrittenMatrix(BenchmarkMatrix):
 class _MatrixFiles:
     """A matrix with its files and what its results share."""
 
-    rendered: launchers.Rendered
+    rendered: Rendered
     name: str
     shared: BenchmarkMatrix
 
@@ -316,13 +317,13 @@ def _predicted(planned: Planned, figures: TrainingFigures) -> CellFigures:
     )
 
 
-def _site(request: MatrixRequest, settings: PlatformSettings | None) -> launchers.Site:
+def _site(request: MatrixRequest, settings: PlatformSettings | None) -> Site:
     """What is said of the place, with what differs on the platform."""
     site = request.site()
     if settings is None:
         return site
     own = {name: value for name, value in vars(settings.site()).items() if value is not None}
-    return launchers.Site(**(vars(site) | own))
+    return Site(**(vars(given) | own))
 
 
 def _own_assumptions(request: MatrixRequest) -> Iterator[Assumption]:

@@ -272,9 +272,7 @@ def test_an_approval_can_be_given_in_another_process() -> None:
 def test_an_approval_is_good_only_for_the_bytes_that_were_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(model="offline")
     assert say(session, DEMO)[-1]["type"] == "approval"
-    import launchers
-
-    render = launchers.render
+    from launchers.render import render
 
     def other(*arguments: Any, **named: Any) -> Any:
         from dataclasses import replace
@@ -282,7 +280,7 @@ def test_an_approval_is_good_only_for_the_bytes_that_were_shown(monkeypatch: pyt
         found = render(*arguments, **named)
         return replace(found, files=tuple(replace(file, text=file.text + "\n") for file in found.files))
 
-    monkeypatch.setattr("launchers.render", other)
+    monkeypatch.setattr("planner.files.render.render", other)
     fresh = Session(session.id, "offline", session.root)
     done = answer_approval(fresh, True)[-1]
     assert "no longer those that were approved" in done["answer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from estimator.plan.schema import Plan
-from launchers import Prediction
+from launchers.predictions import TrainingPrediction
 
 BASE: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -14,7 +14,7 @@ BASE: dict[str, Any] = {
     "layout": {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "dp": 8, "zero_stage": 2, "recompute": "full", "offload": "none"},
 }
 
-PREDICTION = Prediction(
+PREDICTION = TrainingPrediction(
     memory_bytes=60 * 2**30,
     memory_low_bytes=55 * 2**30,
     memory_high_bytes=66 * 2**30,

@@ -13,7 +13,8 @@ from launch_plans import complete
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import Rendered, render
+from launchers.pieces import Rendered
+from launchers.render import render
 
 DENSE, LARGE, EXPERTS = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "mistralai/Mixtral-8x7B-v0.1"
 DEVICES = {"primus": ("mi300x", 8), "maxtext": ("tpu-v5p", 4)}

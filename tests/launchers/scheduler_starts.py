@@ -1,4 +1,4 @@
-"""Schedulers rendered alone, for programs that the tests make up."""
+"""Schedulers rendered alone, for programs that the tests launch_of up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 from launch_plans import complete
 
 from estimator.plan.schema import Plan
-from launchers import File, Piece, Site, Start, make
+from launchers.launch.of_plan import launch_of
+from launchers.pieces import File, Piece, Start
 from launchers.rules import check
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK, PORT
+from launchers.site import Site
 from launchers.targets import TARGETS
 
 SCHEDULERS = [name for name, target in TARGETS.items() if target.role == "scheduler"]
@@ -40,9 +42,9 @@ def scheduled(
     target: str, plan: Plan | None = None, start: Start = ALONE, files: tuple[File, ...] = (CONFIG,), **site: Any
 ) -> Piece:
     """What `target` makes of a plan (the base plan by default) and of a program; its rules are checked too."""
-    job = make(plan or complete(), [target], site=Site(**site))
+    job = launch_of(plan or complete(), [target], site=Site(**site))
     check(job, target)
-    module = import_module(f"launchers.{TARGETS[target].module}")
+    module = import_module(f"{TARGETS[target].package}.write")
     return module.render(job, start, files)
 
 

@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
-from launchers import Piece, Rendered, ServingPrediction, Site, render
 from launchers.choice import usual_targets
 from launchers.engines.checkpoints import drafts_itself, formats_of
-from launchers.engines.job import ServingJob, make_serving_job
 from launchers.engines.load import load_of
+from launchers.launch.serving import ServingLaunch, serving_launch
+from launchers.pieces import Piece, Rendered
+from launchers.predictions import ServingPrediction
+from launchers.render import render
+from launchers.site import Site
 
 pytestmark = pytest.mark.skipif(not shutil.which("sh"), reason="needs a shell")
 KNOWN = yaml.safe_load((Path(__file__).parent / "engine_options.yaml").read_text())
@@ -41,8 +44,8 @@ def plan(engine: str = "vllm", count: int = 1, model: str = DENSE, layout: Any =
     )
 
 
-def job_of(made: Plan) -> ServingJob:
-    return make_serving_job(made, [], None, None, Site())
+def job_of(made: Plan) -> ServingLaunch:
+    return serving_launch(made, [], None, None, Site())
 
 
 def texts(rendered: Rendered | Piece) -> dict[str, str]:

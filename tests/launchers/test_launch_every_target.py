@@ -20,7 +20,10 @@ from launch_plans import PREDICTION, complete
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
-from launchers import File, Rendered, ServingPrediction, Site, render
+from launchers.pieces import File, Rendered
+from launchers.predictions import ServingPrediction
+from launchers.render import render
+from launchers.site import Site
 from launchers.targets import TARGETS
 from launchers.writing import write
 

@@ -66,7 +66,7 @@ def test_fused_kernels():
 
 
 def test_tables_are_well_formed():
-    for kind, rows in table("families").items():
+    for kind, rows in table("data/families").items():
         for pattern, value in rows:
             re.compile(pattern)
             assert pattern == pattern.lower(), f"{kind}: names are matched in lower case"

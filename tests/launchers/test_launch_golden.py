@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from launch_plans import PREDICTION, complete, devices
 
-from launchers import render
+from launchers.render import render
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete, devices
 
 from estimator.errors import PlanError
-from launchers import Rendered, Site, render
 from launchers.choice import usual_program
 from launchers.families import layer_class_of
+from launchers.pieces import Rendered
+from launchers.render import render
+from launchers.site import Site
 from launchers.yaml_text import document
 
 FRAMEWORKS = {"trl": "fsdp2", "llamafactory": "fsdp2", "axolotl": "axolotl", "torchtune": "torchtune"}

@@ -15,8 +15,8 @@ from launch_plans import PREDICTION, complete, devices
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import Site
 from launchers.matrix import MANIFEST, NO_SCHEDULER, SCHEDULERS, SCRIPT, WAITS, Cell, matrix_files
+from launchers.site import Site
 from launchers.targets import TARGETS
 from launchers.writing import write
 

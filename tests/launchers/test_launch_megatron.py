@@ -16,8 +16,9 @@ from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, model
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
-from launchers import Site, render
 from launchers.megatron.arguments import stage_sizes
+from launchers.render import render
+from launchers.site import Site
 
 
 @cache

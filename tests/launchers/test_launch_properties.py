@@ -12,7 +12,8 @@ from launch_plans import complete
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import Rendered, render
+from launchers.pieces import Rendered
+from launchers.render import render
 from launchers.yaml_text import scalar
 
 

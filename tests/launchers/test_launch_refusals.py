@@ -10,7 +10,7 @@ import yaml
 from launch_plans import complete, devices
 
 from estimator.errors import PlanError
-from launchers import render
+from launchers.render import render
 from launchers.rules import targets_that_say
 from launchers.tables import table
 from launchers.targets import TARGETS
@@ -20,7 +20,7 @@ ZERO_0 = {"layout.zero_stage": 0}
 MET: dict[str, dict[str, Any]] = {
     target: yaml.safe_load((Path(__file__).parent / "refused" / f"{target}.yaml").read_text()) for target in TARGETS
 }
-ROWS = [(target, row) for target in TARGETS for row in table(f"targets/{target}")["refusals"]]
+ROWS = [(target, row) for target in TARGETS for row in table(f"{TARGETS[target].folder}/refusals")["refusals"]]
 
 # Feature name -> changes; each is refused for every target of its kind that does not say it.
 SPLIT = {"cluster.count": 16, "workload.global_batch": 32}
@@ -66,8 +66,10 @@ INEXPRESSIBLE = {
 
 def test_all_rows_are_met():
     for target, met in MET.items():
-        assert set(met["refusals"]) == {row["id"] for row in table(f"targets/{target}")["refusals"]}, target
-    assert set(INEXPRESSIBLE) == {feature["name"] for feature in table("features")}
+        assert set(met["refusals"]) == {row["id"] for row in table(f"{TARGETS[target].folder}/refusals")["refusals"]}, (
+            target
+        )
+    assert set(INEXPRESSIBLE) == {feature["name"] for feature in table("data/features")}
 
 
 @pytest.mark.parametrize(("target", "row"), ROWS, ids=lambda value: value if isinstance(value, str) else value["id"])
@@ -80,11 +82,11 @@ def test_refused_combination(target, row):
     assert row["source"]
 
 
-@pytest.mark.parametrize("feature", table("features"), ids=lambda feature: feature["name"])
+@pytest.mark.parametrize("feature", table("data/features"), ids=lambda feature: feature["name"])
 def test_inexpressible_feature_names_what_can(feature):
     kind = feature.get("kind", "training")
     for target, row in TARGETS.items():
-        own = table(f"targets/{target}")
+        own = table(f"{TARGETS[target].folder}/refusals")
         if row.role == "scheduler" or kind not in row.kinds:
             continue
         if feature["name"] in {*own.get("says", ()), *own.get("elsewhere", ())}:

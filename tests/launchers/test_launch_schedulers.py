@@ -17,11 +17,13 @@ from launch_plans import PREDICTION, complete, devices
 from scheduler_starts import ALONE, CONFIG, ENGINE, SCHEDULERS, TRAINS, WHO, scheduled, serving, text
 
 from estimator.errors import PlanError
-from launchers import File, Start, make, render
+from launchers.launch.of_plan import launch_of
+from launchers.pieces import File, Start
+from launchers.render import render
 from launchers.schedulers.node import plain_name
 from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
 from launchers.targets import TARGETS
-from launchers.yaml_text import Block, Note, tree
+from launchers.yaml_text import Note, TextBlock, tree
 
 KUBERNETES = [name for name in SCHEDULERS if name.startswith("kubernetes")]
 
@@ -271,7 +273,7 @@ def test_sets_of_a_real_program(target: str):
 def test_names_stay_inert(target: str, name: str):
     """A name changes comments and the names of things, and nothing else of any file."""
     plan = plan_of(target, name=name)
-    job = make(plan, [target])
+    job = launch_of(plan, [target])
     for file, usual in zip(scheduled(target, plan, start_of(target)).files, named(target), strict=True):
         expected = usual.text.replace("Plain.Name", job.slug).replace("plain-name", plain_name(job))
         assert said(file) == [line for line in said(File("", "", expected)) if line]
@@ -288,7 +290,7 @@ def said(file: File) -> list[str]:
     return [line.replace('"', "") for line in lines if line and not line.lstrip().startswith("# ")]
 
 
-leaves = st.text(max_size=20) | st.integers() | st.booleans() | st.text(alphabet="ab \n:#", max_size=20).map(Block)
+leaves = st.text(max_size=20) | st.integers() | st.booleans() | st.text(alphabet="ab \n:#", max_size=20).map(TextBlock)
 trees = st.dictionaries(
     st.text(min_size=1, max_size=8),
     st.recursive(
@@ -319,7 +321,7 @@ def test_names_of_devices_are_the_catalogues():
     from launchers.tables import table
 
     ids = {accelerator.id for accelerator in accelerators()}
-    words = table("devices")
+    words = table("data/devices")
     assert set(words["skypilot"]) | set(words["tpus"]) <= ids
     makers = {accelerator.vendor for accelerator in accelerators()}
     assert {key.split()[0] for key in words["makers"]} - {"CPU"} <= makers

@@ -12,7 +12,7 @@ import pytest
 from launch_plans import complete, devices
 from scheduler_starts import CONFIG, ENGINE, WHO, scheduled, serving
 
-from launchers import Piece
+from launchers.pieces import Piece
 
 pytestmark = pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 

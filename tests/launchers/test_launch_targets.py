@@ -14,8 +14,9 @@ import yaml
 from launch_plans import PREDICTION, complete, devices
 
 from estimator.errors import PlanError
-from launchers import Rendered, render
-from launchers.schedulers.slurm import slurm_time
+from launchers.pieces import Rendered
+from launchers.render import render
+from launchers.schedulers.slurm.write import slurm_time
 from launchers.targets import TARGETS
 
 

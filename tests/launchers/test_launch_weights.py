@@ -7,7 +7,7 @@ import yaml
 from launch_plans import complete
 
 from estimator.plan.schema import Lora, Training
-from launchers import render
+from launchers.render import render
 
 
 def llamafactory(changes, **arguments) -> dict:

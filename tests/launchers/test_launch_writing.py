@@ -10,7 +10,8 @@ import pytest
 from launch_plans import complete
 
 from estimator.errors import PlanError
-from launchers import File, Rendered, render
+from launchers.pieces import File, Rendered
+from launchers.render import render
 from launchers.writing import write
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers.reading import Reading, read
+from launchers.reading.result import FilesReading
+from launchers.reading.sets import read
 
 LLAMAFACTORY = """\
 model_name_or_path: meta-llama/Llama-3.1-8B
@@ -99,7 +100,7 @@ enable_activation_checkpointing: true
 """
 
 
-def values(found: Reading) -> dict[str, Any]:
+def values(found: FilesReading) -> dict[str, Any]:
     return {row.field: row.value for row in found.read}
 
 

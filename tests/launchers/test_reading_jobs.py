@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from estimator.errors import PlanError
-from launchers.reading import Reading, read
+from launchers.reading.result import FilesReading
+from launchers.reading.sets import read
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -115,7 +116,7 @@ modules:
 """
 
 
-def values(found: Reading) -> dict[str, Any]:
+def values(found: FilesReading) -> dict[str, Any]:
     return {row.field: row.value for row in found.assumed} | {row.field: row.value for row in found.read}
 
 

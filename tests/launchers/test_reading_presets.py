@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from knowledge.models.catalogue import architecture
-from launchers.reading import Reading, read
+from launchers.reading.result import FilesReading
+from launchers.reading.sets import read
 from launchers.tables import table
 from planner.files.importing import imported
 
@@ -15,19 +16,19 @@ TITAN = "torchrun --nproc_per_node=8 -m torchtitan.train"
 TUNE = "tune run --nproc_per_node 4 full_finetune_distributed --config"
 
 
-def known(found: Reading) -> dict[str, Any]:
+def known(found: FilesReading) -> dict[str, Any]:
     """What was read or is assumed of the program, by field."""
     return {row.field: row.value for row in found.assumed} | {row.field: row.value for row in found.read}
 
 
-def assert_known(text: str, expected: dict[str, Any], name: str = "job") -> Reading:
+def assert_known(text: str, expected: dict[str, Any], name: str = "job") -> FilesReading:
     found = read({name: text})
     values = known(found)
     assert {field: values.get(field) for field in expected} == expected
     return found
 
 
-@pytest.mark.parametrize("preset", sorted(table("reading/torchtitan")["presets"]))
+@pytest.mark.parametrize("preset", sorted(table("torchtitan/presets")["presets"]))
 def test_every_preset_of_torchtitan_is_a_run(preset: str):
     found = read({"job": f"{TITAN} --config {preset}"})
     values = known(found)
@@ -38,7 +39,7 @@ def test_every_preset_of_torchtitan_is_a_run(preset: str):
 
 
 def test_every_config_of_torchtune_is_a_run():
-    for config in table("reading/torchtune_configs")["configs"]:
+    for config in table("torchtune/configs")["configs"]:
         found = read({"job": f"{TUNE} {config}"})
         values = known(found)
         blocked = set(found.blocked) - ({"workload.precision"} if "qat" in config else set())

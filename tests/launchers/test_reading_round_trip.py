@@ -12,8 +12,8 @@ from launch_plans import complete
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers import render
-from launchers.reading import read
+from launchers.reading.sets import read
+from launchers.render import render
 from launchers.targets import TARGETS
 
 _FIELDS = (

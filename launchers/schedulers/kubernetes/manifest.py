@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from estimator.errors import PlanError
-from launchers import File, Piece, Start
 from launchers.devices import accelerator_of, word_of
-from launchers.engines.job import ServingJob
-from launchers.job import Job, own_heading
+from launchers.launch.heading import scheduler_heading
+from launchers.launch.of_plan import Launch
+from launchers.pieces import File, Piece, Start
 from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
 from launchers.shell.quoting import AS_WRITTEN
 from launchers.tables import table
-from launchers.yaml_text import Block, Note, Tree, tree
+from launchers.yaml_text import Note, TextBlock, Tree, tree
 
 SCRIPT = "start-node.sh"
 KEEP_S = 7 * 24 * 3600
@@ -34,16 +34,16 @@ class Manifest:
 
     path: str
     target: str
-    job: Job | ServingJob
+    launch: Launch
     start: Start
     name: str
     needs: list[str]
 
 
-def begin(job: Job | ServingJob, start: Start, path: str, target: str) -> Manifest:
+def begin(launch: Launch, start: Start, path: str, target: str) -> Manifest:
     """Raises PlanError where Kubernetes has no resource of the plan's devices."""
-    word_of(job, "kubernetes")
-    return Manifest(path, target, job, start, plain_name(job), [])
+    word_of(launch, "kubernetes")
+    return Manifest(path, target, launch, start, plain_name(launch), [])
 
 
 def finish(
@@ -58,7 +58,7 @@ def finish(
     `variables` give NODE_RANK, MASTER_ADDR and MASTER_PORT from what the kind sets in its pods; what it sets besides
     and would mislead programs is in `forget`.
     """
-    job, start = manifest.job, manifest.start
+    launch, start = manifest.launch, manifest.start
     names = by_name(files)
     copies = [f"mkdir -p {_WORK} && cd {_WORK}"]
     for name, file in names.items():
@@ -70,19 +70,19 @@ def finish(
             copies.append(f"chmod +x {shlex.quote(file.path)}")
     if forget:
         copies.append(f"unset {' '.join(forget)}")
-    body = ["#!/bin/sh", "# Run in every pod.", AS_WRITTEN, *script(job, start, variables, copies)]
+    body = ["#!/bin/sh", "# Run in every pod.", AS_WRITTEN, *script(launch, start, variables, copies)]
     data: dict[str, Tree] = {}
     if names:
         data[Note("Copies of the files beside this one: what you change there, change here too.")] = ""
         manifest.needs.append(f"{manifest.path}: it runs its own copies of {', '.join(names)}; fill those in")
-    data |= {SCRIPT: Block("\n".join(body) + "\n")} | {name: Block(file.text) for name, file in names.items()}
+    data |= {SCRIPT: TextBlock("\n".join(body) + "\n")} | {name: TextBlock(file.text) for name, file in names.items()}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(manifest, "-files"), "data": data}
-    text = [f"# {line}" for line in own_heading(job, f"kubectl apply -f {manifest.path}")]
+    text = [f"# {line}" for line in scheduler_heading(launch, f"kubectl apply -f {manifest.path}")]
     for document in (config, *documents):
         assert isinstance(document, Mapping)
         text += ["---", *tree(document)]
     needs = manifest.needs
-    if job.site.namespace is None:
+    if launch.site.namespace is None:
         needs.append(f"{manifest.path}: metadata.namespace, if not the one that kubectl is set to")
     needs.append(f"{manifest.path}: volume work, a volume claim instead of emptyDir for what has to outlive the pods")
     return Piece((File(manifest.path, manifest.target, "\n".join(text) + "\n"),), tuple(needs))
@@ -90,49 +90,49 @@ def finish(
 
 def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict[str, Tree]:
     """Name, namespace and labels; `queued` for the object that Kueue admits."""
-    site = manifest.job.site
-    found: dict[str, Tree] = {"name": manifest.name + suffix}
+    site = manifest.launch.site
+    fields: dict[str, Tree] = {"name": manifest.name + suffix}
     if site.namespace is not None:
-        found["namespace"] = site.namespace
+        fields["namespace"] = site.namespace
     labels: dict[str, Tree] = {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/created-by": "shardwise"}
     if queued and site.queue is not None:
         labels["kueue.x-k8s.io/queue-name"] = site.queue
     elif queued:
         labels[Note("kueue.x-k8s.io/queue-name: SET_ME  # where Kueue admits jobs")] = ""
-    return found | {"labels": labels}
+    return fields | {"labels": labels}
 
 
 def resources(manifest: Manifest) -> dict[str, Tree]:
     """The devices of one node, as limits and (they have to be equal) requests."""
-    job = manifest.job
-    word = word_of(job, "kubernetes")
-    notes: dict[str, Tree] = {Note(f"cpu: {job.node_devices * 8}  # and memory: as your nodes have"): ""}
-    if job.nodes > 1:
+    launch = manifest.launch
+    word = word_of(launch, "kubernetes")
+    notes: dict[str, Tree] = {Note(f"cpu: {launch.node_devices * 8}  # and memory: as your nodes have"): ""}
+    if launch.nodes > 1:
         notes[Note("rdma/ib: 1  # the network's devices, by the name that your cluster's device plugin gives them")] = (
             ""
         )
     if not word:
         return {"limits": {Note("cpu: SET_ME  # the host processors are the plan's devices"): "", "memory": "SET_ME"}}
-    return {"limits": {word: job.node_devices, **notes}, "requests": {word: job.node_devices}}
+    return {"limits": {word: launch.node_devices, **notes}, "requests": {word: launch.node_devices}}
 
 
 def container(manifest: Manifest, name: str) -> dict[str, Tree]:
     """The container that runs the script on the devices of one node."""
-    found: dict[str, Tree] = {
+    fields: dict[str, Tree] = {
         "name": name,
         "image": image(manifest),
         "command": command(),
         "env": environment(),
     }
-    if word_of(manifest.job, "kubernetes"):
-        found["resources"] = resources(manifest)
+    if word_of(manifest.launch, "kubernetes"):
+        fields["resources"] = resources(manifest)
     else:
         manifest.needs.append(f"{manifest.path}: resources, the cores and the memory of one replica")
-    return found | mounts(manifest)
+    return fields | mounts(manifest)
 
 
 def image(manifest: Manifest) -> str:
-    return container_image(manifest.job, manifest.start, manifest.path, manifest.needs)
+    return container_image(manifest.launch, manifest.start, manifest.path, manifest.needs)
 
 
 def command() -> list[str]:
@@ -147,22 +147,22 @@ def environment() -> list[Tree]:
 
 def mounts(manifest: Manifest) -> dict[str, Tree]:
     """Where a container finds the files, can write, and has shared memory; and may pin memory for RDMA."""
-    found: dict[str, Tree] = {
+    container: dict[str, Tree] = {
         "volumeMounts": [
             {"name": "files", "mountPath": _FILES, "readOnly": True},
             {"name": "work", "mountPath": _WORK},
             {"name": "shm", "mountPath": "/dev/shm"},
         ]
     }
-    if manifest.job.nodes > 1:
-        found[Note("RDMA pins memory")] = ""
-        found["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
-    return found
+    if manifest.launch.nodes > 1:
+        container[Note("RDMA pins memory")] = ""
+        container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
+    return container
 
 
 def placement(manifest: Manifest) -> dict[str, Tree]:
     """Volumes, and which nodes a pod may run on."""
-    found: dict[str, Tree] = {
+    fields: dict[str, Tree] = {
         "volumes": [
             {"name": "files", "configMap": {"name": manifest.name + "-files"}},
             {
@@ -173,20 +173,20 @@ def placement(manifest: Manifest) -> dict[str, Tree]:
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ]
     }
-    accelerator = accelerator_of(manifest.job)
+    accelerator = accelerator_of(manifest.launch)
     if accelerator.vendor == "Google":
-        kinds = table("devices")["tpus"]
+        kinds = table("data/devices")["tpus"]
         if accelerator.id not in kinds:
             raise PlanError("cluster.accelerator", f"GKE has no node pools of {accelerator.id}", list(kinds))
-        found["nodeSelector"] = {
+        fields["nodeSelector"] = {
             "cloud.google.com/gke-tpu-accelerator": kinds[accelerator.id],
-            Note(f"the slice of {manifest.job.devices // manifest.job.replicas} chips, for example 4x4"): "",
+            Note(f"the slice of {manifest.launch.devices // manifest.launch.replicas} chips, for example 4x4"): "",
             "cloud.google.com/gke-tpu-topology": "SET_ME",
         }
         manifest.needs.append(f"{manifest.path}: gke-tpu-topology, the shape of the slice")
     elif accelerator.vendor == "NVIDIA" and accelerator.family != "CPU":
-        found[Note(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
-    return found
+        fields[Note(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
+    return fields
 
 
 def pod(manifest: Manifest, name: str, restart: str, extra: Mapping[str, Tree] | None = None) -> dict[str, Tree]:

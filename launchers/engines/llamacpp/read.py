@@ -1,0 +1,120 @@
+"""llama.cpp's commands. Words: fields.yaml."""
+
+from __future__ import annotations
+
+import re
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference
+from knowledge.models.catalogue import find_model
+from launchers.engines.reading import begin
+from launchers.reading.commands import CommandReader, Console
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number, inverted, is_set
+from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.tables import table
+
+# llama.cpp's short options (common/arg.cpp).
+_SHORT = {"-m": "model", "-hf": "hf-repo", "-hfr": "hf-repo", "-c": "ctx-size", "-np": "parallel",
+               "-ctk": "cache-type-k", "-ctv": "cache-type-v", "-ngl": "n-gpu-layers", "-sm": "split-mode",
+               "-b": "batch-size", "-ub": "ubatch-size", "-ts": "tensor-split", "-fa": "flash-attn", "-t": "threads",
+               "-dev": "device"}  # fmt: skip
+_FLAGS = ("no_kv_unified", "kv_unified", "jinja", "no_mmap", "mlock", "cont_batching", "metrics", "no_warmup",
+               "embedding", "verbose", "no_webui")  # fmt: skip
+_GGUF = re.compile(r"(?:^|[-._:])((?:i?q[0-9]\w*|bf16|f16|f32|mxfp4)(?:_k)?(?:_[smxl]+)?)(?:[-.]|$)", re.IGNORECASE)
+
+
+def read(keys: Keys, findings: Findings, load: bool = False) -> None:
+    """llama-server; `load`: llama-batched-bench. Layers are split over the devices that there are."""
+    if load:
+        for name, field in (("npp", "input_len"), ("ntg", "output_len"), ("npl", "concurrency")):
+            item = keys.take(name)
+            if item is not None and isinstance(item.value, int):
+                findings.whole(f"workload.{field}", item)
+            elif item is not None:
+                findings.leave(item, "several loads, one after the other")
+        leave_rest(keys, findings, "engines")
+        return
+    words = table("engines/llamacpp/fields")
+    begin(keys, findings, "llamacpp")
+    _gguf(keys, findings)
+    context, slots = keys.take("ctx_size"), keys.take("parallel")
+    number = findings.whole("workload.max_batch", slots) if slots is not None and slots.value != -1 else None
+    length = as_number(context.value) if context is not None else None
+    whole = keys.take("kv_unified")
+    keys.take("no_kv_unified")
+    if context is not None and length and not is_set(whole):
+        findings.put("workload.max_context", int(length) // (number or 1), context)
+    elif context is not None and length == 0:
+        findings.leave(context, "as long as the model was trained for")
+    elif context is not None and length:
+        findings.put("workload.max_context", int(length), context)
+    keys.take("cache_type_v")
+    findings.word("workload.kv_dtype", keys.take("cache_type_k"), inverted(words["kv"]))
+    layers, split, device = keys.take("n_gpu_layers"), keys.take("split_mode"), keys.take("device")
+    if layers is not None and str(layers.value) not in ("all", "auto") and (as_number(layers.value) or 0) < 99:
+        findings.block("workload.engine", layers, "a part of the layers on the host has no place in a Plan")
+    if split is not None and split.value == "row":
+        findings.block("layout.tp", split, "splits rows of matrices, which no Plan of this engine has")
+    elif split is not None and split.value == "none":
+        findings.put("layout.pp", 1, split)
+    if device is not None and device.value == "none":
+        findings.leave(device, "runs on the host's processors")
+    findings.default("layout.tp", 1, "layers are split, not matrices")
+    findings.default("layout.dp", 1, "one server")
+    step, batch = keys.take("ubatch_size"), keys.take("batch_size")
+    findings.whole("workload.max_batched_tokens", step or batch)
+    findings.whole("workload.speculative_tokens", keys.take("spec_draft_n_max") or keys.take("draft_max"))
+    leave_rest(keys, findings, "engines")
+
+
+def _gguf(keys: Keys, findings: Findings) -> None:
+    """Model and format from the name of the file, or from the repository on the hub."""
+
+    item = keys.take("model") or keys.take("hf_repo")
+    file = keys.take("hf_file")
+    if item is None:
+        return
+    text = str(item.value)
+    name = re.split(r"[/\\]", text)[-1]
+    match = _GGUF.search(str(file.value) if file is not None else name)
+    kinds = {"f16": "fp16", "f32": "fp32"}
+    formats = Inference.model_fields["weight_dtype"].annotation
+    kind = kinds.get(match[1].lower(), match[1].lower()) if match else ""
+    if kind in getattr(formats, "__args__", ()):
+        findings.put("workload.weight_dtype", kind, item)
+    elif match:
+        findings.block("workload.weight_dtype", item, f"{match[1]} is no format of a Plan")
+    else:
+        findings.block("workload.weight_dtype", item, "the name does not say how the weights are packed")
+    stem = re.sub(r"[-.]gguf$|-\d{5}-of-\d{5}", "", name.split(":")[0], flags=re.IGNORECASE)
+    stem = _GGUF.sub("", stem).rstrip("-._")
+    if "SET_ME" in text:
+        findings.leave(item, "a placeholder, not a model")
+        return
+    try:
+        findings.put("model", find_model(stem).value.id, item)
+    except PlanError:
+        findings.block("model", item, "the name is that of no model in the catalogue")
+
+
+def _console(kind: str) -> Console:
+    def start(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+        return [
+            StartedProgram(kind, words[1:], Item(setting.file, "command", words[0].text, words[0].line), environment)
+        ]
+
+    return start
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    keys, _ = options(setting.file, start.words, _FLAGS, _SHORT)
+    read(keys, setting.findings, load=start.kind == "llama_load")
+    return "llama.cpp command"
+
+
+COMMANDS: dict[str, CommandReader] = {"llama": read_command, "llama_load": read_command}
+CONSOLES: dict[str, Console] = {"llama-server": _console("llama"), "llama-batched-bench": _console("llama_load")}

@@ -1,0 +1,91 @@
+"""What command lines of engines have in common, and the loads of their benchmarks. Words: words.yaml."""
+
+from __future__ import annotations
+
+import re
+
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, inverted
+from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.tables import table
+
+_LOAD = {
+    "random_input_len": "workload.input_len",
+    "random_output_len": "workload.output_len",
+    "max_concurrency": "workload.concurrency",
+    "num_prompts": "workload.requests",
+}
+
+
+def begin(keys: Keys, findings: Findings, engine: str) -> None:
+    for name in [name for name in keys.items if "-" in name]:
+        item = keys.items.pop(name)
+        keys.put(name.replace("-", "_"), item.value, item.line)
+    findings.programs.append(engine)
+    origin = Item(keys.file, engine, engine)
+    findings.put("workload.kind", "inference", origin)
+    findings.put("workload.engine", engine, origin)
+
+
+def take_options(keys: Keys, findings: Findings, engine: str) -> None:
+    """Options that hold numbers."""
+    for name, field in table(f"engines/{engine}/fields")["options"].items():
+        item = keys.take(name)
+        if item is not None and field == "workload.max_context" and item.value in ("auto", -1):
+            findings.leave(item, "as long as memory allows")
+        else:
+            findings.whole(field, item)
+
+
+def take_weights(keys: Keys, findings: Findings, engine: str) -> None:
+    """Formats of weights and cache; `auto` says nothing of a checkpoint."""
+    kind, packed = keys.take("dtype"), keys.take("quantization")
+    words, own = table("engines/words"), table(f"engines/{engine}/fields")
+    if packed is not None:
+        findings.word("workload.weight_dtype", packed, words["formats"] | inverted(own["online"]))
+    elif kind is not None and kind.value != "auto":
+        findings.word("workload.weight_dtype", kind, words["types"])
+    else:
+        if kind is not None:
+            findings.leave(kind, "the checkpoint says it")
+        _packed_by_name(findings)
+    findings.word("workload.kv_dtype", keys.take("kv_cache_dtype"), words["caches"] | inverted(own["kv"]))
+
+
+# How a checkpoint is packed, as the end of its name says.
+_NAMED = ((r"awq", "awq"), (r"gptq", "gptq"), (r"nvfp4|[-_]fp4", "nvfp4"), (r"mxfp4", "mxfp4"), (r"[-_]fp8", "fp8"),
+          (r"w8a8|[-_]int8", "int8"))  # fmt: skip
+
+
+def _packed_by_name(findings: Findings) -> None:
+    name = findings.values.get("model")
+    row = next((row for row in findings.read if row.field == "model"), None)
+    if not isinstance(name, str) or row is None:
+        return
+    for pattern, kind in _NAMED:
+        if re.search(pattern, name.lower()):
+            findings.imply("workload.weight_dtype", kind, Item(row.origin, "name of the checkpoint", name))
+            return
+
+
+def read_load(keys: Keys, findings: Findings) -> None:
+    """What a benchmark of a server sends."""
+    for name, field in _LOAD.items():
+        findings.whole(field, keys.take(name))
+    rate = keys.take("request_rate")
+    if rate is not None and str(rate.value) != "inf":
+        findings.number("workload.request_rate", rate)
+    leave_rest(keys, findings, "engines")
+
+
+def one_unless_given(findings: Findings) -> None:
+    for field in ("layout.tp", "layout.pp", "layout.dp"):
+        findings.default(field, 1, "one unless given")
+
+
+def read_load_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    keys, _ = options(setting.file, start.words)
+    read_load(keys, setting.findings)
+    return "load of a benchmark"

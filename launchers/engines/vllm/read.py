@@ -1,0 +1,79 @@
+"""vLLM's YAML and commands, and the load of its benchmark. Words: fields.yaml."""
+
+from __future__ import annotations
+
+from launchers.engines.reading import begin, one_unless_given, read_load_command, take_options, take_weights
+from launchers.hf import read as hf
+from launchers.reading.commands import CommandReader, Console, merged, model_word
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_truth, is_set
+from launchers.reading.formats import Format
+from launchers.reading.leftovers import leave_rest
+from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.tables import table
+
+
+def score(keys: Keys) -> int:
+    own = ("tensor-parallel-size", "max-model-len", "gpu-memory-utilization", "max-num-seqs", "tensor_parallel_size")
+    own += ("max_model_len", "gpu_memory_utilization", "kv-cache-dtype", "enforce-eager")
+    return 4 * sum(name in keys for name in own) if "base_model" not in keys else 0
+
+
+def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
+    begin(keys, findings, "vllm")
+    hf.model(findings, keys.take("model") or keys.take("model_tag") or model)
+    take_options(keys, findings, "vllm")
+    one_unless_given(findings)
+    spread = keys.take("enable_expert_parallel")
+    if is_set(spread) and spread:
+        findings.put("layout.ep", _together(findings), spread)
+    take_weights(keys, findings, "vllm")
+    findings.number("workload.memory_share", keys.take("gpu_memory_utilization"))
+    chunked, eager = keys.take("enable_chunked_prefill"), keys.take("enforce_eager")
+    findings.truth("workload.chunked_prefill", chunked)
+    if eager is not None and (on := as_truth(eager.value)) is not None:
+        findings.put("workload.cuda_graph", not on, eager)
+    for name in ("no_enable_chunked_prefill", "no_enforce_eager"):
+        if is_set(item := keys.take(name)) and item:
+            findings.put(
+                "workload.chunked_prefill" if "chunked" in name else "workload.cuda_graph", "eager" in name, item
+            )
+    caching = keys.take("enable_prefix_caching")
+    if caching is not None:
+        findings.leave(caching, "how much of a prompt is found in the cache depends on the load (prefix_hit)")
+    drafted = keys.take("speculative_config.num_speculative_tokens")
+    whole = keys.take("speculative_config")
+    if whole is not None and isinstance(whole.value, dict) and "num_speculative_tokens" in whole.value:
+        drafted = Item(whole.file, whole.key, whole.value["num_speculative_tokens"], whole.line)
+    findings.whole("workload.speculative_tokens", drafted)
+    leave_rest(keys, findings, "engines")
+
+
+def _together(findings: Findings) -> int:
+    """Devices that experts are spread over: those of all lanes of a stage."""
+    return (findings.values.get("layout.tp") or 1) * (findings.values.get("layout.dp") or 1)
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+    item = Item(setting.file, "command", "vllm", words[0].line)
+    if len(words) > 2 and words[1].text == "bench" and words[2].text == "serve":
+        return [StartedProgram("load", words[3:], item, environment)]
+    return [StartedProgram("vllm", words[2:], item, environment)] if len(words) > 1 and words[1].text == "serve" else []
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+    flags = ("enable_expert_parallel", "enforce_eager", "trust_remote_code", "enable_prefix_caching", "headless",
+             "enable_chunked_prefill", "no_enable_chunked_prefill", "enable_auto_tool_choice", "ep")  # fmt: skip
+    keys, rest, missing = merged(start, setting, flags, table("engines/vllm/fields")["short"])
+    model = model_word(rest, setting) if keys.file == setting.file else None
+    if missing is not None and model is None and "model" not in keys:
+        return None
+    read(keys, setting.findings, model)
+    return "vLLM command"
+
+
+FORMATS = (Format("vLLM YAML", score, read),)
+COMMANDS: dict[str, CommandReader] = {"vllm": read_command, "load": read_load_command}
+CONSOLES: dict[str, Console] = {"vllm": _console}
+MODULES = {"vllm.entrypoints": "vllm"}

@@ -1,0 +1,114 @@
+"""A complete serving plan with the few numbers that every launch file is made of, checked against each other once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference, Plan
+from knowledge.models.catalogue import architecture
+from launchers.launch.fields import loadable, required
+from launchers.launch.names import last_part, slug
+from launchers.predictions import ServingPrediction
+from launchers.site import Site
+from launchers.targets import scheduler_command
+
+# Answers are taken to be spread evenly from (1 - s) to (1 + s) of their mean, which deviates by s / sqrt(3) of it.
+_MOST_SPREAD = 0.99
+
+
+@dataclass(frozen=True)
+class ServingLaunch:
+    """What the targets of serving render.
+
+    `devices` = `replicas` x `replica_devices`; `replica_devices` = `tp` x `pp` x `dp` are spread over `nodes` nodes of
+    `node_devices` (one replica's, as a scheduler places each by itself). `dp` are lanes of one replica that share its
+    experts; `ep` is 1 or over how many devices experts are spread. `context` is the longest request in tokens, prompt
+    and output; `spread` half the range of generated tokens over their mean. `model` is the name or path to load, None
+    when the plan describes the model inline. `slug` is safe in a file name, a job name and a YAML value.
+    """
+
+    plan: Plan
+    serving: Inference
+    targets: tuple[str, ...]
+    prediction: ServingPrediction | None
+    site: Site
+    model: str | None
+    slug: str
+    devices: int
+    replicas: int
+    replica_devices: int
+    nodes: int
+    node_devices: int
+    whole_nodes: bool
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    context: int
+    spread: float
+    kind: Literal["inference"] = "inference"
+
+    @property
+    def scheduler_command(self) -> str:
+        """The command of the set's scheduler, '' where there is none."""
+        return scheduler_command(self.targets, self.kind)
+
+
+def serving_launch(
+    plan: Plan, targets: Sequence[str], prediction: ServingPrediction | None, model_id: str | None, site: Site
+) -> ServingLaunch:
+    """Checks that the plan is complete and consistent. Raises PlanError naming the first field that is not."""
+    serving, cluster, layout = plan.inference, plan.cluster, plan.layout
+    devices = required("cluster.count", cluster.count)
+    per_node = required("cluster.per_node", cluster.per_node)
+    tp, pp = required("layout.tp", layout.tp), required("layout.pp", layout.pp)
+    dp, ep = layout.dp or 1, layout.ep or 1
+    together = tp * pp * dp
+    if devices % together:
+        problem = f"{devices} accelerators are not whole replicas of tp x pp x dp = {together}"
+        low = devices // together * together
+        raise PlanError("cluster.count", problem, [size for size in (low, low + together) if size])
+    if together > per_node and together % per_node:
+        problem = f"a replica of {together} accelerators does not fill nodes of {per_node} evenly"
+        raise PlanError("layout.tp", problem)
+    nodes = -(-together // per_node)
+    model = model_id or (plan.model if isinstance(plan.model, str) else None)
+    spread = min(_MOST_SPREAD, round((serving.output_spread or 0.0) * math.sqrt(3), 4))
+    longest = math.ceil(serving.input_len) + math.ceil(serving.output_len * (1 + spread))
+    name = slug(plan.name) or slug(f"{last_part(model or 'model')}-{serving.engine}") or "serve"
+    return ServingLaunch(
+        plan=plan,
+        serving=serving,
+        targets=tuple(targets),
+        prediction=prediction,
+        site=site,
+        model=loadable(model),
+        slug=name,
+        devices=devices,
+        replicas=devices // together,
+        replica_devices=together,
+        nodes=nodes,
+        node_devices=together // nodes,
+        whole_nodes=together == nodes * per_node,
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        ep=ep,
+        context=serving.max_context or longest,
+        spread=spread,
+    )
+
+
+def has_experts(launch: ServingLaunch) -> bool:
+    """Whether the lanes or experts that the layout names are those of a mixture of experts; False where it names none.
+
+    Raises PlanError where the model is not known.
+    """
+    if launch.dp == 1 and launch.ep == 1:
+        return False
+
+    return architecture(launch.plan.model).is_moe

@@ -1,0 +1,86 @@
+"""Megatron-Bridge's scripts/training/run_recipe.py: a recipe with Megatron's arguments over it. Words: fields.yaml."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from launchers.megatron import read as megatron
+from launchers.reading.commands import CommandReader
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, inverted
+from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options, overrides
+from launchers.shell.scripts import Word
+from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.tables import table
+
+
+def _read_recipe(file: str, words: list[Word], findings: Findings, name: Item) -> None:
+    """scripts/training/run_recipe.py: a library recipe with fields of its ConfigContainer over it."""
+    facts = table("megatron_bridge/fields")
+    overridden = Keys(file)
+    keys, _ = options(file, overrides(overridden, words))
+    inner = Keys(file)
+    places = {place: argument for argument, place in facts["places"].items() if "." in place}
+    adapter: dict[str, Item] = {}
+    for item in overridden.items.values():
+        section, _, argument = item.key.rpartition(".")
+        if section == "peft":
+            adapter[argument] = item
+        elif item.value != "null" and item.key not in places:
+            inner.put(argument or item.key, item.value, item.line)
+    kind = inner.take("mixed_precision")
+    findings.word("workload.precision", kind, inverted(facts["precisions"]))
+    stages = inner.take("virtual_pipeline_model_parallel_size")
+    if stages is not None:
+        inner.put("num_virtual_stages_per_pipeline_rank", stages.value, stages.line)
+    stem, mode, recipe = keys.take("model"), keys.take("mode"), keys.take("recipe")
+    if stem is None and recipe is not None:
+        match = re.fullmatch(r"(.+?)_(pretrain|sft|lora|dora|peft)(_config)?", str(recipe.value))
+        if match:
+            stem, mode = (Item(file, "recipe", part, recipe.line) for part in (match[1], match[2]))
+    known = inverted(facts["models"]).get(str(stem.value)) if stem is not None else None
+    if known and stem is not None:
+        findings.put("model", known, stem)
+    else:
+        findings.block("model", stem or recipe or name, "is no recipe that is known here")
+    if mode is not None and mode.value in ("lora", "dora"):
+        findings.put("workload.method", mode.value, mode)
+        findings.put("workload.stage", "sft", mode)
+        _adapter(adapter, findings, facts)
+    elif mode is not None:
+        findings.put("workload.stage", "pretrain" if mode.value == "pretrain" else "sft", mode)
+    packed = inner.take("enable_offline_packing")
+    findings.truth("workload.packing", packed)
+    fusion = inner.items.get("cross_entropy_loss_fusion")
+    findings.truth("workload.fused_loss", fusion)
+    for argument, field in megatron.OF_RECIPE.items():
+        if argument not in inner:
+            findings.blocked.setdefault(field, f"{name.origin}: the recipe says it, in Megatron-Bridge's own code")
+    megatron.read(inner, findings, program="megatron-bridge")
+    leave_rest(keys, findings, "nemo")
+
+
+def _adapter(items: dict[str, Item], findings: Findings, facts: dict[str, Any]) -> None:
+    findings.whole("workload.lora.rank", items.get("dim"))
+    findings.number("workload.lora.alpha", items.get("alpha"))
+    findings.number("workload.lora.dropout", items.get("dropout"))
+    modules = items.get("target_modules")
+    if modules is None:
+        return
+    text = str(modules.value).strip("[]")
+    modules_named = {part.strip(" '\"") for part in text.split(",")}
+    for group, names in facts["adapter_targets"].items():
+        if modules_named == set(names):
+            findings.put("workload.lora.targets", group, modules)
+            return
+    findings.leave(modules, "no group of layers that a Plan has")
+
+
+def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+    _read_recipe(setting.file, start.words, setting.findings, start.name)
+    return "Megatron-Bridge recipe"
+
+
+COMMANDS: dict[str, CommandReader] = {"bridge": read_command}

@@ -1,0 +1,66 @@
+"""What a file is, told by what stands in it: configs by their keys, scripts by how they begin."""
+
+from __future__ import annotations
+
+import re
+
+from estimator.errors import PlanError
+from launchers.reading.documents import Keys, json_keys, toml_keys, yaml_keys
+from launchers.reading.formats import Format
+from launchers.reading.programs import formats
+
+OTHERS = (
+    "bash or sbatch script", "command line", "Python script on the Trainer, TRL or Unsloth", "Kubernetes objects",
+    "SkyPilot task", "Compose file",
+)  # fmt: skip
+_CONFIGS = (".yaml", ".yml", ".json", ".toml")
+_SCRIPTS = (".sh", ".sbatch", ".slurm", ".bash", ".pbs")
+_COMMAND = re.compile(
+    r"([A-Z_][A-Z0-9_]*=\S* +)*"
+    r"(srun|torchrun|accelerate|deepspeed|llamafactory-cli|axolotl|tune|trl|vllm|python[0-9.]*|exec|export|set|"
+    r"llama-server|trtllm-serve|litgpt|swift|megatron|primus-cli|docker|sglang) "
+)
+
+
+def names() -> list[str]:
+    return [*(form.name for form in formats()), *OTHERS]
+
+
+def is_script(name: str, text: str) -> bool:
+    if name.endswith(_SCRIPTS) or text.startswith("#!"):
+        return not re.match(r"#!.*python", text)
+    if name.endswith((".py", ".ipynb")):
+        return False
+    first = next((line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")), "")
+    return bool(_COMMAND.match(first))
+
+
+def is_python(name: str, text: str) -> bool:
+    if name.endswith((".py", ".ipynb")):
+        return True
+    return not name.endswith(_CONFIGS) and bool(re.search(r"^(import|from) \w+", text, re.MULTILINE))
+
+
+def config(name: str, text: str) -> tuple[Format, Keys] | None:
+    """The config and its format; None for what may be a command line. Raises PlanError for what is no config that is
+    read here, though its name or its text says that it is one."""
+    errors: list[PlanError] = []
+    for kind, parse in (("json", json_keys), ("toml", toml_keys), ("yaml", yaml_keys)):
+        if kind == "json" and not text.lstrip().startswith("{"):
+            continue
+        if kind == "toml" and not name.endswith(".toml"):
+            continue
+        try:
+            keys = parse(name, text)
+        except PlanError as error:
+            errors.append(error)
+            continue
+        scores = [(form.score(keys), form) for form in formats() if kind in form.kinds]
+        best, form = max(scores, key=lambda row: row[0])
+        if best > 0:
+            return form, keys
+        errors.append(PlanError("files", f"{name} is of no format that is read here", names()))
+        break
+    if name.endswith(_CONFIGS):
+        raise errors[-1]
+    return None

@@ -1,0 +1,32 @@
+"""What a set of files says of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from launchers.reading.findings import Assumed, NotRead, Read
+
+
+@dataclass(frozen=True)
+class FilesReading:
+    """What a set of files says.
+
+    `plan` holds only what was read or follows from it, `assumed` what the programs do where their files are silent.
+    `blocked` are fields that the files speak of in words that cannot be told in a Plan, each with why: an estimate
+    that leaves them open would be of another run. `formats` says what each file was taken for, `refers` what files
+    were named and not given.
+    """
+
+    plan: dict[str, Any]
+    read: list[Read]
+    not_read: list[NotRead]
+    assumed: list[Assumed]
+    blocked: dict[str, str]
+    warnings: list[str]
+    formats: dict[str, str]
+    refers: dict[str, str]
+
+    @property
+    def serves(self) -> bool:
+        return self.plan.get("workload", {}).get("kind") == "inference"

@@ -1,0 +1,59 @@
+"""The launch files of a complete plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from launchers.choice import chosen
+from launchers.launch.of_plan import launch_of
+from launchers.pieces import Piece, Rendered, Start
+from launchers.rules import check
+from launchers.shell.quoting import NODE_RANK
+from launchers.site import Site
+from launchers.targets import TARGETS
+
+if TYPE_CHECKING:
+    from estimator.plan.schema import Plan
+    from launchers.predictions import ServingPrediction, TrainingPrediction
+
+
+def render(
+    plan: Plan,
+    targets: Sequence[str],
+    prediction: TrainingPrediction | ServingPrediction | None = None,
+    model_id: str | None = None,
+    site: Site | None = None,
+) -> Rendered:
+    """The files of `targets`, and of those that these refer to, for a complete plan.
+
+    `model_id` is what goes in as the model's name (the plan may hold an alias); without it the plan's own string does,
+    and a local path goes through as it is. A scheduler without a program starts the usual one of the plan's framework
+    or engine. Raises PlanError when the plan lacks a field, contradicts itself, or asks for something that one of the
+    targets cannot express.
+    """
+    names = chosen(plan, targets)
+    launch = launch_of(plan, names, prediction, model_id, site)
+    for name in names:
+        check(launch, name)
+    pieces: list[Piece] = []
+    start: Start | None = None
+    for name in names:
+        module: Any = import_module(f"{TARGETS[name].package}.write")
+        if TARGETS[name].role == "scheduler":
+            started = [file for piece in pieces for file in piece.files if TARGETS[file.target].role != "scheduler"]
+            pieces.append(module.render(launch, start, started))
+        else:
+            pieces.append(module.render(launch))
+            start = pieces[-1].start or start
+    assert start is not None, "a set has a program, or a config that names what reads it"
+    files = tuple(file for piece in pieces for file in piece.files)
+    needs = dict.fromkeys(need for piece in pieces for need in piece.needs_from_user)
+    command = launch.scheduler_command or start.command
+    if NODE_RANK in command:
+        needs[
+            f"every node runs the command with its own NODE_RANK (0 to {launch.nodes - 1}), the first node's address "
+            "as MASTER_ADDR and a free port there as MASTER_PORT"
+        ] = None
+    return Rendered(files, command, tuple(needs))

@@ -1,0 +1,66 @@
+"""Docker Compose file for one node: the run, or each replica of a served model with its own devices and port.
+
+Compose expands $NAME in every value, so each dollar sign is doubled (Compose specification, Interpolation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from launchers.devices import visible, word_of
+from launchers.launch.heading import scheduler_heading
+from launchers.launch.of_plan import Launch
+from launchers.pieces import File, Piece, Start
+from launchers.schedulers import node
+from launchers.yaml_text import Note, Tree, tree
+
+PATH = "compose.yaml"
+_FOLDER = "/work"
+
+
+def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
+    """The file and what a site must fill in. Raises PlanError where containers cannot be given the plan's devices."""
+    needs: list[str] = []
+    image = node.container_image(launch, start, PATH, needs)
+    names = [f"replica-{index}" for index in range(launch.replicas)] if launch.replicas > 1 else ["run"]
+    services = {name: _service(launch, start, image, index) for index, name in enumerate(names)}
+    document = {"name": node.plain_name(launch), "services": services}
+    text = [*(f"# {line}" for line in scheduler_heading(launch, "docker compose up")), *tree(document), ""]
+    return Piece((File(PATH, "compose", "\n".join(text)),), tuple(needs))
+
+
+def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, Tree]:
+    environment: dict[str, Tree] = {Note("from your own environment, where it is set"): "", "HF_TOKEN": "${HF_TOKEN:-}"}
+    environment |= {name: _literal(value) for name, value in start.environment.items()}
+    service: dict[str, Tree] = {
+        "image": image,
+        "working_dir": _FOLDER,
+        "volumes": [f".:{_FOLDER}"],
+        # The entry point and not the command: images of engines bring an entry point of their own.
+        "entrypoint": ["sh", "-c", _literal(f"exec env {start.command}")],
+        "environment": environment,
+        "ipc": "host",
+        "ulimits": {"memlock": -1, "stack": 67108864},
+    }
+    if start.port is not None:
+        service["ports"] = [f"{start.port + index}:{start.port}"]
+        service["restart"] = "unless-stopped"
+    first = index * launch.node_devices
+    mine = range(first, first + launch.node_devices)
+    means = word_of(launch, "compose")
+    if means == "nvidia":
+        device: dict[str, Tree] = {"driver": "nvidia", "capabilities": ["gpu"]}
+        device |= (
+            {"device_ids": [str(number) for number in mine]} if launch.replicas > 1 else {"count": launch.node_devices}
+        )
+        service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
+    elif means == "files":
+        service["devices"] = ["/dev/kfd", "/dev/dri"]
+        service["group_add"] = ["video"]
+        service["security_opt"] = ["seccomp=unconfined"]
+        environment[visible(launch)] = ",".join(map(str, mine))
+    return service
+
+
+def _literal(text: str) -> str:
+    return text.replace("$", "$$")

@@ -1,0 +1,53 @@
+"""SkyPilot 0.14.1 task: the nodes and devices, this folder as the working folder, and the command of every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from estimator.errors import PlanError
+from launchers.devices import skypilot_name
+from launchers.launch.heading import scheduler_heading
+from launchers.launch.of_plan import Launch
+from launchers.pieces import File, Piece, Start
+from launchers.schedulers import node
+from launchers.shell.quoting import AS_WRITTEN
+from launchers.yaml_text import Note, TextBlock, Tree, tree
+
+PATH = "skypilot.yaml"
+_IDLE_MINUTES = 30
+_LOADING_S = 1800
+
+
+def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
+    """The task, with a service where an engine is served, and what a site must fill in. Raises PlanError."""
+    needs: list[str] = []
+    resources: dict[str, Tree] = {"accelerators": {skypilot_name(launch): launch.node_devices}}
+    resources[Note("infra: SET_ME  # a cloud, region or Kubernetes context; the cheapest that has them otherwise")] = ""
+    image = launch.site.image or start.image
+    if image is not None:
+        resources["image_id"] = f"docker:{image}"
+    document: dict[str, Tree] = {"name": node.plain_name(launch), "num_nodes": launch.nodes, "resources": resources}
+    if launch.kind == "inference":
+        if start.port is None:
+            raise PlanError("targets", f"skypilot serves engines, and {node.programs(start)} is none", ["slurm"])
+        resources["ports"] = start.port
+        probe = {"path": "/health", "initial_delay_seconds": _LOADING_S}
+        document["service"] = {"readiness_probe": probe, "replicas": launch.replicas}
+    else:
+        resources["autostop"] = {"idle_minutes": _IDLE_MINUTES, "down": False}
+    document["workdir"] = "."
+    document[Note("secrets: {HF_TOKEN: null}  # for gated models; then add --secret HF_TOKEN to the command")] = ""
+    if image is None:
+        document[Note("setup: SET_ME  # commands that install what the run needs, once on every node")] = ""
+        needs.append(f"{PATH}: setup, the commands that install {node.programs(start)}")
+    variables = {
+        "NODE_RANK": '"$SKYPILOT_NODE_RANK"',
+        "MASTER_ADDR": '"$FIRST"',
+        "MASTER_PORT": str(node.PORT),
+    }
+    first = ['FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'] if launch.nodes > 1 else []
+    document["run"] = TextBlock("\n".join([AS_WRITTEN, *node.script(launch, start, variables, first), ""]))
+    command = f"sky serve up {PATH}" if launch.kind == "inference" else f"sky launch {PATH}"
+    text = [*(f"# {line}" for line in scheduler_heading(launch, command)), *tree(document), ""]
+    needs.append(f"{PATH}: infra, where it is to run, if not wherever it is cheapest")
+    return Piece((File(PATH, "skypilot", "\n".join(text)),), tuple(needs))

@@ -1,0 +1,115 @@
+"""Slurm sbatch script that starts the program once on every node (Slurm 22.05 and newer).
+
+Slurm ignores #SBATCH lines after the first command, so all stand before it. What differs between nodes ($SLURM_NODEID)
+is in single quotes, so that it is expanded on the node and not where the script runs.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+
+from launchers.devices import is_cpu
+from launchers.launch.heading import scheduler_heading
+from launchers.launch.of_plan import Launch
+from launchers.pieces import File, Piece, Start
+from launchers.shell.quoting import AS_WRITTEN, quoted
+
+PATH = "job.sbatch"
+# Site defaults, marked as such in the file: host cores per device for the data loaders, and the time limit of a plan
+# without a deadline.
+_CORES_PER_DEVICE = 8
+_HOURS = 24.0
+
+
+def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
+    """The script and what a site must fill in: partition, account, environment, memory on shared nodes.
+
+    The replicas of a serving plan are the tasks of a job array, each with a port of its own, as they may share a node.
+    The folder is taken to be shared by the nodes, so the set's `files` are where they are.
+    """
+    site = launch.site
+    needs: list[str] = []
+    hours, limit = _time_limit(launch)
+    output = "slurm-%A-%a.out" if launch.replicas > 1 else "slurm-%j.out"
+    options: list[tuple[str, object]] = [
+        ("--job-name", launch.slug),
+        ("--nodes", launch.nodes),
+        ("--ntasks-per-node", 1),
+        *([] if is_cpu(launch) else [("--gres", f"gpu:{launch.node_devices}")]),
+        ("--cpus-per-task", launch.node_devices * _CORES_PER_DEVICE),
+        ("--time", slurm_time(hours)),
+        ("--output", output),
+        ("--open-mode", "append"),
+    ]
+    if launch.replicas > 1:
+        options.append(("--array", f"0-{launch.replicas - 1}"))
+    lines = ["#!/bin/bash", *(f"# {line}" for line in scheduler_heading(launch, f"sbatch {PATH}")), "#"]
+    lines += [f"#SBATCH {name}={value}" for name, value in options]
+    lines.append("#SBATCH --requeue")
+    if launch.whole_nodes:
+        lines += ["#SBATCH --exclusive", "#SBATCH --mem=0"]
+    else:
+        lines.append("##SBATCH --mem=SET_ME")
+        needs.append(f"{PATH}: --mem, the host memory of your share of the node")
+    for name, value in (("partition", site.partition), ("account", site.account)):
+        if value is None:
+            lines.append(f"##SBATCH --{name}=SET_ME")
+            needs.append(f"{PATH}: --{name}, if your site asks for it")
+        else:
+            lines.append(f"#SBATCH --{name}={value}")
+    lines += [f"# --time is {limit}. --cpus-per-task assumes {_CORES_PER_DEVICE} host cores per device.", ""]
+    lines += [AS_WRITTEN, "set -euo pipefail", ""]
+    lines += _environment(launch, start, needs)
+    if launch.replicas > 1 and start.port is not None:
+        lines.append(f"export PORT=$(({start.port} + SLURM_ARRAY_TASK_ID))")
+    if launch.nodes > 1:
+        lines += [
+            'MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)',
+            "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
+            "export MASTER_ADDR MASTER_PORT",
+        ]
+    lines += [*([""] if lines[-1] else []), *_srun(launch, start), ""]
+    return Piece((File(PATH, "slurm", "\n".join(lines)),), tuple(needs))
+
+
+def _time_limit(launch: Launch) -> tuple[float, str]:
+    """The time limit in hours, and where it is from."""
+    if launch.site.time_limit_h is not None:
+        return launch.site.time_limit_h, "as asked for"
+    if launch.plan.goal.deadline_h is not None:
+        return launch.plan.goal.deadline_h, "the plan's deadline"
+    return _HOURS, f"a default of {_HOURS:g} h; the plan sets no deadline"
+
+
+def _environment(launch: Launch, start: Start, needs: list[str]) -> list[str]:
+    lines = []
+    if launch.site.image is None:
+        programs = " and ".join(start.programs) or "your program"
+        lines += ["# Load your environment here, for example: source /path/to/venv/bin/activate", ""]
+        needs.append(f"{PATH}: the line that loads an environment with {programs} on every node")
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in start.environment.items()]
+    return lines
+
+
+def _srun(launch: Launch, start: Start) -> list[str]:
+    """The step that runs the command on every node; in a container where the site has an image (pyxis options)."""
+    lines = [
+        f"srun --nodes={launch.nodes} --ntasks={launch.nodes} --ntasks-per-node=1 "
+        '--cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=1 \\'
+    ]
+    if launch.site.image is not None:
+        image = quoted([f"--container-image={launch.site.image}"])
+        lines.append(f'  {image} --container-mounts="$PWD:$PWD" --container-workdir="$PWD" \\')
+    command = f"exec env {start.command}"
+    if launch.nodes > 1:
+        command = f"export NODE_RANK=$SLURM_NODEID; {command}"
+    return [*lines, f"  bash -c {shlex.quote(command)}"]
+
+
+def slurm_time(hours: float) -> str:
+    """Hours as Slurm's D-HH:MM:SS, rounded down to the minute (a limit must not pass a deadline) but at least one."""
+    minutes = max(1, math.floor(hours * 60))
+    days, minutes = divmod(minutes, 24 * 60)
+    return f"{days}-{minutes // 60:02d}:{minutes % 60:02d}:00"
