@@ -8,10 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent.imports import quick_imports
 from estimator.errors import PlanError
 from tools.registry import find
-from tui.background import Background, no_full_collections
+from tui.background import Background
 
 Event = dict[str, Any]
 Opener = Callable[..., Any]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.compare.serving_sweep import ServingPoint
+
 from pages.basis import notes
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
 from pages.columns import Column, table
@@ -23,7 +25,6 @@ from pages.report.sections import (
     plan_code,
     recommendations,
 )
-from planner.compare.serving_sweep import ServingPoint
 from planner.compare.sweep import SweepRequest, sweep
 from planner.plots import Plot, Series
 from planner.serving.estimate import InferenceRequest, estimate_inference

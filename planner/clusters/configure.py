@@ -12,6 +12,7 @@ from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import find_architecture
 from launchers.render import render
 from launchers.targets import target_descriptions
+from planner.clusters.candidates import ClusterChoice
 from planner.clusters.recommend import (
     Recommended,
     assumed,
@@ -350,7 +351,7 @@ def _relax_hardware(last: Attempt) -> Iterator[str]:
 
 def _targets(plan: Plan) -> list[str]:
     """Launch targets that can say this plan."""
-    found = []
+    targets = []
     for name in target_descriptions():
         try:
             render(plan, [name])

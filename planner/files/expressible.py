@@ -9,6 +9,8 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from launchers.pieces import Rendered
+from planner.estimates import PlanEstimate, estimate_plan
+from planner.fields import value_at
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -22,17 +24,12 @@ class Expressed:
     """An estimate whose plan the files say, and what was chosen otherwise so that they can."""
 
     estimate: PlanEstimate
-    rendered: launchers.Rendered
+    rendered: Rendered
     changes: list[Assumption]
 
 
-def sayable(
-    plan: Plan,
-    estimate: Callable[[Plan], Found],
-    better: Callable[[Found], tuple[bool, float]],
-    render: Callable[[Found], Rendered],
-) -> tuple[Found, Rendered, list[Assumption]]:
-    """(The estimate of `plan`, its files, what was chosen otherwise so that the files can say it).
+def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expressed:
+    """The estimate of `plan` with its files.
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its
     place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run

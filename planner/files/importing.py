@@ -15,6 +15,8 @@ from knowledge.models.catalogue import architecture, find_model
 from launchers.reading.findings import FACTS, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
+from planner.estimates import PlanEstimate, estimate_plan, warnings_of
+from planner.fields import leaves
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
 from planner.requests import EitherRequest, PlanArguments
@@ -141,7 +143,7 @@ def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConf
     )
 
 
-def _outcome(reading: Reading, whole: Mapping[str, Any]) -> _Outcome:
+def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
     missing = _missing(reading, whole)
     if (unknown := _unknown_model(whole)) is not None:
         missing.append(unknown)
@@ -183,7 +185,7 @@ def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:
     return None
 
 
-def _missing(found: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
+def _missing(reading: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
     """What an estimate needs and nobody has said, and what the files say in words that no Plan has."""
     rows = [Missing(field=name, why=why) for name, why in reading.blocked.items()]
     told = {row.field for row in rows}

@@ -65,6 +65,7 @@ class _LaunchFiles:
     """The files of a plan with its estimate, its name, and what was assumed."""
 
     rendered: Rendered
+    estimate: PlanEstimate
     name: str
     assumptions: list[Assumption]
 
@@ -82,9 +83,16 @@ def _rendered(request: RenderRequest) -> _LaunchFiles:
     )
 
 
-def prediction_of(found: Planned) -> TrainingPrediction:
+def _render(estimate: PlanEstimate, request: RenderRequest) -> Rendered:
+    plan = estimate.plan
+    prediction = serving_prediction(estimate) if isinstance(estimate, Served) else training_prediction(estimate)
+    name = model_id(plan, estimate.job.architecture.id)
+    return render(plan, request.targets or usual_targets(plan), prediction, name, request.site())
+
+
+def training_prediction(planned: Planned) -> TrainingPrediction:
     """What the estimate of a training plan says, for the headings of its files."""
-    memory, step = memory_of(found), time_of(found)
+    memory, step = memory_of(planned), time_of(planned)
     return TrainingPrediction(
         memory_bytes=memory.per_device_bytes,
         memory_low_bytes=memory.low_bytes,
@@ -96,46 +104,22 @@ def prediction_of(found: Planned) -> TrainingPrediction:
     )
 
 
-def _serving_set(plan: Plan, request: RenderRequest) -> _Set:
-
-    def prediction(found: serving.Served) -> ServingPrediction:
-        memory, latency = serving.memory_of(found), serving.latency_of(found)
-        return ServingPrediction(
-            memory_bytes=memory.per_device_bytes,
-            capacity_bytes=memory.capacity_bytes,
-            fits=memory.fits,
-            ttft_s=latency.ttft_s,
-            ttft_low_s=latency.ttft_low_s,
-            ttft_high_s=latency.ttft_high_s,
-            tpot_s=latency.tpot_s,
-            tpot_low_s=latency.tpot_low_s,
-            tpot_high_s=latency.tpot_high_s,
-            output_tokens_per_s=serving.throughput_of(found).output_tokens_per_s,
-            max_concurrency=memory.max_concurrency,
-        )
-
-    found, rendered, chosen = sayable(
-        plan,
-        serving.served,
-        lambda one: (one.fits, serving.latency_of(one).tpot_s),
-        lambda one: _render(one.plan, request, prediction(one), one.job.architecture.id),
+def serving_prediction(served: Served) -> ServingPrediction:
+    """The same of a serving plan."""
+    memory, latency = serving.memory_of(served), serving.latency_of(served)
+    return ServingPrediction(
+        memory_bytes=memory.per_device_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        fits=memory.fits,
+        ttft_s=latency.ttft_s,
+        ttft_low_s=latency.ttft_low_s,
+        ttft_high_s=latency.ttft_high_s,
+        tpot_s=latency.tpot_s,
+        tpot_low_s=latency.tpot_low_s,
+        tpot_high_s=latency.tpot_high_s,
+        output_tokens_per_s=serving.throughput_of(served).output_tokens_per_s,
+        max_concurrency=memory.max_concurrency,
     )
-    model = found.job.architecture.id
-    return _Set(
-        rendered=rendered,
-        name=found.plan.name or f"{model.split('/')[-1]}-{found.plan.inference.engine}",
-        plan=serving.complete(found),
-        assumptions=[*chosen, *found.assumptions],
-        warnings=serving_warnings_of(found),
-    )
-
-
-def _render(
-    plan: Plan, request: RenderRequest, prediction: TrainingPrediction | ServingPrediction, model: str
-) -> Rendered:
-
-    targets = request.targets or usual_targets(plan)
-    return render(plan, targets, prediction, model_id(plan, model), request.site())
 
 
 def model_id(plan: Plan, known: str) -> str | None:

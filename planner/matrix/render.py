@@ -323,7 +323,7 @@ def _site(request: MatrixRequest, settings: PlatformSettings | None) -> Site:
     if settings is None:
         return site
     own = {name: value for name, value in vars(settings.site()).items() if value is not None}
-    return Site(**(vars(given) | own))
+    return Site(**(vars(site) | own))
 
 
 def _own_assumptions(request: MatrixRequest) -> Iterator[Assumption]:

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif planning.writes is not None:
         _refuse_unwritten(request, planning.writes, place)
     assert place is not None
-    result = find(place).run(given)
+    result = find(place).run(request)
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:

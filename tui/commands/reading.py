@@ -36,12 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
     read = find(planning.tools[0])
     options = arguments_of(arguments, planning)
     files = _files(arguments.files)
-    result = _read(read, given | {"files": files})
+    result = _read(read, options | {"files": files})
     for _ in range(_DEEPEST):
         if not (more := _beside(arguments.files, result.refers, files)):
             break
         files |= more
-        result = _read(read, given | {"files": files})
+        result = _read(read, options | {"files": files})
     checks = arguments.planning == "check"
     if arguments.json:
         write_json(result.model_dump(mode="json"))
@@ -65,7 +65,6 @@ def _read(tool: Tool, arguments: dict[str, Any]) -> ImportedConfig:
 def _print_plan(result: ImportedConfig, notes: list[Block]) -> None:
     """The plan on standard output, for a file or a pipe; how it was read on standard error. What the program does
     unasked is part of it, so that the plan runs as the files do."""
-    import yaml
 
     if not result.read:
         raise PlanError("files", "nothing in them says what is run", ["a config, a job script or a command line"])
