@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.compare.serving_sweep import ServingPoint
-
 from pages.basis import notes
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
 from pages.columns import Column, table
@@ -26,8 +24,10 @@ from pages.report.sections import (
     recommendations,
 )
 from planner.compare.sweep import SweepRequest, sweep
+from planner.compare.sweep.serving import ServingPoint
 from planner.plots import Plot, Series
-from planner.serving.estimate import InferenceRequest, estimate_inference
+from planner.serving.estimate import estimate_inference
+from planner.serving.request import InferenceRequest
 from planner.serving.results import LatencyLimit, ServingEstimate
 
 # Loads around the planned one that are estimated for the curve.

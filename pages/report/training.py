@@ -25,9 +25,10 @@ from pages.report.sections import (
     recommendations,
 )
 from planner.compare.scaling import ScalingRequest, project_scaling
+from planner.layouts.best import SearchRequest, best_parallelism
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
-from planner.training.estimate import EstimateRequest, SearchRequest, best_parallelism, estimate_training
+from planner.training.estimate import EstimateRequest, estimate_training
 
 _MOST_LAYOUTS = 6
 
