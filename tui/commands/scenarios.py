@@ -33,7 +33,6 @@ def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
-
     result = _call("list_scenarios", {"query": arguments.query, "figures": arguments.figures})
     return result, scenarios(result)
 
@@ -75,7 +74,6 @@ def _agreed(name: str) -> bool:
 
 
 def _diff(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Block]]:
-
     result = _call("diff_scenarios", {"a": read_plan(arguments.a, "a"), "b": read_plan(arguments.b, "b")})
     return result, diff(result)
 

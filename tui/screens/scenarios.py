@@ -157,7 +157,6 @@ class ScenariosScreen(TableScreen):
 
     def _bring_in(self, typed: str) -> None:
         def change() -> Data:
-
             path = Path(typed).expanduser()
             if not path.is_file():
                 raise PlanError("file", f"there is no file {typed!r}")
@@ -173,7 +172,6 @@ class ScenariosScreen(TableScreen):
 
     def _give_out(self, name: str, typed: str) -> None:
         def change() -> Path:
-
             path = Path(typed).expanduser()
             style = _FORMATS.get(path.suffix.lower())
             if style is None:
@@ -210,7 +208,6 @@ class ScenariosScreen(TableScreen):
 
 def compared(names: Sequence[str], plan: Data | None) -> list[Block]:
     """Saved plans side by side, with plots; of two also field by field."""
-
     rows: list[dict[str, Any]] = [{"name": "the plan", "plan": dict(plan)}] if plan else []
     rows += [{"name": name, "plan": find("load_scenario")({"name": name})["plan"]} for name in names]
     blocks = compare(find("compare")({"scenarios": rows}))

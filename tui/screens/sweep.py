@@ -33,7 +33,6 @@ class Drawing:
 
 
 def _scaling(plan: Data) -> Sequence[Block]:
-
     projection = find("project_scaling")({"plan": plan})
     pictures = [Picture(plot) for plot in projection["plots"]]
     return [*pictures, *(block for block in scaling(projection) if not isinstance(block, Picture | Facts))]
@@ -44,7 +43,6 @@ def _lengths(plan: Data) -> Sequence[Block]:
 
 
 def _roofline(plan: Data) -> Sequence[Block]:
-
     result = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training")({"plan": plan})
     pictures = [block for block in estimate(result) if isinstance(block, Picture)]
     return [*(each for each in pictures if _is_curve(each)), *(each for each in pictures if not _is_curve(each))]
@@ -63,7 +61,6 @@ DRAWINGS = (
 
 def swept(plan: Data, field: str, values: Any, *, memory_first: bool = False) -> Sequence[Block]:
     """The plan over the values of a field: curves, and the table behind them."""
-
     result = find("sweep")({"plan": plan, "field": field, "values": values})
     plots = sweep_plots(result)
     if memory_first:
