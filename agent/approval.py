@@ -87,7 +87,6 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
 
 def _below(root: Path) -> contextlib.AbstractContextManager[None]:
     """Told apart by the run, not by the process: sessions with other folders may write at the same time."""
-
     return writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext()
 
 

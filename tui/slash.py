@@ -93,7 +93,6 @@ def _told(command: Command) -> str:
 
 def _fields(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
     """`field=`, and after it the values that the field is known to take."""
-
     name, sign, typed = last.partition("=")
     if sign:
         try:
@@ -115,7 +114,6 @@ def _swept(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
 
 def _names(field: str) -> Callable[[str, Surroundings], Iterable[tuple[str, str]]]:
     def complete(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:
-
         return [(word, "") for word in starting(names_of(field), last)]
 
     return complete
@@ -135,7 +133,6 @@ def _sessions(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]
 
 
 def _targets(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:
-
     rows = [("write", "write the files, once you approve them"), *target_descriptions().items()]
     return [(name, told) for name, told in rows if name.startswith(last)]
 

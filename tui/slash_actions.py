@@ -49,7 +49,6 @@ async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
 
 async def call_events(calls: list[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[Event]:
     """Tools called by a command, as the events of a turn."""
-
     plan: Mapping[str, Any] = {}
     for place, (name, arguments) in enumerate(calls):
         call = {"id": f"slash-{place}-{time.monotonic_ns()}", "name": name}
@@ -104,7 +103,6 @@ async def _hardware(app: ShardwiseApp, words: list[str]) -> None:
 
 
 async def _plan(app: ShardwiseApp, words: list[str]) -> None:
-
     if not words:
         await app.open_form()
     elif len(words) == 1 and "=" not in words[0]:
@@ -122,7 +120,6 @@ def _tool(training: str, serving: str | None = None) -> Action:
     """A tool on the plan, with changes for this one call."""
 
     async def run(app: ShardwiseApp, words: list[str]) -> None:
-
         plan = _changed(app, words)
         app.call_tools([(serving if serving and kind_of(plan) == "inference" else training, {"plan": plan})])
 
@@ -130,7 +127,6 @@ def _tool(training: str, serving: str | None = None) -> Action:
 
 
 def _changed(app: ShardwiseApp, words: list[str]) -> dict[str, Any]:
-
     plan = app.pane.plan
     if not plan.get("model") and not any(word.startswith("model=") for word in words):
         raise PlanError("plan", "there is none yet; ask something, or fill it in with /plan")
@@ -138,7 +134,6 @@ def _changed(app: ShardwiseApp, words: list[str]) -> dict[str, Any]:
 
 
 async def _compare(app: ShardwiseApp, words: list[str]) -> None:
-
     if not words:
         if app.opens("scenarios"):
             return
@@ -158,7 +153,6 @@ async def _compare(app: ShardwiseApp, words: list[str]) -> None:
 
 
 async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
-
     if len(words) < 2:
         if not words and app.opens("sweep"):
             return

@@ -347,8 +347,6 @@ async def test_drafts_are_marked_and_taken_back() -> None:
 
 
 async def test_an_earlier_conversation_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    import agent.store
-
     call = {"name": "check_fit", "arguments": {"count": 8}, "seconds": 0.2, "figures": "check_fit: fits"}
     turns = [
         {
@@ -358,7 +356,7 @@ async def test_an_earlier_conversation_is_drawn_again(monkeypatch: pytest.Monkey
         }
         for n in range(1, 22)
     ]  # fmt: skip
-    monkeypatch.setattr(agent.store, "transcript", lambda session_id: turns)
+    monkeypatch.setattr("tui.app.transcript", lambda session_id: turns)
     async with opened(session_id="s-old") as (app, pilot, sessions):
         await settled(app, pilot)
         for _ in range(100):

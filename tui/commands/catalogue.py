@@ -35,7 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
-
     def show(rows: list[Any]) -> str:
         headers = ("ID", "FAMILY", "PARAMETERS", "ACTIVE", "CONTEXT", "LICENSE", "RELEASED")
         lines = [
@@ -56,7 +55,6 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
-
     def show(rows: list[Any]) -> str:
         headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK", "LINK BANDWIDTH")
         lines = [

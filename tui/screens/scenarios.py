@@ -169,7 +169,6 @@ class ScenariosScreen(TableScreen):
 
     def _give_out(self, name: str, typed: str) -> None:
         def change() -> Path:
-
             path = Path(typed).expanduser()
             style = _FORMATS.get(path.suffix.lower())
             if style is None:

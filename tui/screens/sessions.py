@@ -120,7 +120,6 @@ class SessionsScreen(TableScreen):
 
     def _give_out(self, id: str, typed: str) -> None:
         def change() -> Path:
-
             path = Path(typed).expanduser()
             text = export_session(id, "json" if path.suffix.lower() == ".json" else "markdown")
             write_file(path, text, False, "file")

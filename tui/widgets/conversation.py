@@ -195,7 +195,6 @@ class Conversation(VerticalScroll, can_focus=False):
 
 def _drawn(turn: Mapping[str, Any]) -> list[Widget]:
     """The widgets of an earlier turn."""
-
     widgets: list[Widget] = [Question(turn["said"])]
     for call in turn["calls"]:
         card = ToolCard(call.get("name", "?"), call.get("arguments") or {})
