@@ -11,6 +11,6 @@ def call(name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any
 
     Raises estimator.errors.PlanError for an unknown tool or arguments that cannot be used.
     """
-    from tools.registry import find
+    from tools.registry import find  # keeps `import tools` from loading pydantic and every tool
 
     return find(name)(arguments or {})

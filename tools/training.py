@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from planner import fit, limits
 from planner.compare import scaling
 from planner.compare import sweep as compare_sweep
 from planner.compare.scaling import ScalingProjection, ScalingRequest
 from planner.compare.sweep import Sweep, SweepRequest
-from planner.fit import check_fit as fit_check
 from planner.layouts import best, peak, strategies
 from planner.layouts.best import SearchRequest
 from planner.layouts.peak import PeakRequest, PeakThroughput
 from planner.layouts.strategies import AppliedStrategies, StrategiesRequest
 from planner.limits import LimitRequest
-from planner.limits import find_limit as furthest
 from planner.requests import EitherRequest
 from planner.results import BestParallelism, FitCheck, Limit, TrainingEstimate
 from planner.training import estimate
@@ -35,7 +34,7 @@ def check_fit(request: EitherRequest) -> FitCheck:
     micro-batch and sequence length of the same layout; of serving, most requests at once and the longest one), what
     would make it fit (two changes at once where no single one does) and what a plan that fits could give up for speed,
     each as a Plan patch with its memory and slowdown. Use it for out-of-memory questions."""
-    return fit_check(request)
+    return fit.check_fit(request)
 
 
 @tool(title="Find the best layout", read_only=True)
@@ -56,7 +55,7 @@ def find_limit(request: LimitRequest) -> Limit:
     What the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "biggest
     batch", "largest model on", "how many GPUs at least", "how many users fit". Gives the plan there, the next value
     that does not fit and what of the memory decides."""
-    return furthest(request)
+    return limits.find_limit(request)
 
 
 @tool(title="Sweep one or two fields", read_only=True)

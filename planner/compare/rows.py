@@ -11,9 +11,8 @@ from estimator.search.strategies import communication_seconds
 from knowledge.prices.energy import energy_assumptions
 from planner.money.offers import cheapest, offers
 from planner.result import Result
-from planner.serving.planned import Served, latency_of, money_of, summary
-from planner.serving.planned import memory_of as serving_memory
-from planner.serving.planned import throughput_of as serving_throughput
+from planner.serving.planned import Served, choice, latency_of, memory_of, money_of, throughput_of
+from planner.serving.results import ServingChoice
 from planner.training.planned import Planned, run_of
 from planner.training.planned import throughput_of as training_throughput
 
@@ -157,49 +156,25 @@ def training_figures(planned: Planned, own_usd: float | None = None) -> Training
 
 
 def serving_figures(served: Served) -> ServingFigures:
-    job, pool, index = served.job, served.pool, served.index
-    memory, latency, speed, money = (
-        serving_memory(served),
-        latency_of(served),
-        serving_throughput(served),
-        money_of(served),
-    )
-    requests, hourly = job.inference.requests, money and money.usd_per_hour
-    hours = None if requests is None else requests / speed.requests_per_s / 3600.0
-    return ServingFigures(
-        devices=int(pool.devices[index]),
-        replicas=int(served.estimates.deployments.replicas[served.entry]),
-        engine=job.engine.name,
-        weight_dtype=job.inference.weight_dtype,
-        layout=served.layout,
-        summary=summary(pool, index),
-        fits=served.fits,
-        meets_slo=served.meets_slo,
-        per_device_bytes=memory.per_device_bytes,
-        capacity_bytes=memory.capacity_bytes,
-        headroom_bytes=memory.capacity_bytes - memory.per_device_bytes,
-        max_concurrency=memory.max_concurrency,
-        ttft_s=latency.ttft_s,
-        ttft_low_s=latency.ttft_low_s,
-        ttft_high_s=latency.ttft_high_s,
-        tpot_s=latency.tpot_s,
-        tpot_low_s=latency.tpot_low_s,
-        tpot_high_s=latency.tpot_high_s,
-        e2e_s=latency.e2e_s,
-        output_tokens_per_s=speed.output_tokens_per_s,
-        output_tokens_low_per_s=speed.output_tokens_low_per_s,
-        output_tokens_high_per_s=speed.output_tokens_high_per_s,
-        output_tokens_per_s_per_device=speed.output_tokens_per_s_per_device,
-        total_tokens_per_s=speed.total_tokens_per_s,
-        requests_per_s=speed.requests_per_s,
-        usd_per_hour=hourly,
-        usd_per_million_tokens=money and money.usd_per_million_tokens,
-        usd_per_million_output_tokens=money and money.usd_per_million_output_tokens,
-        hours=hours,
-        usd=None if hourly is None or hours is None else hourly * hours,
-        kwh=None if hours is None else _kwh(served, hours),
-        bottleneck=served.bottleneck,
-    )
+    memory, latency, speed, money = memory_of(served), latency_of(served), throughput_of(served), money_of(served)
+    requests, deployment = served.job.inference.requests, choice(served.pool, served.index, served.slo)
+    shared = ServingFigures.model_fields.keys() & ServingChoice.model_fields
+    figures = ServingFigures(**{name: getattr(deployment, name) for name in shared})
+    figures.capacity_bytes = memory.capacity_bytes
+    figures.headroom_bytes = memory.capacity_bytes - memory.per_device_bytes
+    figures.ttft_low_s, figures.ttft_high_s = latency.ttft_low_s, latency.ttft_high_s
+    figures.tpot_low_s, figures.tpot_high_s = latency.tpot_low_s, latency.tpot_high_s
+    figures.output_tokens_low_per_s = speed.output_tokens_low_per_s
+    figures.output_tokens_high_per_s = speed.output_tokens_high_per_s
+    figures.usd_per_hour = money and money.usd_per_hour
+    figures.usd_per_million_tokens = money and money.usd_per_million_tokens
+    figures.usd_per_million_output_tokens = money and money.usd_per_million_output_tokens
+    figures.bottleneck = served.bottleneck
+    if requests is not None:
+        figures.hours = requests / speed.requests_per_s / 3600.0
+        figures.usd = None if money is None else money.usd_per_hour * figures.hours
+        figures.kwh = _kwh(served, figures.hours)
+    return figures
 
 
 def _listed(planned: Planned) -> float | None:

@@ -16,6 +16,7 @@ from planner.explain.cost import cost_accounts, flattened, price_source, run_acc
 from planner.explain.subject import Spread, Subject, bill_figures, billed, unpriced, with_price
 from planner.money.bill import energy_facts
 from planner.money.terms import CostTerms
+from planner.result import Result
 from planner.training.planned import memory_of, plan_training, run_of, throughput_of, time_of, warnings_of
 
 
@@ -25,7 +26,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
     step = StepParts(job, estimates.layouts, estimates.step)
     memory = memory_of(planned)
     values: dict[str, float | bool | None] = {}
-    parts: dict[str, Any] = {"memory": memory, "time": time_of(planned), "throughput": throughput_of(planned)}
+    parts: dict[str, Result] = {"memory": memory, "time": time_of(planned), "throughput": throughput_of(planned)}
     for name, part in parts.items():
         values |= flattened(part.model_dump(), name)
     run = run_of(planned)

@@ -16,6 +16,7 @@ from measure.history.reached import main_accelerators, reached_mfu
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
+from planner.layouts.strategies import model_name
 from planner.plots import Plot, grouped
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
@@ -113,7 +114,7 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
     for model in models:
         own: list[PeakRow] = []
         for device, precision in kinds:
-            row = PeakRow(model=_name(model), accelerator=device.id, vendor=device.vendor, precision=precision)
+            row = PeakRow(model=model_name(model), accelerator=device.id, vendor=device.vendor, precision=precision)
             try:
                 planned = _best(plan, model, device, precision, whole)
                 own.append(_filled(row, planned, request.usd_per_device_hour))
@@ -224,10 +225,6 @@ def _filled(row: PeakRow, planned: Planned, own_usd: float | None) -> PeakRow:
     row.measured_mfu_lower, row.measured_mfu_median = reached.lower, reached.median
     row.measured_mfu_upper, row.measured_mfu_most = reached.upper, reached.most
     return row
-
-
-def _name(model: Any) -> str:
-    return model if isinstance(model, str) else str(model.get("_name_or_path") or model.get("name") or "inline model")
 
 
 def _plots(rows: Sequence[PeakRow]) -> list[Plot]:

@@ -182,11 +182,11 @@ def applied(
                         break
                     platforms = narrowed
                     chosen, names = _of_all(platforms, accelerators, strategy)
-            shared |= {_name(model): names} if names else {}
+            shared |= {model_name(model): names} if names else {}
             groups.append(
                 [
                     StrategyChoice(
-                        _name(model), strategy, name, outcome, _refused(platform) if strategy != CUSTOM else ()
+                        model_name(model), strategy, name, outcome, _refused(platform) if strategy != CUSTOM else ()
                     )
                     for name, outcome, platform in zip(accelerators, chosen, platforms, strict=True)
                 ]
@@ -259,7 +259,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _name(model: Any) -> str:
+def model_name(model: Any) -> str:
     return model if isinstance(model, str) else str(model.get("_name_or_path") or model.get("name") or "inline model")
 
 

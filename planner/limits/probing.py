@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.models.catalogue import architecture
+from planner.results import LimitProbe
 from planner.training.planned import Planned, plan_training, varied
 
 Value = int | str
+_SHOWN_PROBES = 24
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,23 @@ class Trial:
         return None if self.planned is None else float(self.planned.estimates.memory.total[self.planned.index])
 
     @property
+    def probe(self) -> LimitProbe:
+        return LimitProbe(value=self.value, fits=self.fits, per_device_bytes=self.bytes, why=self.why)
+
+    @property
     def too_large(self) -> bool:
         """Valid, but beyond the memory."""
         return self.planned is not None and not self.planned.fits
+
+
+def nearest_probes(probes: Iterable[LimitProbe], value: Value | None) -> list[LimitProbe]:
+    """The values tried nearest to `value` (to the least where it was not tried), in order: models by parameters."""
+    unique = {probe.value: probe for probe in probes}
+    whole = all(isinstance(tried, int) for tried in unique)
+    ordered = sorted(unique, key=lambda tried: int(tried) if whole else architecture(str(tried)).parameters)
+    at = ordered.index(value) if value in unique else 0
+    start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
+    return [unique[tried] for tried in ordered[start : start + _SHOWN_PROBES]]
 
 
 @dataclass

@@ -18,9 +18,9 @@ from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import architecture
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
+from planner.limits.probing import nearest_probes
 from planner.result import Assumption
 from planner.results import Limit, LimitProbe, NextValue
 from planner.serving.planned import choice, memory_of, plan_serving
@@ -31,7 +31,6 @@ from planner.serving.warnings import warnings_of
 _LONGEST = 100_000_000
 _POINTS = 33
 _MOST_DEVICES = 65_536
-_SHOWN_PROBES = 24
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
         why=furthest.why,
         next_value=None if furthest.beyond is None else _next(furthest, furthest.beyond),
         tried=len(furthest.probes),
-        probes=_nearest(furthest),
+        probes=nearest_probes(furthest.probes, furthest.value),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
         evidence=evidence_of(at.job),
@@ -200,7 +199,7 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     probes: list[LimitProbe] = []
     best = None
     for place, row in enumerate(rows):
-        probes.append(_probe(row.id, _tried(plan.patch({"model": row.id}))))
+        probes.append(_probe(row.id, plan.patch({"model": row.id})))
         if probes[-1].fits:
             best = place
             break
@@ -237,7 +236,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     probes: list[LimitProbe] = []
     slow = False
     for count in counts:
-        probe = _probe(count, _tried(plan_at(count)))
+        probe = _probe(count, plan_at(count))
         if probe.fits:
             at = plan_serving(plan_at(count))
             slow = at.meets_slo is False
@@ -266,54 +265,24 @@ def _roomy(plan: Plan) -> bool:
     return plan_serving(plan).fits
 
 
-def _tried(plan: Plan) -> tuple[bool, float] | str:
-    """(Whether any layout fits, bytes per device of the one that needs least), or why no layout is valid."""
+def _probe(value: int | str, plan: Plan) -> LimitProbe:
+    """Whether any layout fits, and bytes per device of the one that needs least; or why no layout is valid."""
     try:
         job = serving_job(plan)
         memory = serving_memory(job, deployments(job))
     except PlanError as error:
-        return str(error)
-    return bool(memory.fits.any()), float(memory.total.min())
-
-
-def _probe(value: int | str, tried: tuple[bool, float] | str) -> LimitProbe:
-    if isinstance(tried, str):
-        return LimitProbe(value=value, fits=False, per_device_bytes=None, why=" ".join(tried.split()))
-    return LimitProbe(value=value, fits=tried[0], per_device_bytes=tried[1], why=None)
+        return LimitProbe(value=value, fits=False, per_device_bytes=None, why=" ".join(str(error).split()))
+    return LimitProbe(value=value, fits=bool(memory.fits.any()), per_device_bytes=float(memory.total.min()), why=None)
 
 
 def _next(furthest: _Furthest, value: int | str) -> NextValue:
     """The nearest value that does not fit, with the memory of the layout that is nearest to fitting."""
+    row = NextValue(value=value, per_device_bytes=None, high_bytes=None, components={}, stage=None, why=None)
     try:
-        at = plan_serving(furthest.plan(value))
+        memory = memory_of(plan_serving(furthest.plan(value)))
     except PlanError as error:
-        return NextValue(
-            value=value,
-            per_device_bytes=None,
-            high_bytes=None,
-            components={},
-            stage=None,
-            why=" ".join(str(error).split()),
-        )
-    memory = memory_of(at)
-    return NextValue(
-        value=value,
-        per_device_bytes=memory.per_device_bytes,
-        high_bytes=memory.per_device_bytes,
-        components=memory.components,
-        stage=None,
-        why=None,
-    )
-
-
-def _nearest(furthest: _Furthest) -> list[LimitProbe]:
-    """The values tried nearest to the limit, in order."""
-    unique = {probe.value: probe for probe in furthest.probes}
-    if all(isinstance(value, int) for value in unique):
-        ordered = sorted(unique.values(), key=lambda probe: int(probe.value))
-    else:
-        ordered = sorted(unique.values(), key=lambda probe: architecture(str(probe.value)).parameters)
-    keys = [probe.value for probe in ordered]
-    at = keys.index(furthest.value) if furthest.value in keys else 0
-    start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
-    return ordered[start : start + _SHOWN_PROBES]
+        row.why = " ".join(str(error).split())
+        return row
+    row.per_device_bytes = row.high_bytes = memory.per_device_bytes
+    row.components = memory.components
+    return row

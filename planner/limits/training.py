@@ -12,11 +12,11 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
 from knowledge.jobs.training import job as job_of
-from knowledge.models.catalogue import ModelFacts, architecture
+from knowledge.models.catalogue import ModelFacts
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
-from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed
-from planner.results import Assumption, Limit, LimitProbe, NextValue
+from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes
+from planner.results import Assumption, Limit, NextValue
 from planner.training.planned import Planned, choice, memory_of, plan_training, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
@@ -32,7 +32,6 @@ _FINE_TOKENS, _COARSE_TOKENS, _TURN_TOKENS = 128, 1024, 8192
 _OPEN_TOKENS = 2**19
 # Whole nodes between two powers of two are all tried up to this many; of more, the nearest below the fewest found.
 _SCANNED_NODES = 32
-_SHOWN_PROBES = 24
 
 
 @dataclass(frozen=True)
@@ -205,6 +204,7 @@ _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "mo
 def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     value = furthest.value
     at = plan_training(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
+    probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
     limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at, None))
     return Limit(
@@ -219,7 +219,7 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
         why=why,
         next_value=None if beyond is None else _next(beyond),
         tried=len(furthest.trials.tried),
-        probes=_probes(goal, furthest),
+        probes=nearest_probes(probes, furthest.first if value is None else value),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
         evidence=evidence_of(at.job),
@@ -267,18 +267,3 @@ def _next(beyond: Trial) -> NextValue:
         stage=memory.fullest_stage if memory else None,
         why=beyond.why,
     )
-
-
-def _probes(goal: Goal, furthest: _Furthest) -> list[LimitProbe]:
-    """The values tried nearest to the limit, in order."""
-    tried = furthest.trials.tried
-    if goal == "model":
-        ordered = sorted(tried, key=lambda id: architecture(str(id)).parameters)
-    else:
-        ordered = sorted(tried, key=lambda value: int(value))
-    at = ordered.index(furthest.first if furthest.value is None else furthest.value)
-    start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
-    shown = [tried[value] for value in ordered[start : start + _SHOWN_PROBES]]
-    return [
-        LimitProbe(value=trial.value, fits=trial.fits, per_device_bytes=trial.bytes, why=trial.why) for trial in shown
-    ]

@@ -18,7 +18,7 @@ from estimator.serving.space import deployments
 from knowledge.jobs.serving import serving_job
 from planner.result import Assumption, TimeLimit
 from planner.serving.pool import Goal, Pool, Slo, Statistic, goal_order, pool_of, slo_of
-from planner.serving.prices import cheapest_hour, cost_of, hourly_usd
+from planner.serving.prices import cheapest_hour, cost_of
 from planner.serving.results import (
     LatencyLimit,
     PassSplit,
@@ -337,11 +337,6 @@ def money_of(served: Served) -> ServingCost | None:
 def per_replica(estimates: ServingEstimates, entry: int) -> int:
     candidates = estimates.deployments
     return int(candidates.tp[entry] * candidates.pp[entry] * candidates.dp[entry])
-
-
-def hourly_of(job: ServingJob, together: int, devices: int, own: float | None) -> float | None:
-    """USD per hour of devices of a job's kind."""
-    return hourly_usd(job.machine.accelerator.id, job.plan.goal.provider, together, devices, own)
 
 
 def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:

@@ -8,7 +8,7 @@ from estimator.kernels.model_flop import model_flop_per_token
 from estimator.plan.schema import Plan
 from knowledge.mfu_targets import mfu_target
 from knowledge.models.catalogue import architecture
-from planner.training.planned import planned
+from planner.training.planned import plan_training
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from planner.training.planned import planned
 )
 @pytest.mark.parametrize("seq_len", [2048, 16384])
 def test_flop_per_token_are_those_of_an_estimate(model: str, seq_len: int) -> None:
-    found = planned(
+    found = plan_training(
         Plan.parse(
             {
                 "model": model,

@@ -12,6 +12,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.jobs.training import job as job_of
+from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import (
     COUNT,
     Axes,
@@ -25,9 +26,8 @@ from planner.compare.sweep.grid import (
     ratio,
     refuse_if_all_fail,
 )
-from planner.money.offers import cheapest, offers
 from planner.result import Assumption
-from planner.training.planned import Planned, plan_training
+from planner.training.planned import Planned, plan_training, throughput_of
 
 BATCH = "workload.global_batch"
 # Fields that decide what the batch is where it is open: points that differ in these are not the same work anyway.
@@ -171,36 +171,16 @@ def _point(tried: TriedPoint[Planned], own_usd: float | None) -> SweepPoint:
     planned = tried.estimate
     if planned is None:
         return SweepPoint(values=dict(tried.values), why=tried.why)
-    job, estimates, index = planned.job, planned.estimates, planned.index
-    layouts, devices = estimates.layouts, job.machine.count
-    tokens_per_s = float(estimates.tokens_per_s[index])
-    listed = cheapest(offers(planned, 1.0))
-    hourly = devices * own_usd if own_usd else listed and listed.usd_per_hour
-    high_bytes = float(estimates.high_bytes[index])
-    over = f"does not fit: up to {high_bytes / 2**30:.1f} GiB per device of {job.usable_bytes / 2**30:.1f} GiB usable"
-    return SweepPoint(
-        values=dict(tried.values),
-        devices=devices,
-        framework=job.framework.name,
-        layout=layouts.row(index),
-        summary=layouts.summary(index),
-        micro_batch=int(layouts.micro_batch[index]),
-        global_batch=job.global_batch,
-        grad_accum=int(layouts.grad_accum[index]),
-        step_s=float(estimates.step.seconds[index]),
-        low_s=float(estimates.low_s[index]),
-        high_s=float(estimates.high_s[index]),
-        tokens_per_s=tokens_per_s,
-        tokens_per_s_per_device=tokens_per_s / devices,
-        mfu=float(estimates.mfu[index]),
-        per_device_bytes=float(estimates.memory.total[index]),
-        high_bytes=high_bytes,
-        fits=planned.fits,
-        usd_per_hour=hourly,
-        usd_per_million_tokens=None if hourly is None else hourly / (tokens_per_s * 3600.0 / 1e6),
-        bottleneck=planned.diagnosis.bottleneck,
-        why=None if planned.fits else over,
-    )
+    figures, tokens_per_s = training_figures(planned, own_usd), throughput_of(planned).tokens_per_s
+    shared = SweepPoint.model_fields.keys() & TrainingFigures.model_fields
+    point = SweepPoint(values=dict(tried.values), **{name: getattr(figures, name) for name in shared})
+    # At this speed, however long the run.
+    hourly = point.usd_per_hour
+    point.usd_per_million_tokens = None if hourly is None else hourly / (tokens_per_s * 3600.0 / 1e6)
+    if not planned.fits:
+        need, have = float(planned.estimates.high_bytes[planned.index]) / 2**30, planned.job.usable_bytes / 2**30
+        point.why = f"does not fit: up to {need:.1f} GiB per device of {have:.1f} GiB usable"
+    return point
 
 
 def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[SweepPoint]:
