@@ -6,7 +6,7 @@ from pages import figures
 from pages.basis import notes, tail
 from pages.blocks import Block, Headline, Table
 from pages.columns import Column, listed, table
-from pages.figures import NONE, hours, percent, plain, shown, usd
+from pages.figures import NONE, hours, plain, shown, usd
 from pages.plan import plan_figures
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.money.results import CostEstimate, OwnedCost
@@ -65,10 +65,9 @@ def _cost_verdict(result: CostEstimate) -> Headline:
 def _owned(owned: OwnedCost | None) -> list[Block]:
     if not owned:
         return []
-    used = f"{usd(owned.capex_usd)} over {plain(owned.years)} years, {percent(owned.utilisation)} used"
     parts = ", ".join(f"{name} {usd(amount)}" for name, amount in owned.parts.items())
     rows: list[Column] = [
-        ("hardware", lambda _: used), "usd_per_device_hour", "usd", "usd_per_year", ("parts", lambda _: parts)
+        "capex_usd", "years", "utilisation", "usd_per_device_hour", "usd", "usd_per_year", ("parts", lambda _: parts),
     ]  # fmt: skip
     return listed(owned, rows, f"Owned: {owned.machine}")
 

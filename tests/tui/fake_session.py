@@ -6,7 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from filled import filled
+from pydantic import BaseModel
+
 from estimator.errors import PlanError
+from planner.money.results import CostEstimate
+from planner.results import TrainingEstimate
 
 GIB = 2**30
 PLAN: dict[str, Any] = {
@@ -27,11 +32,12 @@ COMPONENTS = {
     "weights": 15.0 * GIB, "gradients": 15.0 * GIB, "optimizer": 12.0 * GIB, "activations": 14.5 * GIB,
     "logits": 4.0 * GIB, "buffers": 1.5 * GIB, "context": 1.0 * GIB, "slack": 2.0 * GIB,
 }  # fmt: skip
-ESTIMATE: dict[str, Any] = {
+ESTIMATE = filled(TrainingEstimate, {
     "plan": PLAN,
     "memory": {
         "per_device_bytes": sum(COMPONENTS.values()), "low_bytes": 60 * GIB, "high_bytes": 70 * GIB,
         "capacity_bytes": 79.6 * GIB, "fits": True, "components": COMPONENTS,
+        "host": {"per_node_bytes": 52 * GIB},
     },
     "time": {
         "step_s": 12.34, "low_s": 11.0, "high_s": 13.5,
@@ -43,8 +49,11 @@ ESTIMATE: dict[str, Any] = {
     },
     "run": {"tokens": 1e9, "steps": 1907, "hours": 6.54, "low_hours": 5.9, "high_hours": 7.2},
     "bottleneck": "compute",
-}  # fmt: skip
-COST = {"plan": PLAN, "hours": 6.54, "low_hours": 5.9, "high_hours": 7.2, "usd": 130.8, "low_usd": 118, "high_usd": 144}
+})  # fmt: skip
+COST = filled(CostEstimate, {
+    "plan": PLAN, "hours": 6.54, "low_hours": 5.9, "high_hours": 7.2, "device_hours": 52.32, "price": "on_demand",
+    "usd": 130.8, "low_usd": 118, "high_usd": 144,
+})  # fmt: skip
 ANSWER = """**Yes, it fits.** Each H100 needs 65.0 GiB of 79.6 GiB.
 
 | component | GiB |
@@ -67,13 +76,18 @@ FILES = [
 WRITTEN = [{"path": f"runs/llama/{file['path']}", "bytes": file["bytes"]} for file in FILES]
 
 
-def estimator(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def estimator(plan: Mapping[str, Any]) -> list[BaseModel]:
     """What any plan comes to. One with 13 devices cannot be."""
     cluster = plan.get("cluster") or {}
     if str(cluster.get("count")) == "13":
         raise PlanError("cluster.count", "13 devices do not fill whole nodes of 8", [8, 16])
     whole = PLAN | {"model": plan["model"], "cluster": PLAN["cluster"] | cluster}
-    return [ESTIMATE | {"plan": whole}, COST | {"plan": whole}]
+    return [result.model_copy(update={"plan": whole}) for result in (ESTIMATE, COST)]
+
+
+def _told(id: str, name: str, result: BaseModel, seconds: float) -> dict[str, Any]:
+    data = result.model_dump(mode="json")
+    return {"type": "tool_result", "id": id, "name": name, "result": data, "seconds": seconds}
 
 
 class FakeSession:
@@ -110,8 +124,8 @@ class FakeSession:
         arguments = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "plan": {"layout": {"tp": 1}}}
         yield {"type": "tool_call", "id": "c1", "name": "estimate_training", "arguments": arguments}
         yield {"type": "tool_call", "id": "c2", "name": "estimate_cost", "arguments": {"count": 8}}
-        yield {"type": "tool_result", "id": "c1", "name": "estimate_training", "result": ESTIMATE, "seconds": 0.12}
-        yield {"type": "tool_result", "id": "c2", "name": "estimate_cost", "result": COST, "seconds": 0.03}
+        yield _told("c1", "estimate_training", ESTIMATE, 0.12)
+        yield _told("c2", "estimate_cost", COST, 0.03)
         if "nasty" in text:
             yield {"type": "tool_call", "id": "c3", "name": "check_fit", "arguments": {"model": "[red]\x1b[31mx\x07"}}
             yield {

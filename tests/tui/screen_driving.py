@@ -54,7 +54,7 @@ class Opened:
         await settle(self.pilot)
 
     def names(self) -> list[str]:
-        return [str(row[self.screen.key]) for row in self.screen.shown]
+        return [str(getattr(row, self.screen.key)) for row in self.screen.shown]
 
     def text(self) -> str:
         """What is on the screen."""

@@ -49,9 +49,9 @@ async def test_measured_beside_predicted(tmp_path: Path, monkeypatch: pytest.Mon
         text = runs.text()
         assert "1 without a result yet" in text
         assert "runs/two" in text
-        assert "10.0 s" in text
+        assert "10.00 s" in text
         assert "8.00 s" in text
-        assert "-20.0 %" in text
+        assert "-20 %" in text
         await runs.press("down", "enter")
         (outcome,) = runs.outcomes
         assert outcome is not None

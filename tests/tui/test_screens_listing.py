@@ -4,39 +4,46 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.records.catalogue import CatalogueList
 from tools.registry import find
 from tui.screens import SCREENS, find_screen
 from tui.screens.hardware import COLUMNS
 from tui.screens.list_table import Head, within
-from tui.screens.listing import Listing, number, text
+from tui.screens.listing import Column, Listing, text
 
-LISTING = Listing((text("ID", "id"), number("SIZE", "size", str)))
+LISTING = Listing((text("ID", "id"), Column("SIZE", lambda row: row.size, str, right=True)))
 ROWS = st.lists(
-    st.fixed_dictionaries(
-        {"id": st.text(max_size=8), "size": st.none() | st.integers(-5, 5), "kind": st.sampled_from(["a", "b"])}
+    st.builds(
+        SimpleNamespace,
+        id=st.text(max_size=8),
+        size=st.none() | st.integers(-5, 5),
+        kind=st.sampled_from(["a", "b"]),
     ),
     max_size=12,
 )
 
 
 @given(ROWS, st.integers(0, 1), st.booleans())
-def test_sorting_loses_nothing_and_puts_what_is_unknown_last(rows: list[dict], column: int, twice: bool) -> None:
+def test_sorting_loses_nothing_and_puts_what_is_unknown_last(
+    rows: list[SimpleNamespace], column: int, twice: bool
+) -> None:
     listing = replace(LISTING, rows=tuple(rows)).by(column)
     shown = (listing.by(column) if twice else listing).shown()
     assert sorted(map(str, shown)) == sorted(map(str, rows))
     name = ("id", "size")[column]
-    known = [row[name] for row in shown if row[name] not in (None, "")]
-    assert all(row[name] in (None, "") for row in shown[len(known) :])
+    known = [getattr(row, name) for row in shown if getattr(row, name) not in (None, "")]
+    assert all(getattr(row, name) in (None, "") for row in shown[len(known) :])
     if name == "size":
         assert known == sorted(known, reverse=not twice)
 
 
 @given(ROWS)
-def test_a_filter_goes_through_every_value_and_back_to_all(rows: list[dict]) -> None:
+def test_a_filter_goes_through_every_value_and_back_to_all(rows: list[SimpleNamespace]) -> None:
     listing = replace(LISTING, rows=tuple(rows))
     seen = []
     for _ in range(len(listing.values_of("kind")) + 1):
@@ -47,14 +54,18 @@ def test_a_filter_goes_through_every_value_and_back_to_all(rows: list[dict]) -> 
 
 
 def test_words_are_found_whatever_their_case_and_punctuation() -> None:
-    listing = replace(LISTING, rows=({"id": "meta-llama/Llama-3.1-8B", "size": 1}, {"id": "gpt2", "size": 2}))
-    assert [row["id"] for row in replace(listing, query="LLAMA3.1 8b").shown()] == ["meta-llama/Llama-3.1-8B"]
+    listing = replace(
+        LISTING, rows=(SimpleNamespace(id="meta-llama/Llama-3.1-8B", size=1), SimpleNamespace(id="gpt2", size=2))
+    )
+    assert [row.id for row in replace(listing, query="LLAMA3.1 8b").shown()] == ["meta-llama/Llama-3.1-8B"]
     assert replace(listing, query="llama nothing").shown() == []
     assert len(replace(listing, query=" -").shown()) == 2
 
 
 def test_the_whole_catalogue_is_narrowed_in_a_few_milliseconds() -> None:
-    rows = find("list_catalogue")({"kind": "hardware", "limit": 500})["hardware"]
+    found = find("list_catalogue").run({"kind": "hardware", "limit": 500})
+    assert isinstance(found, CatalogueList)
+    rows = found.hardware
     listing = Listing(COLUMNS, tuple(rows))
     times = []
     for query in ("h", "h1", "h100", "amd mi", ""):

@@ -28,10 +28,10 @@ async def test_hardware_is_searched_sorted_marked_compared_and_chosen(size: tupl
         assert 0 < len(at.names()) < 10
         assert all("h100" in name for name in at.names())
         await at.press("down", "s", "s")
-        sizes = [row["usable_bytes"] for row in at.screen.shown]
+        sizes = [row.usable_bytes for row in at.screen.shown]
         assert sizes == sorted(sizes, reverse=True)
         await at.press("r")
-        assert [row["usable_bytes"] for row in at.screen.shown] == sorted(sizes)
+        assert [row.usable_bytes for row in at.screen.shown] == sorted(sizes)
         await at.press("home", "space", "space")
         first, second = at.screen.marked
         await at.press("c")
@@ -59,10 +59,10 @@ async def test_escape_leaves_the_search_first_and_then_the_screen() -> None:
 async def test_a_vendor_is_chosen_by_its_filter() -> None:
     async with opened("hardware") as at:
         await at.press("down", "v")
-        vendors = {row["vendor"] for row in at.screen.shown}
+        vendors = {row.vendor for row in at.screen.shown}
         assert len(vendors) == 1
         await at.press("V")
-        assert len({row["vendor"] for row in at.screen.shown}) > 5
+        assert len({row.vendor for row in at.screen.shown}) > 5
 
 
 async def test_a_model_is_taken_into_the_plan_and_what_is_there_describes_it() -> None:
@@ -146,12 +146,12 @@ async def test_the_playbook_is_searched_and_advises_on_the_plan() -> None:
         assert 0 < len(at.names()) < everything
         assert "trouble-hang" in at.names()
         await at.press("down", "p")
-        gaining = [row for row in at.screen.shown if row.get("patch")]
+        gaining = [row for row in at.screen.shown if getattr(row, "patch", None)]
         assert gaining
-        while at.screen.row["id"] != gaining[0]["id"]:
+        while at.screen.row.id != gaining[0].id:
             await at.press("down")
         await at.press("enter")
-    assert at.outcomes == [Outcome(changes=gaining[0]["patch"])]
+    assert at.outcomes == [Outcome(changes=gaining[0].patch)]
 
 
 async def test_a_cluster_is_chosen_among_those_that_nothing_beats() -> None:
@@ -159,13 +159,13 @@ async def test_a_cluster_is_chosen_among_those_that_nothing_beats() -> None:
         everything = len(at.names())
         await at.press("down", "p")
         assert 0 < len(at.names()) <= everything
-        assert all(row["pareto"] for row in at.screen.shown)
+        assert all(row.pareto for row in at.screen.shown)
         row = at.screen.row
         await at.press("enter")
     (outcome,) = at.outcomes
     assert outcome is not None
     assert outcome.changes is not None
-    assert outcome.changes["cluster.accelerator"] == row["accelerator"]
+    assert outcome.changes["cluster.accelerator"] == row.accelerator
     assert outcome.changes["layout.zero_stage"] is None
 
 
@@ -191,7 +191,7 @@ async def test_a_session_is_found_by_what_was_said_renamed_forked_deleted_and_re
         await at.press("f")
         assert len(at.names()) == 2
         fork = next(name for name in at.names() if name != other)
-        while at.screen.row["id"] != fork:
+        while at.screen.row.id != fork:
             await at.press("down" if at.screen.table.cursor == 0 else "up")
         await at.press("d", "enter")
         assert len(list_sessions()) == 3
@@ -210,9 +210,9 @@ async def test_settings_are_changed_refused_and_taken_back() -> None:
         await at.press("enter")
         await at.type("offline")
         await at.press("enter")
-        assert at.screen.row["value"] == "offline"
+        assert at.screen.row.value == "offline"
         await at.press("d")
-        assert at.screen.row["value"] == "auto"
+        assert at.screen.row.value == "auto"
 
 
 async def test_help_tells_every_command_and_leads_to_screens() -> None:

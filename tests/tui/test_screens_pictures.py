@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from fake_session import GIB, PLAN, FakeSession
+from filled import filled
+from pydantic import BaseModel
 from screen_driving import settle
 from textual.pilot import Pilot
 
+from tools.registry import find
 from tui.app import ShardwiseApp
 from tui.screens import SCREENS, find_screen, load_screen
 
@@ -70,6 +73,18 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
         {"figure": "peak_bytes", "runs": 2, "mape": 0.05, "coverage": 1.0}]},
     "project_scaling": lambda given: {"plots": [CURVE], "points": [], "scaling": "strong", "why": ["It scales."]},
 }  # fmt: skip
+
+
+class Told:
+    """A tool that says what is written above."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def run(self, given: dict[str, Any]) -> BaseModel:
+        return filled(find(self.name).response, RESULTS[self.name](given))
+
+
 SESSIONS = [
     {"id": f"{n}bcd1234", "title": f"Does it fit on {n} cards?", "created": "2026-01-01T10:00:00+00:00",
      "last_used": f"2026-01-0{n}T10:00:00+00:00", "turns": n}
@@ -81,7 +96,7 @@ TURNS = [{"number": 1, "said": "Does it fit?", "answer": "**Yes.** It needs 61 G
 @pytest.fixture(autouse=True)
 def _facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("hardware", "models", "scenarios", "clusters", "playbook", "sweep", "runs"):
-        monkeypatch.setattr(f"tui.screens.{name}.find", RESULTS.__getitem__)
+        monkeypatch.setattr(f"tui.screens.{name}.find", Told)
     monkeypatch.setattr("tui.screens.runs.matrices", lambda root: ["runs/suite"])
     monkeypatch.setattr("tui.screens.sessions.list_sessions", lambda query: SESSIONS)
     monkeypatch.setattr("tui.screens.sessions.transcript", lambda id: TURNS)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from fake_session import COST, ESTIMATE
+from pydantic import BaseModel
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
-from pages.overview import FIGURE_LABELS, Overview, fold, plan_lines
+from pages.overview import FIGURE_LABELS, Overview, fold
+from pages.plan import plan_lines
+from planner.serving.results import ServingEstimate
 from tools.registry import registry
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.rows import Rows
@@ -31,14 +35,16 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def result(name: str, more: dict[str, Any]) -> dict[str, Any]:
+def result(name: str, more: dict[str, Any]) -> BaseModel:
     given = {field: value for field, value in (ARGUMENTS | more).items() if value is not None}
-    return registry()[name](given)
+    return registry()[name].run(given)
 
 
 @pytest.fixture(scope="module")
-def estimate() -> dict[str, Any]:
-    return result(*CALLS[0])
+def estimate() -> ServingEstimate:
+    found = result(*CALLS[0])
+    assert isinstance(found, ServingEstimate)
+    return found
 
 
 class PaneApp(App[None]):
@@ -46,22 +52,22 @@ class PaneApp(App[None]):
         yield PlanPane(id="plan")
 
 
-def test_the_figures_are_those_of_serving(estimate: dict[str, Any]) -> None:
+def test_the_figures_are_those_of_serving(estimate: ServingEstimate) -> None:
     overview = fold(Overview(), estimate)
     assert overview.fits is True
     assert {"first token", "per token", "request", "output tok/s", "users at once", "per 1M output"} <= set(
         overview.figures
     )
     assert not {"step", "MFU", "TFLOP/s", "run", "host per node"} & set(overview.figures)
-    assert " – " in overview.figures["first token"]
-    assert overview.bottleneck == estimate["bottleneck"]
+    assert re.search(r"\(.*–.* ms\)", overview.figures["first token"])
+    assert overview.bottleneck == estimate.bottleneck
     assert overview.limits[0].startswith("TTFT ")
-    assert overview.limits[0].endswith("over 1.00 ms")
+    assert overview.limits[0].endswith("over 1.0 ms")
     assert "within 1.00 s" in overview.limits[1]
 
 
-def test_the_plan_reads_in_a_few_lines(estimate: dict[str, Any]) -> None:
-    lines = dict(plan_lines(estimate["plan"]))
+def test_the_plan_reads_in_a_few_lines(estimate: ServingEstimate) -> None:
+    lines = dict(plan_lines(estimate.plan))
     assert lines["serving"] == "vllm bf16 server"
     assert lines["requests"] == "input_len=2048 output_len=500 concurrency=64"
     assert lines["cache"] == "fp8"
@@ -69,7 +75,7 @@ def test_the_plan_reads_in_a_few_lines(estimate: dict[str, Any]) -> None:
     assert lines["layout"] == "tp1 pp1 dp1"
 
 
-def test_a_bill_of_a_month_is_no_length_of_a_run(estimate: dict[str, Any]) -> None:
+def test_a_bill_of_a_month_is_no_length_of_a_run(estimate: ServingEstimate) -> None:
     month = fold(Overview(), result("estimate_cost", LOAD))
     assert {"per hour", "per month", "per 1M tokens"} <= set(month.figures)
     assert not {"run", "cost", "energy"} & set(month.figures)
@@ -77,7 +83,7 @@ def test_a_bill_of_a_month_is_no_length_of_a_run(estimate: dict[str, Any]) -> No
     assert {"run", "cost"} <= set(run.figures)
 
 
-def test_training_and_serving_replace_each_other(estimate: dict[str, Any]) -> None:
+def test_training_and_serving_replace_each_other(estimate: ServingEstimate) -> None:
     overview = fold(fold(Overview(), ESTIMATE), estimate)
     assert "MFU" not in overview.figures
     back = fold(overview, COST)
