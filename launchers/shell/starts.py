@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from launchers.accelerate import read as accelerate
 from launchers.reading.commands import Console
-from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item
-from launchers.reading.findings import Findings, as_number, is_certain
+from launchers.reading.findings import Findings, is_certain
 from launchers.reading.programs import consoles, modules
+from launchers.schedulers.slurm.read import after_srun
 from launchers.shell.images import image_starts
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
@@ -110,7 +110,7 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[St
             _refer_script(rest, setting)
             return []
         elif name == "srun":
-            words = _srun(words[1:], setting)
+            words = after_srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
             place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
             image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
@@ -157,59 +157,6 @@ def _is_program(text: str) -> bool:
     return (
         name in _LAUNCHERS or name in consoles() or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
     )
-
-
-def _srun(words: list[Word], setting: ScriptSetting) -> list[Word]:
-    """srun's own options; those of nodes and devices are counts. What follows the last option is the command."""
-    at, short = 0, {"-N": "nodes", "-n": "ntasks", "-G": "gpus", "-c": "cpus", "-p": "partition", "-J": "job-name"}
-    while at < len(words) and words[at].text.startswith("-"):
-        name, equals, value = words[at].text.partition("=")
-        line = words[at].line
-        takes = name in _SRUN_VALUES or name in short or re.fullmatch(r"-[A-Z]", name)
-        if not equals and takes and at + 1 < len(words):
-            at += 1
-            value = words[at].text
-        at += 1
-        slurm_option(
-            name.lstrip("-") if name.startswith("--") else short.get(name, name), value, line, setting, note=True
-        )
-    return words[at:]
-
-
-_SRUN_VALUES = ("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--gpus", "--gpus-per-node", "--gres",
-                "--jobid", "--container-image", "--container-mounts", "--container-workdir", "--nodelist",
-                "--output", "--error", "--kill-on-bad-exit", "--mem", "--time", "--partition", "--account",
-                "--mpi", "--export", "--job-name", "--gpus-per-task", "--chdir", "--cpu-bind", "--wait")  # fmt: skip
-
-
-def slurm_option(name: str, value: str, line: int, setting: ScriptSetting, note: bool = False) -> None:
-    """Counts of #SBATCH and srun: nodes, and devices of a node."""
-    item = Item(setting.file, f"--{name}", value, line)
-    put = setting.findings.note if note else setting.findings.put
-    if not is_certain(value):
-        return
-    if name == "nodes":
-        parts = value.split("-")
-        if len(parts) == 2 and parts[0] != parts[1]:
-            setting.findings.block("nodes", item, "is a range")
-        elif (number := as_number(parts[0])) is not None and number >= 1:
-            put("nodes", int(number), item)
-    elif name == "array":
-        parts = [re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part) for part in value.partition("%")[0].split(",")]
-        if all(parts):
-            tasks = sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part)
-            # Each is a job of its own; of servers they are copies.
-            put("copies", max(1, tasks), item)
-    elif name == "constraint":
-        accelerator(setting.findings, item, value)
-    elif name in ("gpus-per-node", "gres", "gpus"):
-        match = re.fullmatch(r"(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)(\(.*\))?", value)
-        if match and int(match[2]) >= 1:
-            put("devices" if name == "gpus" else "per_node", int(match[2]), item)
-            if match[1] and match[1] != "gpu":
-                accelerator(setting.findings, item, match[1])
-        elif name != "gres" or value.startswith("gpu"):
-            setting.findings.leave(item, "is no number of devices")
 
 
 def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
