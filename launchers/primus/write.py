@@ -24,7 +24,6 @@ _DATA = "SET_ME_DATA"
 
 def render(launch: TrainingLaunch) -> Piece:
     """The YAML, primus-cli on every node, and what the user must set."""
-
     words = table("primus/fields")
     if accelerator_of(launch).vendor != "AMD":
         raise PlanError("cluster.accelerator", "Primus is for AMD devices", ["mi300x", "mi325x", "mi355x"])

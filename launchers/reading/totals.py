@@ -184,7 +184,6 @@ def _pipeline(numbers: _Numbers) -> None:
 
 
 def layers_of(model: Any) -> int | None:
-
     try:
         return architecture(model).layers if model is not None else None
     except PlanError:

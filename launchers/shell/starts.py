@@ -17,7 +17,7 @@ from launchers.schedulers.slurm.read import after_srun
 from launchers.shell.images import image_starts
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
-from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts, until_program
+from launchers.shell.setting import TORCHRUN_FLAGS, Program, ScriptSetting, counts, until_program
 from launchers.trl.read import SCRIPTS
 
 _ACCELERATE_FLAGS = (
@@ -31,9 +31,7 @@ _TRAINING = re.compile(
 _DEEPEST = 4
 
 
-def read_script(
-    text: str, setting: ScriptSetting, known: dict[str, str]
-) -> tuple[list[StartedProgram], dict[str, str]]:
+def read_script(text: str, setting: ScriptSetting, known: dict[str, str]) -> tuple[list[Program], dict[str, str]]:
     """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
     parsed = script(setting.file, text, known)
     setting.known = known
@@ -47,7 +45,7 @@ def read_script(
     return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 
-def _starts(parsed: Script, setting: ScriptSetting) -> list[StartedProgram]:
+def _starts(parsed: Script, setting: ScriptSetting) -> list[Program]:
     certain = [command for command in parsed.commands if not command.conditional]
     starts = [start for command in certain for start in peeled(command, setting, 0)]
     if starts:
@@ -72,7 +70,7 @@ def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
 _WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
 
 
-def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[StartedProgram]:
+def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Program]:
     """The programs that a command starts, with what its wrappers say put into the findings."""
     words, environment = list(command.words), dict(command.environment)
     while words and depth <= _DEEPEST:
@@ -128,15 +126,13 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[St
 _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}
 
 
-def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> StartedProgram:
+def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> Program:
     """torchtitan's own script: what it starts stands in variables (NGPU=8 CONFIG=llama3_8b ./run_train.sh --…)."""
     devices = environment.get("NGPU", Word("8", words[0].line))
     setting.findings.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
     arguments = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
             for text in (option, value.text)]  # fmt: skip
-    return StartedProgram(
-        "torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line)
-    )
+    return Program("torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line))
 
 
 def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
@@ -159,7 +155,7 @@ def _is_program(text: str) -> bool:
     )
 
 
-def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """python [options] script.py … and python -m module …"""
     at = 1
     while at < len(words) and words[at].text.startswith("-") and words[at].text != "-m":
@@ -171,9 +167,7 @@ def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSett
     return _script(words[at], words[at + 1 :], environment, setting)
 
 
-def _module(
-    module: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting
-) -> list[StartedProgram]:
+def _module(module: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     name = module.text
     if name in ("torch.distributed.run", "torch.distributed.launch"):
         return _torchrun([module, *rest], environment, setting)
@@ -181,48 +175,46 @@ def _module(
         return _LAUNCHERS[name.partition(".")[0]]([module, *rest], environment, setting)
     kind = next((kind for prefix, kind in modules().items() if name.startswith(prefix)), None)
     if kind is not None:
-        return [StartedProgram(kind, rest, Item(setting.file, "command", name, module.line), environment)]
+        return [Program(kind, rest, Item(setting.file, "command", name, module.line), environment)]
     return _script(module, rest, environment, setting)
 
 
-def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
     text, item = path.text, Item(setting.file, "command", path.text, path.line)
     has = {word.text.partition("=")[0] for word in rest}
     if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
-        return [StartedProgram("megatron", rest, item, environment)]
+        return [Program("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if stem in ("run_recipe", "run_script") or "--recipe" in has:
-        return [StartedProgram("bridge", rest, item, environment)]
+        return [Program("bridge", rest, item, environment)]
     if {"--seq-len", "--micro-batch"} <= has:
-        return [StartedProgram("plan", rest, item, environment)]
+        return [Program("plan", rest, item, environment)]
     if "--lg-model-name" in has:
-        return [StartedProgram("mlperf", rest, item, environment)]
+        return [Program("mlperf", rest, item, environment)]
     if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
-        return [StartedProgram("maxtext", rest, item, environment)]
+        return [Program("maxtext", rest, item, environment)]
     if stem == "train" and (
         has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
     ):
-        return [StartedProgram("llamafactory", rest, item, environment)]
+        return [Program("llamafactory", rest, item, environment)]
     if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
-        return [StartedProgram("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [Program("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
     if "trl" in text and stem in SCRIPTS:
-        return [StartedProgram("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [Program("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
-        return [StartedProgram("trainer", rest, item, environment)]
-    return [StartedProgram("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+        return [Program("trainer", rest, item, environment)]
+    return [Program("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
 
 
-def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     own, rest = until_program(words[1:], TORCHRUN_FLAGS)
     keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
 
-def _inner(
-    words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting
-) -> list[StartedProgram]:
+def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """What a launcher starts: a module, a script, or a console program by its path."""
     if not words:
         return []
@@ -236,7 +228,7 @@ def _inner(
     return _script(words[0], words[1:], environment, setting)
 
 
-def _accelerate(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _accelerate(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) > 1 and words[1].text == "launch":
         words = words[1:]
     elif words[0].text.rpartition("/")[2] == "accelerate":
@@ -264,7 +256,7 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Script
     return _inner(rest, is_module, environment, setting)
 
 
-def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     own, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
     keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
     for name in ("num_gpus", "num_nodes"):
@@ -277,7 +269,7 @@ def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptS
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 
-def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """torchx run -s slurm utils.sh --num_replicas N --gpu N COMMAND …, and dist.ddp -j 2x8"""
     place = next((at for at, word in enumerate(words) if re.fullmatch(r"(utils|dist)\.[a-z]+", word.text)), None)
     if place is None:
@@ -305,9 +297,7 @@ _LAUNCHERS: dict[str, Console] = {
 }
 
 
-def _program(
-    name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting
-) -> list[StartedProgram]:
+def _program(name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if re.fullmatch(r"python[0-9.]*", name):
         return _python(words, environment, setting)
     console = _LAUNCHERS.get(name) or consoles().get(name)
