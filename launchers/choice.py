@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError, nearest
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Inference, Plan
 from launchers.launch.of_plan import launch_of
 from launchers.rules import check
 from launchers.tables import table
 from launchers.targets import TARGETS
-
-if TYPE_CHECKING:
-    from estimator.plan.schema import Plan
 
 
 def usual_targets(plan: Plan) -> tuple[str, ...]:
@@ -36,7 +32,6 @@ def usual_program(plan: Plan) -> str:
 
 
 def _can_say(plan: Plan, target: str) -> bool:
-
     try:
         check(launch_of(plan, chosen(plan, [target])), target)
     except PlanError:

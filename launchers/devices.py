@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import find_accelerator
 from launchers.launch.fields import required
-from launchers.tables import table
-
-if TYPE_CHECKING:
-    from estimator.machine.hardware import Accelerator
 from launchers.launch.of_plan import Launch
+from launchers.tables import table
 
 FIELD = "cluster.accelerator"
 _MEANS = {
@@ -23,7 +19,6 @@ _MEANS = {
 
 def accelerator_of(launch: Launch) -> Accelerator:
     """The catalogue's entry of the plan's accelerator. Raises PlanError where there is none."""
-
     return find_accelerator(required(FIELD, launch.plan.cluster.accelerator)).value
 
 

@@ -11,19 +11,17 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from launchers.choice import usual_program
 from launchers.launch.names import last_part, one_line, slug
 from launchers.pieces import File, Rendered
+from launchers.predictions import TrainingPrediction
 from launchers.render import render
 from launchers.shell.quoting import AS_WRITTEN, NODE_RANK
 from launchers.site import Site
-
-if TYPE_CHECKING:
-    from estimator.plan.schema import Plan
-    from launchers.predictions import TrainingPrediction
 
 MANIFEST, SCRIPT, PLAN, RESULT = "matrix.json", "run_all.sh", "plan.json", "result.json"
 NO_SCHEDULER = "none"
@@ -146,7 +144,6 @@ def _rendered(
     plan: Plan, scheduler: str, site: Site, prediction: TrainingPrediction | None = None, model_id: str | None = None
 ) -> tuple[Rendered, tuple[str, ...]]:
     """The launch files of a plan by the usual program of its framework, and their targets. Raises PlanError."""
-
     wanted = [usual_program(plan)] + ([] if scheduler == NO_SCHEDULER else [scheduler])
     rendered = render(plan, wanted, prediction, model_id, site)
     if scheduler == NO_SCHEDULER and NODE_RANK in rendered.launch_command:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from estimator.plan.schema import Plan
 from launchers.choice import chosen
 from launchers.launch.of_plan import launch_of
 from launchers.pieces import Piece, Rendered, Start
+from launchers.predictions import ServingPrediction, TrainingPrediction
 from launchers.rules import check
 from launchers.shell.quoting import NODE_RANK
 from launchers.site import Site
 from launchers.targets import TARGETS
-
-if TYPE_CHECKING:
-    from estimator.plan.schema import Plan
-    from launchers.predictions import ServingPrediction, TrainingPrediction
 
 
 def render(

@@ -1,26 +1,23 @@
 """What each target cannot say or would not run, as data: data/features.yaml and <folder of the target>/refusals.yaml.
 
 A row's `when` names plan fields and the values for which it speaks; all of them must hold. Besides the plan's fields
-there are `run.*` facts of the job, listed in `facts`.
+there are `run.*` facts of the launch, listed in `facts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
 from launchers.families import template_of
 from launchers.launch.names import last_part
-from launchers.launch.serving import has_experts
+from launchers.launch.of_plan import Launch
+from launchers.launch.serving import ServingLaunch, has_experts
+from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 from launchers.targets import TARGETS
-
-if TYPE_CHECKING:
-    from launchers.launch.serving import ServingLaunch
-    from launchers.launch.training import TrainingLaunch
-from launchers.launch.of_plan import Launch
 
 
 def check(launch: Launch, target: str) -> None:
@@ -79,7 +76,6 @@ def facts(launch: Launch) -> dict[str, Any]:
 
 
 def _training_facts(launch: TrainingLaunch) -> dict[str, Any]:
-
     shard_group = launch.plan.layout.shard_group
     return {f"workload.lora.{name}": value for name, value in launch.training.lora} | {
         "run.deepspeed": "deepspeed" in launch.targets,
@@ -92,7 +88,6 @@ def _training_facts(launch: TrainingLaunch) -> dict[str, Any]:
 
 
 def _serving_facts(launch: ServingLaunch) -> dict[str, Any]:
-
     lane, node = launch.tp * launch.pp, launch.node_devices
     most = launch.serving.max_batched_tokens
     return {
@@ -105,7 +100,6 @@ def _serving_facts(launch: ServingLaunch) -> dict[str, Any]:
 
 
 def _has_tied_head(launch: TrainingLaunch) -> bool:
-
     return architecture(launch.plan.model).tied
 
 

@@ -5,20 +5,15 @@ num_processes counts the devices of all nodes. It serves programs on the transfo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from estimator.errors import PlanError
 from launchers.families import layer_class_of
-from launchers.hf.sharding import backend_of
+from launchers.hf.sharding import Backend, backend_of
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK, quoted
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
-
-if TYPE_CHECKING:
-    from launchers.hf.sharding import Backend
 
 PATH = "accelerate.yaml"
 _SCRIPT = "train.py"

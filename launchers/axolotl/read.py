@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
-from launchers.reading.commands import CONFIGS, CommandReader, Console, over_config
+from launchers.reading.commands import CONFIGS, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts
+from launchers.shell.setting import TORCHRUN_FLAGS, Program, ScriptSetting, counts
 from launchers.tables import table
 
 _SIZES = {
@@ -222,7 +222,7 @@ def _memory(keys: Keys, findings: Findings) -> None:
         findings.default("workload.fused_loss", False, "no plugin for a fused loss is named")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """axolotl train FILE --launcher torchrun -- torchrun's options"""
     if len(words) < 2 or words[1].text not in ("train", "fetch"):
         return []
@@ -232,16 +232,16 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
     own, rest = options(setting.file, words[2:place])
     if (item := own.take("num_processes")) is not None:
         setting.findings.whole("devices", item)
-    return [StartedProgram("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
+    return [Program("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> None:
+def read_command(start: Program, setting: ScriptSetting) -> None:
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None:
         over_config(config, start, setting)
 
 
 FORMATS = (Format("Axolotl YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"axolotl": read_command}
-CONSOLES: dict[str, Console] = {"axolotl": _console}
+COMMANDS = {"axolotl": read_command}
+CONSOLES = {"axolotl": _console}
 MODULES = {"axolotl": "axolotl"}

@@ -64,5 +64,4 @@ def _zero(launch: TrainingLaunch, words: dict[str, Any]) -> dict[str, Any]:
 
 def _hidden_size(launch: TrainingLaunch) -> int:
     """The model's width in elements, from the catalogue or the config that the plan names."""
-
     return architecture(launch.plan.model).hidden

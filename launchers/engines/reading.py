@@ -8,7 +8,7 @@ from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, inverted
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _LOAD = {
@@ -85,7 +85,7 @@ def one_unless_given(findings: Findings) -> None:
         findings.default(field, 1, "one unless given")
 
 
-def read_load_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_load_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     read_load(keys, setting.findings)
     return "load of a benchmark"

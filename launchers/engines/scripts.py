@@ -88,7 +88,6 @@ def notes(launch: ServingLaunch, engine: str) -> list[str]:
 
 def claimed_share(launch: ServingLaunch, engine: str) -> float:
     """The part of a device that the engine may claim: the plan's or the engine's own, less what is to stay free."""
-
     share, reserve = launch.serving.memory_share or engine_of(engine).memory_share, launch.plan.overrides.reserve_gib
     if not reserve:
         return share
@@ -97,5 +96,4 @@ def claimed_share(launch: ServingLaunch, engine: str) -> float:
 
 
 def _is_nvidia(launch: ServingLaunch) -> bool:
-
     return launch.plan.cluster.accelerator is not None and accelerator_of(launch).vendor == "NVIDIA"

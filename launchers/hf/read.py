@@ -132,7 +132,6 @@ def quantised_checkpoint(findings: Findings, item: Item | None) -> str | None:
 
 def deepspeed(keys: Keys, findings: Findings) -> None:
     """The DeepSpeed file that is named, or the config that stands in its place."""
-
     inner = [name for name in keys.below("deepspeed") if name != "deepspeed"]
     if inner:
         part = Keys(keys.file)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from launchers.reading.commands import CommandReader, Console, merged, model_word
+from launchers.reading.commands import merged, model_word
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 
 _TARGETS = {"query": ["q_proj"], "key": ["k_proj"], "value": ["v_proj"], "projection": ["o_proj"],
             "mlp": ["gate_proj", "up_proj", "down_proj"]}  # fmt: skip
@@ -113,17 +113,17 @@ def _method(keys: Keys, findings: Findings, command: Item | None) -> None:
         findings.leave(head, "adapters on the head have no place in a Plan")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """litgpt finetune_lora MODEL …, or in older versions litgpt finetune lora …"""
     if len(words) < 2 or not re.match(r"finetune|pretrain", words[1].text):
         return []
     name, rest = words[1].text, words[2:]
     if name == "finetune" and rest and not rest[0].text.startswith("-"):
         name, rest = f"finetune_{rest[0].text}", rest[1:]
-    return [StartedProgram("litgpt", rest, Item(setting.file, "command", name, words[1].line), environment)]
+    return [Program("litgpt", rest, Item(setting.file, "command", name, words[1].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, rest, _ = merged(start, setting)
     if (model := model_word(rest, setting)) is not None and "checkpoint_dir" not in keys:
         keys.put("checkpoint_dir" if "pretrain" not in str(start.name.value) else "model_name", model.value, model.line)
@@ -132,5 +132,5 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
 
 
 FORMATS = (Format("LitGPT YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"litgpt": read_command}
-CONSOLES: dict[str, Console] = {"litgpt": _console}
+COMMANDS = {"litgpt": read_command}
+CONSOLES = {"litgpt": _console}

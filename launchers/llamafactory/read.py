@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
-from launchers.reading.commands import CONFIGS, CommandReader, Console, over_config
+from launchers.reading.commands import CONFIGS, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting, counts_of_variables
 from launchers.tables import table
 
 _MEGATRON = {
@@ -288,24 +288,17 @@ def _peft_v1(keys: Keys, findings: Findings) -> None:
     hf.embeddings(findings, keys.take("peft_config.modules_to_save"))
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) < 2 or words[1].text != "train":
         return []
-    own = {
-        name: word for name, word in (setting.variables | environment).items() if name in ("NNODES", "NPROC_PER_NODE")
-    }
-    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
-        word = own.get(name)
-        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
-            setting.findings.put(fact, int(number), Item(setting.file, name, int(number), word.line))
+    own = setting.variables | environment
+    counts_of_variables(own, setting, "NPROC_PER_NODE")
     if "NPROC_PER_NODE" in own and "NNODES" not in own:
         setting.findings.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
-    return [
-        StartedProgram("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)
-    ]
+    return [Program("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+def read_command(start: Program, setting: ScriptSetting) -> str | None:
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None:
         over_config(config, start, setting)
@@ -319,6 +312,6 @@ FORMATS = (
     Format("LlamaFactory YAML", score, read, ("yaml", "json")),
     Format("LlamaFactory v1 YAML", score_v1, read_v1),
 )
-COMMANDS: dict[str, CommandReader] = {"llamafactory": read_command}
-CONSOLES: dict[str, Console] = {"llamafactory-cli": _console, "lmf": _console}
+COMMANDS = {"llamafactory": read_command}
+CONSOLES = {"llamafactory-cli": _console, "lmf": _console}
 MODULES = {"llamafactory": "llamafactory"}

@@ -28,25 +28,7 @@ def render(launch: TrainingLaunch) -> Piece:
     training = launch.training
     needs: list[str] = []
     comments: dict[str, str] = {}
-
-    method: dict[str, Value] = {
-        **words["stages"][training.stage],
-        "do_train": True,
-        **words["methods"][training.method],
-    }
-    if launch.uses_adapters:
-        method |= _adapter(launch, needs)
-    if training.weights == "bf16":
-        comments["pure_bf16"] = "keeps the checkpoint's own type, which has to be bfloat16"
-    if training.stage == "ppo":
-        method |= {"reward_model": _REWARD_MODEL, "reward_model_type": "lora" if launch.uses_adapters else "full"}
-        comments["reward_model"] = "set this: " + (
-            "path of a LoRA reward model on the same base" if launch.uses_adapters else "path of a full reward model"
-        )
-        needs.append(f"{PATH}: reward_model, the reward model that PPO scores with")
-        if training.response_len is not None:
-            method["max_new_tokens"] = training.response_len
-
+    method = _method(launch, needs, comments)
     sections = {
         "model": _model(launch, needs, comments),
         "method": method,
@@ -65,22 +47,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "memory and speed": _memory_and_speed(launch),
         "run": {**length(launch), **common["run"], **words["run"], **common["reporting"]},
     }
-    comments["gradient_accumulation_steps"] = (
-        f"{launch.micro_batch} x {launch.accumulation} x {launch.devices} devices = {launch.global_batch} per step"
-    )
-    group = launch.plan.layout.shard_group
-    if "deepspeed" in launch.targets and group not in (None, launch.dp):
-        comments["deepspeed"] = (
-            f"shard groups of {group}: weights are gathered inside a group (hpZ), states are split over all {launch.dp}"
-        )
-    if training.optimizer == "badam":
-        comments["badam_switch_interval"] = (
-            "steps until the next layer's turn: all are trained after this many for each"
-        )
-        if "deepspeed" not in launch.targets:
-            needs.append(
-                "environment: let the process see one device (CUDA_VISIBLE_DEVICES); it would take all it sees"
-            )
+    _remark(launch, needs, comments)
     comments["learning_rate"] = "a value to start from; yours to choose"
     wanted = packages(launch, "llamafactory")
     if training.fused_loss is True:
@@ -93,6 +60,48 @@ def render(launch: TrainingLaunch) -> Piece:
     text = document(heading(launch, command), sections, comments)
     start = Start(command, programs=("llamafactory",))
     return Piece((File(PATH, "llamafactory", text),), tuple(needs), start)
+
+
+def _method(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:
+    words, training = table("llamafactory/fields"), launch.training
+    method: dict[str, Value] = {
+        **words["stages"][training.stage],
+        "do_train": True,
+        **words["methods"][training.method],
+    }
+    if launch.uses_adapters:
+        method |= _adapter(launch, needs)
+    if training.weights == "bf16":
+        comments["pure_bf16"] = "keeps the checkpoint's own type, which has to be bfloat16"
+    if training.stage == "ppo":
+        method |= {"reward_model": _REWARD_MODEL, "reward_model_type": "lora" if launch.uses_adapters else "full"}
+        comments["reward_model"] = "set this: " + (
+            "path of a LoRA reward model on the same base" if launch.uses_adapters else "path of a full reward model"
+        )
+        needs.append(f"{PATH}: reward_model, the reward model that PPO scores with")
+        if training.response_len is not None:
+            method["max_new_tokens"] = training.response_len
+    return method
+
+
+def _remark(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> None:
+    """Says beside the values what follows from several of them."""
+    comments["gradient_accumulation_steps"] = (
+        f"{launch.micro_batch} x {launch.accumulation} x {launch.devices} devices = {launch.global_batch} per step"
+    )
+    group = launch.plan.layout.shard_group
+    if "deepspeed" in launch.targets and group not in (None, launch.dp):
+        comments["deepspeed"] = (
+            f"shard groups of {group}: weights are gathered inside a group (hpZ), states are split over all {launch.dp}"
+        )
+    if launch.training.optimizer == "badam":
+        comments["badam_switch_interval"] = (
+            "steps until the next layer's turn: all are trained after this many for each"
+        )
+        if "deepspeed" not in launch.targets:
+            needs.append(
+                "environment: let the process see one device (CUDA_VISIBLE_DEVICES); it would take all it sees"
+            )
 
 
 def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Value]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from launchers.reading.commands import CONFIGS, CommandReader, base_name, named_document, over_config
+from launchers.reading.commands import CONFIGS, base_name, named_document, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 # Axes that a Plan has; the sizes inside a slice and across slices multiply.
@@ -174,7 +174,7 @@ def _memory(keys: Keys, findings: Findings) -> None:
         findings.put("workload.moe_capacity", True, factor)
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+def read_command(start: Program, setting: ScriptSetting) -> str | None:
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None and base_name(config.text) in setting.documents:
         over_config(config, start, setting)
@@ -187,5 +187,5 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
 
 
 FORMATS = (Format("MaxText YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"maxtext": read_command}
+COMMANDS = {"maxtext": read_command}
 MODULES = {"maxtext.": "maxtext", "MaxText.": "maxtext"}

@@ -6,9 +6,8 @@ is per chip: per_device_batch_size x gradient_accumulation_steps x chips = the p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture
 from launchers.devices import accelerator_of
 from launchers.launch.heading import heading
@@ -18,9 +17,6 @@ from launchers.pieces import File, Piece, Start
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
-if TYPE_CHECKING:
-    from estimator.model.architecture import Architecture
-
 PATH = "maxtext.yml"
 _DATASET = "SET_ME_DATASET"
 _OUTPUT = "SET_ME_OUTPUT"
@@ -28,7 +24,6 @@ _OUTPUT = "SET_ME_OUTPUT"
 
 def render(launch: TrainingLaunch) -> Piece:
     """The YAML, the trainer on every host, and what the user must set."""
-
     words = table("maxtext/fields")
     device = accelerator_of(launch)
     if device.vendor != "Google":

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
 from estimator.plan.training.run_length import run_size
 from launchers.devices import accelerator_of
+from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 from launchers.yaml_text import Tree
-
-if TYPE_CHECKING:
-    from estimator.model.architecture import Architecture
-    from launchers.launch.training import TrainingLaunch
 
 Arguments = dict[str, Tree]
 
@@ -128,7 +125,6 @@ def batch(launch: TrainingLaunch) -> Arguments:
 
 def steps(launch: TrainingLaunch) -> int | None:
     """Optimizer steps, from the plan's steps or its data; None where it says neither."""
-
     run = run_size(launch.training, launch.global_batch * launch.seq_len)
     return run.steps if run else None
 
@@ -192,7 +188,6 @@ def experts(launch: TrainingLaunch, model: Architecture) -> Arguments:
 
 def in_rack(launch: TrainingLaunch) -> bool:
     """Whether the devices are those of racks in which NVLink joins more than eight (GB200 and later)."""
-
     try:
         return accelerator_of(launch).id.startswith("gb")
     except PlanError:
@@ -229,7 +224,6 @@ def check_experts(launch: TrainingLaunch, model: Architecture) -> None:
 def connections(launch: TrainingLaunch) -> str | None:
     """CUDA_DEVICE_MAX_CONNECTIONS: 1 orders collectives before matmuls where tensors or sequences are split on devices
     before Blackwell; FSDP and overlapped dispatch want several, which is the default."""
-
     layout = launch.plan.layout
     if launch.zero_stage > 1 or (layout.tp or 1) * (layout.cp or 1) == 1:
         return None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture, Block
 from knowledge.models.catalogue import architecture
+from launchers.launch.training import TrainingLaunch
 from launchers.megatron.model_fields import fields_of, rotary_base
 from launchers.yaml_text import Tree
-
-if TYPE_CHECKING:
-    from estimator.model.architecture import Architecture, Block
-    from launchers.launch.training import TrainingLaunch
 
 Arguments = dict[str, Tree]
 # What the code of pretrain_gpt.py's layers computes, by activation and whether it is gated.
@@ -54,7 +52,6 @@ def model_arguments(launch: TrainingLaunch, needs: list[str], path: str) -> Argu
 
     Raises PlanError(field="model") for an architecture that pretrain_gpt.py does not build.
     """
-
     model, fields = architecture(launch.plan.model), fields_of(launch.plan.model)
     _check(model, fields)
     block = next((block for block in model.blocks if block.feed == "moe"), model.blocks[0])

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from knowledge.models.catalogue import architecture, find_model, models, read_config
 from knowledge.models.fields import canonical
+from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
-
-if TYPE_CHECKING:
-    from launchers.launch.training import TrainingLaunch
 
 
 def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -20,7 +18,6 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
     Raises PlanError as knowledge.models.catalogue.architecture does.
     """
-
     if isinstance(spec, Mapping):
         return canonical(spec)
     path = Path(spec).expanduser()
@@ -34,7 +31,6 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def rotary_base(launch: TrainingLaunch) -> int | None:
     """The base of the rotary embedding, from the plan's config or the table of families; None where neither says."""
-
     fields = fields_of(launch.plan.model)
     theta = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
     if isinstance(theta, int | float) and theta >= 1:

@@ -8,13 +8,13 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, find_model
-from launchers.reading.commands import UNKNOWN_ARGUMENTS, CommandReader
+from launchers.reading.commands import UNKNOWN_ARGUMENTS
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _SIZES = {
@@ -297,7 +297,6 @@ def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
 
 def _model_of(name: str, numbers: Mapping[str, float | None]) -> str | None:
     """The catalogue's model of that name, or of the last part of that path, if it has these dimensions."""
-
     last = [part for part in name.split("/") if part][-2:]
     # llama3_1_405b is llama3.1-405b; the dimensions tell whether it is that.
     words = re.sub(r"(\d)_(\d)(?!\d*b)", r"\1.\2", last[-1].lower()).replace("_", "-") if last else name
@@ -362,7 +361,7 @@ def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Map
     return fields
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     flags = ("bf16", "fp16", "swiglu", "use_distributed_optimizer", "sequence_parallel", "sft", "use_mcore_models",
              "group_query_attention", "untie_embeddings_and_output_weights", "disable_bias_linear",
              "use_flash_attn",
@@ -382,4 +381,4 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     return "Megatron-LM arguments"
 
 
-COMMANDS: dict[str, CommandReader] = {"megatron": read_command}
+COMMANDS = {"megatron": read_command}

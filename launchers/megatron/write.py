@@ -37,7 +37,6 @@ _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must set."""
-
     model = architecture(launch.plan.model)
     check_split(launch, model)
     check_experts(launch, model)

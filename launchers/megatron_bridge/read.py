@@ -6,13 +6,12 @@ import re
 from typing import Any
 
 from launchers.megatron import read as megatron
-from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, inverted
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 
@@ -78,9 +77,9 @@ def _adapter(items: dict[str, Item], findings: Findings, facts: dict[str, Any]) 
     findings.leave(modules, "no group of layers that a Plan has")
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     _read_recipe(setting.file, start.words, setting.findings, start.name)
     return "Megatron-Bridge recipe"
 
 
-COMMANDS: dict[str, CommandReader] = {"bridge": read_command}
+COMMANDS = {"bridge": read_command}

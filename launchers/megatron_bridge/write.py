@@ -24,7 +24,6 @@ _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must set."""
-
     model = architecture(launch.plan.model)
     stem, mode = _recipe(launch, model.id), _mode(launch)
     megatron.check_split(launch, model)

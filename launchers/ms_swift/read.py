@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from launchers.reading.commands import CommandReader, Console
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth
+from launchers.reading.findings import Findings, as_truth
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting, counts_of_variables
 from launchers.trl import read as trl
 
 _RENAMED = {"model": "model_name_or_path", "model_id_or_path": "model_name_or_path", "lora_rank": "lora_r",
@@ -71,27 +70,23 @@ def _method(keys: Keys, findings: Findings, kind: Item | None) -> None:
         findings.default(f"workload.lora.{field}", value, "as ms-swift has it unless given")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """swift sft …, on as many devices as its environment names."""
     if len(words) < 2 or words[1].text not in ("sft", "pt", "rlhf"):
         return []
     own = setting.variables | environment
-    for name, fact in (("NNODES", "nodes"), ("NPROC_PER_NODE", "per_node")):
-        if (word := own.get(name)) is not None and (number := as_number(word.text)):
-            setting.findings.put(fact, int(number), Item(setting.file, name, int(number), word.line))
+    counts_of_variables(own, setting, "NPROC_PER_NODE")
     visible = own.get("CUDA_VISIBLE_DEVICES")
     if "NPROC_PER_NODE" not in own and visible is not None and re.fullmatch(r"[0-9]+", visible.text):
         setting.findings.put("per_node", 1, Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line))
-    return [
-        StartedProgram("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)
-    ]
+    return [Program("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     read(keys, setting.findings, start.name)
     return "ms-swift command"
 
 
-COMMANDS: dict[str, CommandReader] = {"swift": read_command}
-CONSOLES: dict[str, Console] = {"swift": _console}
+COMMANDS = {"swift": read_command}
+CONSOLES = {"swift": _console}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from launchers.megatron import read as megatron
-from launchers.reading.commands import CommandReader, Console, named_document
+from launchers.reading.commands import named_document
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, inverted, is_set
+from launchers.reading.findings import Findings, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, plain
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting, counts_of_variables
 from launchers.tables import table
 
 _PRIMUS = "modules.pre_trainer"
@@ -81,18 +81,13 @@ def _below(keys: Keys, prefix: str) -> Keys:
     return inner
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """primus-cli direct -- train pretrain --config FILE, in a world that the environment says."""
-    for name, fact in (("NNODES", "nodes"), ("GPUS_PER_NODE", "per_node")):
-        word = (setting.variables | environment).get(name)
-        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
-            setting.findings.put(fact, int(number), Item(setting.file, name, int(number), word.line))
-    return [
-        StartedProgram("primus", words[1:], Item(setting.file, "command", "primus-cli", words[0].line), environment)
-    ]
+    counts_of_variables(setting.variables | environment, setting, "GPUS_PER_NODE")
+    return [Program("primus", words[1:], Item(setting.file, "command", "primus-cli", words[0].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> None:
+def read_command(start: Program, setting: ScriptSetting) -> None:
     keys, _ = options(setting.file, start.words)
     config = keys.take("config")
     if config is not None:
@@ -100,5 +95,5 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> None:
 
 
 FORMATS = (Format("Primus YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"primus": read_command}
-CONSOLES: dict[str, Console] = {"primus-cli": _console}
+COMMANDS = {"primus": read_command}
+CONSOLES = {"primus-cli": _console}

@@ -7,6 +7,7 @@ the presets (primus/fields.yaml).
 from __future__ import annotations
 
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture
 from launchers.devices import accelerator_of
 from launchers.launch.heading import heading
@@ -23,7 +24,6 @@ _DATA = "SET_ME_DATA"
 
 def render(launch: TrainingLaunch) -> Piece:
     """The YAML, primus-cli on every node, and what the user must set."""
-
     words = table("primus/fields")
     if accelerator_of(launch).vendor != "AMD":
         raise PlanError("cluster.accelerator", "Primus is for AMD devices", ["mi300x", "mi325x", "mi355x"])
@@ -33,25 +33,7 @@ def render(launch: TrainingLaunch) -> Piece:
     megatron.check_split(launch, model)
     megatron.check_experts(launch, model)
     needs: list[str] = []
-    sections: dict[str, dict[str, Tree]] = {
-        "batch and length": {
-            **megatron.batch(launch),
-            "seq_length": launch.seq_len,
-            "max_position_embeddings": max(model.context, launch.seq_len),
-            **megatron.length(launch, "train_iters", needs, PATH),
-        },
-        "parallelism": megatron.parallelism(launch, model) | _schedule(launch),
-        "experts": megatron.experts(launch, model),
-        "precision": megatron.precision(launch),
-        "memory": megatron.memory(launch, model),
-        "optimizer, a learning rate to start from": {
-            **table("megatron/fields")["optimizers"][launch.training.optimizer],
-            **table("megatron/fields")["learning_rates"][launch.training.stage],
-            "lr_warmup_fraction": 0.01,
-            "lr_warmup_iters": 0,
-        },
-        "run": {**table("megatron/fields")["run"], "save": f"saves/{launch.slug}"},
-    }
+    sections = _sections(launch, model, needs)
     written = {key for section in sections.values() for key in _renamed(section)}
     overrides: dict[str, Tree] = {}
     overrides[Note("what the presets would say otherwise")] = ""
@@ -84,6 +66,29 @@ def render(launch: TrainingLaunch) -> Piece:
     needs.append("environment: primus-cli of Primus v26.5.1 (runner/primus-cli) on the path, or its container")
     start = Start(command, programs=("primus-cli",))
     return Piece((File(PATH, "primus", "\n".join(lines)),), tuple(needs), start)
+
+
+def _sections(launch: TrainingLaunch, model: Architecture, needs: list[str]) -> dict[str, dict[str, Tree]]:
+    """Megatron's arguments, titled."""
+    return {
+        "batch and length": {
+            **megatron.batch(launch),
+            "seq_length": launch.seq_len,
+            "max_position_embeddings": max(model.context, launch.seq_len),
+            **megatron.length(launch, "train_iters", needs, PATH),
+        },
+        "parallelism": megatron.parallelism(launch, model) | _schedule(launch),
+        "experts": megatron.experts(launch, model),
+        "precision": megatron.precision(launch),
+        "memory": megatron.memory(launch, model),
+        "optimizer, a learning rate to start from": {
+            **table("megatron/fields")["optimizers"][launch.training.optimizer],
+            **table("megatron/fields")["learning_rates"][launch.training.stage],
+            "lr_warmup_fraction": 0.01,
+            "lr_warmup_iters": 0,
+        },
+        "run": {**table("megatron/fields")["run"], "save": f"saves/{launch.slug}"},
+    }
 
 
 def _renamed(section: dict[str, Tree]) -> dict[str, Tree]:

@@ -10,18 +10,18 @@ from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import is_certain
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 
-CommandReader = Callable[[StartedProgram, ScriptSetting], str | None]
+CommandReader = Callable[[Program, ScriptSetting], str | None]
 """Reads a program's own arguments; the format, None where nothing of it is read."""
-Console = Callable[[list[Word], dict[str, Word], ScriptSetting], list[StartedProgram]]
+Console = Callable[[list[Word], dict[str, Word], ScriptSetting], list[Program]]
 """What a command of words starts, in an environment."""
 UNKNOWN_ARGUMENTS = "some arguments are known only where it runs"
 CONFIGS = (".yaml", ".yml", ".json")
 
 
 def merged(
-    start: StartedProgram,
+    start: Program,
     setting: ScriptSetting,
     flags: Collection[str] = (),
     short: dict[str, str] | None = None,
@@ -51,7 +51,7 @@ def merged(
     return document, rest, None
 
 
-def over_config(config: Word, start: StartedProgram, setting: ScriptSetting) -> None:
+def over_config(config: Word, start: Program, setting: ScriptSetting) -> None:
     """Puts key=value words and options over the config that a command names, which is read later."""
     item = Item(setting.file, "command", config.text, config.line)
     document = named_document(config.text, item, setting)

@@ -35,7 +35,6 @@ def accelerator(findings: Findings, item: Item, name: str, scheduler: str = "") 
 @cache
 def _known(name: str) -> str | tuple[str, ...]:
     """An id of the catalogue, or several that share the name; () where there is none."""
-
     for text in (name.strip(), _EXTRA.sub("", _EXTRA.sub("", name.strip()))):
         try:
             return find_accelerator(text).value.id

@@ -13,7 +13,7 @@ from launchers.reading.documents import Item
 from launchers.reading.formats import Format
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
@@ -36,7 +36,7 @@ def modules() -> dict[str, str]:
     return _offered("MODULES")
 
 
-def read_start(start: StartedProgram, setting: ScriptSetting) -> str | None:
+def read_start(start: Program, setting: ScriptSetting) -> str | None:
     """Reads a program's own arguments, or puts them over the config that they name; the format, None where nothing of
     it is read."""
     findings = setting.findings
@@ -56,7 +56,7 @@ def _offered(name: str) -> dict[str, Any]:
     return {key: value for reader in _readers() for key, value in getattr(reader, name, {}).items()}
 
 
-def _unknown(start: StartedProgram, setting: ScriptSetting) -> str:
+def _unknown(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     for word in start.words:
         if word.text.endswith(CONFIGS) and word.known:
@@ -68,7 +68,7 @@ def _unknown(start: StartedProgram, setting: ScriptSetting) -> str:
     return "command of a script"
 
 
-def _has_unknown(start: StartedProgram) -> bool:
+def _has_unknown(start: Program) -> bool:
     """Takes out words of which nothing is known, unless they are an option's value; whether there were any."""
     kept = [
         word

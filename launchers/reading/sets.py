@@ -19,8 +19,9 @@ from launchers.reading.recognition import config, is_python, is_script, names
 from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
+from launchers.schedulers.slurm.read import directives
 from launchers.shell.setting import ScriptSetting
-from launchers.shell.starts import read_script, slurm_option
+from launchers.shell.starts import read_script
 from launchers.unsloth.read import read_python
 
 _MOST_FILES = 64
@@ -145,7 +146,7 @@ def _read_scripts(sets: _FileSet) -> None:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = _base(path) or path
         setting = ScriptSetting(name, findings, {}, sets.by_name)
-        known |= _directives(text, setting)
+        known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         known |= exported
         for inner, content in setting.written.items():
@@ -173,40 +174,6 @@ def _first(scripts: list[tuple[str, str, dict[str, str]]]) -> int:
 
 def _refers_from(findings: Findings, name: str) -> bool:
     return any(origin.startswith(f"{name}:") for origin in findings.refers.values())
-
-
-def _directives(text: str, setting: ScriptSetting) -> dict[str, str]:
-    """#SBATCH and #PBS lines up to the first command, and the variables that Slurm sets from them."""
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("#"):
-            break
-        if match := re.match(r"#SBATCH\s+(?:--([a-z-]+)[=\s]+|-([NGC])\s*)([^#\s]+)", stripped):
-            name = match[1] or {"N": "nodes", "G": "gpus", "C": "constraint"}[match[2]]
-            slurm_option(name, match[3].strip("\"'"), number, setting)
-        elif match := re.match(r"#PBS\s+-l\s+select=([0-9]+)(?::\S*?ngpus=([0-9]+))?", stripped):
-            for fact, value in (("nodes", match[1]), ("per_node", match[2])):
-                setting.findings.whole(fact, Item(setting.file, "-l select", value, number) if value else None)
-    _tasks(text, setting)
-    values = setting.findings.values
-    known = {}
-    if "nodes" in values:
-        known |= {name: str(values["nodes"]) for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")}
-    if "per_node" in values:
-        known |= {name: str(values["per_node"]) for name in ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE")}
-    return known
-
-
-def _tasks(text: str, setting: ScriptSetting) -> None:
-    """Devices of jobs that ask for some for each task."""
-    counts = dict(re.findall(r"^#SBATCH\s+--(gpus-per-task|ntasks-per-node|ntasks)[=\s]([0-9]+)", text, re.MULTILINE))
-    if "gpus-per-task" not in counts:
-        return
-    for count, fact in (("ntasks-per-node", "per_node"), ("ntasks", "devices")):
-        if count in counts and not setting.findings.has(fact):
-            number = int(counts[count]) * int(counts["gpus-per-task"])
-            setting.findings.put(fact, number, Item(setting.file, f"--{count} x --gpus-per-task", number))
-            return
 
 
 def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from estimator.errors import PlanError
@@ -11,6 +13,37 @@ from launchers.reading.findings import Findings, Read
 
 _BATCH = ("workload.global_batch", "workload.micro_batch", "accumulation")
 _SIZES = ("layout.tp", "layout.pp", "layout.cp")
+_SERVER = ("layout.tp", "layout.pp", "layout.dp")
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What the files say, what wins over them, and what follows."""
+
+    findings: Findings
+    arguments: Mapping[str, Any]
+    result: dict[str, Any] = field(default_factory=dict)
+
+    def value(self, name: str) -> Any:
+        findings = self.findings
+        for values in (self.arguments, self.result, findings.values):
+            if name in values:
+                return values[name]
+        return None if name in findings.blocked or name not in findings.defaults else findings.defaults[name].value
+
+    def derive(self, name: str, number: Any, why: str) -> None:
+        findings = self.findings
+        if name in self.arguments:
+            return
+        if name in findings.values:
+            if findings.values[name] != number:
+                findings.warn(f"{name}: {_origins(findings, name)} says {findings.values[name]}, but {why} is {number}")
+        elif name not in findings.blocked:
+            self.put(name, number, why)
+
+    def put(self, name: str, number: Any, why: str) -> None:
+        self.result[name] = number
+        self.findings.read.append(Read(name, number, why))
 
 
 def total(findings: Findings, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,52 +51,38 @@ def total(findings: Findings, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     Warns where the numbers of the files cannot hold together.
     """
-    result: dict[str, Any] = {}
-    _devices(findings, arguments, result)
-
-    def value(name: str) -> Any:
-        if name in arguments:
-            return arguments[name]
-        if name in result:
-            return result[name]
-        if name in findings.values:
-            return findings.values[name]
-        return None if name in findings.blocked or name not in findings.defaults else findings.defaults[name].value
-
-    def derive(name: str, number: Any, why: str) -> None:
-        if name in arguments:
-            return
-        if name in findings.values:
-            if findings.values[name] != number:
-                findings.warn(f"{name}: {_origins(findings, name)} says {findings.values[name]}, but {why} is {number}")
-            return
-        if name not in findings.blocked:
-            result[name] = number
-            findings.read.append(Read(name, number, why))
-
-    count = value("cluster.count")
+    numbers = _Numbers(findings, arguments)
+    _devices(numbers)
     if serves(findings):
-        if value("workload.engine") == "llamacpp" and count and "layout.pp" not in findings.blocked:
-            # The layers of a server are split over the devices that it sees.
-            derive(
-                "layout.pp", min(count, findings.values.get("per_node") or count), "layers over all devices of a server"
-            )
-        sizes = [value(name) or 1 for name in ("layout.tp", "layout.pp", "layout.dp")]
-        copies = findings.values.get("copies", 1)
-        if copies > 1 and count is not None and "cluster.count" not in arguments:
-            result["cluster.count"] = count * copies
-            findings.read.append(
-                Read("cluster.count", count * copies, f"{_origins(findings, 'copies')}: {copies} jobs")
-            )
-        if count is None and {"layout.tp", "layout.pp", "layout.dp"}.isdisjoint(findings.blocked):
-            each = sizes[0] * sizes[1] * sizes[2]
-            derive(
-                "cluster.count",
-                each * copies,
-                f"{copies} of tp x pp x dp devices" if copies > 1 else "one server of tp x pp x dp devices",
-            )
-        return result
-    sizes = [value(name) for name in _SIZES]
+        _servers(numbers)
+        return numbers.result
+    dp = _data_parallel(numbers)
+    _groups(numbers, dp)
+    _pipeline(numbers)
+    _global_batch(numbers, dp)
+    return numbers.result
+
+
+def _servers(numbers: _Numbers) -> None:
+    """The devices of servers, and the stages of one that splits its layers over them."""
+    findings, count = numbers.findings, numbers.value("cluster.count")
+    if numbers.value("workload.engine") == "llamacpp" and count and "layout.pp" not in findings.blocked:
+        # The layers of a server are split over the devices that it sees.
+        stages = min(count, findings.values.get("per_node") or count)
+        numbers.derive("layout.pp", stages, "layers over all devices of a server")
+    copies = findings.values.get("copies", 1)
+    if copies > 1 and count is not None and "cluster.count" not in numbers.arguments:
+        numbers.put("cluster.count", count * copies, f"{_origins(findings, 'copies')}: {copies} jobs")
+    if count is None and not any(name in findings.blocked for name in _SERVER):
+        each = math.prod(numbers.value(name) or 1 for name in _SERVER)
+        servers = f"{copies} of tp x pp x dp devices" if copies > 1 else "one server of tp x pp x dp devices"
+        numbers.derive("cluster.count", each * copies, servers)
+
+
+def _data_parallel(numbers: _Numbers) -> int | None:
+    """Replicas: what the devices leave beside tp x pp x cp; None where that is not known."""
+    findings, count = numbers.findings, numbers.value("cluster.count")
+    sizes = [numbers.value(name) for name in _SIZES]
     dp: int | None = None
     if count is not None and None not in sizes:
         group = sizes[0] * sizes[1] * sizes[2]
@@ -71,34 +90,38 @@ def total(findings: Findings, arguments: Mapping[str, Any]) -> dict[str, Any]:
             findings.warn(f"cluster.count: {count} devices are not a multiple of tp x pp x cp = {group}")
         else:
             dp = count // group
-            stated = findings.values.get("dp")
-            if stated is not None and stated != dp and "cluster.count" not in arguments:
-                findings.warn(
-                    f"layout.dp: {_origins(findings, 'dp')} says {stated}, but {count} devices / {group} is {dp}"
-                )
-            elif "cluster.count" not in arguments or group > 1:
-                derive("layout.dp", dp, f"{count} devices / (tp x pp x cp = {group})")
+            stated, asked = findings.values.get("dp"), "cluster.count" in numbers.arguments
+            if stated is not None and stated != dp and not asked:
+                origin = _origins(findings, "dp")
+                findings.warn(f"layout.dp: {origin} says {stated}, but {count} devices / {group} is {dp}")
+            elif not asked or group > 1:
+                numbers.derive("layout.dp", dp, f"{count} devices / (tp x pp x cp = {group})")
     batch, micro_batch, rounds = (findings.values.get(name, 0) for name in _BATCH)
     if count is None and batch and micro_batch and rounds and batch % (micro_batch * rounds) == 0:
-        derive("layout.dp", batch // (micro_batch * rounds), "global batch / (micro_batch x accumulation)")
-    _groups(findings, dp, derive)
-    _pipeline(findings, value, derive)
+        numbers.derive("layout.dp", batch // (micro_batch * rounds), "global batch / (micro_batch x accumulation)")
+    return dp
+
+
+def _global_batch(numbers: _Numbers, dp: int | None) -> None:
+    findings, value = numbers.findings, numbers.value
     micro, accumulation = value("workload.micro_batch"), value("accumulation")
     stated = "workload.global_batch" in findings.values and "accumulation" not in findings.values
-    if None not in (dp, micro, accumulation) and not stated:
+    if dp is None or micro is None:
+        return
+    if accumulation is not None and not stated:
         why = f"micro_batch {micro} x accumulation {accumulation} x dp {dp}"
-        derive("workload.global_batch", micro * accumulation * dp, why)
-    elif dp is not None and micro is not None and (batch := value("workload.global_batch")) and batch % (micro * dp):
+        numbers.derive("workload.global_batch", micro * accumulation * dp, why)
+    elif (batch := value("workload.global_batch")) and batch % (micro * dp):
         findings.warn(f"workload.global_batch: {batch} is not a multiple of micro_batch x dp = {micro} x {dp}")
-    return result
 
 
 def serves(findings: Findings) -> bool:
     return findings.values.get("workload.kind") == "inference"
 
 
-def _devices(findings: Findings, arguments: Mapping[str, Any], result: dict[str, Any]) -> None:
+def _devices(numbers: _Numbers) -> None:
     """cluster.count and per_node from whichever of devices, nodes and devices per node are known."""
+    findings, arguments = numbers.findings, numbers.arguments
     devices, nodes, per_node = (findings.values.get(name) for name in ("devices", "nodes", "per_node"))
     if devices is None:
         nodes, per_node = (
@@ -120,15 +143,14 @@ def _devices(findings: Findings, arguments: Mapping[str, Any], result: dict[str,
         per_node = devices // nodes
     # A part of one node is no node of its own size.
     if per_node is not None and (nodes or 1) > 1 and "cluster.per_node" not in arguments:
-        result["cluster.per_node"] = per_node
-        findings.read.append(Read("cluster.per_node", per_node, _origins(findings, "per_node", "devices", "nodes")))
+        numbers.put("cluster.per_node", per_node, _origins(findings, "per_node", "devices", "nodes"))
     if devices is not None and "cluster.count" not in arguments and "cluster.count" not in findings.blocked:
-        result["cluster.count"] = devices
-        findings.read.append(Read("cluster.count", devices, why))
+        numbers.put("cluster.count", devices, why)
 
 
-def _groups(findings: Findings, dp: int | None, derive: Any) -> None:
+def _groups(numbers: _Numbers, dp: int | None) -> None:
     """The shard group of HSDP: dp_shard of the replicas, or what is left of dp beside them."""
+    findings, derive = numbers.findings, numbers.derive
     replicate, shard = findings.values.get("dp_replicate"), findings.values.get("dp_shard")
     if replicate is None or replicate == 1:
         return
@@ -145,8 +167,9 @@ def _groups(findings: Findings, dp: int | None, derive: Any) -> None:
         derive("layout.shard_group", shard, _origins(findings, "dp_shard", "dp_replicate"))
 
 
-def _pipeline(findings: Findings, value: Any, derive: Any) -> None:
+def _pipeline(numbers: _Numbers) -> None:
     """Virtual stages where a file says how many layers each has."""
+    findings, value = numbers.findings, numbers.value
     per_stage, pp = findings.values.get("vpp_layers"), value("layout.pp")
     layers = findings.values.get("layers") or layers_of(value("model"))
     if per_stage is None or pp is None or layers is None:
@@ -155,11 +178,12 @@ def _pipeline(findings: Findings, value: Any, derive: Any) -> None:
     if stages % pp:
         findings.warn(f"layout.vpp: {layers} layers are not whole virtual stages of {per_stage} in {pp} stages")
         return
-    derive("layout.vpp", stages // pp, f"{_origins(findings, 'vpp_layers')}: {layers} layers / {per_stage} / pp {pp}")
+    numbers.derive(
+        "layout.vpp", stages // pp, f"{_origins(findings, 'vpp_layers')}: {layers} layers / {per_stage} / pp {pp}"
+    )
 
 
 def layers_of(model: Any) -> int | None:
-
     try:
         return architecture(model).layers if model is not None else None
     except PlanError:

@@ -108,6 +108,14 @@ class Lexer:
             token.document = "\n".join(lines)
         self.waiting = []
 
+    def _opens_array(self, token: Token, plain: str) -> bool:
+        """Whether a bracket begins the values of an assignment; else it ends the word. Raises PlanError."""
+        if plain.endswith("=") and not token.parts:
+            return True
+        if not plain and not token.parts:
+            raise self._broken("a bracket stands where a word should")
+        return False
+
     def _word(self, depth: int) -> Token:
         token, text, plain = Token(self.line), self.text, ""
 
@@ -122,11 +130,8 @@ class Lexer:
             if character in " \t\r\n;|&)":
                 break
             if character == "(":
-                assigns = plain.endswith("=") and not token.parts
-                if not assigns:
-                    if plain or token.parts:
-                        break
-                    raise self._broken("a bracket stands where a word should")
+                if not self._opens_array(token, plain):
+                    break
                 keep()
                 self.at += 1
                 token.array = [part for part in self._tokens(")", depth + 1) if not part.operator]

@@ -141,41 +141,50 @@ class _Reader:
         return True if len(re.findall(rf"\b{re.escape(before[0].text)}\b", self.text)) > 1 else None
 
     def _statement(self, tokens: list[Token]) -> None:
+        rest = self._after_keywords(tokens)
+        if rest is None:
+            return
+        if not rest or rest[0].plain in ("[", "[["):
+            if self.tested and self.branches:
+                # A condition of several tests.
+                self.branches[-1] = None
+            return
+        if not self._skipped:
+            self._command(rest)
+
+    def _after_keywords(self, tokens: list[Token]) -> list[Token] | None:
+        """Opens and closes branches by the keywords that a statement begins with; what comes after them, None after the
+        head of a loop, a case or a function."""
         while tokens and (word := tokens[0].plain) is not None:
             if word in _CLOSING:
                 if self.branches:
                     self.branches.pop()
             elif word in _OPENING:
-                taken = self._test(tokens[1:]) if word == "if" and not self._skipped else None
-                if word == "{":
-                    taken = self._is_called()
-                if word != "function":
-                    self.branches.append(taken)
-                else:
-                    self.commands.append(
-                        ShellCommand([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else [])
-                    )
+                self._open(word, tokens)
                 if word in ("for", "case", "function", "select"):
-                    if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
-                        self.variables[name] = None
-                    return
+                    return None
             elif word in ("else", "elif") and self.branches:
                 before = self.branches[-1]
                 self.branches[-1] = None if before is None else not before
-                if word == "elif" and before is False:
-                    self.branches[-1] = self._test(tokens[1:])
-                elif word == "elif" and before is not False:
-                    self.branches[-1] = None if before is None else False
+                if word == "elif":
+                    self.branches[-1] = self._test(tokens[1:]) if before is False else None if before is None else False
             elif word not in _MIDDLE:
                 break
             tokens = tokens[1:]
-        if not tokens or tokens[0].plain in ("[", "[["):
-            if self.tested and self.branches:
-                # A condition of several tests.
-                self.branches[-1] = None
-            return
-        if self._skipped:
-            return
+        return tokens
+
+    def _open(self, word: str, tokens: list[Token]) -> None:
+        taken = self._test(tokens[1:]) if word == "if" and not self._skipped else None
+        if word == "{":
+            taken = self._is_called()
+        if word != "function":
+            self.branches.append(taken)
+        else:
+            self.commands.append(ShellCommand([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else []))
+        if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
+            self.variables[name] = None
+
+    def _command(self, tokens: list[Token]) -> None:
         environment: dict[str, Word] = {}
         assignments: list[tuple[str, list[str], bool]] = []
         while tokens and (assigned := self._assigned(tokens[0])):
@@ -186,9 +195,21 @@ class _Reader:
             for name, values, appended in assignments:
                 self._set(name, values, appended)
             return
+        words, redirected = self._words_and_redirections(tokens)
+        if not words:
+            return
+        self.words += len(words)
+        if self.words > _MOST_WORDS:
+            words = words[:1]
+        if words[0].text in _SETS:
+            self._export(tokens[1:], words[0].text == "export")
+            return
+        self._write([*words, *redirected], next((token for token in tokens if token.operator == "<<"), None))
+        self.commands.append(ShellCommand(words, environment, self.conditional))
+
+    def _words_and_redirections(self, tokens: list[Token]) -> tuple[list[Word], list[Word]]:
         words: list[Word] = []
         redirected: list[Word] = []
-        here = next((token for token in tokens if token.operator == "<<"), None)
         for token in tokens:
             if not token.operator:
                 expanded = [Word(text, token.line) for text in self._expanded(token)]
@@ -198,16 +219,7 @@ class _Reader:
                     redirected += expanded
                 else:
                     words += expanded
-        if not words:
-            return
-        self.words += len(words)
-        if self.words > _MOST_WORDS:
-            words = words[:1]
-        if words[0].text in _SETS:
-            self._export(tokens[1:], words[0].text == "export")
-            return
-        self._write([*words, *redirected], here)
-        self.commands.append(ShellCommand(words, environment, self.conditional))
+        return words, redirected
 
     def _write(self, words: list[Word], here: Token | None) -> None:
         """Keeps the text that a command puts into a file, or that sbatch and shells are given to run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from launchers.reading.documents import Item, Keys
@@ -14,7 +14,7 @@ TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m
 
 
 @dataclass
-class StartedProgram:
+class Program:
     """A program that a command starts: `kind` names its reader, `words` are its arguments."""
 
     kind: str
@@ -56,6 +56,14 @@ def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str) -> Non
             setting.findings.leave(item, "is no number of devices")
     if keys.take("standalone") is not None:
         setting.findings.implied.append(("nodes", 1, Item(setting.file, "--standalone", True)))
+
+
+def counts_of_variables(variables: Mapping[str, Word], setting: ScriptSetting, per_node: str) -> None:
+    """As `counts`, of programs whose world the environment says."""
+    for name, fact in (("NNODES", "nodes"), (per_node, "per_node")):
+        word = variables.get(name)
+        if word is not None and (number := as_number(word.text)) is not None and number >= 1:
+            setting.findings.put(fact, int(number), Item(setting.file, name, int(number), word.line))
 
 
 def until_program(words: list[Word], flags: Sequence[str]) -> tuple[list[Word], list[Word]]:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from launchers.accelerate import read as accelerate
 from launchers.reading.commands import Console
-from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item
-from launchers.reading.findings import Findings, as_number, is_certain
+from launchers.reading.findings import Findings, is_certain
 from launchers.reading.programs import consoles, modules
+from launchers.schedulers.slurm.read import after_srun
 from launchers.shell.images import image_starts
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
-from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts, until_program
+from launchers.shell.setting import TORCHRUN_FLAGS, Program, ScriptSetting, counts, until_program
 from launchers.trl.read import SCRIPTS
 
 _ACCELERATE_FLAGS = (
@@ -31,9 +31,7 @@ _TRAINING = re.compile(
 _DEEPEST = 4
 
 
-def read_script(
-    text: str, setting: ScriptSetting, known: dict[str, str]
-) -> tuple[list[StartedProgram], dict[str, str]]:
+def read_script(text: str, setting: ScriptSetting, known: dict[str, str]) -> tuple[list[Program], dict[str, str]]:
     """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
     parsed = script(setting.file, text, known)
     setting.known = known
@@ -47,7 +45,7 @@ def read_script(
     return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 
-def _starts(parsed: Script, setting: ScriptSetting) -> list[StartedProgram]:
+def _starts(parsed: Script, setting: ScriptSetting) -> list[Program]:
     certain = [command for command in parsed.commands if not command.conditional]
     starts = [start for command in certain for start in peeled(command, setting, 0)]
     if starts:
@@ -72,7 +70,7 @@ def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
 _WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
 
 
-def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[StartedProgram]:
+def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Program]:
     """The programs that a command starts, with what its wrappers say put into the findings."""
     words, environment = list(command.words), dict(command.environment)
     while words and depth <= _DEEPEST:
@@ -110,7 +108,7 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[St
             _refer_script(rest, setting)
             return []
         elif name == "srun":
-            words = _srun(words[1:], setting)
+            words = after_srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
             place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
             image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
@@ -128,15 +126,13 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[St
 _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}
 
 
-def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> StartedProgram:
+def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> Program:
     """torchtitan's own script: what it starts stands in variables (NGPU=8 CONFIG=llama3_8b ./run_train.sh --…)."""
     devices = environment.get("NGPU", Word("8", words[0].line))
     setting.findings.whole("per_node", Item(setting.file, "NGPU", devices.text, devices.line))
     arguments = [Word(text, value.line) for name, option in _TITAN.items() if (value := environment.get(name))
             for text in (option, value.text)]  # fmt: skip
-    return StartedProgram(
-        "torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line)
-    )
+    return Program("torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line))
 
 
 def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
@@ -159,60 +155,7 @@ def _is_program(text: str) -> bool:
     )
 
 
-def _srun(words: list[Word], setting: ScriptSetting) -> list[Word]:
-    """srun's own options; those of nodes and devices are counts. What follows the last option is the command."""
-    at, short = 0, {"-N": "nodes", "-n": "ntasks", "-G": "gpus", "-c": "cpus", "-p": "partition", "-J": "job-name"}
-    while at < len(words) and words[at].text.startswith("-"):
-        name, equals, value = words[at].text.partition("=")
-        line = words[at].line
-        takes = name in _SRUN_VALUES or name in short or re.fullmatch(r"-[A-Z]", name)
-        if not equals and takes and at + 1 < len(words):
-            at += 1
-            value = words[at].text
-        at += 1
-        slurm_option(
-            name.lstrip("-") if name.startswith("--") else short.get(name, name), value, line, setting, note=True
-        )
-    return words[at:]
-
-
-_SRUN_VALUES = ("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--gpus", "--gpus-per-node", "--gres",
-                "--jobid", "--container-image", "--container-mounts", "--container-workdir", "--nodelist",
-                "--output", "--error", "--kill-on-bad-exit", "--mem", "--time", "--partition", "--account",
-                "--mpi", "--export", "--job-name", "--gpus-per-task", "--chdir", "--cpu-bind", "--wait")  # fmt: skip
-
-
-def slurm_option(name: str, value: str, line: int, setting: ScriptSetting, note: bool = False) -> None:
-    """Counts of #SBATCH and srun: nodes, and devices of a node."""
-    item = Item(setting.file, f"--{name}", value, line)
-    put = setting.findings.note if note else setting.findings.put
-    if not is_certain(value):
-        return
-    if name == "nodes":
-        parts = value.split("-")
-        if len(parts) == 2 and parts[0] != parts[1]:
-            setting.findings.block("nodes", item, "is a range")
-        elif (number := as_number(parts[0])) is not None and number >= 1:
-            put("nodes", int(number), item)
-    elif name == "array":
-        parts = [re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part) for part in value.partition("%")[0].split(",")]
-        if all(parts):
-            tasks = sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part)
-            # Each is a job of its own; of servers they are copies.
-            put("copies", max(1, tasks), item)
-    elif name == "constraint":
-        accelerator(setting.findings, item, value)
-    elif name in ("gpus-per-node", "gres", "gpus"):
-        match = re.fullmatch(r"(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)(\(.*\))?", value)
-        if match and int(match[2]) >= 1:
-            put("devices" if name == "gpus" else "per_node", int(match[2]), item)
-            if match[1] and match[1] != "gpu":
-                accelerator(setting.findings, item, match[1])
-        elif name != "gres" or value.startswith("gpu"):
-            setting.findings.leave(item, "is no number of devices")
-
-
-def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """python [options] script.py … and python -m module …"""
     at = 1
     while at < len(words) and words[at].text.startswith("-") and words[at].text != "-m":
@@ -224,9 +167,7 @@ def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSett
     return _script(words[at], words[at + 1 :], environment, setting)
 
 
-def _module(
-    module: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting
-) -> list[StartedProgram]:
+def _module(module: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     name = module.text
     if name in ("torch.distributed.run", "torch.distributed.launch"):
         return _torchrun([module, *rest], environment, setting)
@@ -234,48 +175,46 @@ def _module(
         return _LAUNCHERS[name.partition(".")[0]]([module, *rest], environment, setting)
     kind = next((kind for prefix, kind in modules().items() if name.startswith(prefix)), None)
     if kind is not None:
-        return [StartedProgram(kind, rest, Item(setting.file, "command", name, module.line), environment)]
+        return [Program(kind, rest, Item(setting.file, "command", name, module.line), environment)]
     return _script(module, rest, environment, setting)
 
 
-def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
     text, item = path.text, Item(setting.file, "command", path.text, path.line)
     has = {word.text.partition("=")[0] for word in rest}
     if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
-        return [StartedProgram("megatron", rest, item, environment)]
+        return [Program("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if stem in ("run_recipe", "run_script") or "--recipe" in has:
-        return [StartedProgram("bridge", rest, item, environment)]
+        return [Program("bridge", rest, item, environment)]
     if {"--seq-len", "--micro-batch"} <= has:
-        return [StartedProgram("plan", rest, item, environment)]
+        return [Program("plan", rest, item, environment)]
     if "--lg-model-name" in has:
-        return [StartedProgram("mlperf", rest, item, environment)]
+        return [Program("mlperf", rest, item, environment)]
     if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
-        return [StartedProgram("maxtext", rest, item, environment)]
+        return [Program("maxtext", rest, item, environment)]
     if stem == "train" and (
         has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
     ):
-        return [StartedProgram("llamafactory", rest, item, environment)]
+        return [Program("llamafactory", rest, item, environment)]
     if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
-        return [StartedProgram("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [Program("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
     if "trl" in text and stem in SCRIPTS:
-        return [StartedProgram("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
+        return [Program("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
-        return [StartedProgram("trainer", rest, item, environment)]
-    return [StartedProgram("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+        return [Program("trainer", rest, item, environment)]
+    return [Program("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
 
 
-def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     own, rest = until_program(words[1:], TORCHRUN_FLAGS)
     keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
 
-def _inner(
-    words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting
-) -> list[StartedProgram]:
+def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """What a launcher starts: a module, a script, or a console program by its path."""
     if not words:
         return []
@@ -289,7 +228,7 @@ def _inner(
     return _script(words[0], words[1:], environment, setting)
 
 
-def _accelerate(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _accelerate(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) > 1 and words[1].text == "launch":
         words = words[1:]
     elif words[0].text.rpartition("/")[2] == "accelerate":
@@ -317,7 +256,7 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Script
     return _inner(rest, is_module, environment, setting)
 
 
-def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     own, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
     keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
     for name in ("num_gpus", "num_nodes"):
@@ -330,7 +269,7 @@ def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptS
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 
-def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """torchx run -s slurm utils.sh --num_replicas N --gpu N COMMAND …, and dist.ddp -j 2x8"""
     place = next((at for at, word in enumerate(words) if re.fullmatch(r"(utils|dist)\.[a-z]+", word.text)), None)
     if place is None:
@@ -358,9 +297,7 @@ _LAUNCHERS: dict[str, Console] = {
 }
 
 
-def _program(
-    name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting
-) -> list[StartedProgram]:
+def _program(name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if re.fullmatch(r"python[0-9.]*", name):
         return _python(words, environment, setting)
     console = _LAUNCHERS.get(name) or consoles().get(name)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 
 _WORKLOAD = ("stage", "method", "seq_len", "micro_batch", "global_batch", "epochs", "steps", "precision", "weights",
              "optimizer", "attention", "packing", "compile", "response_len", "group_size", "fused_loss", "tp_overlap",
@@ -39,10 +38,10 @@ def read(keys: Keys, findings: Findings) -> None:
     leave_rest(keys, findings, "hf")
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, FLAGS)
     read(keys, setting.findings)
     return "arguments named as a plan's fields"
 
 
-COMMANDS: dict[str, CommandReader] = {"plan": read_command}
+COMMANDS = {"plan": read_command}

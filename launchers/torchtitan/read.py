@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from launchers.reading.commands import CommandReader, merged
+from launchers.reading.commands import merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.reading.totals import layers_of
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _SIZES = {
@@ -260,7 +260,7 @@ def _layers(findings: Findings) -> int | None:
     return layers_of(findings.values.get("model")) if (findings.values.get("layout.pp") or 1) == 1 else None
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+def read_command(start: Program, setting: ScriptSetting) -> str | None:
     variants = [word.text for word in start.words if re.fullmatch(r"[a-z_]+:[a-z_]+", word.text)]
     start.words = [word for word in start.words if word.text not in variants]
     keys, _, missing = merged(start, setting, config=("job.config_file",))
@@ -271,5 +271,5 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
 
 
 FORMATS = (Format("torchtitan TOML", score, read, ("toml",)),)
-COMMANDS: dict[str, CommandReader] = {"torchtitan": read_command}
+COMMANDS = {"torchtitan": read_command}
 MODULES = {"torchtitan": "torchtitan"}

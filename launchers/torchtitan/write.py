@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING
 
 from estimator.errors import PlanError
+from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
@@ -19,16 +19,12 @@ from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
 
-if TYPE_CHECKING:
-    from estimator.model.architecture import Architecture
-
 PATH = "torchtitan.sh"
 Options = dict[str, object]
 
 
 def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must set."""
-
     model = architecture(launch.plan.model)
     module, config = _config(launch, model)
     _check(launch, model, config)

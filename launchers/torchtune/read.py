@@ -7,14 +7,14 @@ import re
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader, Console, merged
+from launchers.reading.commands import merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import TORCHRUN_FLAGS, ScriptSetting, StartedProgram, counts, until_program
+from launchers.shell.setting import TORCHRUN_FLAGS, Program, ScriptSetting, counts, until_program
 from launchers.tables import table
 
 _COMPONENT = "_component_"
@@ -125,7 +125,6 @@ def _model(keys: Keys, findings: Findings, builder: Item | None) -> None:
 
 
 def _in_catalogue(name: str) -> bool:
-
     try:
         return bool(find_model(name))
     except PlanError:
@@ -197,7 +196,7 @@ def _host(keys: Keys, findings: Findings) -> None:
     hf.fsdp(keys, findings, version=2)
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) < 2 or words[1].text != "run":
         return []
     own, rest = until_program(words[2:], TORCHRUN_FLAGS)
@@ -208,10 +207,10 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
     name = Item(setting.file, "recipe", rest[0].text, rest[0].line)
     if "single_device" in rest[0].text:
         setting.findings.implied += [("nodes", 1, name), ("per_node", 1, name)]
-    return [StartedProgram("torchtune", rest[1:], name, environment)]
+    return [Program("torchtune", rest[1:], name, environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+def read_command(start: Program, setting: ScriptSetting) -> str | None:
     keys, rest, missing = merged(start, setting, published=published)
     if missing is not None or not keys.items:
         setting.findings.warn(
@@ -224,5 +223,5 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
 
 
 FORMATS = (Format("torchtune YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"torchtune": read_command}
-CONSOLES: dict[str, Console] = {"tune": _console}
+COMMANDS = {"torchtune": read_command}
+CONSOLES = {"tune": _console}

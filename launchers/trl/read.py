@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader, Console, merged
+from launchers.reading.commands import merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
@@ -187,16 +187,16 @@ def _generation(keys: Keys, findings: Findings) -> None:
         findings.block("workload.rollout", engine, "vllm_mode is not there, and its default changed between versions")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) < 2 or words[1].text not in SCRIPTS:
         return []
     keys, _ = options(setting.file, words[2:])
     if (item := keys.items.get("num_processes")) is not None:
         setting.findings.whole("devices", item)
-    return [StartedProgram("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
+    return [Program("trl", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, rest, _ = merged(start, setting)
     overrides(keys, rest)
     # python -m trl.scripts.sft is `trl sft`.
@@ -204,7 +204,7 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
     return "TRL arguments"
 
 
-def read_trainer(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_trainer(start: Program, setting: ScriptSetting) -> str:
     """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
     keys, _ = options(setting.file, start.words)
     findings = setting.findings
@@ -228,6 +228,6 @@ def read_trainer(start: StartedProgram, setting: ScriptSetting) -> str:
 
 
 FORMATS = (Format("TRL or transformers Trainer arguments", score, read, ("yaml", "json")),)
-COMMANDS: dict[str, CommandReader] = {"trl": read_command, "trainer": read_trainer}
-CONSOLES: dict[str, Console] = {"trl": _console}
+COMMANDS = {"trl": read_command, "trainer": read_trainer}
+CONSOLES = {"trl": _console}
 MODULES = {"trl.scripts.": "trl", "trl.commands.": "trl"}

@@ -39,8 +39,34 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
     calls = sorted(
         ((_called(node), node) for node in _run(tree) if isinstance(node, ast.Call)), key=lambda row: row[1].lineno
     )
-    keys, stage = Keys(name), None
+    keys = Keys(name)
     unsloth = any(called.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for called, _ in calls)
+    adapted, stage = _gather(keys, calls, names, unsloth)
+    if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
+        return None
+    keys.put("use_peft", adapted)
+    if _BF16 in (keys.look("bf16"), keys.look("fp16")):
+        for key in ("bf16", "fp16"):
+            keys.take(key)
+        findings.default("workload.precision", "bf16", "the script takes it where the device has it")
+    if unsloth:
+        _unsloth(keys, findings, adapted)
+    elif adapted:
+        for field, value in (("rank", 8), ("alpha", 8.0), ("dropout", 0.0)):
+            findings.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
+    script = Item(name, "trainer", stage) if stage else None
+    trl.read(keys, findings, script)
+    if unsloth:
+        findings.programs.insert(0, "unsloth")
+        return "Python script for Unsloth"
+    return "Python script on TRL" if stage else "Python script on the transformers Trainer"
+
+
+def _gather(
+    keys: Keys, calls: list[tuple[str, ast.Call]], names: dict[str, Any], unsloth: bool
+) -> tuple[bool, str | None]:
+    """Puts the arguments of the script's calls into `keys`; whether adapters are made, and the trainer's stage."""
+    stage: str | None = None
     adapted = False
     for called, node in calls:
         last = called.rpartition(".")[2]
@@ -66,24 +92,7 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
         elif last.endswith("Trainer") and last.removesuffix("Trainer") in _STAGES:
             stage = stage or _STAGES[last.removesuffix("Trainer")]
             _take(keys, arguments, _TRAINER, node)
-    if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
-        return None
-    keys.put("use_peft", adapted)
-    if _BF16 in (keys.look("bf16"), keys.look("fp16")):
-        for key in ("bf16", "fp16"):
-            keys.take(key)
-        findings.default("workload.precision", "bf16", "the script takes it where the device has it")
-    if unsloth:
-        _unsloth(keys, findings, adapted)
-    elif adapted:
-        for field, value in (("rank", 8), ("alpha", 8.0), ("dropout", 0.0)):
-            findings.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
-    script = Item(name, "trainer", stage) if stage else None
-    trl.read(keys, findings, script)
-    if unsloth:
-        findings.programs.insert(0, "unsloth")
-        return "Python script for Unsloth"
-    return "Python script on TRL" if stage else "Python script on the transformers Trainer"
+    return adapted, stage
 
 
 def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:

@@ -8,13 +8,13 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from knowledge.models.catalogue import find_model
 from launchers.engines.reading import begin
-from launchers.reading.commands import CommandReader, Console
+from launchers.reading.commands import Console
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, inverted, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 # llama.cpp's short options (common/arg.cpp).
@@ -73,7 +73,6 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
 
 def _gguf(keys: Keys, findings: Findings) -> None:
     """Model and format from the name of the file, or from the repository on the hub."""
-
     item = keys.take("model") or keys.take("hf_repo")
     file = keys.take("hf_file")
     if item is None:
@@ -102,19 +101,17 @@ def _gguf(keys: Keys, findings: Findings) -> None:
 
 
 def _console(kind: str) -> Console:
-    def start(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
-        return [
-            StartedProgram(kind, words[1:], Item(setting.file, "command", words[0].text, words[0].line), environment)
-        ]
+    def start(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
+        return [Program(kind, words[1:], Item(setting.file, "command", words[0].text, words[0].line), environment)]
 
     return start
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, _FLAGS, _SHORT)
     read(keys, setting.findings, load=start.kind == "llama_load")
     return "llama.cpp command"
 
 
-COMMANDS: dict[str, CommandReader] = {"llama": read_command, "llama_load": read_command}
-CONSOLES: dict[str, Console] = {"llama-server": _console("llama"), "llama-batched-bench": _console("llama_load")}
+COMMANDS = {"llama": read_command, "llama_load": read_command}
+CONSOLES = {"llama-server": _console("llama"), "llama-batched-bench": _console("llama_load")}

@@ -57,7 +57,6 @@ def _file(launch: ServingLaunch, needs: list[str]) -> str:
 
 
 def _slots(launch: ServingLaunch) -> int:
-
     return launch.serving.max_batch or engine("llamacpp", launch.serving.software_version).max_batch
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from knowledge.mlperf import benchmark
 from launchers.engines.reading import begin, one_unless_given
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_truth, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 
@@ -35,17 +34,16 @@ def read(keys: Keys, findings: Findings) -> None:
 
 def _samples(findings: Findings, item: Item) -> None:
     """Mean lengths of the benchmark's samples."""
-
     known = benchmark("llama3.1-8b")
     if str(item.value).startswith(("llama3_1-8b", "llama3.1-8b")):
         findings.imply("workload.input_len", round(known.input.mean), item)
         findings.imply("workload.output_len", round(known.output.mean), item)
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, ("vllm",))
     read(keys, setting.findings)
     return "MLPerf Inference reference"
 
 
-COMMANDS: dict[str, CommandReader] = {"mlperf": read_command}
+COMMANDS = {"mlperf": read_command}

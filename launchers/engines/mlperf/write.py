@@ -39,7 +39,6 @@ def render(launch: ServingLaunch) -> Piece:
 
 
 def _user_conf(launch: ServingLaunch, needs: list[str]) -> list[str]:
-
     bench = benchmark("llama3.1-8b")
     lines = [f"# {line}" for line in heading(launch, f"sh {PATH}")]
     lines.append(f"# Samples have {bench.input.mean:g} tokens in and {bench.output.mean:g} out on average.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from launchers.engines.reading import begin, one_unless_given, read_load_command, take_options, take_weights
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader, Console
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 
 
 def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
@@ -48,19 +47,19 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     leave_rest(keys, findings, "engines")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) < 2 or words[1].text != "serve":
         return []
-    return [StartedProgram("sglang", words[2:], Item(setting.file, "command", "sglang", words[0].line), environment)]
+    return [Program("sglang", words[2:], Item(setting.file, "command", "sglang", words[0].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     flags = ("trust_remote_code", "enable_dp_attention", "enable_mixed_chunk", "disable_cuda_graph")
     keys, _ = options(setting.file, start.words, flags, {"-tp": "tp", "-dp": "dp"})
     read(keys, setting.findings)
     return "SGLang command"
 
 
-COMMANDS: dict[str, CommandReader] = {"sglang": read_command, "load": read_load_command}
-CONSOLES: dict[str, Console] = {"sglang": _console}
+COMMANDS = {"sglang": read_command, "load": read_load_command}
+CONSOLES = {"sglang": _console}
 MODULES = {"sglang.launch_server": "sglang", "sglang.bench_serving": "load"}

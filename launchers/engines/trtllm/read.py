@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from launchers.engines.reading import begin, one_unless_given, read_load_command
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader, Console, merged, model_word
+from launchers.reading.commands import merged, model_word
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _OPTIONS = {
@@ -59,13 +59,13 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     leave_rest(keys, findings, "engines")
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """trtllm-serve [serve] MODEL …"""
     rest = words[2:] if len(words) > 1 and words[1].text == "serve" else words[1:]
-    return [StartedProgram("trtllm", rest, Item(setting.file, "command", "trtllm-serve", words[0].line), environment)]
+    return [Program("trtllm", rest, Item(setting.file, "command", "trtllm-serve", words[0].line), environment)]
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
+def read_command(start: Program, setting: ScriptSetting) -> str:
     names = ("extra_llm_api_options", "config")
     keys, rest, _ = merged(start, setting, ("trust_remote_code",), config=names)
     read(keys, setting.findings, model_word(rest, setting))
@@ -73,6 +73,6 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str:
 
 
 FORMATS = (Format("TensorRT-LLM YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"trtllm": read_command, "load": read_load_command}
-CONSOLES: dict[str, Console] = {"trtllm-serve": _console}
+COMMANDS = {"trtllm": read_command, "load": read_load_command}
+CONSOLES = {"trtllm-serve": _console}
 MODULES = {"tensorrt_llm.serve.scripts.benchmark_serving": "load"}

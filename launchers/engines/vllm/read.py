@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from launchers.engines.reading import begin, one_unless_given, read_load_command, take_options, take_weights
 from launchers.hf import read as hf
-from launchers.reading.commands import CommandReader, Console, merged, model_word
+from launchers.reading.commands import merged, model_word
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_truth, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.scripts import Word
-from launchers.shell.setting import ScriptSetting, StartedProgram
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 
@@ -55,14 +55,14 @@ def _together(findings: Findings) -> int:
     return (findings.values.get("layout.tp") or 1) * (findings.values.get("layout.dp") or 1)
 
 
-def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[StartedProgram]:
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     item = Item(setting.file, "command", "vllm", words[0].line)
     if len(words) > 2 and words[1].text == "bench" and words[2].text == "serve":
-        return [StartedProgram("load", words[3:], item, environment)]
-    return [StartedProgram("vllm", words[2:], item, environment)] if len(words) > 1 and words[1].text == "serve" else []
+        return [Program("load", words[3:], item, environment)]
+    return [Program("vllm", words[2:], item, environment)] if len(words) > 1 and words[1].text == "serve" else []
 
 
-def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
+def read_command(start: Program, setting: ScriptSetting) -> str | None:
     flags = ("enable_expert_parallel", "enforce_eager", "trust_remote_code", "enable_prefix_caching", "headless",
              "enable_chunked_prefill", "no_enable_chunked_prefill", "enable_auto_tool_choice", "ep")  # fmt: skip
     keys, rest, missing = merged(start, setting, flags, table("engines/vllm/fields")["short"])
@@ -74,6 +74,6 @@ def read_command(start: StartedProgram, setting: ScriptSetting) -> str | None:
 
 
 FORMATS = (Format("vLLM YAML", score, read),)
-COMMANDS: dict[str, CommandReader] = {"vllm": read_command, "load": read_load_command}
-CONSOLES: dict[str, Console] = {"vllm": _console}
+COMMANDS = {"vllm": read_command, "load": read_load_command}
+CONSOLES = {"vllm": _console}
 MODULES = {"vllm.entrypoints": "vllm"}

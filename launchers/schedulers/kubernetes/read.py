@@ -1,0 +1,97 @@
+"""Kubernetes objects, read into devices, commands and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from launchers.reading.devices import accelerator
+from launchers.reading.documents import Item
+from launchers.reading.findings import Findings, as_number
+from launchers.schedulers.containers import Data, Jobs, command_line, list_at, mapping_at, number_at, variables_of
+from launchers.tables import table
+
+_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "cloud.google.com/gke-tpu-accelerator",
+           "accelerator", "gpu.nvidia.com/class", "amd.com/gpu.product-name")  # fmt: skip
+
+
+def read(name: str, objects: list[dict[str, Any]], findings: Findings) -> Jobs:
+    jobs = Jobs("Kubernetes " + " and ".join(dict.fromkeys(str(part["kind"]) for part in objects)))
+    for part in objects:
+        data = part.get("data")
+        if part["kind"] == "ConfigMap" and isinstance(data, Mapping):
+            jobs.files |= {str(key): value for key, value in data.items() if isinstance(value, str)}
+    pods = [(pod, copies) for part in objects for pod, copies in _pods(part)]
+    per_pod: dict[int, int] = {}
+    item = Item(name, "resources", None)
+    for pod, copies in pods:
+        devices, key = _devices(pod)
+        if devices:
+            per_pod[devices] = per_pod.get(devices, 0) + copies
+            item = Item(name, f"{key} x {copies} pods", devices)
+        for label in _LABELS:
+            label_value = mapping_at(pod, "nodeSelector").get(label)
+            if isinstance(label_value, str):
+                accelerator(findings, Item(name, label, label_value), label_value)
+    count = sum(devices * copies for devices, copies in per_pod.items())
+    if count:
+        findings.put("devices", count, item)
+        if len(per_pod) == 1:
+            findings.put("nodes", sum(per_pod.values()), item)
+            findings.put("per_node", next(iter(per_pod)), item)
+    nodes = sum(per_pod.values())
+    known = {"PET_NNODES": str(nodes), "PET_NPROC_PER_NODE": str(count // nodes if nodes else 0)} if nodes else {}
+    for pod, _ in pods:
+        for container in list_at(pod, "containers"):
+            if isinstance(container, Mapping):
+                variables = known | variables_of(container.get("env"))
+                if script := command_line(container, variables):
+                    jobs.scripts.append((script, variables))
+    return jobs
+
+
+def _pods(part: Data) -> Iterator[tuple[Data, int]]:
+    """Pod specs of an object, each with how many pods are made of it."""
+    kind, spec = part.get("kind"), mapping_at(part, "spec")
+    if kind == "TrainJob":
+        trainer = mapping_at(spec, "trainer")
+        container = {**trainer, "resources": trainer.get("resourcesPerNode", {})}
+        yield {"containers": [container]}, number_at(trainer, "numNodes", 1)
+    elif kind == "JobSet":
+        for row in list_at(spec, "replicatedJobs"):
+            job = mapping_at(row, "template", "spec")
+            yield mapping_at(job, "template", "spec"), number_at(row, "replicas", 1) * number_at(job, "parallelism", 1)
+    elif kind == "LeaderWorkerSet":
+        groups, template = number_at(spec, "replicas", 1), mapping_at(spec, "leaderWorkerTemplate")
+        size = number_at(template, "size", 1)
+        leader = mapping_at(template, "leaderTemplate", "spec")
+        worker = mapping_at(template, "workerTemplate", "spec")
+        if leader:
+            yield leader, groups
+        if size > 1 or not leader:
+            yield worker, groups * (size - 1 if leader else size)
+    elif replicas := next((value for key, value in spec.items() if key.endswith("ReplicaSpecs")), None):
+        # PyTorchJob, MPIJob and their like.
+        for row in replicas.values() if isinstance(replicas, Mapping) else ():
+            yield mapping_at(row, "template", "spec"), number_at(row, "replicas", 1)
+    elif kind in ("RayCluster", "RayJob", "RayService"):
+        cluster = next((mapping_at(spec, key) for key in ("rayClusterSpec", "rayClusterConfig") if key in spec), spec)
+        yield mapping_at(cluster, "headGroupSpec", "template", "spec"), 1
+        for row in list_at(cluster, "workerGroupSpecs"):
+            yield mapping_at(row, "template", "spec"), number_at(row, "replicas", 1)
+    elif "template" in spec:
+        yield mapping_at(spec, "template", "spec"), number_at(spec, "replicas", number_at(spec, "parallelism", 1))
+    elif "containers" in spec:
+        yield spec, 1
+
+
+def _devices(pod: Data) -> tuple[int, str]:
+    """Accelerators of a pod, and the resource that counts them."""
+    known = [row["kubernetes"] for row in table("data/devices")["makers"].values() if row["kubernetes"]]
+    total, name = 0, ""
+    for container in list_at(pod, "containers"):
+        limits = mapping_at(container, "resources", "limits") or mapping_at(container, "resources", "requests")
+        for key, value in limits.items():
+            if key in known and (number := as_number(value)):
+                total, name = total + int(number), key
+    return total, name
