@@ -1,0 +1,185 @@
+"""Several runs side by side: scenarios, strategies, sizes of cluster, and the most that accelerators reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pages import figures
+from pages.answers.markdown import bullets, label, table
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from planner.compare.scaling import ScalingPoint, ScalingProjection
+    from planner.compare.scenarios import ComparedServing, ComparedTraining, Comparison
+    from planner.layouts.peak import PeakRow, PeakThroughput
+    from planner.layouts.strategies import AppliedStrategies, StrategyRow
+
+_LED, _MOST_CONCLUSIONS = 2, 6
+_MOST_STRATEGIES, _MOST_PEAKS, _MOST_PROBLEMS = 24, 16, 6
+
+
+def _led(sentences: Sequence[str]) -> list[str]:
+    """The sentences as one block, the first in bold."""
+    first, _, rest = " ".join(sentences).partition(". ")
+    return [f"**{first.rstrip('.')}.** {rest}".strip()] if sentences else []
+
+
+def _fits(fits: bool) -> str:
+    return "yes" if fits else "**no**"
+
+
+def compared(comparison: Comparison) -> list[str]:
+    estimated = [row for row in comparison.rows if not row.error]
+    trained = [row for row in estimated if _is_trained(row)]
+    served = [row for row in estimated if not _is_trained(row)]
+    tables = [_trained(trained)] if trained else [_served(served)] if served else []
+    return [
+        *_led(comparison.conclusions[:_LED]),
+        *tables,
+        *bullets("Not estimated:", [f"{row.name}: {row.error}" for row in comparison.rows if row.error]),
+        *bullets("", comparison.conclusions[_LED:_MOST_CONCLUSIONS]),
+    ]
+
+
+def _is_trained(row: ComparedTraining | ComparedServing) -> TypeIs[ComparedTraining]:
+    return hasattr(row, "step_s")
+
+
+def _trained(rows: Sequence[ComparedTraining]) -> str:
+    cells = [
+        (
+            row.name, _fits(row.fits), figures.known(row.per_device_bytes, figures.gib),
+            figures.known(row.step_s, figures.seconds), figures.known(row.tokens_per_s, figures.rate),
+            figures.known(row.mfu, figures.percent), figures.known(row.hours, figures.hours),
+            figures.known(row.usd, figures.usd),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return table(("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost"), cells, words=(0, 1))
+
+
+def _served(rows: Sequence[ComparedServing]) -> str:
+    cells = [
+        (
+            row.name, _fits(row.fits), figures.known(row.per_device_bytes, figures.gib),
+            figures.known(row.ttft_s, figures.seconds), figures.known(row.tpot_s, figures.seconds),
+            figures.known(row.output_tokens_per_s, figures.rate),
+            figures.known(row.usd_per_million_tokens, figures.usd),
+        )
+        for row in rows
+    ]  # fmt: skip
+    heads = ("", "fits", "per device", "first token", "per token", "tokens/s", "per M tokens")
+    return table(heads, cells, words=(0, 1))
+
+
+def strategies(applied: AppliedStrategies) -> list[str]:
+    rows = [row for row in applied.rows if row.per_device_bytes is not None]
+    able = [row for row in rows if row.fits]
+    head = "**No strategy fits.**"
+    if able:
+        best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
+        head = (
+            f"**{label(best.strategy)}** on {best.accelerator} is the fastest per device: {best.summary}, "
+            f"{figures.known(best.tokens_per_s_per_device, figures.rate)} tokens/s per device at "
+            f"{figures.known(best.mfu, figures.percent)} MFU."
+        )
+    whys = [f"{label(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
+    return [
+        head,
+        _strategies(rows[:_MOST_STRATEGIES]),
+        *bullets("", whys[:_MOST_PROBLEMS]),
+        *bullets("", [f"{label(name)}: {text}" for name, text in applied.strategies.items()]),
+    ]
+
+
+def _strategies(rows: Sequence[StrategyRow]) -> str:
+    many = len({row.model for row in rows}) > 1
+    cells = [
+        (
+            label(row.strategy),
+            f"{_model(row)}, {row.accelerator}" if many else row.accelerator,
+            row.summary or "",
+            _fits(row.fits),
+            figures.known(row.per_device_bytes, figures.gib),
+            figures.known(row.tokens_per_s_per_device, figures.rate),
+            figures.known(row.mfu, figures.percent),
+        )
+        for row in rows
+    ]
+    heads = ("Strategy", "on", "layout", "fits", "per device", "tokens/s per device", "MFU")
+    return table(heads, cells, words=(0, 1, 2, 3))
+
+
+def _model(row: StrategyRow | PeakRow) -> str:
+    return row.model.rpartition("/")[2]
+
+
+def scaling(projection: ScalingProjection) -> list[str]:
+    able = [point for point in projection.points if not point.error and point.tokens_per_s is not None]
+    others = [point for point in projection.points if point not in able]
+    kind = "the global batch stays" if projection.scaling == "strong" else "the batch grows with the devices"
+    return [
+        *_led(projection.why),
+        *([_nodes(able)] if able else []),
+        *bullets("", [f"{point.nodes} nodes: {point.error or 'does not fit'}" for point in others]),
+        f"This is {projection.scaling} scaling: {kind}.",
+    ]
+
+
+def _nodes(points: Sequence[ScalingPoint]) -> str:
+    cells = [
+        (
+            str(point.nodes), str(point.devices), figures.known(point.tokens_per_s, figures.rate),
+            figures.known(point.step_s, figures.seconds), figures.known(point.efficiency, figures.percent),
+            figures.known(point.hours, figures.hours), figures.known(point.usd, figures.usd), point.bottleneck or "",
+        )
+        for point in points
+    ]  # fmt: skip
+    heads = ("Nodes", "devices", "tokens/s", "step", "efficiency", "run", "cost", "limited by")
+    return table(heads, cells, words=(7,))
+
+
+def peak(throughput: PeakThroughput) -> list[str]:
+    rows = [row for row in throughput.rows if not row.error and row.fits]
+    failed = [f"{row.model} on {row.accelerator}: {row.error}" for row in throughput.rows if row.error]
+    problems = bullets("", failed[:_MOST_PROBLEMS])
+    if not rows:
+        return ["**None of these runs.**", *problems]
+    best = max(rows, key=lambda row: row.tokens_per_s_per_device or 0.0)
+    low, high = best.low_tokens_per_s_per_device, best.high_tokens_per_s_per_device
+    head = (
+        f"**{best.accelerator} in {best.precision}** reaches the most for {_model(best)}: "
+        f"{figures.known(best.tokens_per_s_per_device, figures.rate)} tokens/s per device "
+        f"({figures.known(low, figures.rate)} to {figures.known(high, figures.rate)}), "
+        f"{figures.known(best.mfu, figures.percent)} MFU."
+    )
+    return [head, _peaks(rows[:_MOST_PEAKS]), *bullets("Rated against measured runs:", _measured(rows)), *problems]
+
+
+def _peaks(rows: Sequence[PeakRow]) -> str:
+    cells = [
+        (
+            _model(row), f"{row.devices} x {row.accelerator}", row.precision,
+            figures.known(row.tokens_per_s_per_device, figures.rate),
+            figures.known(row.model_tflops_per_device, figures.rate), figures.known(row.mfu, figures.percent),
+            figures.known(row.tokens_per_day, figures.whole), row.rating or "not measured",
+        )
+        for row in rows
+    ]  # fmt: skip
+    heads = ("Model", "on", "precision", "tokens/s per device", "TFLOPS", "MFU", "tokens a day, all", "rating")
+    return table(heads, cells, words=(0, 1, 2, 7))
+
+
+def _measured(rows: Sequence[PeakRow]) -> list[str]:
+    """What the measured runs reach that the ratings compare with, once each."""
+    lines = {
+        row.rated_against: f"{row.rated_against}: measured MFU is "
+        f"{figures.percent(row.measured_mfu_median)} in the middle, "
+        f"{figures.known(row.measured_mfu_lower, figures.percent)} to "
+        f"{figures.known(row.measured_mfu_upper, figures.percent)} for half of them"
+        for row in reversed(rows)
+        if row.rated_against and row.measured_mfu_median is not None
+    }
+    return list(reversed(lines.values()))
