@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pages import figures
@@ -172,14 +172,13 @@ def _peaks(rows: Sequence[PeakRow]) -> str:
     return table(heads, cells, words=(0, 1, 2, 7))
 
 
-def _measured(rows: Sequence[PeakRow]) -> list[str]:
+def _measured(rows: Sequence[PeakRow]) -> Iterable[str]:
     """What the measured runs reach that the ratings compare with, once each."""
-    lines = {
-        row.rated_against: f"{row.rated_against}: measured MFU is "
-        f"{figures.percent(row.measured_mfu_median)} in the middle, "
-        f"{figures.known(row.measured_mfu_lower, figures.percent)} to "
-        f"{figures.known(row.measured_mfu_upper, figures.percent)} for half of them"
-        for row in reversed(rows)
-        if row.rated_against and row.measured_mfu_median is not None
-    }
-    return list(reversed(lines.values()))
+    lines: dict[str, str] = {}
+    for row in rows:
+        if row.rated_against and row.measured_mfu_median is not None:
+            lower = figures.known(row.measured_mfu_lower, figures.percent)
+            upper = figures.known(row.measured_mfu_upper, figures.percent)
+            middle = figures.percent(row.measured_mfu_median)
+            lines[row.rated_against] = f"measured MFU is {middle} in the middle, {lower} to {upper} for half of them"
+    return [f"{rated_against}: {words}" for rated_against, words in lines.items()]
