@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.offline.numbers import short
 from agent.offline.slots import get
+from pages import figures
 
 HELP = (
     "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "
@@ -115,19 +116,18 @@ def _understood(plan: Mapping[str, Any]) -> str:
         ("workload.precision", "{}"),
         ("workload.engine", "{}"),
         ("workload.weight_dtype", "{} weights"),
-        ("workload.input_len", "{:,} tokens in"),
-        ("workload.output_len", "{:,} tokens out"),
-        ("workload.concurrency", "{:,} clients at once"),
-        ("workload.request_rate", "{:.4g} requests/s"),
+        ("workload.input_len", "{} tokens in"),
+        ("workload.output_len", "{} tokens out"),
+        ("workload.concurrency", "{} clients at once"),
+        ("workload.request_rate", "{} requests/s"),
+        ("workload.seq_len", "sequences of {} tokens"),
     ):
         if value := get(plan, path):
-            parts.append(label.format(value))
-    if seq_len := get(plan, "workload.seq_len"):
-        parts.append(f"sequences of {seq_len:,} tokens")
+            parts.append(label.format(figures.plain(value)))
     if tokens := get(plan, "workload.dataset_tokens"):
         parts.append(f"{short(tokens)} tokens")
     if budget := get(plan, "goal.budget_usd"):
-        parts.append(f"a budget of ${budget:,.0f}")
+        parts.append(f"a budget of ${figures.whole(budget)}")
     return ", ".join(parts)
 
 

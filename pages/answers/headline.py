@@ -106,7 +106,7 @@ def _fits(fits: bool) -> str:
 
 
 def _run(
-    run: CostEstimate | ClusterOption | AutoConfigured | ComparedTraining | ComparedServing | ImportedConfig,
+    run: CostEstimate | ClusterOption | AutoConfigured | TrainingFigures | ServingFigures | ImportedConfig,
 ) -> list[str]:
     return [*_known("run", run.hours, figures.hours), *_known("cost", run.usd, figures.usd)]
 
