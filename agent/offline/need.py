@@ -8,7 +8,7 @@ from typing import Any
 from agent.offline.outcomes import joined, refused
 from agent.wire import Outcome
 from estimator.plan.schema import merge
-from pages.answers import assumptions, need
+from pages.answers import assumptions, memory
 from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
@@ -38,6 +38,6 @@ def compose(work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list
         return joined(blocks, work), asked
     serving = isinstance(found, ServingEstimate)
     cards = [(outcome.call.arguments["accelerator"], outcome.result) for outcome in limits]
-    blocks = need.describe(found, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
+    blocks = memory.need(found, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
     assumed = (assumptions.serving if serving else assumptions.training)([found], work["notes"])
     return joined([*blocks, *assumed], work), []

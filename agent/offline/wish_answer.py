@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.offline.outcomes import joined, refused
 from agent.wire import Outcome
-from pages.answers import advice, assumptions, clusters, comparison, facts, matrix, scenarios, written
+from pages.answers import advice, assumptions, clusters, comparison, facts, files, scenarios
 from pages.answers.markdown import bullets
 
 _ANSWERS: dict[str, Callable[[Any], list[str]]] = {
@@ -19,17 +19,17 @@ _ANSWERS: dict[str, Callable[[Any], list[str]]] = {
     "peak_throughput": comparison.peak,
     "advise": advice.advice,
     "search_playbook": advice.playbook,
-    "explain": written.explanation,
+    "explain": files.explanation,
     "save_scenario": scenarios.saved,
     "load_scenario": scenarios.loaded,
     "list_scenarios": scenarios.listed,
     "delete_scenario": scenarios.deleted,
     "diff_scenarios": scenarios.differences,
     "list_catalogue": facts.catalogue,
-    "report": written.report,
+    "report": files.report,
     "import_config": scenarios.imported,
-    "benchmark_matrix": matrix.written,
-    "matrix_results": matrix.measured,
+    "benchmark_matrix": files.matrix,
+    "matrix_results": files.measured,
 }
 # Tools whose assumptions are worth saying: they estimate.
 _ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies", "project_scaling", "peak_throughput",
@@ -41,7 +41,7 @@ def compose(work: Mapping[str, Any], outcomes: list[Outcome]) -> str:
     name, result = outcome.call.name, outcome.result
     if result is None:
         return joined(refused(outcome.error, work)[0], work)
-    blocks = [*_ANSWERS.get(name, written.row)(result), *assumptions.warnings([result])]
+    blocks = [*_ANSWERS.get(name, files.row)(result), *assumptions.warnings([result])]
     if name in _ASSUMING and isinstance(result, assumptions.Assuming):
         blocks += assumptions.in_short(result, notes)
     else:

@@ -47,18 +47,17 @@ def best(search: BestServing, why: bool) -> list[str]:
 def _deployments(rows: Sequence[ServingChoice]) -> str:
     several = len({row.accelerator for row in rows}) > 1
     heads = ("Deployment", "TTFT", "per token", "output tokens/s", "per device", "per million output tokens")
+    names = [f"{_named(row) if several else row.summary}{'' if row.fits else ' (does not fit)'}" for row in rows]
     cells = [
-        (
-            f"{_named(row) if several else row.summary}{'' if row.fits else ' (does not fit)'}",
-            figures.known(row.ttft_s, figures.seconds, "grows"),
-            figures.seconds(row.tpot_s),
-            figures.rate(row.output_tokens_per_s),
-            figures.rate(row.output_tokens_per_s_per_device),
-            figures.known(row.usd_per_million_output_tokens, figures.usd),
-        )
-        for row in rows
-    ]
+        (name, _first_token(row), row.tpot_s, row.output_tokens_per_s,
+         figures.rate(row.output_tokens_per_s_per_device), row.usd_per_million_output_tokens)
+        for name, row in zip(names, rows, strict=True)
+    ]  # fmt: skip
     return table(heads, cells)
+
+
+def _first_token(choice: ServingChoice) -> str:
+    return figures.known(choice.ttft_s, figures.seconds, "grows")
 
 
 def _named(choice: ServingChoice) -> str:
@@ -86,17 +85,10 @@ def sizes(sized: SizedServing) -> list[str]:
 def _sizes(rows: Sequence[ServingSize]) -> str:
     heads = ("Size", "devices", "used", "TTFT", "per token", "per hour", "per million output tokens")
     cells = [
-        (
-            _named(row),
-            figures.whole(row.devices),
-            figures.percent(row.utilisation),
-            figures.known(row.ttft_s, figures.seconds, "grows"),
-            figures.seconds(row.tpot_s),
-            figures.known(row.usd_per_hour, figures.usd),
-            figures.known(row.usd_per_million_output_tokens, figures.usd),
-        )
+        (_named(row), row.devices, row.utilisation, _first_token(row), row.tpot_s, row.usd_per_hour,
+         row.usd_per_million_output_tokens)
         for row in rows
-    ]
+    ]  # fmt: skip
     return table(heads, cells)
 
 
@@ -114,12 +106,12 @@ def mlperf(score: MlperfProjection) -> list[str]:
     )
     blocks = [text, " ".join(score.why), _mlperf_limits(score)]
     if len(score.by_nodes) > 1:
+        heads = ("nodes", "devices", "samples/s", "tokens/s", "scaling efficiency")
         rows = [
-            (figures.whole(row.nodes), figures.whole(row.devices), figures.rate(row.samples_per_s),
-             figures.rate(row.tokens_per_s), figures.percent(row.scaling_efficiency))
+            (row.nodes, row.devices, row.samples_per_s, row.tokens_per_s, row.scaling_efficiency)
             for row in score.by_nodes
-        ]  # fmt: skip
-        blocks.append(table(("nodes", "devices", "samples/s", "tokens/s", "scaling efficiency"), rows, words=()))
+        ]
+        blocks.append(table(heads, rows, words=0))
     return [*blocks, f"**What limits it**: {_limit(score.limited_by)}."]
 
 

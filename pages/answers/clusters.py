@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from estimator.plan.schema import Inference, Plan
 from pages import figures
@@ -13,6 +13,7 @@ from pages.answers.plan import complete, hardware_words, model_words
 if TYPE_CHECKING:
     from planner.clusters.results import AutoConfigured, ClusterOption, ClusterRejected, RecommendedCluster
 
+_HEADS = ("Cluster", "Provider", "run", "cost", "per hour", "layout")
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
 _MOST_OTHERS = 4
 # What auto_configure's reasons are told of: the choices that matter most.
@@ -36,11 +37,7 @@ def recommended(clusters: RecommendedCluster) -> list[str]:
     return [
         text,
         *([" ".join(clusters.why)] if clusters.why else []),
-        table(
-            ("Cluster", "Provider", "run", "cost", "per hour", "layout"),
-            map(_row, clusters.options[:_MOST_ROWS]),
-            words=(0, 1, 5),
-        ),
+        table(_HEADS, map(_row, clusters.options[:_MOST_ROWS]), words=2),
         *_rejected(clusters.rejected),
         *([later] if clusters.priced else []),
     ]
@@ -66,12 +63,9 @@ def _hours(hours: float, low: float | None, high: float | None) -> str:
     return f"{figures.hours(hours)}{span}"
 
 
-def _row(option: ClusterOption) -> tuple[str, ...]:
-    return (
-        _name(option), option.provider or "", figures.known(option.hours, figures.hours),
-        figures.known(option.usd, figures.usd), figures.known(option.usd_per_hour, figures.usd),
-        f"{option.framework or option.engine or ''} {option.summary}",
-    )  # fmt: skip
+def _row(option: ClusterOption) -> tuple[Any, ...]:
+    layout = f"{option.framework or option.engine or ''} {option.summary}"
+    return _name(option), option.provider, option.hours, option.usd, option.usd_per_hour, layout
 
 
 def _rejected(rejected: Sequence[ClusterRejected]) -> list[str]:

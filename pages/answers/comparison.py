@@ -48,30 +48,22 @@ def _is_trained(row: ComparedTraining | ComparedServing) -> TypeIs[ComparedTrain
 
 
 def _trained(rows: Sequence[ComparedTraining]) -> str:
+    heads = ("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost")
     cells = [
-        (
-            row.name, _fits(row.fits), figures.known(row.per_device_bytes, figures.gib),
-            figures.known(row.step_s, figures.seconds), figures.known(row.tokens_per_s, figures.rate),
-            figures.known(row.mfu, figures.percent), figures.known(row.hours, figures.hours),
-            figures.known(row.usd, figures.usd),
-        )
+        (row.name, _fits(row.fits), row.per_device_bytes, row.step_s, row.tokens_per_s, row.mfu, row.hours, row.usd)
         for row in rows
-    ]  # fmt: skip
-    return table(("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost"), cells, words=(0, 1))
+    ]
+    return table(heads, cells)
 
 
 def _served(rows: Sequence[ComparedServing]) -> str:
+    heads = ("", "fits", "per device", "first token", "per token", "tokens/s", "per M tokens")
     cells = [
-        (
-            row.name, _fits(row.fits), figures.known(row.per_device_bytes, figures.gib),
-            figures.known(row.ttft_s, figures.seconds), figures.known(row.tpot_s, figures.seconds),
-            figures.known(row.output_tokens_per_s, figures.rate),
-            figures.known(row.usd_per_million_tokens, figures.usd),
-        )
+        (row.name, _fits(row.fits), row.per_device_bytes, row.ttft_s, row.tpot_s, row.output_tokens_per_s,
+         row.usd_per_million_tokens)
         for row in rows
     ]  # fmt: skip
-    heads = ("", "fits", "per device", "first token", "per token", "tokens/s", "per M tokens")
-    return table(heads, cells, words=(0, 1))
+    return table(heads, cells)
 
 
 def strategies(applied: AppliedStrategies) -> list[str]:
@@ -96,20 +88,13 @@ def strategies(applied: AppliedStrategies) -> list[str]:
 
 def _strategies(rows: Sequence[StrategyRow]) -> str:
     many = len({row.model for row in rows}) > 1
-    cells = [
-        (
-            label(row.strategy),
-            f"{_model(row)}, {row.accelerator}" if many else row.accelerator,
-            row.summary or "",
-            _fits(row.fits),
-            figures.known(row.per_device_bytes, figures.gib),
-            figures.known(row.tokens_per_s_per_device, figures.rate),
-            figures.known(row.mfu, figures.percent),
-        )
-        for row in rows
-    ]
     heads = ("Strategy", "on", "layout", "fits", "per device", "tokens/s per device", "MFU")
-    return table(heads, cells, words=(0, 1, 2, 3))
+    cells = [
+        (label(row.strategy), f"{_model(row)}, {row.accelerator}" if many else row.accelerator, row.summary,
+         _fits(row.fits), row.per_device_bytes, row.tokens_per_s_per_device, row.mfu)
+        for row in rows
+    ]  # fmt: skip
+    return table(heads, cells)
 
 
 def _model(row: StrategyRow | PeakRow) -> str:
@@ -129,16 +114,12 @@ def scaling(projection: ScalingProjection) -> list[str]:
 
 
 def _nodes(points: Sequence[ScalingPoint]) -> str:
-    cells = [
-        (
-            str(point.nodes), str(point.devices), figures.known(point.tokens_per_s, figures.rate),
-            figures.known(point.step_s, figures.seconds), figures.known(point.efficiency, figures.percent),
-            figures.known(point.hours, figures.hours), figures.known(point.usd, figures.usd), point.bottleneck or "",
-        )
-        for point in points
-    ]  # fmt: skip
     heads = ("Nodes", "devices", "tokens/s", "step", "efficiency", "run", "cost", "limited by")
-    return table(heads, cells, words=(7,))
+    cells = [
+        (row.nodes, row.devices, row.tokens_per_s, row.step_s, row.efficiency, row.hours, row.usd, row.bottleneck)
+        for row in points
+    ]
+    return table(heads, cells, words=0)
 
 
 def peak(throughput: PeakThroughput) -> list[str]:
@@ -159,17 +140,13 @@ def peak(throughput: PeakThroughput) -> list[str]:
 
 
 def _peaks(rows: Sequence[PeakRow]) -> str:
+    heads = ("Model", "on", "precision", "tokens/s per device", "TFLOPS", "MFU", "tokens a day, all", "rating")
     cells = [
-        (
-            _model(row), f"{row.devices} x {row.accelerator}", row.precision,
-            figures.known(row.tokens_per_s_per_device, figures.rate),
-            figures.known(row.model_tflops_per_device, figures.rate), figures.known(row.mfu, figures.percent),
-            figures.known(row.tokens_per_day, figures.whole), row.rating or "not measured",
-        )
+        (_model(row), f"{row.devices} x {row.accelerator}", row.precision, row.tokens_per_s_per_device,
+         row.model_tflops_per_device, row.mfu, row.tokens_per_day, row.rating or "not measured")
         for row in rows
     ]  # fmt: skip
-    heads = ("Model", "on", "precision", "tokens/s per device", "TFLOPS", "MFU", "tokens a day, all", "rating")
-    return table(heads, cells, words=(0, 1, 2, 7))
+    return table(heads, cells)
 
 
 def _measured(rows: Sequence[PeakRow]) -> Iterable[str]:

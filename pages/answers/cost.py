@@ -101,14 +101,13 @@ def _within(kept: bool) -> str:
 
 def _offers(offers: Sequence[ProviderCost], of_run: bool) -> list[str]:
     """What providers ask, the cheapest first; with what the run comes to at each."""
+    heads = ("Provider", "Instance", *(["run"] if of_run else []), "per hour", "price of")
     rows = [
-        [offer.provider, f"{offer.instances} x {offer.instance}",
-         *([figures.known(offer.usd, figures.usd)] if of_run else []),
-         figures.known(offer.usd_per_hour, figures.usd), offer.price_date or "undated"]
-        for offer in offers[:_MOST_OFFERS]
+        (row.provider, f"{row.instances} x {row.instance}",
+         *([figures.known(row.usd, figures.usd)] if of_run else []), row.usd_per_hour, row.price_date or "undated")
+        for row in offers[:_MOST_OFFERS]
     ]  # fmt: skip
-    heads = ["Provider", "Instance", *(["run"] if of_run else []), "per hour", "price of"]
-    return [table(heads, rows, words=(0, 1, len(heads) - 1))] if rows else []
+    return [table(heads, rows, words=2)] if rows else []
 
 
 def _energy(cost: CostEstimate, span: str = "") -> list[str]:
@@ -129,10 +128,11 @@ def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list
         f"hardware of your own against {figures.usd(usd)} renting from {rented.provider}, for "
         f"{figures.hours(cost.hours)}."
     )
-    rows = [("this run", figures.usd(own.usd), figures.usd(usd))]
-    if rented.usd_per_hour is not None:
-        rows.append(("per hour", figures.usd(own.usd_per_hour), figures.usd(rented.usd_per_hour)))
-    rows.append(("to pay at once", figures.usd(own.capex_usd), "nothing"))
-    rows.append(("per year", figures.usd(own.usd_per_year), "only the hours in use"))
+    rows = [
+        ("this run", own.usd, usd),
+        ("per hour", own.usd_per_hour, rented.usd_per_hour),
+        ("to pay at once", own.capex_usd, "nothing"),
+        ("per year", own.usd_per_year, "only the hours in use"),
+    ]
     counts = f"Owned counts {figures.plain(own.years)} years at {figures.percent(own.utilisation)} use; {_OWNED_COUNTS}"
     return [head, table(("", "owned", "rented"), rows), counts]

@@ -36,7 +36,7 @@ def model(facts: ModelDescription) -> list[str]:
     text = f"**{facts.id}** has {figures.whole(facts.parameters)} parameters"
     if facts.active_parameters != facts.parameters:
         text += f", of which {figures.whole(facts.active_parameters)} work on each token"
-    return [f"{text}.", _pairs(rows), *_notes(facts.assumptions, facts.notes)]
+    return [f"{text}.", table(("", ""), rows, words=2), *_notes(facts.assumptions, facts.notes)]
 
 
 def device(facts: HardwareDescription, providers: Sequence[str]) -> list[str]:
@@ -57,7 +57,7 @@ def device(facts: HardwareDescription, providers: Sequence[str]) -> list[str]:
     unknown = [f"No price of {' or '.join(providers)} is known for it."] if providers and not known else []
     return [
         f"**{facts.name}** (`{facts.id}`), {facts.vendor} {facts.family}.",
-        _pairs(rows),
+        table(("", ""), rows, words=2),
         *unknown,
         *([_prices(known[:_MOST_OFFERS])] if known else []),
         *_notes(facts.assumptions, facts.notes),
@@ -65,42 +65,27 @@ def device(facts: HardwareDescription, providers: Sequence[str]) -> list[str]:
 
 
 def _prices(offers: Sequence[ProviderCost]) -> str:
-    rows = [
-        (row.provider, row.instance, figures.known(row.usd_per_hour, figures.usd), row.price_date or "undated")
-        for row in offers
-    ]
-    return table(("Provider", "Instance", "per instance-hour", "price of"), rows, words=(0, 1, 3))
-
-
-def _pairs(rows: Sequence[tuple[str, str]]) -> str:
-    return table(("", ""), rows, words=(0, 1))
+    rows = [(row.provider, row.instance, row.usd_per_hour, row.price_date or "undated") for row in offers]
+    return table(("Provider", "Instance", "per instance-hour", "price of"), rows, words=2)
 
 
 def _notes(assumptions: Sequence[Assumption], notes: Sequence[str]) -> list[str]:
     return bullets("", dict.fromkeys([*(item.why for item in assumptions), *notes]))
 
 
-def catalogue(rows: CatalogueList) -> list[str]:
-    if rows.hardware:
-        shown = len(rows.hardware)
-        cells = [
-            (row.id, row.name, figures.gib(row.usable_bytes), figures.bandwidth(row.memory_bandwidth_bytes_per_s))
-            for row in rows.hardware
+def catalogue(found: CatalogueList) -> list[str]:
+    if found.hardware:
+        heads = ("Id", "name", "memory", "bandwidth")
+        rows = [(row.id, row.name, row.usable_bytes, row.memory_bandwidth_bytes_per_s) for row in found.hardware]
+    elif found.models:
+        heads = ("Id", "parameters")
+        rows = [(row.id, row.parameters) for row in found.models]
+    elif found.prices:
+        heads = ("Provider", "instance", "devices", "per hour")
+        rows = [
+            (row.provider, row.instance, f"{row.count} x {row.accelerator}", row.usd_per_hour) for row in found.prices
         ]
-        listing = table(("Id", "name", "memory", "bandwidth"), cells, words=(0, 1))
-    elif rows.models:
-        shown = len(rows.models)
-        cells = [(row.id, figures.whole(row.parameters) if row.parameters else "") for row in rows.models]
-        listing = table(("Id", "parameters"), cells)
-    elif rows.prices:
-        shown = len(rows.prices)
-        cells = [
-            (row.provider, row.instance, f"{row.count} x {row.accelerator}",
-             figures.known(row.usd_per_hour, figures.usd))
-            for row in rows.prices
-        ]  # fmt: skip
-        listing = table(("Provider", "instance", "devices", "per hour"), cells, words=(0, 1, 2))
     else:
         return ["**The catalogue has none of that name.** `shardwise models` and `shardwise hardware` list everything."]
-    part = f", of which these are {shown}" if shown < rows.total else ""
-    return [f"**{rows.total} in the catalogue**{part}:", listing]
+    part = f", of which these are {len(rows)}" if len(rows) < found.total else ""
+    return [f"**{found.total} in the catalogue**{part}:", table(heads, rows, words=len(heads) - 1)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from estimator.plan.schema import Training
 from pages import figures
@@ -36,22 +37,16 @@ def best(search: BestParallelism, why: bool) -> list[str]:
     blocks = [f"**Best layout**, {search.best.framework}: {words}. {' '.join(search.why)}"]
     rivals = [search.best, *search.alternatives][:_MOST_RIVALS]
     if len(rivals) > 1:
-        blocks.append(table(("Layout", "step", "tokens/s", "MFU", "per device"), map(_row, rivals)))
+        rows = [(row.summary, row.step_s, row.tokens_per_s, row.mfu, row.per_device_bytes) for row in rivals]
+        blocks.append(table(("Layout", "step", "tokens/s", "MFU", "per device"), rows))
     shown = search.rejected[: _MOST_REJECTED_ASKED if why else _MOST_REJECTED]
     return [*blocks, *bullets("Not taken:", [f"{row.summary}: {row.rule}" for row in shown])]
 
 
-def there(plan: dict, chosen: LayoutChoice) -> str:
+def there(plan: Mapping[str, Any], chosen: LayoutChoice) -> str:
     """The layout at a limit, with its speed."""
     return (
         f"**Layout** there, {chosen.framework}: {layout_words(complete(plan))}. A step takes about "
         f"{figures.seconds(chosen.step_s)}, {figures.rate(chosen.tokens_per_s)} tokens/s at "
         f"{figures.percent(chosen.mfu)} MFU."
     )
-
-
-def _row(choice: LayoutChoice) -> tuple[str, ...]:
-    return (
-        choice.summary, figures.seconds(choice.step_s), figures.rate(choice.tokens_per_s), figures.percent(choice.mfu),
-        figures.gib(choice.per_device_bytes),
-    )  # fmt: skip

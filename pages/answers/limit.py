@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from estimator.plan.schema import Inference, Training
 from pages import figures
@@ -64,18 +64,15 @@ def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> 
     """The same run on several numbers of devices, each with its name and cost in USD."""
     rows = [(name, *_cells(estimate, usd)) for name, estimate, usd in runs]
     heads = ("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost")
-    return ["What more of them would give:", table(heads, rows, words=(0, 1))] if rows else []
+    return ["What more of them would give:", table(heads, rows)] if rows else []
 
 
-def _cells(estimate: TrainingEstimate, usd: float | None) -> list[str]:
-    used = figures.gib(estimate.memory.per_device_bytes)
+def _cells(estimate: TrainingEstimate, usd: float | None) -> tuple[Any, ...]:
     if not estimate.memory.fits:
-        return ["no", used, "", "", "", "", ""]
+        return ("no", estimate.memory.per_device_bytes, *[None] * 5)
     rate, run = estimate.throughput, estimate.run
-    return [
-        "yes", used, figures.seconds(estimate.time.step_s), figures.rate(rate.tokens_per_s), figures.percent(rate.mfu),
-        figures.hours(run.hours) if run else "", figures.known(usd, figures.usd),
-    ]  # fmt: skip
+    speed = (estimate.time.step_s, rate.tokens_per_s, rate.mfu)
+    return ("yes", estimate.memory.per_device_bytes, *speed, run.hours if run else None, usd)
 
 
 def serving(limit: Limit) -> list[str]:

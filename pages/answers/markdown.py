@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pages import figures
+
+_Write = Callable[[Any], str]
+# What the columns of tables hold by their heads; of others the first ones hold words, the rest plain figures.
+_COLUMNS: dict[str, _Write] = {
+    **dict.fromkeys(("step", "time", "mean", "p99", "TTFT", "per token", "first token"), figures.seconds),
+    **dict.fromkeys(("tokens/s", "output tokens/s", "tokens/s per device", "tokens/s per user", "samples/s", "TFLOPS"),
+                    figures.rate),
+    **dict.fromkeys(("MFU", "share", "used", "efficiency", "scaling efficiency"), figures.percent),
+    **dict.fromkeys(("per device", "memory", "memory per device", "memory on each"), figures.gib),
+    **dict.fromkeys(("cost", "per hour", "per instance-hour", "per million tokens", "per million output tokens",
+                     "per M tokens", "owned", "rented"), figures.usd),
+    **dict.fromkeys(("fits", "on", "layout", "limited by", "limit", "precision", "rating", "price of"), str),
+    "run": figures.hours, "bandwidth": figures.bandwidth, "parameters": figures.whole,
+    "tokens a day, all": figures.whole,
+}  # fmt: skip
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[int] = (0,)) -> str:
-    """A table; the columns at the places in `words` hold words, the others figures."""
-    rule = "|".join(" --- " if place in words else " ---: " for place in range(len(heads)))
-    return "\n".join([_row(heads), f"|{rule}|", *map(_row, rows)])
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], words: int = 1) -> str:
+    """A table of values, each written as its column's are; what is not known stays empty, words stand as they are.
+    So many first columns hold `words`."""
+    writers = [_COLUMNS.get(head, str if place < words else figures.plain) for place, head in enumerate(heads)]
+    rule = "|".join(" --- " if write is str else " ---: " for write in writers)
+    cells = [[_cell(value, write) for value, write in zip(row, writers, strict=True)] for row in rows]
+    return "\n".join([_row(heads), f"|{rule}|", *map(_row, cells)])
+
+
+def _cell(value: Any, write: _Write) -> str:
+    return "" if value is None else value if isinstance(value, str) else write(value)
 
 
 def _row(cells: Sequence[str]) -> str:

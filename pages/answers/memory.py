@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from estimator.plan.schema import Inference
 from pages import figures
 from pages.answers.markdown import bullets, label, listed, table
+from pages.answers.plan import complete, model_words
 
 if TYPE_CHECKING:
-    from planner.results import MemoryEstimate, Overridden
-    from planner.serving.results import ServingMemoryEstimate
+    from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
+    from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
@@ -71,8 +73,7 @@ def components(sizes: Mapping[str, float], per_device_bytes: float) -> str:
     """The fullest device by component, largest first."""
     shown = [(name, size) for name, size in sizes.items() if size >= _SMALLEST_SHOWN_BYTES]
     rows = [(component(name), figures.gib(size)) for name, size in sorted(shown, key=lambda part: -part[1])]
-    total = ("**total**", f"**{figures.gib(per_device_bytes)}**")
-    return table(("Memory per device", ""), [*rows, total])
+    return table(("Memory per device", ""), [*rows, ("**total**", f"**{figures.gib(per_device_bytes)}**")])
 
 
 def _peak(memory: MemoryEstimate) -> str:
@@ -131,3 +132,24 @@ def _host(memory: MemoryEstimate) -> str:
         text += f", of {figures.gib(host.capacity_bytes)} that such a node usually has"
     weights, resumable = figures.gib(save.checkpoint_bytes), figures.gib(save.resumable_bytes)
     return f"{text}. A checkpoint takes {weights} on disk, {resumable} with all that it needs to resume."
+
+
+def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[str, Limit | None]]) -> list[str]:
+    """All of a model on one device; `fewest` are the limits in devices of some cards by name, None where none holds."""
+    plan, found = complete(estimate.plan), estimate.memory
+    count, workload = plan.cluster.count or 1, plan.workload
+    whose = "if one GPU held all of it" if count == 1 else f"on each of {count} GPUs"
+    how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage})"
+    what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}"
+    return [
+        f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}.",
+        table(("Card", "fewest", "memory on each"), [_card(name, limit) for name, limit in fewest]),
+        components(found.components, found.per_device_bytes),
+        "Name your GPUs for speed, cost and the best layout.",
+    ]
+
+
+def _card(name: str, limit: Limit | None) -> tuple[Any, ...]:
+    if limit is None or limit.value is None:
+        return name, "none that I tried", None
+    return name, limit.value, limit.memory.per_device_bytes

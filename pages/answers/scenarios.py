@@ -65,7 +65,7 @@ def listed(rows: ScenarioList) -> list[str]:
     shown = [*own, *(row for row in rows.scenarios if row.read_only)][:_MOST_ROWS]
     return [
         head,
-        table(("Name", "model", "what", "on", "saved"), map(_row, shown), words=range(5)),
+        table(("Name", "model", "what", "on", "saved"), map(_row, shown), words=5),
         *bullets("Cannot be read:", [row.path for row in rows.left_out]),
     ]
 

@@ -69,21 +69,19 @@ def _limit(row: LatencyLimit) -> str:
     return f"{name}: {met}, {figures.seconds(row.value_s)} is {amount} the limit of {limit}{doubt}"
 
 
-def latencies(latency: ServingLatency) -> str:
+def latencies(found: ServingLatency) -> str:
     """Means with their intervals, and the slowest of a hundred."""
     rows = [
-        ("ttft", latency.ttft_s, latency.ttft_low_s, latency.ttft_high_s, latency.ttft_p99_s),
-        ("tpot", latency.tpot_s, latency.tpot_low_s, latency.tpot_high_s, latency.tpot_p99_s),
-        ("e2e", latency.e2e_s, latency.e2e_low_s, latency.e2e_high_s, None),
+        (LATENCIES["ttft"], found.ttft_s, _span(found.ttft_low_s, found.ttft_high_s), found.ttft_p99_s),
+        (LATENCIES["tpot"], found.tpot_s, _span(found.tpot_low_s, found.tpot_high_s), found.tpot_p99_s),
+        (LATENCIES["e2e"], found.e2e_s, _span(found.e2e_low_s, found.e2e_high_s), None),
     ]
-    cells: list[tuple[str, str, str, str]] = []
-    for name, mean_s, low_s, high_s, p99_s in rows:
-        if mean_s is None:
-            cells.append((LATENCIES[name], "grows without end", "", ""))
-            continue
-        span = "" if low_s is None or high_s is None else f"{figures.seconds(low_s)} to {figures.seconds(high_s)}"
-        cells.append((LATENCIES[name], figures.seconds(mean_s), span, figures.seconds(p99_s) if p99_s else ""))
-    return table(("Latency", "mean", "interval", "p99"), cells)
+    known = [row if row[1] is not None else (row[0], "grows without end", None, None) for row in rows]
+    return table(("Latency", "mean", "interval", "p99"), known)
+
+
+def _span(low_s: float | None, high_s: float | None) -> str | None:
+    return None if low_s is None or high_s is None else f"{figures.seconds(low_s)} to {figures.seconds(high_s)}"
 
 
 def throughput(estimate: ServingEstimate) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from estimator.plan.schema import Inference, Plan
 from pages import figures
@@ -90,17 +90,16 @@ def _trained(fields: Sequence[str], points: Sequence[SweepPoint]) -> str:
         *(["per million tokens"] if priced else []),
     ]  # fmt: skip
     rows = [
-        [
-            *(figures.plain(point.values[path]) for path in fields), *([point.framework or ""] if several else []),
-            "yes" if point.fits else "no", figures.known(point.step_s, figures.seconds),
-            figures.known(point.tokens_per_s, figures.rate), figures.known(point.mfu, figures.percent),
-            figures.known(point.per_device_bytes if point.step_s is not None else None, figures.gib),
-            figures.known(point.scaling_efficiency if scales else point.speedup, _efficiency), point.bottleneck or "",
-            *([figures.known(point.usd_per_million_tokens, figures.usd)] if priced else []),
-        ]
+        (
+            *(point.values[path] for path in fields), *([point.framework] if several else []),
+            "yes" if point.fits else "no", point.step_s, point.tokens_per_s, point.mfu,
+            None if point.step_s is None else point.per_device_bytes,
+            figures.known(point.scaling_efficiency if scales else point.speedup, _efficiency), point.bottleneck,
+            *([point.usd_per_million_tokens] if priced else []),
+        )
         for point in points
     ]  # fmt: skip
-    return table(heads, rows, words=())
+    return table(heads, rows, words=0)
 
 
 def _served(fields: Sequence[str], points: Sequence[ServingPoint]) -> str:
@@ -111,23 +110,19 @@ def _served(fields: Sequence[str], points: Sequence[ServingPoint]) -> str:
         "output tokens/s", "per device", "memory per device", "limited by",
         *(["per million output tokens"] if priced else []),
     ]  # fmt: skip
-    rows = []
+    rows: list[Sequence[Any]] = []
     for point in points:
-        cells = [*(figures.plain(point.values[path]) for path in fields), "yes" if point.fits else "no"]
+        cells = [*(point.values[path] for path in fields), "yes" if point.fits else "no"]
         if point.tpot_s is None:
-            rows.append(cells + [""] * (len(heads) - len(cells)))
+            rows.append(cells + [None] * (len(heads) - len(cells)))
             continue
-        cells += [_KEPT[point.meets_slo]] if limited else []
-        cells += [
-            figures.known(point.ttft_s, figures.seconds, "grows"), figures.seconds(point.tpot_s),
-            figures.known(point.tokens_per_s_per_user, figures.rate),
-            figures.known(point.output_tokens_per_s, figures.rate),
-            figures.known(point.output_tokens_per_s_per_device, figures.rate),
-            figures.known(point.per_device_bytes, figures.gib), point.bottleneck or "",
-            *([figures.known(point.usd_per_million_output_tokens, figures.usd)] if priced else []),
-        ]  # fmt: skip
-        rows.append(cells)
-    return table(heads, rows, words=())
+        rows.append([
+            *cells, *([_KEPT[point.meets_slo]] if limited else []),
+            figures.known(point.ttft_s, figures.seconds, "grows"), point.tpot_s, point.tokens_per_s_per_user,
+            point.output_tokens_per_s, figures.known(point.output_tokens_per_s_per_device, figures.rate),
+            point.per_device_bytes, point.bottleneck, *([point.usd_per_million_output_tokens] if priced else []),
+        ])  # fmt: skip
+    return table(heads, rows, words=0)
 
 
 def _efficiency(value: float) -> str:

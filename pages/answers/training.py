@@ -71,7 +71,7 @@ def speed(estimate: TrainingEstimate, why: bool) -> list[str]:
     if not why:
         return [text]
     parts = sorted(time.components.items(), key=lambda part: -part[1])
-    rows = [(label(name), figures.seconds(seconds)) for name, seconds in parts if seconds >= _LEAST_S]
+    rows = [(label(name), seconds) for name, seconds in parts if seconds >= _LEAST_S]
     return [text, table(("Where the step goes", "time"), rows)]
 
 
@@ -93,7 +93,7 @@ def what_limits(estimate: TrainingEstimate) -> list[str]:
 
 def waits(head: str, limits: Iterable[TimeLimit]) -> str:
     """A table of the parts of a step by what they wait for."""
-    rows = [(limit.limit, figures.seconds(limit.seconds), figures.percent(limit.share)) for limit in limits]
+    rows = [(limit.limit, limit.seconds, limit.share) for limit in limits]
     return table((head, "time", "share"), rows)
 
 
