@@ -16,12 +16,10 @@ _FIGURES: dict[str, Callable[[Any], list[str]]] = {
     "find_limit": told.limit,
     "estimate_cost": told.cost,
     "recommend_cluster": told.recommended,
-    "auto_configure": told.configured,
+    "auto_configure": told.plan,
     "compare": told.compared,
     "apply_strategies": told.strategies,
-    "peak_throughput": told.peak,
-    "import_config": told.imported,
-    "advise": told.advice,
+    "import_config": told.plan,
 }
 
 

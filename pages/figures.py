@@ -102,8 +102,3 @@ def billions(value: float) -> str:
 
 def bandwidth(value_bytes_per_s: float) -> str:
     return f"{value_bytes_per_s / 1e9:,.0f} GB/s"
-
-
-def tenth_percent(fraction: float) -> str:
-    """'37.1 %'."""
-    return f"{fraction * 100:.1f} %"

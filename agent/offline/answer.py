@@ -9,7 +9,7 @@ from agent.offline.outcomes import errors, joined, refused, result_of, results
 from agent.offline.patching import knows_length
 from agent.offline.slots import get
 from agent.wire import Outcome
-from pages.answers import advice, assumptions, cost, facts, files, layout, limit, memory, room, sweep, training
+from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
 from planner.money.results import CostEstimate
 from planner.results import (
     BestParallelism,
@@ -69,10 +69,10 @@ def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcom
     blocks += training.what_limits(estimate) if slow and estimate else []
     blocks.append(_verdict(estimate, search, bill, intents))
     if search and intents & {"layout", "why"}:
-        blocks += layout.best(search, "why" in intents)
+        blocks += training.rivals(search, "why" in intents)
     if estimate:
         blocks += [] if slow and "fit" not in intents else memory.training(estimate.memory)
-        blocks += [] if intents & {"layout", "why"} else [layout.training(estimate)]
+        blocks += [] if intents & {"layout", "why"} else [training.layout(estimate)]
         blocks += training.speed(estimate, "why" in intents)
     blocks += room.training(fit) if fit else []
     blocks += _cost(bill, plan) if bill else []
@@ -93,11 +93,9 @@ def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcom
 def _verdict(
     estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
 ) -> str:
-    if estimate is None:
-        return training.best(search) if search else ""
-    if search and "layout" in intents and estimate.memory.fits:
-        return training.best_and_memory(search, estimate)
-    return training.verdict(estimate, bill, "fit" in intents)
+    if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
+        return training.best(search, estimate)
+    return training.verdict(estimate, bill, "fit" in intents) if estimate else ""
 
 
 def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from agent.offline.answer import failures, files_made
 from agent.offline.outcomes import errors, joined, refused, result_of, results
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
-from pages.answers import assumptions, choice, cost, layout, limit, memory, room, serving, sweep
+from pages.answers import assumptions, choice, cost, limit, memory, room, serving, sweep
 from pages.answers.plan import complete
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
@@ -34,7 +34,7 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     fits = estimate is None or estimate.memory.fits
     blocks += files_made(outcomes, set(work["intents"]), not fits and not work["anyway"])
     blocks += assumptions.warnings(by_name.values())
-    blocks += assumptions.how_sure(next(iter(by_name.values()))) if fits else []
+    blocks += assumptions.how_sure(next(iter(by_name.values())).evidence) if fits else []
     blocks += assumptions.serving(by_name.values(), work["notes"])
     return joined(blocks, work), []
 
@@ -70,5 +70,5 @@ def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -
         at_once = isinstance(workload, Inference) and workload.scenario == "offline"
         blocks += [] if at_once else [serving.latencies(estimate.latency)]
         blocks.append(serving.throughput(estimate))
-    blocks += [*memory.serving(estimate.memory, engine), layout.serving(estimate)]
+    blocks += [*memory.serving(estimate.memory, engine), serving.layout(estimate)]
     return [*blocks, *(serving.what_limits(estimate, why) if estimate.memory.fits else [])]

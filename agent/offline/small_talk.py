@@ -28,21 +28,19 @@ FRESH = "Done, I have set the earlier plan aside. What would you like to run, an
 
 NO_IMPORT = (
     "I cannot read configuration files in this conversation. Tell me the model, the accelerators, the method, the "
-    "sequence "
-    "length and the batch that stand in it, and I check those."
+    "sequence length and the batch that stand in it, and I check those."
 )
 NO_PLAN = (
     "There is no plan in this conversation yet. Say what you want to run, for example *full fine-tuning of "
-    "Llama-3.1-8B "
-    "on 8 H100s with 1B tokens*, or load a saved one: *load NAME*. Then I can change, compare, save and export it."
+    "Llama-3.1-8B on 8 H100s with 1B tokens*, or load a saved one: *load NAME*. Then I can change, compare, save and "
+    "export it."
 )
 WHICH_FOLDER = (
     "Which folder are the results in? It is the one that the matrix was written to, such as ./runs/NAME-matrix."
 )
 NOTHING_TO_COMPARE = (
     "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
-    "*difference "
-    "between base and long-context*."
+    "*difference between base and long-context*."
 )
 
 

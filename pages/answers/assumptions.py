@@ -37,13 +37,6 @@ class Assuming(Protocol):
     assumptions: list[Assumption]
 
 
-@runtime_checkable
-class Evident(Protocol):
-    """A result with what its figures rest on."""
-
-    evidence: list[Evidence]
-
-
 def warnings(results: Iterable[object]) -> list[str]:
     """Each once; of a deployment without those about what its answer says in other words."""
     rows = list(results)
@@ -86,10 +79,9 @@ def in_short(result: Assuming, notes: Sequence[str]) -> list[str]:
     return bullets("Assumed:", [*notes, *([line] if line else [])])
 
 
-def how_sure(result: object) -> list[str]:
+def how_sure(evidence: Iterable[Evidence]) -> list[str]:
     """Whose measurements the times of a deployment rest on."""
-    rows = result.evidence if isinstance(result, Evident) else []
-    timed = [row for row in rows if row.figure == "time" and row.part in _TIMED_PARTS]
+    timed = [row for row in evidence if row.figure == "time" and row.part in _TIMED_PARTS]
     parts = [f"{figures.whole(row.runs)} runs on {row.measured}" for row in timed if row.runs]
     if not parts:
         return ["**How sure**: not sure; nothing like this was measured."]

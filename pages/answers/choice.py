@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference
 from pages import figures
 from pages.answers.markdown import bullets, table
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
-
-if TYPE_CHECKING:
-    from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
+from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
 _AIMS = {

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.plan.schema import Inference, Plan
 from pages import figures
 from pages.answers.markdown import bullets, label, table
 from pages.answers.plan import complete, hardware_words, model_words
-
-if TYPE_CHECKING:
-    from planner.clusters.results import AutoConfigured, ClusterOption, ClusterRejected, RecommendedCluster
+from planner.clusters.results import AutoConfigured, ClusterOption, ClusterRejected, RecommendedCluster
 
 _HEADS = ("Cluster", "Provider", "run", "cost", "per hour", "layout")
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
@@ -59,8 +57,7 @@ def _price_and_time(option: ClusterOption) -> str:
 
 
 def _hours(hours: float, low: float | None, high: float | None) -> str:
-    span = "" if low is None or high is None else f" ({figures.hour_range(low, high)})"
-    return f"{figures.hours(hours)}{span}"
+    return figures.hours(hours) + ("" if low is None or high is None else f" ({figures.hour_range(low, high)})")
 
 
 def _row(option: ClusterOption) -> tuple[Any, ...]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference
 from pages import figures
 from pages.answers.markdown import table
 from pages.answers.plan import complete
-
-if TYPE_CHECKING:
-    from planner.money.results import CostEstimate
-    from planner.result import ProviderCost
-    from planner.serving.results import ServingCost
+from planner.money.results import CostEstimate
+from planner.result import ProviderCost
+from planner.serving.results import ServingCost
 
 _MOST_OFFERS = 5
+_WITHIN = {True: "within", False: "**over**"}
 _OWNED_COUNTS = "the hardware costs the same when it stands idle, so say how much of the time it will be busy."
 
 
@@ -86,17 +84,13 @@ def _unpriced(offers: Sequence[ProviderCost]) -> str:
 def _budget(cost: CostEstimate, budget_usd: float | None, span: str = "") -> str:
     if cost.within_budget is None or not budget_usd:
         return ""
-    return f" That is {_within(cost.within_budget)} your budget of {figures.usd(budget_usd)}{span}."
+    return f" That is {_WITHIN[cost.within_budget]} your budget of {figures.usd(budget_usd)}{span}."
 
 
 def _against(usd: float | None, most_usd: float | None) -> str:
     if usd is None or not most_usd:
         return ""
-    return f" That is {_within(usd <= most_usd)} your {figures.price(most_usd)} per million output tokens."
-
-
-def _within(kept: bool) -> str:
-    return "within" if kept else "**over**"
+    return f" That is {_WITHIN[usd <= most_usd]} your {figures.price(most_usd)} per million output tokens."
 
 
 def _offers(offers: Sequence[ProviderCost], of_run: bool) -> list[str]:

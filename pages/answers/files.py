@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pages import figures, units
 from pages.answers.markdown import bullets, label, table
+from planner.results import RenderedConfigs, WrittenConfigs, WrittenFile
 
 if TYPE_CHECKING:
     from pages.report.report import WrittenReport
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from planner.matrix.results import Accuracy, MatrixResults
     from planner.records.catalogue import AddedRow
     from planner.records.scenarios import RenderedScenario
-    from planner.results import RenderedConfigs, WrittenConfigs, WrittenFile
 
 WITHHELD = (
     "**No files were written**, because this run would run out of memory. Say *write them anyway* if you want them as "

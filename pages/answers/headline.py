@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from pages import figures
+from pages import figures, units
 from pages.answers.plan import hardware_words
+from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
+from planner.money.results import CostEstimate
+from planner.results import FitCheck, Limit, MemoryEstimate, TrainingEstimate
+from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 if TYPE_CHECKING:
-    from planner.advice.advise import Advice
-    from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
     from planner.compare.rows import ServingFigures, TrainingFigures
     from planner.compare.scenarios import Comparison
     from planner.files.importing import ImportedConfig
-    from planner.layouts.peak import PeakRow, PeakThroughput
     from planner.layouts.strategies import AppliedStrategies
-    from planner.money.results import CostEstimate
-    from planner.results import FitCheck, Limit, MemoryEstimate, TrainingEstimate
-    from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 _MOST_ROWS = 4
 
@@ -40,7 +38,7 @@ def training(estimate: TrainingEstimate) -> list[str]:
         *_memory(estimate.memory),
         f"step time {figures.seconds(estimate.time.step_s)}",
         f"training speed {figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
-        f"MFU {figures.tenth_percent(estimate.throughput.mfu)}",
+        f"MFU {units.percent(estimate.throughput.mfu)}",
     ]
 
 
@@ -63,37 +61,25 @@ def limit(found: Limit) -> list[str]:
 
 
 def cost(bill: CostEstimate) -> list[str]:
-    month = _known("cost per month", bill.usd_per_month, figures.usd)
-    return [*_run(bill), *month, *_per_million(bill)]
+    return [*_run(bill), *_known("cost per month", bill.usd_per_month, figures.usd)]
 
 
 def recommended(clusters: RecommendedCluster) -> list[str]:
-    return _rows((f"{row.count} {row.accelerator}", [*_run(row), *_per_million(row)]) for row in clusters.options)
-
-
-def configured(plan: AutoConfigured) -> list[str]:
-    return [_fits(plan.fits), *_run(plan)]
+    return _rows((f"{row.count} {row.accelerator}", _run(row)) for row in clusters.options)
 
 
 def compared(comparison: Comparison) -> list[str]:
-    return _rows((row.name, [_fits(row.fits), *_run(row), *_per_million(row)]) for row in comparison.rows)
+    return _rows((row.name, [_fits(row.fits), *_run(row)]) for row in comparison.rows)
 
 
 def strategies(applied: AppliedStrategies) -> list[str]:
-    rows = applied.rows
-    return _rows((f"{row.strategy} on {row.accelerator}", [_fits(row.fits), *_run(row)]) for row in rows)
+    return _rows((f"{row.strategy} on {row.accelerator}", [_fits(row.fits), *_run(row)]) for row in applied.rows)
 
 
-def peak(throughput: PeakThroughput) -> list[str]:
-    return _rows((row.accelerator, [_fits(row.fits), *_per_million(row)]) for row in throughput.rows)
-
-
-def imported(config: ImportedConfig) -> list[str]:
-    return [] if config.fits is None else [_fits(config.fits), *_run(config)]
-
-
-def advice(found: Advice) -> list[str]:
-    return [_fits(found.fits)]
+def plan(found: AutoConfigured | ImportedConfig) -> list[str]:
+    if found.fits is None:
+        return []
+    return [_fits(found.fits), *_known("run", found.hours, figures.hours), *_known("cost", found.usd, figures.usd)]
 
 
 def _memory(memory: MemoryEstimate | ServingMemoryEstimate) -> list[str]:
@@ -105,14 +91,12 @@ def _fits(fits: bool) -> str:
     return "fits" if fits else "does not fit"
 
 
-def _run(
-    run: CostEstimate | ClusterOption | AutoConfigured | TrainingFigures | ServingFigures | ImportedConfig,
-) -> list[str]:
-    return [*_known("run", run.hours, figures.hours), *_known("cost", run.usd, figures.usd)]
-
-
-def _per_million(run: CostEstimate | ClusterOption | TrainingFigures | ServingFigures | PeakRow) -> list[str]:
-    return _known("per million tokens", run.usd_per_million_tokens, figures.price)
+def _run(run: CostEstimate | ClusterOption | TrainingFigures | ServingFigures) -> list[str]:
+    return [
+        *_known("run", run.hours, figures.hours),
+        *_known("cost", run.usd, figures.usd),
+        *_known("per million tokens", run.usd_per_million_tokens, figures.price),
+    ]
 
 
 def _known(name: str, value: float | None, write: Callable[[float], str]) -> list[str]:

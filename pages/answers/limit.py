@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.plan.schema import Inference, Training
 from pages import figures
-from pages.answers import layout, memory
-from pages.answers.markdown import table
-from pages.answers.plan import complete, hardware_words, kind_words, length_words, run_words
-from planner.results import MemoryEstimate
+from pages.answers import memory
+from pages.answers.markdown import label, table
+from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
+from planner.results import Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
-
-if TYPE_CHECKING:
-    from planner.results import Limit, TrainingEstimate
 
 # What stops it that is no part of memory.
 _OTHERS = {"range": "nothing else", "catalogue": "the catalogue"}
+_OF_CACHE = {"kv memory_slo_ms": "memory of the cache", "kv_cache": "memory of the cache"}
 
 
 def training(limit: Limit) -> list[str]:
@@ -26,8 +24,12 @@ def training(limit: Limit) -> list[str]:
     blocks = [_verdict(limit), f"What limits it: **{by}**; {limit.why}."]
     if limit.value is None:
         return blocks
-    if not isinstance(limit.chosen, ServingChoice):
-        blocks.append(layout.there(limit.plan, limit.chosen))
+    if not isinstance(chosen := limit.chosen, ServingChoice):
+        blocks.append(
+            f"**Layout** there, {chosen.framework}: {layout_words(complete(limit.plan))}. A step takes about "
+            f"{figures.seconds(chosen.step_s)}, {figures.rate(chosen.tokens_per_s)} tokens/s at "
+            f"{figures.percent(chosen.mfu)} MFU."
+        )
     return [*blocks, *(memory.training(limit.memory) if isinstance(limit.memory, MemoryEstimate) else [])]
 
 
@@ -79,6 +81,8 @@ def serving(limit: Limit) -> list[str]:
     """The most that a deployment takes, what stops it there, and its speed and memory."""
     plan, chosen, workload = complete(limit.plan), limit.chosen, complete(limit.plan).workload
     run, hardware = run_words(plan), hardware_words(plan)
+    lengths = length_words(workload) if isinstance(workload, Inference) else ""
+    by = (_OTHERS | _OF_CACHE).get(limit.limited_by, label(limit.limited_by))
     goal = "context" if limit.goal == "seq_len" else limit.goal
     if limit.value is None:
         nothing = {
@@ -88,17 +92,17 @@ def serving(limit: Limit) -> list[str]:
             "model": "not even the smallest model considered fits",
             "devices": "no number of these devices that I tried is enough",
         }[goal]
-        return [f"**None**: {nothing} ({run} on {hardware}). What limits it: {_part(limit.limited_by)}; {limit.why}."]
+        return [f"**None**: {nothing} ({run} on {hardware}). What limits it: {by}; {limit.why}."]
     value = figures.plain(limit.value)
     heads = {
         "context": f"**{value} tokens** is the longest request, prompt and answer, that fits",
         "input_len": f"**{value} tokens** is the longest prompt that fits",
-        "concurrency": f"**{value} users** at once, with {_lengths(workload)}, are the most",
+        "concurrency": f"**{value} users** at once, with {lengths}, are the most",
         "model": _largest(limit),
         "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that do",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
-    blocks = [f"{heads[goal]}: {where}.", f"What limits it: **{_part(limit.limited_by)}**; {limit.why}."]
+    blocks = [f"{heads[goal]}: {where}.", f"What limits it: **{by}**; {limit.why}."]
     if isinstance(chosen, ServingChoice):
         blocks.append(
             f"**There**: {chosen.summary}; first token after {figures.known(chosen.ttft_s, figures.seconds, 'grows')}, "
@@ -108,12 +112,3 @@ def serving(limit: Limit) -> list[str]:
     if isinstance(limit.memory, ServingMemoryEstimate) and isinstance(workload, Inference):
         blocks += memory.serving(limit.memory, workload.engine)
     return blocks
-
-
-def _lengths(workload: Training | Inference) -> str:
-    return length_words(workload) if isinstance(workload, Inference) else ""
-
-
-def _part(name: str) -> str:
-    of_cache = {"kv memory_slo_ms": "memory of the cache", "kv_cache": "memory of the cache"}
-    return (_OTHERS | of_cache).get(name, name.replace("_", " "))

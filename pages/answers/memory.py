@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.plan.schema import Inference
 from pages import figures
 from pages.answers.markdown import bullets, label, listed, table
 from pages.answers.plan import complete, model_words
-
-if TYPE_CHECKING:
-    from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
-    from planner.serving.results import ServingEstimate, ServingMemoryEstimate
+from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
+from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",

@@ -20,10 +20,6 @@ def complete(plan: Mapping[str, Any]) -> Plan:
     return Plan.model_validate(plan)
 
 
-def is_serving(plan: Plan) -> bool:
-    return isinstance(plan.workload, Inference)
-
-
 def model_words(plan: Plan) -> str:
     """A catalogue name without who published it, or the path of a config."""
     if not isinstance(plan.model, str):

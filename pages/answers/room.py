@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Training
 from pages import figures
 from pages.answers.markdown import bullets
 from pages.answers.plan import complete
-
-if TYPE_CHECKING:
-    from planner.results import FitCheck, Remedy
+from planner.results import FitCheck, Remedy
 
 _MOST_REMEDIES, _MOST_RELAXATIONS, _MOST_FASTER = 4, 3, 5
 # A gain of less than a percent is within what an estimate can tell apart.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pages import figures
@@ -126,34 +125,27 @@ def imported(config: ImportedConfig) -> list[str]:
         span = f" ({figures.gib(config.low_bytes)} to {figures.gib(config.high_bytes)})"
     size = figures.known(config.per_device_bytes, figures.gib)
     room = figures.known(config.capacity_bytes, figures.gib)
-    speed = _speed(config)
-    ask = "" if config.fits else "what would make it fit, "
-    return [
-        f"**{'It fits' if config.fits else 'It does not fit'}**: {size}{span} per device of {room} usable.",
-        *([f"Speed: {', '.join(speed)}."] if speed else []),
-        *_read(config),
-        f"The plan is now this one: ask for {ask}its speed, its cost, or change it.",
-    ]
-
-
-def _speed(config: ImportedConfig) -> list[str]:
     parts = (
         figures.known(config.step_s, lambda step_s: f"a step takes about {figures.seconds(step_s)}"),
         figures.known(config.tokens_per_s, lambda rate: f"{figures.rate(rate)} tokens/s"),
         figures.known(config.hours, lambda hours: f"the run {figures.hours(hours)}"),
     )
-    return [part for part in parts if part]
+    speed = ", ".join(part for part in parts if part)
+    ask = "" if config.fits else "what would make it fit, "
+    return [
+        f"**{'It fits' if config.fits else 'It does not fit'}**: {size}{span} per device of {room} usable.",
+        *([f"Speed: {speed}."] if speed else []),
+        *_read(config),
+        f"The plan is now this one: ask for {ask}its speed, its cost, or change it.",
+    ]
 
 
 def _read(config: ImportedConfig) -> list[str]:
     """The values that were read, in one line, and what was not understood."""
+    values = [f"{label(row.field)} {_value(row.value)}" for row in config.read]
+    more = f" and {len(values) - _MOST_READ} more" if len(values) > _MOST_READ else ""
     unread = ", ".join(row.key for row in config.not_read[:_MOST_READ])
     return [
-        *_values([f"{label(row.field)} {_value(row.value)}" for row in config.read]),
+        *([f"Read: {', '.join(values[:_MOST_READ])}{more}."] if values else []),
         *([f"Not read: {unread}."] if unread else []),
     ]
-
-
-def _values(values: Sequence[str]) -> list[str]:
-    more = f" and {len(values) - _MOST_READ} more" if len(values) > _MOST_READ else ""
-    return [f"Read: {', '.join(values[:_MOST_READ])}{more}."] if values else []

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference
 from pages import figures
 from pages.answers.markdown import bullets, table
-from pages.answers.plan import complete, hardware_words, load_words, run_words
+from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
 from pages.answers.training import waits
-
-if TYPE_CHECKING:
-    from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
+from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
 
 # Below this part of the requests that come, those that wait get more all the time.
 SERVED = 0.98
@@ -103,3 +100,9 @@ def what_limits(estimate: ServingEstimate, whole: bool) -> list[str]:
     """What binds it; where that was asked for, what a step waits for."""
     text = f"**What limits it**: {estimate.bottleneck}."
     return [text, waits("What a step waits for", estimate.limits)] if whole else [text]
+
+
+def layout(estimate: ServingEstimate) -> str:
+    head = "**Layout** (chosen by search)" if estimate.layout_chosen else "**Layout**"
+    words = replica_words(complete(estimate.plan), estimate.replicas)
+    return " ".join([f"{head}: {words}.", *(estimate.why if estimate.layout_chosen else [])])

@@ -1,34 +1,33 @@
-"""An estimated training run: the verdict, its speed, what limits that, and what would raise it."""
+"""A training run: the verdict, its speed, what limits that, what would raise it, its layout and the rivals of that."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from estimator.plan.schema import Training
 from pages import figures
 from pages.answers import memory
 from pages.answers.markdown import bullets, label, sentence, table
-from pages.answers.plan import complete, hardware_words, run_words
-
-if TYPE_CHECKING:
-    from planner.money.results import CostEstimate
-    from planner.result import TimeLimit
-    from planner.results import BestParallelism, Improvement, Roofline, TrainingEstimate
+from pages.answers.plan import complete, hardware_words, layout_words, run_words
+from planner.money.results import CostEstimate
+from planner.result import TimeLimit
+from planner.results import BestParallelism, Improvement, Roofline, TrainingEstimate
 
 # Parts of a step that are told: by what takes the time in seconds, and by what it waits for as a share.
 _LEAST_S, _LEAST_SHARE = 1e-4, 0.01
+_MOST_RIVALS = 4
+_MOST_REJECTED, _MOST_REJECTED_ASKED = 3, 6
 _KINDS = {"framework": ", another framework", "training": ", changes the training", "hardware": ", other hardware"}
 
 
-def best(search: BestParallelism) -> str:
-    """The best layout in a sentence."""
+def best(search: BestParallelism, estimate: TrainingEstimate | None) -> str:
+    """The best layout in a sentence, and what it needs where that was estimated."""
     plan = complete(search.plan)
-    return f"**{search.best.summary}** is the best layout I found for {run_words(plan)} on {hardware_words(plan)}."
-
-
-def best_and_memory(search: BestParallelism, estimate: TrainingEstimate) -> str:
+    text = f"**{search.best.summary}** is the best layout I found for {run_words(plan)} on {hardware_words(plan)}."
+    if estimate is None:
+        return text
     used, has = figures.gib(estimate.memory.per_device_bytes), figures.gib(estimate.memory.capacity_bytes)
-    return f"{best(search)} It needs about {used} of the {has} that a device can allocate."
+    return f"{text} It needs about {used} of the {has} that a device can allocate."
 
 
 def verdict(estimate: TrainingEstimate, cost: CostEstimate | None, asked_fit: bool) -> str:
@@ -109,15 +108,30 @@ def _roofline(roof: Roofline) -> str:
 def _improvements(changes: Sequence[Improvement]) -> list[str]:
     if not changes:
         return ["I found no change that fits and gains more than a percent."]
-    lines = [
-        f"{row.what}{_KINDS.get(row.kind, '')}: {_gain(row)}, {figures.seconds(row.step_s)} a step, "
-        f"{figures.percent(row.mfu)} MFU, {figures.gib(row.per_device_bytes)} per device; {row.why}"
-        for row in changes
-    ]
+    lines = []
+    for row in changes:
+        gain = f"{figures.percent(row.gain)} more" if row.gain < 1 else f"{figures.factor(row.speedup)} the"
+        lines.append(
+            f"{row.what}{_KINDS.get(row.kind, '')}: {gain} tokens/s, {figures.seconds(row.step_s)} a step, "
+            f"{figures.percent(row.mfu)} MFU, {figures.gib(row.per_device_bytes)} per device; {row.why}"
+        )
     return bullets("What would raise it, each by itself:", lines)
 
 
-def _gain(change: Improvement) -> str:
-    if change.gain < 1:
-        return f"{figures.percent(change.gain)} more tokens/s"
-    return f"{figures.factor(change.speedup)} the tokens/s"
+def layout(estimate: TrainingEstimate) -> str:
+    plan = complete(estimate.plan)
+    head = "**Layout** (chosen by search)" if estimate.layout_chosen else "**Layout** (as given)"
+    framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
+    return " ".join([f"{head}, {framework}: {layout_words(plan)}.", *(estimate.why if estimate.layout_chosen else [])])
+
+
+def rivals(search: BestParallelism, why: bool) -> list[str]:
+    """The best layout with its rivals, and why those lost."""
+    words = layout_words(complete(search.plan))
+    blocks = [f"**Best layout**, {search.best.framework}: {words}. {' '.join(search.why)}"]
+    shown = [search.best, *search.alternatives][:_MOST_RIVALS]
+    if len(shown) > 1:
+        rows = [(row.summary, row.step_s, row.tokens_per_s, row.mfu, row.per_device_bytes) for row in shown]
+        blocks.append(table(("Layout", "step", "tokens/s", "MFU", "per device"), rows))
+    rejected = search.rejected[: _MOST_REJECTED_ASKED if why else _MOST_REJECTED]
+    return [*blocks, *bullets("Not taken:", [f"{row.summary}: {row.rule}" for row in rejected])]
