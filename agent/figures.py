@@ -4,7 +4,7 @@ trusted with them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from agent.wire import Outcome
 from pages.answers import headline as told
@@ -23,20 +23,13 @@ _FIGURES: dict[str, Callable[[Any], list[str]]] = {
 }
 
 
-@runtime_checkable
-class _Planned(Protocol):
-    """A result about a plan."""
-
-    plan: dict[str, Any] | None
-
-
 def headline(outcome: Outcome) -> str:
     """One line: what was called about which run, and its main figures ('' when it gave none)."""
     name, result = outcome.call.name, outcome.result
     if outcome.error:
         return f"{name}: refused ({outcome.error[:200]})"
     parts = _FIGURES[name](result) if name in _FIGURES and result is not None else []
-    about = told.subject(result.plan) if isinstance(result, _Planned) else ""
+    about = told.subject(getattr(result, "plan", None))
     return f"{name}{f' of {about}' if about else ''}: {', '.join(parts)}" if parts else ""
 
 

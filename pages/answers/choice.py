@@ -9,7 +9,7 @@ from pages import figures
 from pages.answers.markdown import bullets, table
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
-from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
+from planner.serving.results import BestServing, MlperfProjection, ServingChoice, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
 _AIMS = {
@@ -76,17 +76,13 @@ def sizes(sized: SizedServing) -> list[str]:
         f"be served; what limits one replica is {_limit(one.limited_by)}."
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
-    return [text, _sizes(rows[:_MOST_ROWS])] if len(rows) > 1 else [text]
-
-
-def _sizes(rows: Sequence[ServingSize]) -> str:
     heads = ("Size", "devices", "used", "TTFT", "per token", "per hour", "per million output tokens")
     cells = [
         (_named(row), row.devices, row.utilisation, _first_token(row), row.tpot_s, row.usd_per_hour,
          row.usd_per_million_output_tokens)
-        for row in rows
+        for row in rows[:_MOST_ROWS]
     ]  # fmt: skip
-    return table(heads, cells)
+    return [text, table(heads, cells)] if len(cells) > 1 else [text]
 
 
 def _limit(name: str) -> str:

@@ -48,16 +48,16 @@ def _name(option: ClusterOption) -> str:
 def _price_and_time(option: ClusterOption) -> str:
     if option.hours is None:
         return "" if option.usd_per_hour is None else f", {figures.usd(option.usd_per_hour)} per hour"
-    text = f": about {_hours(option.hours, option.low_hours, option.high_hours)}"
-    if option.usd is not None:
-        text += f" for {figures.usd(option.usd)}"
-        if option.low_usd is not None and option.high_usd is not None:
-            text += f" ({figures.usd(option.low_usd)} to {figures.usd(option.high_usd)})"
+    text = f": about {_hours(option)}"
+    if option.usd is not None and option.low_usd is not None and option.high_usd is not None:
+        text += f" for {figures.usd(option.usd)} ({figures.usd(option.low_usd)} to {figures.usd(option.high_usd)})"
     return text
 
 
-def _hours(hours: float, low: float | None, high: float | None) -> str:
-    return figures.hours(hours) + ("" if low is None or high is None else f" ({figures.hour_range(low, high)})")
+def _hours(run: ClusterOption | AutoConfigured) -> str:
+    if run.hours is None or run.low_hours is None or run.high_hours is None:
+        return figures.known(run.hours, figures.hours)
+    return f"{figures.hours(run.hours)} ({figures.hour_range(run.low_hours, run.high_hours)})"
 
 
 def _row(option: ClusterOption) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ def configured(found: AutoConfigured) -> list[str]:
     text += f" at {option.provider}" if option and option.provider else ""
     text += f", {option.summary}." if option and option.summary else "."
     if found.hours is not None:
-        text += f" About {_hours(found.hours, found.low_hours, found.high_hours)}"
+        text += f" About {_hours(found)}"
         text += f" and {figures.usd(found.usd)}." if found.usd is not None else "."
     elif found.usd_per_hour is not None:
         text += f" {figures.usd(found.usd_per_hour)} per hour."

@@ -11,7 +11,7 @@ from pages.answers.markdown import bullets, label, table
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from planner.compare.scaling import ScalingPoint, ScalingProjection
+    from planner.compare.scaling import ScalingProjection
     from planner.compare.scenarios import ComparedServing, ComparedTraining, Comparison
     from planner.layouts.peak import PeakRow, PeakThroughput
     from planner.layouts.strategies import AppliedStrategies, StrategyRow
@@ -78,23 +78,18 @@ def strategies(applied: AppliedStrategies) -> list[str]:
             f"{figures.known(best.mfu, figures.percent)} MFU."
         )
     whys = [f"{label(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
-    return [
-        head,
-        _strategies(rows[:_MOST_STRATEGIES]),
-        *bullets("", whys[:_MOST_PROBLEMS]),
-        *bullets("", [f"{label(name)}: {text}" for name, text in applied.strategies.items()]),
-    ]
-
-
-def _strategies(rows: Sequence[StrategyRow]) -> str:
     many = len({row.model for row in rows}) > 1
-    heads = ("Strategy", "on", "layout", "fits", "per device", "tokens/s per device", "MFU")
     cells = [
         (label(row.strategy), f"{_model(row)}, {row.accelerator}" if many else row.accelerator, row.summary,
          _fits(row.fits), row.per_device_bytes, row.tokens_per_s_per_device, row.mfu)
-        for row in rows
+        for row in rows[:_MOST_STRATEGIES]
     ]  # fmt: skip
-    return table(heads, cells)
+    return [
+        head,
+        table(("Strategy", "on", "layout", "fits", "per device", "tokens/s per device", "MFU"), cells),
+        *bullets("", whys[:_MOST_PROBLEMS]),
+        *bullets("", [f"{label(name)}: {text}" for name, text in applied.strategies.items()]),
+    ]
 
 
 def _model(row: StrategyRow | PeakRow) -> str:
@@ -105,21 +100,17 @@ def scaling(projection: ScalingProjection) -> list[str]:
     able = [point for point in projection.points if not point.error and point.tokens_per_s is not None]
     others = [point for point in projection.points if point not in able]
     kind = "the global batch stays" if projection.scaling == "strong" else "the batch grows with the devices"
-    return [
-        *_led(projection.why),
-        *([_nodes(able)] if able else []),
-        *bullets("", [f"{point.nodes} nodes: {point.error or 'does not fit'}" for point in others]),
-        f"This is {projection.scaling} scaling: {kind}.",
-    ]
-
-
-def _nodes(points: Sequence[ScalingPoint]) -> str:
     heads = ("Nodes", "devices", "tokens/s", "step", "efficiency", "run", "cost", "limited by")
     cells = [
         (row.nodes, row.devices, row.tokens_per_s, row.step_s, row.efficiency, row.hours, row.usd, row.bottleneck)
-        for row in points
+        for row in able
     ]
-    return table(heads, cells, words=0)
+    return [
+        *_led(projection.why),
+        *([table(heads, cells, words=0)] if able else []),
+        *bullets("", [f"{point.nodes} nodes: {point.error or 'does not fit'}" for point in others]),
+        f"This is {projection.scaling} scaling: {kind}.",
+    ]
 
 
 def peak(throughput: PeakThroughput) -> list[str]:
@@ -136,17 +127,13 @@ def peak(throughput: PeakThroughput) -> list[str]:
         f"({figures.known(low, figures.rate)} to {figures.known(high, figures.rate)}), "
         f"{figures.known(best.mfu, figures.percent)} MFU."
     )
-    return [head, _peaks(rows[:_MOST_PEAKS]), *bullets("Rated against measured runs:", _measured(rows)), *problems]
-
-
-def _peaks(rows: Sequence[PeakRow]) -> str:
     heads = ("Model", "on", "precision", "tokens/s per device", "TFLOPS", "MFU", "tokens a day, all", "rating")
     cells = [
         (_model(row), f"{row.devices} x {row.accelerator}", row.precision, row.tokens_per_s_per_device,
          row.model_tflops_per_device, row.mfu, row.tokens_per_day, row.rating or "not measured")
-        for row in rows
+        for row in rows[:_MOST_PEAKS]
     ]  # fmt: skip
-    return table(heads, cells)
+    return [head, table(heads, cells), *bullets("Rated against measured runs:", _measured(rows)), *problems]
 
 
 def _measured(rows: Sequence[PeakRow]) -> Iterable[str]:

@@ -64,17 +64,13 @@ def _largest(limit: Limit) -> str:
 
 def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[str]:
     """The same run on several numbers of devices, each with its name and cost in USD."""
-    rows = [(name, *_cells(estimate, usd)) for name, estimate, usd in runs]
+    rows: list[tuple[Any, ...]] = []
+    for name, estimate, usd in runs:
+        used, rate, run = estimate.memory.per_device_bytes, estimate.throughput, estimate.run
+        speed = (estimate.time.step_s, rate.tokens_per_s, rate.mfu, run.hours if run else None, usd)
+        rows.append((name, "yes", used, *speed) if estimate.memory.fits else (name, "no", used, *[None] * len(speed)))
     heads = ("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost")
     return ["What more of them would give:", table(heads, rows)] if rows else []
-
-
-def _cells(estimate: TrainingEstimate, usd: float | None) -> tuple[Any, ...]:
-    if not estimate.memory.fits:
-        return ("no", estimate.memory.per_device_bytes, *[None] * 5)
-    rate, run = estimate.throughput, estimate.run
-    speed = (estimate.time.step_s, rate.tokens_per_s, rate.mfu)
-    return ("yes", estimate.memory.per_device_bytes, *speed, run.hours if run else None, usd)
 
 
 def serving(limit: Limit) -> list[str]:

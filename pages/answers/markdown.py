@@ -24,16 +24,16 @@ _COLUMNS: dict[str, _Write] = {
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], words: int = 1) -> str:
-    """A table of values, each written as its column's are; what is not known stays empty, words stand as they are.
-    So many first columns hold `words`."""
+    """A table of values, each written as its column's are. So many first columns hold `words`."""
     writers = [_COLUMNS.get(head, str if place < words else figures.plain) for place, head in enumerate(heads)]
     rule = "|".join(" --- " if write is str else " ---: " for write in writers)
-    cells = [[_cell(value, write) for value, write in zip(row, writers, strict=True)] for row in rows]
+    cells = [[cell(head, value) for head, value in zip(heads, row, strict=True)] for row in rows]
     return "\n".join([_row(heads), f"|{rule}|", *map(_row, cells)])
 
 
-def _cell(value: Any, write: _Write) -> str:
-    return "" if value is None else value if isinstance(value, str) else write(value)
+def cell(head: str, value: Any) -> str:
+    """A value as it stands under that head: nothing where it is not known; words stand as they are."""
+    return "" if value is None else value if isinstance(value, str) else _COLUMNS.get(head, figures.plain)(value)
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ _MOST_REMEDIES, _MOST_RELAXATIONS, _MOST_FASTER = 4, 3, 5
 # A gain of less than a percent is within what an estimate can tell apart.
 _FASTER = 0.99
 _AS_FAST = 0.005
+_BUYS = "What that room could buy:"
 
 
 def training(fit: FitCheck) -> list[str]:
@@ -21,7 +22,7 @@ def training(fit: FitCheck) -> list[str]:
     if not fit.fits:
         short = f"**Short by {figures.gib(-fit.headroom_bytes)}** at the upper end of the memory interval."
         none = "No change that I tried, and no two together, make it fit; many more or larger devices would."
-        return _remedies(fit, short, none, lambda way: _slower(way.slowdown))
+        return _remedies(fit, short, none, _slower)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."
     workload = complete(fit.plan).workload
     more = []
@@ -31,7 +32,7 @@ def training(fit: FitCheck) -> list[str]:
         if (fit.largest_seq_len or 0) > (workload.seq_len or 0):
             more.append(f"sequences of {figures.known(fit.largest_seq_len, figures.whole)} tokens")
     text += f" The same layout would take {' or '.join(more)}." if more else ""
-    return [text, *_bought(fit, lambda way: _slower(way.slowdown))]
+    return [text, *_ways(_BUYS, fit.relaxations[:_MOST_RELAXATIONS], _slower)]
 
 
 def serving(fit: FitCheck, faster: bool) -> list[str]:
@@ -42,7 +43,7 @@ def serving(fit: FitCheck, faster: bool) -> list[str]:
         return _remedies(fit, short, "No change that I tried makes it fit.", lambda _: "")
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain for the cache beside one request."
     if not faster:
-        return [text, *_bought(fit, _gain)]
+        return [text, *_ways(_BUYS, fit.relaxations[:_MOST_RELAXATIONS], _gain)]
     quicker = [way for way in (*fit.relaxations, *fit.remedies) if way.fits and way.slowdown < _FASTER]
     ways = sorted(quicker, key=lambda way: way.slowdown)[:_MOST_FASTER]
     nothing = "I found no change that fits and gains more than a percent."
@@ -54,19 +55,15 @@ def _remedies(fit: FitCheck, short: str, none: str, speed: Callable[[Remedy], st
     return [short, *_ways("What would make it fit:", working, speed)] if working else [f"{short} {none}"]
 
 
-def _bought(fit: FitCheck, speed: Callable[[Remedy], str]) -> list[str]:
-    return _ways("What that room could buy:", fit.relaxations[:_MOST_RELAXATIONS], speed)
-
-
 def _ways(head: str, ways: Sequence[Remedy], speed: Callable[[Remedy], str]) -> list[str]:
     return bullets(head, [f"{way.what}: {figures.gib(way.per_device_bytes)} per device{speed(way)}" for way in ways])
 
 
-def _slower(slowdown: float) -> str:
-    change = slowdown - 1
-    if abs(change) < _AS_FAST:
-        return ", as fast"
-    return f", {figures.percent(abs(change))} {'slower' if change > 0 else 'faster'}"
+def _slower(way: Remedy) -> str:
+    change = figures.percent(abs(way.slowdown - 1))
+    return (
+        ", as fast" if abs(way.slowdown - 1) < _AS_FAST else f", {change} {'slower' if way.slowdown > 1 else 'faster'}"
+    )
 
 
 def _gain(way: Remedy) -> str:

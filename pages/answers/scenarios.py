@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pages import figures
-from pages.answers.markdown import bullets, label, table
+from pages.answers.markdown import bullets, cell, label, table
 
 if TYPE_CHECKING:
     from planner.files.importing import ImportedConfig
@@ -22,19 +22,12 @@ if TYPE_CHECKING:
 
 _MOST_ROWS, _MOST_READ = 36, 12
 _MOST_CHANGES, _MOST_FOLLOWING = 4, 6
-# Figures that a difference is told of: name, words, how it is printed.
-_FIGURES = (
-    ("per_device_bytes", "memory per device", figures.gib),
-    ("step_s", "step", figures.seconds),
-    ("tokens_per_s", "tokens/s", figures.rate),
-    ("mfu", "MFU", figures.percent),
-    ("hours", "run", figures.hours),
-    ("usd", "cost", figures.usd),
-    ("ttft_s", "first token", figures.seconds),
-    ("tpot_s", "per token", figures.seconds),
-    ("output_tokens_per_s", "output tokens/s", figures.rate),
-    ("usd_per_million_tokens", "per million tokens", figures.usd),
-)
+# Figures that a difference is told of, by the words of their column.
+_FIGURES = {
+    "per_device_bytes": "memory per device", "step_s": "step", "tokens_per_s": "tokens/s", "mfu": "MFU",
+    "hours": "run", "usd": "cost", "ttft_s": "first token", "tpot_s": "per token",
+    "output_tokens_per_s": "output tokens/s", "usd_per_million_tokens": "per million tokens",
+}  # fmt: skip
 
 
 def saved(scenario: SavedScenario) -> list[str]:
@@ -83,8 +76,8 @@ def differences(diff: ScenarioDiff) -> list[str]:
     what = "; ".join(f"{label(row.field)} {_change(row)}" for row in shown[:_MOST_CHANGES])
     by_name = {row.figure: row for row in diff.figures}
     rows = [
-        (words, write(row.a), write(row.b), _moved(row))
-        for name, words, write in _FIGURES
+        (words, cell(words, row.a), cell(words, row.b), _moved(row))
+        for name, words in _FIGURES.items()
         if (row := by_name.get(name)) and row.a is not None and row.b is not None
     ]
     told = {row.field for row in shown}
