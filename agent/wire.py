@@ -10,10 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from pages.screen import SURROGATE
+from tools.registry import OnDemand
 
 Content = dict[str, Any]
 # Ids of calls start so where they are ours; a model must not see them.
@@ -35,6 +39,18 @@ class Outcome:
 
     call: Call
     response: dict[str, Any]
+
+    @cached_property
+    def result(self) -> BaseModel | None:
+        """What the tool answered as its own type; None of an error, of a tool that is gone and of what another version
+        answered."""
+        tool = OnDemand().get(self.call.name)
+        if tool is None or self.error is not None:
+            return None
+        try:
+            return tool.response.model_validate(self.response)
+        except ValidationError:
+            return None
 
     @property
     def error(self) -> str | None:

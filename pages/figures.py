@@ -225,3 +225,31 @@ def held(part: BaseModel, key: str) -> str:
 def _between(low: str, high: str) -> str:
     (first, _, unit), (last, _, other) = low.partition(" "), high.partition(" ")
     return f"{first}–{last} {other}".strip() if unit == other else f"{low} to {high}"
+
+
+def known(value: float | None, write: Callable[[float], str], other: str = "") -> str:
+    """The figure as `write` prints it, or `other` where it is not known."""
+    return other if value is None else write(value)
+
+
+def tenths(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def factor(value: float) -> str:
+    """'1.32x'."""
+    return f"{value:.2f}x"
+
+
+def price(value_usd: float) -> str:
+    """USD of tokens: fractions of a cent matter."""
+    return f"${value_usd:,.4f}" if value_usd < 0.1 else usd(value_usd)
+
+
+def billions(value: float) -> str:
+    """'8.03 billion'."""
+    return f"{value / 1e9:.2f} billion"
+
+
+def bandwidth(value_bytes_per_s: float) -> str:
+    return f"{value_bytes_per_s / 1e9:,.0f} GB/s"

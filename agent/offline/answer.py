@@ -1,81 +1,168 @@
-"""Answers in Markdown from tool results: the verdict first, then what it rests on. Every figure comes from a result."""
+"""What is told of a training run, a limit, a range and facts: the verdict first, then what it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline import (
-    decision_answers,
-    facts_answer,
-    limit_answer,
-    memory_answer,
-    sections,
-    speed_answer,
-    sweep_answer,
-)
+from agent.offline.outcomes import errors, joined, refused, result_of, results
 from agent.offline.patching import knows_length
 from agent.offline.slots import get
-from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
-from pages import figures
+from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
+from planner.money.results import CostEstimate
+from planner.results import (
+    BestParallelism,
+    FitCheck,
+    HardwareDescription,
+    Limit,
+    ModelDescription,
+    RenderedConfigs,
+    TrainingEstimate,
+    WrittenConfigs,
+)
+
+_Blocks = tuple[list[str], list[str]]
+_FILE_TOOLS = ("write_configs", "render_configs")
 
 
 def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer and what it asks. `work` is the planner's reading of the turn."""
-    unread = [not_placed(work["unread"])] if work.get("unread") else []
     if "facts" in work:
-        told = [facts_answer.describe(outcome, work.get("providers", [])) for outcome in outcomes]
-        return "\n\n".join([*told, *unread]), []
-    if work.get("limit"):
-        blocks, asked = limit_answer.compose(plan, work, outcomes)
-        return "\n\n".join([*blocks, *unread]), asked
-    if work.get("sweep"):
-        return "\n\n".join([*sweep_answer.compose(work, outcomes), *unread]), []
-    results = {outcome.call.name: outcome.response for outcome in outcomes if not outcome.error}
-    errors = {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
-    estimate = results.get("estimate_training")
-    first = estimate or results.get("best_parallelism")
-    if first is None:
-        problem = next(iter(errors.values()), None) or "no tool gave a result"
-        return "\n\n".join([f"I cannot work that out as asked. {problem}", *_said(work), *unread]), [problem]
-    intents, asked = set(work["intents"]), []
+        blocks, asked = [block for each in outcomes for block in _facts(each, work.get("providers", []))], []
+    elif work.get("limit"):
+        blocks, asked = _limit(plan, work, outcomes)
+    elif work.get("sweep"):
+        blocks, asked = _sweep(work, outcomes)
+    else:
+        blocks, asked = _run(plan, work, outcomes)
+    return joined(blocks, work), asked
+
+
+def _facts(outcome: Outcome, providers: Sequence[str]) -> list[str]:
+    if isinstance(outcome.result, ModelDescription):
+        return facts.model(outcome.result)
+    if isinstance(outcome.result, HardwareDescription):
+        return facts.device(outcome.result, providers)
+    return [f"I cannot answer that. {outcome.error}"]
+
+
+def _sweep(work: Mapping[str, Any], outcomes: list[Outcome]) -> _Blocks:
+    swept: Any = outcomes[0].result
+    if swept is None:
+        return refused(outcomes[0].error, work)[0], []
+    rest = [*assumptions.warnings([swept]), *assumptions.training([swept], work["notes"])]
+    return [*sweep.describe(swept), *rest], []
+
+
+def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> _Blocks:
+    """One run: as it was asked about, or with the best layout."""
+    intents, asked = set(work["intents"]), list[str]()
+    estimate, search = result_of(outcomes, TrainingEstimate), result_of(outcomes, BestParallelism)
+    if estimate is None and search is None:
+        return refused(next(iter(errors(outcomes).values()), None), work)
+    bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
     slow = estimate is not None and "faster" in intents
     # What limits a step is told in its own words; how long the run takes was not asked.
     intents -= {"why", "time", "run"} if slow else set()
-    hours = results.get("estimate_cost") if "device_hours" in intents else None
-    blocks = [
-        *(
-            [f"**{figures.rate(hours['device_hours'])} device-hours**, {figures.usd(hours['usd'])}."]
-            if hours and hours["usd"]
-            else []
-        ),
-        *(speed_answer.describe(estimate) if slow and estimate else []),
-        sections.verdict(first, results, intents),
-    ]
-    if "layout" in intents or "why" in intents:
-        blocks += sections.layout_choice(results, intents)
+    blocks = cost.device_hours(bill) if bill and "device_hours" in intents else []
+    blocks += training.what_limits(estimate) if slow and estimate else []
+    blocks.append(_verdict(estimate, search, bill, intents))
+    if search and intents & {"layout", "why"}:
+        blocks += training.rivals(search, "why" in intents)
     if estimate:
-        blocks += [] if slow and "fit" not in intents else memory_answer.describe(estimate["memory"])
-        if not intents & {"layout", "why"}:
-            blocks += sections.layout(estimate)
-        blocks += sections.speed(estimate, intents)
-    if fit := results.get("check_fit"):
-        blocks += sections.room(fit)
-    if cost := results.get("estimate_cost"):
-        blocks += sections.cost(cost, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
+        blocks += [] if slow and "fit" not in intents else memory.training(estimate.memory)
+        blocks += [] if intents & {"layout", "why"} else [training.layout(estimate)]
+        blocks += training.speed(estimate, "why" in intents)
+    blocks += room.training(fit) if fit else []
+    blocks += _cost(bill, plan) if bill else []
     if intents & {"cost", "run"} and not knows_length(plan):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
         blocks.append(f"For {wanted} I need the size of the data: how many tokens will it train on?")
-    if found := results.get("advise"):
-        blocks += decision_answers.beside(found)
-    blocks += sections.files(results, errors, intents, estimate, bool(work["anyway"]))
-    blocks += [f"The tool {name} answered: {text}" for name, text in errors.items() if name not in sections.FILE_TOOLS]
-    blocks += sections.warnings(results)
-    blocks += sections.assumptions([found for name, found in results.items() if name != "advise"], work["notes"])
-    return "\n\n".join([*blocks, *unread]), asked
+    by_name = results(outcomes)
+    blocks += advice.beside(by_name["advise"]) if "advise" in by_name else []
+    unfit = estimate is not None and not estimate.memory.fits
+    blocks += files_made(outcomes, intents, unfit and not work["anyway"])
+    blocks += failures(outcomes)
+    blocks += assumptions.warnings(by_name.values())
+    told = [result for name, result in by_name.items() if name != "advise"]
+    return [*blocks, *assumptions.training(told, work["notes"])], asked
 
 
-def _said(work: Mapping[str, Any]) -> list[str]:
-    return ["\n".join(f"- {note}" for note in work["notes"])] if work["notes"] else []
+def _verdict(
+    estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
+) -> str:
+    if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
+        return training.best(search, estimate)
+    return training.verdict(estimate, bill, "fit" in intents) if estimate else ""
+
+
+def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[str]:
+    return cost.training(bill, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
+
+
+def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> list[str]:
+    """What became of the files that were asked for; `withheld` where the run would run out of memory."""
+    if not intents & {"write", "render"}:
+        return []
+    if made := result_of(outcomes, WrittenConfigs):
+        return files.written(made)
+    shown = result_of(outcomes, RenderedConfigs)
+    head = [files.WITHHELD] if withheld and ("write" in intents or shown is None) else []
+    if shown:
+        return [*head, *files.rendered(shown)]
+    refusals = errors(outcomes)
+    for name, said in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
+        if name in refusals:
+            return [f"**{said}**: {refusals[name]}"]
+    return head
+
+
+def failures(outcomes: list[Outcome]) -> list[str]:
+    """What tools refused that write no files."""
+    refusals = errors(outcomes).items()
+    return [f"The tool {name} answered: {text}" for name, text in refusals if name not in _FILE_TOOLS]
+
+
+def _limit(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> _Blocks:
+    found, intents, asked = result_of(outcomes, Limit), set(work["intents"]), list[str]()
+    if found is None:
+        return refused(errors(outcomes).get("find_limit"), work)
+    blocks = limit.training(found)
+    blocks += _runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
+    if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
+        asked.append("workload.dataset_tokens: how many tokens will it train on?")
+        blocks.append("For the length and cost of the run I need the size of the data: how many tokens is it?")
+    return [*blocks, *assumptions.warnings([found]), *assumptions.training([found], work["notes"])], asked
+
+
+def _runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[str]:
+    """What the run at the limit takes and costs; of devices, beside the same run on more of them."""
+    estimates = [outcome for outcome in outcomes if outcome.call.name == "estimate_training"]
+    if found.goal == "devices" and estimates:
+        return _on_more(estimates, outcomes)
+    blocks: list[str] = []
+    for outcome in outcomes:
+        if outcome.error:
+            blocks.append(outcome.error)
+        elif isinstance(outcome.result, TrainingEstimate):
+            blocks += training.speed(outcome.result, why)
+        elif isinstance(outcome.result, CostEstimate):
+            blocks += _cost(outcome.result, plan)
+    return blocks
+
+
+def _on_more(estimates: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[str]:
+    runs: list[tuple[str, TrainingEstimate, float | None]] = []
+    problems: list[str] = []
+    for each in estimates:
+        count = each.call.arguments["count"]
+        name = "1 device" if count == 1 else f"{count} devices"
+        if isinstance(each.result, TrainingEstimate):
+            same = [outcome for outcome in outcomes if outcome.call.arguments.get("count") == count]
+            bill = result_of(same, CostEstimate)
+            runs.append((name, each.result, bill.usd if bill else None))
+        else:
+            problems.append(f"I could not estimate {name}: {each.error}")
+    return [*limit.more_devices(runs), *problems]

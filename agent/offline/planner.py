@@ -27,8 +27,10 @@ from agent.offline.serving_mode import is_serving, switched
 from agent.offline.slots import get
 from agent.offline.wish_turn import extended, free_call, offered, settle, wish_of
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
-from estimator.plan.schema import merge
+from estimator.plan.schema import Plan, merge
+from pages.answers.plan import complete
 from planner.requests import FLAT_PATHS
+from planner.results import BestParallelism, Limit, TrainingEstimate
 
 NAME = "offline"
 _MOST_PLANS = 20
@@ -108,8 +110,8 @@ def step(turn: Turn, catalogue: Catalogue) -> Thought:
 
 def _solved(outcomes: list[Outcome], goal: str) -> Any:
     """The answer to "how many devices do I need?" or "which is the largest model?", which later questions are about."""
-    limits = [outcome.response for outcome in outcomes if outcome.call.name == "find_limit" and not outcome.error]
-    return next((found["value"] for found in limits if found["goal"] == goal), None)
+    limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
+    return next((limit.value for limit in limits if limit.goal == goal), None)
 
 
 def _begin(
@@ -368,9 +370,10 @@ def _next_calls(
     first = "best_parallelism" if intents & {"layout", "why"} and not faster else "estimate_training"
     if first not in called:
         return [(first, arguments | (faster if first == "estimate_training" else {}))]
-    if called[first].error:
+    chosen = called[first].result
+    if not isinstance(chosen, TrainingEstimate | BestParallelism):
         return []
-    carried = _carry(arguments, called[first].response)
+    carried = _carry(arguments, complete(chosen.plan))
     wanted = ["estimate_training"]
     wanted += ["check_fit"] if "fit" in intents or _does_not_fit(called) else []
     wanted += ["estimate_cost"] if priced else []
@@ -411,36 +414,29 @@ def _limit_calls(
     rest = {name: value for name, value in arguments.items() if name != solved}
     if "find_limit" not in called:
         return [("find_limit", {**rest, **limit})]
-    found = called["find_limit"]
-    if len(called) > 1 or found.error or found.response["value"] is None:
+    found = called["find_limit"].result
+    if len(called) > 1 or not isinstance(found, Limit) or found.value is None:
         return []
-    at = {**_carry(rest, found.response), solved: found.response["value"]}
+    at = {**_carry(rest, complete(found.plan)), solved: found.value}
     names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
-    if limit["goal"] == "devices":
-        more = [{**rest, "count": times * found.response["value"]} for times in _MORE_DEVICES[1:]]
+    if isinstance(found.value, int) and found.goal == "devices":
+        more = [{**rest, "count": times * found.value} for times in _MORE_DEVICES[1:]]
         return [(name, run) for run in (at, *more) for name in names]
     return [(name, at) for name in names] if intents & {"time", "cost", "why"} else []
 
 
 def _does_not_fit(called: Mapping[str, Outcome]) -> bool:
-    outcome = called.get("estimate_training")
-    return bool(outcome and not outcome.error and not outcome.response["memory"]["fits"])
+    estimate = called["estimate_training"].result if "estimate_training" in called else None
+    return isinstance(estimate, TrainingEstimate) and not estimate.memory.fits
 
 
-def _carry(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+def _carry(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """The user's arguments with the layout that a tool chose, so that every later figure is about the same run."""
-    plan = merge(result.get("plan") or {}, {})
-    chosen: dict[str, Any] = {}
-    layout, workload = plan.get("layout") or {}, plan.get("workload") or {}
-    for name in (*_LAYOUT, "recompute", "offload"):
-        if layout.get(name) is not None:
-            chosen[name] = layout[name]
-    for name in _LAYOUT_WORKLOAD:
-        if workload.get(name) is not None:
-            chosen[name] = workload[name]
+    chosen = {name: getattr(plan.layout, name) for name in (*_LAYOUT, "recompute", "offload")}
+    chosen |= {name: getattr(plan.workload, name) for name in _LAYOUT_WORKLOAD}
     if arguments.get("framework") == "auto":
         arguments = {name: value for name, value in arguments.items() if name != "framework"}
-    return {**arguments, **{name: value for name, value in chosen.items() if name not in arguments}}
+    return {name: value for name, value in chosen.items() if value is not None} | dict(arguments)
 
 
 __all__ = ["NAME", "OfflinePlanner", "step"]

@@ -1,73 +1,74 @@
-"""Answers about serving: the verdict first, then latency, throughput, memory, cost, and what they rest on."""
+"""What is told of serving: the verdict first, then latency, throughput, memory, cost, and what they rest on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline import sections, serving_choice, serving_sections, serving_sweep_answer
-from agent.offline.small_talk import not_placed
+from agent.offline.answer import failures, files_made
+from agent.offline.outcomes import errors, joined, refused, result_of, results
 from agent.wire import Outcome
-
-Result = Mapping[str, Any]
+from estimator.plan.schema import Inference
+from pages.answers import assumptions, choice, cost, limit, memory, room, serving, sweep
+from pages.answers.plan import complete
+from planner.money.results import CostEstimate
+from planner.results import FitCheck, Limit
+from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
 
 
 def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer and what it asks. `work` is the planner's reading of the turn."""
-    unread = [not_placed(work["unread"])] if work.get("unread") else []
-    results = {outcome.call.name: outcome.response for outcome in outcomes if not outcome.error}
-    errors = {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
-    estimate = results.get("estimate_inference")
-    asked: list[str] = []
-    if not results:
-        problem = next(iter(errors.values()), None) or "no tool gave a result"
-        notes = ["\n".join(f"- {note}" for note in work["notes"])] if work["notes"] else []
-        blocks, asked = [f"I cannot work that out as asked. {problem}", *notes], [problem]
-    elif found := results.get("project_mlperf"):
-        blocks = serving_choice.mlperf(found)
-    elif found := results.get("sweep"):
-        blocks = serving_sweep_answer.compose(found)
-    elif found := results.get("find_limit"):
-        blocks = serving_choice.limit(found)
+    by_name = results(outcomes)
+    if not by_name:
+        blocks, asked = refused(next(iter(errors(outcomes).values()), None), work)
+        return joined(blocks, work), asked
+    if found := result_of(outcomes, MlperfProjection):
+        blocks = choice.mlperf(found)
+    elif "sweep" in by_name:
+        blocks = sweep.describe(by_name["sweep"])
+    elif found := result_of(outcomes, Limit):
+        blocks = limit.serving(found)
     else:
-        blocks = _deployment(results, errors, work)
-    if results:
-        blocks += sections.files(results, errors, set(work["intents"]), estimate, bool(work["anyway"]))
-        blocks += serving_sections.warnings(results)
-        fits = estimate is None or estimate["memory"]["fits"]
-        blocks += serving_sections.how_sure(next(iter(results.values()))) if fits else []
-        blocks += serving_sections.assumptions(list(results.values()), work["notes"])
-    return "\n\n".join([*blocks, *unread]), asked
+        blocks = _deployment(outcomes, set(work["intents"]), work["asked"])
+    estimate = result_of(outcomes, ServingEstimate)
+    fits = estimate is None or estimate.memory.fits
+    blocks += files_made(outcomes, set(work["intents"]), not fits and not work["anyway"])
+    blocks += assumptions.warnings(by_name.values())
+    blocks += assumptions.how_sure(next(iter(by_name.values())).evidence) if fits else []
+    blocks += assumptions.serving(by_name.values(), work["notes"])
+    return joined(blocks, work), []
 
 
-def _deployment(results: Mapping[str, Result], errors: Mapping[str, str], work: Mapping[str, Any]) -> list[str]:
-    """One deployment: what was asked for, or the best that a search found."""
-    intents, limits = set(work["intents"]), work["asked"]
-    estimate = results.get("estimate_inference")
+def _deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[str]:
+    """One deployment: what was asked for, or the best that a search found. `limits` are those that no plan holds."""
+    estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
     blocks: list[str] = []
-    if found := results.get("size_serving"):
-        blocks += serving_choice.sizes(found)
-    elif found := results.get("best_serving"):
-        blocks += serving_choice.best(found, bool(intents & {"why", "best"}))
+    if sized := result_of(outcomes, SizedServing):
+        blocks += choice.sizes(sized)
+    elif search := result_of(outcomes, BestServing):
+        blocks += choice.best(search, bool(intents & {"why", "best"}))
     elif estimate:
-        blocks.append(serving_sections.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s")))
+        blocks.append(serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s")))
     if estimate:
-        at_once = estimate["plan"]["workload"].get("scenario") == "offline"
-        if estimate["memory"]["fits"]:
-            blocks += serving_sections.slo(estimate, limits)
-            # Of what is sent all at once, the wait says nothing.
-            blocks += [] if at_once else [serving_sections.latency(estimate)]
-            blocks.append(serving_sections.throughput(estimate))
-        blocks += serving_sections.memory(estimate["memory"], estimate["plan"])
-        blocks.append(serving_sections.layout(estimate))
-        if estimate["memory"]["fits"]:
-            blocks += serving_sections.what_limits(estimate, bool(intents & {"why", "faster"}))
-    if fit := results.get("check_fit"):
-        blocks += serving_sections.room(fit, "faster" in intents)
-    if bill := results.get("estimate_cost"):
-        blocks += serving_sections.bill(bill, limits.get("usd_per_million"))
-    elif estimate and estimate["memory"]["fits"]:
-        blocks += serving_sections.money(estimate["cost"], limits.get("usd_per_million"))
-    return blocks + [
-        f"The tool {name} answered: {text}" for name, text in errors.items() if name not in sections.FILE_TOOLS
-    ]
+        blocks += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
+    if fit := result_of(outcomes, FitCheck):
+        blocks += room.serving(fit, "faster" in intents)
+    if bill := result_of(outcomes, CostEstimate):
+        blocks += cost.serving(bill, most_usd)
+    elif estimate and estimate.memory.fits:
+        blocks.append(cost.deployment(estimate.cost, most_usd))
+    return [*blocks, *failures(outcomes)]
+
+
+def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[str]:
+    workload = complete(estimate.plan).workload
+    engine = workload.engine if isinstance(workload, Inference) else "the engine"
+    blocks: list[str] = []
+    if estimate.memory.fits:
+        blocks += serving.slo(estimate, e2e_limit_s)
+        # Of what is sent all at once, the wait says nothing.
+        at_once = isinstance(workload, Inference) and workload.scenario == "offline"
+        blocks += [] if at_once else [serving.latencies(estimate.latency)]
+        blocks.append(serving.throughput(estimate))
+    blocks += [*memory.serving(estimate.memory, engine), serving.layout(estimate)]
+    return [*blocks, *(serving.what_limits(estimate, why) if estimate.memory.fits else [])]

@@ -11,7 +11,9 @@ from agent.offline.payment import payment
 from agent.offline.serving_words import mlperf_arguments
 from agent.offline.slots import get
 from agent.wire import Outcome
-from estimator.plan.schema import Inference, merge
+from estimator.plan.schema import Inference, Plan, merge
+from pages.answers.plan import complete
+from planner.serving.results import BestServing, ServingEstimate, SizedServing
 from tools.registry import Tool
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -43,13 +45,17 @@ def next_calls(
     first = _first(plan, work, intents)
     if first not in called:
         return [(first, _first_arguments(first, plan, arguments, work) | extra)]
-    if called[first].error or (first == "size_serving" and called[first].response["best"] is None):
+    found = called[first].result
+    if not isinstance(found, ServingEstimate | BestServing | SizedServing) or (
+        isinstance(found, SizedServing) and found.best is None
+    ):
         return []
-    if first != "estimate_inference":
-        arguments = _chosen(arguments, called[first].response["plan"])
+    chosen = complete(found.plan)
+    if not isinstance(found, ServingEstimate):
+        arguments = _chosen(arguments, chosen)
         wanted = ["estimate_inference"]
     else:
-        fits = called[first].response["memory"]["fits"]
+        fits = found.memory.fits
         wanted = ["check_fit"] if intents & {"fit", "faster"} or not fits else []
         # How long all requests of a run take is told with what they cost.
         priced = "cost" in intents or get(plan, "workload.requests")
@@ -65,7 +71,7 @@ def next_calls(
             calls.append((name, _either(arguments)))
         else:
             paid = payment(work, tools)
-            calls.append((name, _either(_laid_out(arguments, called[first].response["plan"])) | own | paid))
+            calls.append((name, _either(_laid_out(arguments, chosen)) | own | paid))
     return calls
 
 
@@ -78,13 +84,13 @@ def _files(
 ) -> Calls:
     """Launch files of the deployment, where they were asked for and it fits."""
     name = next((f"{intent}_configs" for intent in ("write", "render") if intent in work["intents"]), None)
-    estimate = called.get("estimate_inference")
-    if name is None or name in called or name not in tools or estimate is None or estimate.error:
+    estimate = called["estimate_inference"].result if "estimate_inference" in called else None
+    if name is None or name in called or name not in tools or not isinstance(estimate, ServingEstimate):
         return []
-    if not estimate.response["memory"]["fits"] and not work["anyway"]:
+    if not estimate.memory.fits and not work["anyway"]:
         return []
     targets = {"targets": work["targets"]} if work["targets"] else {}
-    return [(name, _either(_laid_out(arguments, estimate.response["plan"])) | targets | work["fields"])]
+    return [(name, _either(_laid_out(arguments, complete(estimate.plan))) | targets | work["fields"])]
 
 
 def searches_devices(plan: Mapping[str, Any], intents: list[str]) -> bool:
@@ -140,18 +146,17 @@ def _first_arguments(
     return found | ({"goal": _GOALS[goal]} if goal in _GOALS else {})
 
 
-def _chosen(arguments: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """The user's arguments with what a search chose, so that every later figure is about the same deployment."""
-    cluster, workload = plan["cluster"], plan["workload"]
-    found = {**arguments, "engine": workload["engine"], "weight_dtype": workload["weight_dtype"]}
-    found |= {name: cluster[name] for name in ("accelerator", "count", "per_node") if cluster.get(name)}
-    found |= {name: workload[name] for name in ("concurrency", "request_rate") if workload.get(name)}
-    return _laid_out(found, plan)
+    names = ("engine", "weight_dtype", "concurrency", "request_rate")
+    found = {name: getattr(plan.workload, name) for name in names}
+    found |= {name: getattr(plan.cluster, name) for name in ("accelerator", "count", "per_node")}
+    return _laid_out({**arguments, **{name: value for name, value in found.items() if value}}, plan)
 
 
-def _laid_out(arguments: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
-    sizes = {name: plan["layout"][name] for name in _LAYOUT if plan["layout"].get(name)}
-    return {**arguments, **{name: size for name, size in sizes.items() if name not in arguments}}
+def _laid_out(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    sizes = {name: getattr(plan.layout, name) for name in _LAYOUT}
+    return {name: size for name, size in sizes.items() if size} | dict(arguments)
 
 
 def _open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:

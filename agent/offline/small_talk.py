@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.offline.numbers import short
 from agent.offline.slots import get
+from pages import figures
 
 HELP = (
     "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "
@@ -27,21 +28,19 @@ FRESH = "Done, I have set the earlier plan aside. What would you like to run, an
 
 NO_IMPORT = (
     "I cannot read configuration files in this conversation. Tell me the model, the accelerators, the method, the "
-    "sequence "
-    "length and the batch that stand in it, and I check those."
+    "sequence length and the batch that stand in it, and I check those."
 )
 NO_PLAN = (
     "There is no plan in this conversation yet. Say what you want to run, for example *full fine-tuning of "
-    "Llama-3.1-8B "
-    "on 8 H100s with 1B tokens*, or load a saved one: *load NAME*. Then I can change, compare, save and export it."
+    "Llama-3.1-8B on 8 H100s with 1B tokens*, or load a saved one: *load NAME*. Then I can change, compare, save and "
+    "export it."
 )
 WHICH_FOLDER = (
     "Which folder are the results in? It is the one that the matrix was written to, such as ./runs/NAME-matrix."
 )
 NOTHING_TO_COMPARE = (
     "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
-    "*difference "
-    "between base and long-context*."
+    "*difference between base and long-context*."
 )
 
 
@@ -115,19 +114,18 @@ def _understood(plan: Mapping[str, Any]) -> str:
         ("workload.precision", "{}"),
         ("workload.engine", "{}"),
         ("workload.weight_dtype", "{} weights"),
-        ("workload.input_len", "{:,} tokens in"),
-        ("workload.output_len", "{:,} tokens out"),
-        ("workload.concurrency", "{:,} clients at once"),
-        ("workload.request_rate", "{:.4g} requests/s"),
+        ("workload.input_len", "{} tokens in"),
+        ("workload.output_len", "{} tokens out"),
+        ("workload.concurrency", "{} clients at once"),
+        ("workload.request_rate", "{} requests/s"),
+        ("workload.seq_len", "sequences of {} tokens"),
     ):
         if value := get(plan, path):
-            parts.append(label.format(value))
-    if seq_len := get(plan, "workload.seq_len"):
-        parts.append(f"sequences of {seq_len:,} tokens")
+            parts.append(label.format(figures.plain(value)))
     if tokens := get(plan, "workload.dataset_tokens"):
         parts.append(f"{short(tokens)} tokens")
     if budget := get(plan, "goal.budget_usd"):
-        parts.append(f"a budget of ${budget:,.0f}")
+        parts.append(f"a budget of ${figures.whole(budget)}")
     return ", ".join(parts)
 
 

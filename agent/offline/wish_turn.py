@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.offline import small_talk
 from agent.offline.figure_words import figure_of
@@ -18,8 +18,13 @@ from agent.offline.wish_words import TAKES
 from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, Wish, vendors_of
 from agent.wire import Outcome
 from estimator.plan.schema import merge
+from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
+
+if TYPE_CHECKING:
+    from planner.files.importing import ImportedConfig
+    from planner.records.scenarios import LoadedScenario, SavedScenario
 
 _Wish = tuple[str, dict[str, Any]]
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
@@ -41,9 +46,7 @@ _JUDGES = re.compile(
 _SAME_FOR = re.compile(r"^\W*(?:and|what about|how about|same)\b[^.?!]*\b(?:for|on|with|at)\b", re.IGNORECASE)
 _ELSEWHERE = {"model", "cluster.accelerator", "cluster.count", "cluster.per_node", "workload.seq_len"}
 _GOES_ON = re.compile(r"^\W*(?:and|what about|how about|same for|now)\b", re.IGNORECASE)
-# What a recommended cluster gives the plan when the next question takes it up.
 _MOST_OFFERS = 6
-_TAKEN = {"accelerator": "cluster.accelerator", "count": "cluster.count"}
 
 
 def free_call(
@@ -278,35 +281,40 @@ def settle(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Plan and topic after a wish was answered: a loaded scenario is the plan, a recommended cluster is remembered."""
     outcome = outcomes[0] if outcomes else None
-    if outcome is None or outcome.error:
+    result: Any = outcome.result if outcome else None
+    if outcome is None or result is None:
         return plan, topic
-    found = outcome.response
-    if outcome.call.name == "import_config":
-        plans = [*topic.get("plans", []), plan] if plan else topic.get("plans", [])
-        of_serving = (found["plan"].get("workload") or {}).get("kind") == "inference"
-        intents = ["time"] if of_serving else ["fit", "time"]
-        return dict(found["plan"]), {**topic, "plans": plans[-20:], "wish": None, "intents": intents}
-    if outcome.call.name == "save_scenario":
-        return plan, {**topic, "saved": [*topic.get("saved", []), found["name"]][-20:]}
-    if outcome.call.name == "load_scenario":
-        plans = [*topic.get("plans", []), plan] if plan else topic.get("plans", [])
-        return dict(found["plan"]), {**topic, "plans": plans[-20:], "wish": None, "intents": []}
-    options = found.get("options", []) if outcome.call.name == "recommend_cluster" else []
-    if outcome.call.name == "auto_configure" and found.get("option"):
-        options = [found["option"]]
-    if not options:
-        return plan, topic
-    offers = [_offer(option) for option in options[:_MOST_OFFERS]]
-    workload = (found.get("plan") or {}).get("workload") or {}
-    if outcome.call.name == "auto_configure" and workload.get("method"):
-        offers[0]["workload.method"] = workload["method"]
-    return plan, {**topic, "offer": offers[0], "offers": offers}
+    if isinstance(result, RecommendedCluster | AutoConfigured):
+        return plan, topic | _offers(result)
+    plans = ([*topic.get("plans", []), plan] if plan else topic.get("plans", []))[-20:]
+    match outcome.call.name:
+        case "import_config":
+            imported: ImportedConfig = result
+            of_serving = (imported.plan.get("workload") or {}).get("kind") == "inference"
+            intents = ["time"] if of_serving else ["fit", "time"]
+            return imported.plan, {**topic, "plans": plans, "wish": None, "intents": intents}
+        case "load_scenario":
+            loaded: LoadedScenario = result
+            return loaded.plan, {**topic, "plans": plans, "wish": None, "intents": []}
+        case "save_scenario":
+            saved: SavedScenario = result
+            return plan, {**topic, "saved": [*topic.get("saved", []), saved.name][-20:]}
+    return plan, topic
 
 
-def _offer(option: Mapping[str, Any]) -> dict[str, Any]:
-    """What a recommended cluster gives the plan."""
-    offer = {path: option[name] for name, path in _TAKEN.items() if option.get(name)}
-    return offer | ({"workload.framework": option["framework"]} if option.get("framework") else {})
+def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:
+    """What recommended clusters give the plan when the next question takes one up; the first unless it says which."""
+    if isinstance(result, RecommendedCluster):
+        offers = [_offer(option) for option in result.options[:_MOST_OFFERS]]
+    else:
+        method = get(result.plan or {}, "workload.method")
+        offers = [_offer(result.option) | ({"workload.method": method} if method else {})] if result.option else []
+    return {"offer": offers[0], "offers": offers} if offers else {}
+
+
+def _offer(option: ClusterOption) -> dict[str, Any]:
+    offer = {"cluster.accelerator": option.accelerator, "cluster.count": option.count}
+    return offer | ({"workload.framework": option.framework} if option.framework else {})
 
 
 __all__ = ["extended", "free_call", "offered", "settle", "wish_of"]

@@ -13,12 +13,15 @@ from agent.grounding.check import ungrounded
 from agent.grounding.withheld import withhold
 from agent.history import WHOLE_TURNS, shortened, turns_of
 from agent.wire import Call, Content, Outcome, answered, calls_of, said, text_of, thought
+from tools import call
 
-RESULT: dict[str, Any] = {
+_WHOLE = call("estimate_training", {"model": "gpt2", "accelerator": "h100-sxm", "count": 1})
+RESULT: dict[str, Any] = _WHOLE | {
     "plan": {"model": "org/m", "cluster": {"accelerator": "h100-sxm", "count": 8}},
-    "memory": {"fits": True, "per_device_bytes": 2.0**36, "capacity_bytes": 5 * 2.0**34, "components": {}},
-    "throughput": {"tokens_per_s": 61032.4, "mfu": 0.371},
-    "padding": ["x" * 100] * 100,
+    "memory": _WHOLE["memory"] | {"fits": True, "per_device_bytes": 2.0**36, "capacity_bytes": 5 * 2.0**34},
+    "time": _WHOLE["time"] | {"step_s": 2.0},
+    "throughput": _WHOLE["throughput"] | {"tokens_per_s": 61032.4, "mfu": 0.371},
+    "evidence": [],
 }
 
 
@@ -74,7 +77,8 @@ def test_a_summary_stays_short_and_loses_its_oldest_lines() -> None:
 def test_a_headline_has_no_figure_that_the_result_has_not() -> None:
     line = headline(Outcome(Call("1", "estimate_training", {}), RESULT))
     assert line.endswith(
-        "fits, memory per device 64.0 GiB, capacity 80.0 GiB, training speed 61,032 tokens/s, MFU 37.1 %"
+        "fits, memory per device 64.0 GiB, capacity 80.0 GiB, step time 2.00 s, training speed 61,032 tokens/s, "
+        "MFU 37.1 %"
     )
     assert ungrounded(line, [RESULT], []) == []
     assert headline(Outcome(Call("1", "x", {}), {"error": "no"})) == "x: refused (no)"

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from conversations import of, say
 
-from agent.offline import memory_answer
 from agent.offline.patching import flat, nested
 from agent.session import open_session
+from pages.answers import memory
 from pages.figures import gib
+from planner.results import MemoryEstimate
 from tools import call
 
 FIT: dict[str, Any] = {
@@ -27,7 +28,7 @@ def turns(*texts: str) -> list[dict[str, Any]]:
 
 
 def told(found: dict[str, Any]) -> str:
-    return "\n\n".join(memory_answer.describe(found))
+    return "\n\n".join(memory.training(MemoryEstimate.model_validate(found)))
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,12 @@ from conversations import NOON, Scripted, turns
 from agent.gemini.prompt import SYSTEM
 from agent.graph import Surroundings, build
 from agent.grounding.origins import Origin, origins
-from agent.offline import serving_choice, serving_sections, serving_sweep_answer
 from agent.offline.planner import OfflinePlanner
 from agent.session import ask
+from pages.answers import choice, cost, limit, serving, sweep
+from planner.compare.sweep import Sweep
+from planner.results import Limit
+from planner.serving.results import ServingEstimate, SizedServing
 from tools.registry import registry
 
 
@@ -218,10 +221,11 @@ def test_a_queue_without_end_is_no_error(estimate: dict[str, Any]) -> None:
     endless = {name: None for name in estimate["latency"] if name.startswith(("ttft", "e2e"))}
     row = estimate["slo"][0] | {"value_s": None, "met": False}
     found = estimate | {"latency": estimate["latency"] | endless, "slo": [row], "cost": None}
-    assert "cannot keep up" in serving_sections.verdict(found, False, 1.0)
-    assert "grows without end" in serving_sections.latency(found)
-    assert "**missed**" in serving_sections.slo(found, {"e2e_limit_s": 1.0})[0]
-    assert "no price" in serving_sections.money(None, None)[0]
+    typed = ServingEstimate.model_validate(found)
+    assert "cannot keep up" in serving.verdict(typed, False, 1.0)
+    assert "grows without end" in serving.latencies(typed.latency)
+    assert "**missed**" in serving.slo(typed, 1.0)[0]
+    assert "no price" in cost.deployment(None, None)
 
 
 def test_a_search_without_a_result_is_said() -> None:
@@ -229,15 +233,15 @@ def test_a_search_without_a_result_is_said() -> None:
         {"model": "llama-3.1-405b", "accelerator": "t4", "count": 1, "request_rate": 1, "engine": "vllm"}
     )
     assert found["best"] is None
-    assert serving_choice.sizes(found)[0].startswith("**None**")
+    assert choice.sizes(SizedServing.model_validate(found))[0].startswith("**None**")
     nothing = registry()["find_limit"](
         {"goal": "concurrency", "model": "llama-3.1-405b", "accelerator": "t4", "count": 1, "engine": "vllm"}
     )
-    assert serving_choice.limit(nothing)[0].startswith("**None**")
+    assert limit.serving(Limit.model_validate(nothing))[0].startswith("**None**")
     swept = registry()["sweep"](
         {"model": "llama-3.1-405b", "accelerator": "t4", "field": "concurrency", "values": [1, 2]}
     )
-    assert serving_sweep_answer.compose(swept)[0].startswith("**None of these fits**")
+    assert sweep.describe(Sweep.model_validate(swept))[0].startswith("**None of these fits**")
 
 
 def scripted(steps: list[Any], tmp_path: Path) -> dict[str, Any]:

@@ -1,0 +1,119 @@
+"""Which deployment to take, how many devices a load needs, and what MLPerf would measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from estimator.plan.schema import Inference
+from pages import figures
+from pages.answers.markdown import bullets, table
+from pages.answers.plan import complete, load_words, model_words
+from pages.answers.serving import LATENCIES, SERVED
+from planner.serving.results import BestServing, MlperfProjection, ServingChoice, SizedServing
+
+_MOST_ROWS, _MOST_REASONS = 5, 4
+_AIMS = {
+    "throughput": "the most tokens/s per device", "latency": "the shortest requests", "cost": "the cheapest tokens",
+}  # fmt: skip
+
+
+def best(search: BestServing, why: bool) -> list[str]:
+    """The best deployment, its rivals, and what was not taken."""
+    one, model = search.best, model_words(complete(search.plan))
+    what = f"{one.summary} on {figures.whole(one.devices)} x {one.accelerator}"
+    if not one.fits:
+        head = f"**Nothing that I tried fits.** Nearest for {model} is {what}"
+    elif one.request_rate and one.requests_per_s < SERVED * one.request_rate:
+        head = f"**Nothing keeps up with these requests.** Nearest for {model} is {what}"
+    elif search.meets_slo is False:
+        head = f"**Nothing keeps your limits.** Nearest for {model} is {what}"
+    else:
+        aim = _AIMS.get(search.goal, search.goal)
+        head = f"**{what}** is the best way I found to serve {model}, for {aim}"
+    several = len({row.accelerator for row in search.by_accelerator}) > 1
+    rows = search.by_accelerator if several else [one, *search.alternatives]
+    rejected = [f"{row.choice.summary}: {row.rule}" for row in search.rejected[:_MOST_REASONS]] if why else []
+    return [
+        f"{head}. {' '.join(search.why)}",
+        *([_deployments(rows[:_MOST_ROWS])] if len(rows) > 1 else []),
+        *bullets("Not taken:", rejected),
+        *bullets("Not tried:", search.skipped[:_MOST_REASONS]),
+    ]
+
+
+def _deployments(rows: Sequence[ServingChoice]) -> str:
+    several = len({row.accelerator for row in rows}) > 1
+    heads = ("Deployment", "TTFT", "per token", "output tokens/s", "per device", "per million output tokens")
+    names = [f"{_named(row) if several else row.summary}{'' if row.fits else ' (does not fit)'}" for row in rows]
+    cells = [
+        (name, _first_token(row), row.tpot_s, row.output_tokens_per_s,
+         figures.rate(row.output_tokens_per_s_per_device), row.usd_per_million_output_tokens)
+        for name, row in zip(names, rows, strict=True)
+    ]  # fmt: skip
+    return table(heads, cells)
+
+
+def _first_token(choice: ServingChoice) -> str:
+    return figures.known(choice.ttft_s, figures.seconds, "grows")
+
+
+def _named(choice: ServingChoice) -> str:
+    return f"{choice.accelerator}: {choice.summary}"
+
+
+def sizes(sized: SizedServing) -> list[str]:
+    """How many devices serve the load, the cheapest first."""
+    one, plan = sized.best, complete(sized.plan)
+    load = load_words(plan.workload) if isinstance(plan.workload, Inference) else ""
+    if one is None:
+        return [f"**None** of the sizes that I tried serves {model_words(plan)} with {load}. {' '.join(sized.why)}"]
+    price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
+    copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
+    each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
+    text = (
+        f"**{figures.whole(one.devices)} x {one.accelerator}** can serve {model_words(plan)} with {load}: {copies} of "
+        f"{each} ({one.engine}, {one.weight_dtype}){price}. That uses {figures.percent(one.utilisation)} of what can "
+        f"be served; what limits one replica is {_limit(one.limited_by)}."
+    )
+    rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
+    heads = ("Size", "devices", "used", "TTFT", "per token", "per hour", "per million output tokens")
+    cells = [
+        (_named(row), row.devices, row.utilisation, _first_token(row), row.tpot_s, row.usd_per_hour,
+         row.usd_per_million_output_tokens)
+        for row in rows[:_MOST_ROWS]
+    ]  # fmt: skip
+    return [text, table(heads, cells)] if len(cells) > 1 else [text]
+
+
+def _limit(name: str) -> str:
+    return (LATENCIES | {"kv memory": "memory of the cache"}).get(name, name)
+
+
+def mlperf(score: MlperfProjection) -> list[str]:
+    """What a machine would score, on one node and on several."""
+    low, high = score.samples_low_per_s, score.samples_high_per_s
+    text = (
+        f"**{figures.rate(score.tokens_per_s)} tokens/s** in MLPerf {score.benchmark} ({score.scenario}) on "
+        f"{figures.whole(score.devices)} x {score.accelerator}, {figures.rate(score.samples_per_s)} samples/s "
+        f"({figures.rate(low)} to {figures.rate(high)}): {score.choice.summary}."
+    )
+    blocks = [text, " ".join(score.why), _mlperf_limits(score)]
+    if len(score.by_nodes) > 1:
+        heads = ("nodes", "devices", "samples/s", "tokens/s", "scaling efficiency")
+        rows = [
+            (row.nodes, row.devices, row.samples_per_s, row.tokens_per_s, row.scaling_efficiency)
+            for row in score.by_nodes
+        ]
+        blocks.append(table(heads, rows, words=0))
+    return [*blocks, f"**What limits it**: {_limit(score.limited_by)}."]
+
+
+def _mlperf_limits(score: MlperfProjection) -> str:
+    if score.scenario not in ("server", "interactive"):
+        return (
+            f"The whole data set takes {figures.seconds(score.dataset_s)}, a valid run {figures.seconds(score.run_s)}."
+        )
+    limits = [f"{LATENCIES.get(name, name)} {figures.seconds(ms / 1e3)}" for name, ms in score.limits_ms.items()]
+    p99s = (("ttft", score.ttft_p99_s), ("tpot", score.tpot_p99_s))
+    values = [f"{LATENCIES[name]} {figures.seconds(seconds)}" for name, seconds in p99s if seconds]
+    return f"p99 limits: {', '.join(limits)}; estimated there: {', '.join(values)}."

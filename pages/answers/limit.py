@@ -1,0 +1,110 @@
+"""The most that fits, what stops it there, and the plan at that value: find_limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from estimator.plan.schema import Inference, Training
+from pages import figures
+from pages.answers import memory
+from pages.answers.markdown import label, table
+from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
+from planner.results import Limit, MemoryEstimate, TrainingEstimate
+from planner.serving.results import ServingChoice, ServingMemoryEstimate
+
+# What stops it that is no part of memory.
+_OTHERS = {"range": "nothing else", "catalogue": "the catalogue"}
+_OF_CACHE = {"kv memory_slo_ms": "memory of the cache", "kv_cache": "memory of the cache"}
+
+
+def training(limit: Limit) -> list[str]:
+    """The limit in a sentence, why it is there, and the layout and memory at it."""
+    by = _OTHERS.get(limit.limited_by, memory.component(limit.limited_by))
+    blocks = [_verdict(limit), f"What limits it: **{by}**; {limit.why}."]
+    if limit.value is None:
+        return blocks
+    if not isinstance(chosen := limit.chosen, ServingChoice):
+        blocks.append(
+            f"**Layout** there, {chosen.framework}: {layout_words(complete(limit.plan))}. A step takes about "
+            f"{figures.seconds(chosen.step_s)}, {figures.rate(chosen.tokens_per_s)} tokens/s at "
+            f"{figures.percent(chosen.mfu)} MFU."
+        )
+    return [*blocks, *(memory.training(limit.memory) if isinstance(limit.memory, MemoryEstimate) else [])]
+
+
+def _verdict(limit: Limit) -> str:
+    plan = complete(limit.plan)
+    run, hardware = run_words(plan), hardware_words(plan)
+    kind = kind_words(plan.workload) if isinstance(plan.workload, Training) else run
+    if limit.value is None:
+        nothing = {
+            "seq_len": f"no context length: {run} on {hardware} does not fit even with the shortest sequences",
+            "micro_batch": f"no micro-batch: {run} on {hardware} does not fit even with one sequence at a time",
+            "model": f"no model: not even the smallest of those considered fits for {kind} on {hardware}",
+            "devices": f"no number of these devices that I tried: {run} does not fit",
+        }[limit.goal]
+        return f"**None**, {nothing}."
+    value = figures.plain(limit.value)
+    match limit.goal:
+        case "seq_len":
+            return f"**{value} tokens** is the longest context that fits: {run} on {hardware}."
+        case "micro_batch":
+            return f"**{value} sequences** is the largest micro-batch that fits: {run} on {hardware}."
+        case "model":
+            return f"{_largest(limit)}: {kind} on {hardware}."
+        case _ if limit.value == 1:
+            return f"**{hardware}** is enough: {run} fits on a single device."
+    return f"**{hardware}** are the fewest that fit: {run}."
+
+
+def _largest(limit: Limit) -> str:
+    return f"**{limit.value}** ({figures.billions(limit.parameters)} parameters) is the largest model that fits"
+
+
+def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[str]:
+    """The same run on several numbers of devices, each with its name and cost in USD."""
+    rows: list[tuple[Any, ...]] = []
+    for name, estimate, usd in runs:
+        used, rate, run = estimate.memory.per_device_bytes, estimate.throughput, estimate.run
+        speed = (estimate.time.step_s, rate.tokens_per_s, rate.mfu, run.hours if run else None, usd)
+        rows.append((name, "yes", used, *speed) if estimate.memory.fits else (name, "no", used, *[None] * len(speed)))
+    heads = ("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost")
+    return ["What more of them would give:", table(heads, rows)] if rows else []
+
+
+def serving(limit: Limit) -> list[str]:
+    """The most that a deployment takes, what stops it there, and its speed and memory."""
+    plan, chosen, workload = complete(limit.plan), limit.chosen, complete(limit.plan).workload
+    run, hardware = run_words(plan), hardware_words(plan)
+    lengths = length_words(workload) if isinstance(workload, Inference) else ""
+    by = (_OTHERS | _OF_CACHE).get(limit.limited_by, label(limit.limited_by))
+    goal = "context" if limit.goal == "seq_len" else limit.goal
+    if limit.value is None:
+        nothing = {
+            "context": "no request, however short, fits",
+            "input_len": "no prompt, however short, fits",
+            "concurrency": "not even one user is served",
+            "model": "not even the smallest model considered fits",
+            "devices": "no number of these devices that I tried is enough",
+        }[goal]
+        return [f"**None**: {nothing} ({run} on {hardware}). What limits it: {by}; {limit.why}."]
+    value = figures.plain(limit.value)
+    heads = {
+        "context": f"**{value} tokens** is the longest request, prompt and answer, that fits",
+        "input_len": f"**{value} tokens** is the longest prompt that fits",
+        "concurrency": f"**{value} users** at once, with {lengths}, are the most",
+        "model": _largest(limit),
+        "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that do",
+    }
+    where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
+    blocks = [f"{heads[goal]}: {where}.", f"What limits it: **{by}**; {limit.why}."]
+    if isinstance(chosen, ServingChoice):
+        blocks.append(
+            f"**There**: {chosen.summary}; first token after {figures.known(chosen.ttft_s, figures.seconds, 'grows')}, "
+            f"then one every {figures.seconds(chosen.tpot_s)}, {figures.rate(chosen.output_tokens_per_s)} output "
+            f"tokens/s."
+        )
+    if isinstance(limit.memory, ServingMemoryEstimate) and isinstance(workload, Inference):
+        blocks += memory.serving(limit.memory, workload.engine)
+    return blocks

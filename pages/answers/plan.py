@@ -1,0 +1,103 @@
+"""What a complete plan is, in words: what runs, on what, under which load and with which layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimator.plan.schema import Inference, Plan, Training
+from pages import figures
+
+_METHODS = {"lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "pissa": "PiSSA", "freeze": "frozen-layer"}
+_STAGES = {
+    "dpo": "DPO", "ppo": "PPO", "grpo": "GRPO", "kto": "KTO", "orpo": "ORPO", "simpo": "SimPO", "ipo": "IPO",
+    "rm": "reward model",
+}  # fmt: skip
+
+
+def complete(plan: Mapping[str, Any]) -> Plan:
+    """The complete plan of a result."""
+    return Plan.model_validate(plan)
+
+
+def model_words(plan: Plan) -> str:
+    """A catalogue name without who published it, or the path of a config."""
+    if not isinstance(plan.model, str):
+        return "your model"
+    return plan.model if plan.model.endswith(".json") else plan.model.rpartition("/")[2]
+
+
+def hardware_words(plan: Plan) -> str:
+    """'8 x h100-sxm'."""
+    return f"{plan.cluster.count or 1} x {plan.cluster.accelerator}"
+
+
+def run_words(plan: Plan) -> str:
+    """'full fine-tuning of Llama-3.1-8B' or, of serving, 'Llama-3.1-8B (bf16, vllm)'."""
+    if isinstance(plan.workload, Inference):
+        return f"{model_words(plan)} ({plan.workload.weight_dtype}, {plan.workload.engine})"
+    return f"{kind_words(plan.workload)} of {model_words(plan)}"
+
+
+def kind_words(workload: Training) -> str:
+    """'full fine-tuning', 'GRPO training with LoRA'."""
+    method = None if workload.method == "full" else _METHODS.get(workload.method, workload.method)
+    match workload.stage:
+        case "pretrain":
+            return f"continued pretraining with {method}" if method else "pretraining"
+        case "sft":
+            return f"{method or 'full'} fine-tuning"
+        case stage:
+            return f"{_STAGES.get(stage, stage)} training{f' with {method}' if method else ''}"
+
+
+def load_words(workload: Inference) -> str:
+    """'64 clients at once, 2,048 tokens in and 500 out'."""
+    if workload.request_rate:
+        load = f"{figures.number(workload.request_rate)} requests/s"
+    elif workload.scenario == "offline":
+        load = f"{figures.whole(workload.requests)} requests at once" if workload.requests else "all requests at once"
+    elif workload.scenario == "single-stream" or workload.concurrency == 1:
+        load = "one client"
+    elif workload.concurrency:
+        load = f"{figures.whole(workload.concurrency)} clients at once"
+    else:
+        load = "as many requests as the limits allow"
+    return f"{load}, {length_words(workload)}"
+
+
+def length_words(workload: Inference) -> str:
+    return f"{figures.number(workload.input_len)} tokens in and {figures.number(workload.output_len)} out"
+
+
+def layout_words(plan: Plan) -> str:
+    """Of training: 'DP 8, ZeRO-3, full recompute, micro-batch 2, global batch 128'."""
+    layout, workload = plan.layout, plan.workload
+    sizes = {"TP": layout.tp, "PP": layout.pp, "VPP": layout.vpp, "CP": layout.cp, "EP": layout.ep, "ETP": layout.etp}
+    parts = [f"{name} {size}" for name, size in sizes.items() if (size or 1) > 1]
+    parts.append(f"DP {layout.dp or 1}")
+    if layout.zero_stage:
+        parts.append(f"ZeRO-{layout.zero_stage}")
+    if layout.sequence_parallel and (layout.tp or 1) > 1:
+        parts.append("sequence parallel")
+    if layout.shard_group:
+        parts.append(f"shard groups of {layout.shard_group}")
+    if layout.recompute:
+        parts.append("no recompute" if layout.recompute == "none" else f"{layout.recompute} recompute")
+    if layout.offload and layout.offload != "none":
+        parts.append(f"{layout.offload} offloaded to host memory")
+    if isinstance(workload, Training):
+        batches = {"micro-batch": workload.micro_batch, "global batch": workload.global_batch}
+        parts += [f"{name} {size}" for name, size in batches.items() if size]
+    return ", ".join(parts)
+
+
+def replica_words(plan: Plan, replicas: int) -> str:
+    """Of serving: '4 replicas, each TP 2' or 'one replica on one device'."""
+    copies = f"{figures.whole(replicas)} replicas" if replicas > 1 else "one replica"
+    layout = plan.layout
+    split = {"TP": layout.tp, "PP": layout.pp, "EP": layout.ep, "DP": layout.dp}
+    sizes = ", ".join(f"{name} {size}" for name, size in split.items() if (size or 1) > 1)
+    if sizes:
+        return f"{copies}, each {sizes}" if replicas > 1 else f"{copies}, {sizes}"
+    return f"{copies} of one device each" if replicas > 1 else f"{copies} on one device"

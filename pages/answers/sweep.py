@@ -1,0 +1,135 @@
+"""A plan over a range of values: the finding in a sentence, a row for each point, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from estimator.plan.schema import Inference, Plan
+from pages import figures
+from pages.answers.markdown import bullets, label, table
+from pages.answers.plan import complete, hardware_words, run_words
+
+if TYPE_CHECKING:
+    from planner.compare.serving_sweep import ServingPoint
+    from typing_extensions import TypeIs
+
+    from planner.compare.sweep import Sweep, SweepPoint
+
+_NAMES = {
+    "cluster.count": "devices", "workload.seq_len": "sequence length", "layout.zero_stage": "ZeRO stage",
+    "workload.lora.rank": "LoRA rank", "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
+    "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
+}  # fmt: skip
+_BEST = {"memory": "needs the least memory", "cost": "costs the least per token"}
+_KEPT = {True: "kept", False: "missed", None: ""}
+
+
+def describe(sweep: Sweep) -> list[str]:
+    """Of training or of serving."""
+    plan, best = complete(sweep.plan), sweep.best
+    trained = [point for point in sweep.points if _is_trained(point)]
+    served = [point for point in sweep.points if not _is_trained(point)]
+    if best is None:
+        verdict = f"**None of these fits**: {run_words(plan)}."
+    elif _is_trained(best):
+        verdict = _training_verdict(sweep, plan, best, [point for point in trained if point.fits])
+    else:
+        verdict = _serving_verdict(sweep, plan, best)
+    rows = _trained(sweep.fields, trained) if trained else _served(sweep.fields, served)
+    lines = [f"{', '.join(map(figures.plain, point.values.values()))}: {point.why}"
+             for point in sweep.points if point.why]  # fmt: skip
+    return [verdict, rows, *bullets("What cannot be, or does not fit:", lines)]
+
+
+def _is_trained(point: SweepPoint | ServingPoint) -> TypeIs[SweepPoint]:
+    return hasattr(point, "step_s")
+
+
+def _training_verdict(sweep: Sweep, plan: Plan, best: SweepPoint, points: Sequence[SweepPoint]) -> str:
+    run, path = run_words(plan), sweep.fields[0]
+    if path == "cluster.count" and len(points) > 1:
+        start, end = points[0], points[-1]
+        batch = "growing along (weak scaling)" if sweep.scaling == "weak" else "staying the same"
+        return (
+            f"From {start.devices} to {end.devices} devices {run} keeps "
+            f"**{figures.known(end.scaling_efficiency, _efficiency)}** of its tokens/s per device, with the batch "
+            f"{batch}: {figures.known(end.tokens_per_s, figures.rate)} tokens/s at "
+            f"{figures.known(end.mfu, figures.percent)} MFU."
+        )
+    where = "" if path in ("cluster.count", "cluster.accelerator") else f" on {hardware_words(plan)}"
+    return (
+        f"**{figures.plain(best.values[path])}** ({_name(path)}) {_BEST.get(plan.goal.objective, 'is the fastest')} "
+        f"for {run}{where}: {figures.known(best.tokens_per_s, figures.rate)} tokens/s, "
+        f"{figures.known(best.per_device_bytes, figures.gib)} per device."
+    )
+
+
+def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
+    workload, path = plan.workload, sweep.fields[0]
+    limited = isinstance(workload, Inference) and (workload.ttft_slo_ms or workload.tpot_slo_ms)
+    missed = best.meets_slo is False
+    head = "**None of these keeps your limits**; the most comes with " if missed else ""
+    most = "" if missed else f" gives the most output tokens/s{' within your limits' if limited else ''}"
+    return (
+        f"{head}**{figures.plain(best.values[path])}** ({_name(path)}){most} for {run_words(plan)} on "
+        f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, first token "
+        f"{figures.known(best.ttft_s, figures.seconds, 'grows without end')}, "
+        f"{figures.known(best.tpot_s, figures.seconds)} per token."
+    )
+
+
+def _trained(fields: Sequence[str], points: Sequence[SweepPoint]) -> str:
+    priced = any(point.usd_per_million_tokens is not None for point in points)
+    # Where the framework is open, what does not fit one may fit another.
+    several = "workload.framework" not in fields and len({point.framework for point in points} - {None}) > 1
+    scales = "cluster.count" in fields
+    heads = [
+        *map(_name, fields), *(["framework"] if several else []), "fits", "step", "tokens/s", "MFU", "per device",
+        "tokens/s per device kept" if scales else "tokens/s against the first", "limit",
+        *(["per million tokens"] if priced else []),
+    ]  # fmt: skip
+    rows = [
+        (
+            *(point.values[path] for path in fields), *([point.framework] if several else []),
+            "yes" if point.fits else "no", point.step_s, point.tokens_per_s, point.mfu,
+            None if point.step_s is None else point.per_device_bytes,
+            figures.known(point.scaling_efficiency if scales else point.speedup, _efficiency), point.bottleneck,
+            *([point.usd_per_million_tokens] if priced else []),
+        )
+        for point in points
+    ]  # fmt: skip
+    return table(heads, rows, words=0)
+
+
+def _served(fields: Sequence[str], points: Sequence[ServingPoint]) -> str:
+    limited = any(point.meets_slo is not None for point in points)
+    priced = any(point.usd_per_million_output_tokens is not None for point in points)
+    heads = [
+        *map(_name, fields), "fits", *(["limits"] if limited else []), "TTFT", "per token", "tokens/s per user",
+        "output tokens/s", "per device", "memory per device", "limited by",
+        *(["per million output tokens"] if priced else []),
+    ]  # fmt: skip
+    rows: list[Sequence[Any]] = []
+    for point in points:
+        cells = [*(point.values[path] for path in fields), "yes" if point.fits else "no"]
+        if point.tpot_s is None:
+            rows.append(cells + [None] * (len(heads) - len(cells)))
+            continue
+        rows.append([
+            *cells, *([_KEPT[point.meets_slo]] if limited else []),
+            figures.known(point.ttft_s, figures.seconds, "grows"), point.tpot_s, point.tokens_per_s_per_user,
+            point.output_tokens_per_s, figures.known(point.output_tokens_per_s_per_device, figures.rate),
+            point.per_device_bytes, point.bottleneck, *([point.usd_per_million_output_tokens] if priced else []),
+        ])  # fmt: skip
+    return table(heads, rows, words=0)
+
+
+def _efficiency(value: float) -> str:
+    """A share in percent; above one, as a factor."""
+    return figures.percent(value) if value <= 1 else figures.factor(value)
+
+
+def _name(path: str) -> str:
+    name = path.rpartition(".")[2]
+    return _NAMES.get(path, name.upper() if len(name) == 2 else label(name))
