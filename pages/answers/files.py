@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pages import figures, units
+from pages import figures
 from pages.answers.markdown import bullets, label, table
 from planner.results import RenderedConfigs, WrittenConfigs, WrittenFile
 
@@ -40,7 +40,7 @@ def rendered(configs: RenderedConfigs) -> list[str]:
 
 
 def _file(file: WrittenFile) -> str:
-    return f"`{file.path}` ({units.size(file.bytes)})"
+    return f"`{file.path}` ({figures.file_size(file.bytes)})"
 
 
 def _start(command: str) -> str:
