@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from pages import figures, units
+from pages import figures
 from pages.answers.plan import hardware_words
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.money.results import CostEstimate
@@ -38,7 +38,7 @@ def training(estimate: TrainingEstimate) -> list[str]:
         *_memory(estimate.memory),
         f"step time {figures.seconds(estimate.time.step_s)}",
         f"training speed {figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
-        f"MFU {units.percent(estimate.throughput.mfu)}",
+        f"MFU {figures.percent(estimate.throughput.mfu)}",
     ]
 
 
