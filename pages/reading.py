@@ -81,4 +81,5 @@ def _left(result: ImportedConfig) -> list[Block]:
 
 
 def _short(value: object) -> str:
-    return one_line(figures.plain(value), 60)
+    """As the file has it, so that it is found there."""
+    return one_line(str(value) if isinstance(value, int) and not isinstance(value, bool) else figures.plain(value), 60)
