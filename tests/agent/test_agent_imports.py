@@ -41,7 +41,8 @@ import sys
 from tui.cli import main
 assert main(["ask", "--offline", "how many parameters has gpt2?"]) == 0
 unused = ("planner.compare.sweep", "pages.report.report", "planner.clusters.recommend", "planner.records.scenarios",
-"google.genai", "textual", "fastmcp") print([name for name in unused if name in sys.modules])
+"google.genai", "textual", "fastmcp")
+print([name for name in unused if name in sys.modules])
 """
     assert run(code).splitlines()[-1] == "[]"
 
