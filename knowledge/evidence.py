@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from estimator.machine.hardware import Accelerator, Machine
 from estimator.machine.matmul import Kind
 from estimator.model.architecture import Block
+from estimator.plan.calibration import DeviceFactors
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.framework import DeviceFactors
 from estimator.plan.training.job import Job
 from knowledge.data_files import FOLDER, document, rows
 from knowledge.fitted.decode import decode_evidence

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.model.architecture import Block
+from estimator.plan.calibration import AttentionKernel, ScanKernel
 from estimator.plan.layouts import Layouts
-from estimator.plan.training.framework import AttentionKernel, ScanKernel
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats
 

@@ -10,11 +10,11 @@ import numpy as np
 from estimator.account import Account, Accounts, Term, over, product, times, total
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.job import GIB
 from estimator.serving.estimates import ServingEstimates
 from estimator.serving.memory import COMPONENTS, request_bytes, weights_by_kind
 from estimator.serving.operators import cache_share
 from estimator.serving.passes import PassTime
+from estimator.units import GIB
 
 _PARTS = ("matmul", "attention", "memory", "collective", "host")
 

@@ -17,7 +17,7 @@ from estimator.kernels.activations import boundary_bytes, bytes_by_operator
 from estimator.kernels.adapters import leaked_bytes
 from estimator.plan.layouts import Floats, Layouts
 from estimator.plan.training.framework import OptimizerFacts
-from estimator.plan.training.job import GIB, Job
+from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, held_parameters, reached, world_size
 from estimator.plan.training.stages import StageShape, recomputed_share, stage_shape
 from estimator.training.extra_models import extra_models
@@ -34,6 +34,7 @@ from estimator.training.memory import (
 )
 from estimator.training.optimizers import states_held
 from estimator.training.states import States, buffers_held, gradients_held, model_states, weights_held
+from estimator.units import GIB
 
 # What stands where a figure of the user's own, or host memory, takes the place of what is estimated.
 OWN, AWAY = "own_figure", "kept_elsewhere"

@@ -11,15 +11,8 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.machine.matmul import Kind, MatmulSurface
-from estimator.plan.training.framework import (
-    AttentionKernel,
-    Calibration,
-    DeviceFactors,
-    Framework,
-    FrameworkFactors,
-    OptimizerFacts,
-    ScanKernel,
-)
+from estimator.plan.calibration import AttentionKernel, Calibration, DeviceFactors, FrameworkFactors, ScanKernel
+from estimator.plan.training.framework import Framework, OptimizerFacts
 from knowledge.data_files import document, inherited, lineage
 from knowledge.machines.networks import network_factors
 

@@ -8,9 +8,9 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.weight_format import Kernel, WeightFormat
+from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.job import Assumption
 from knowledge.engines import engine, engines_known, runs_on
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors

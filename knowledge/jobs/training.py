@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from estimator.errors import PlanError
+from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.defaults import fill, fill_adapters
 from estimator.plan.training.framework import by_block, holding
-from estimator.plan.training.job import Assumption, Job
+from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer
 from knowledge.jobs.serving import serving_job

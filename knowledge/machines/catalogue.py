@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator, Machine, Topology
+from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.networks import network
 from knowledge.names import Catalogue, Entry, Found, accelerator_tokens
@@ -14,7 +15,6 @@ from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
 from knowledge.own.rows import HardwareRow, LeftOut, Own, read_rows, refuse_lost
 
-GIB = 2**30
 USABLE_SHARE = 0.985
 """Share of the printed memory that the driver shows, where no figure is known (H100: 0.996, A100 40 GB: 0.99)."""
 USABLE_SHARE_APPLE = 0.75

@@ -15,7 +15,7 @@ from estimator.kernels.collectives import place
 from estimator.machine.hardware import Machine
 from estimator.model.architecture import Architecture
 from estimator.plan.schema import Plan
-from estimator.plan.training.job import GIB
+from estimator.units import GIB
 from knowledge.mfu_targets import mfu_target
 from planner.serving.planned import Served, finite
 from planner.serving.planned import memory_of as serving_memory_of

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
-from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
+from estimator.units import GIB
 from knowledge.jobs.training import job as look_up
 from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
 from planner.evidence import evidence_of

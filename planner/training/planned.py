@@ -13,11 +13,12 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices, recipe_options
-from estimator.plan.training.job import GIB, Job
+from estimator.plan.training.job import Job
 from estimator.search.layouts import Found, search, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
+from estimator.units import GIB
 from knowledge.jobs.training import job as look_up
 from planner.rejected_rows import left_out_of
 from planner.results import (

@@ -14,9 +14,9 @@ from memory_jobs import LLAMA_8B, LLAMA_8B_TABLE, ONE_DEVICE, first_stage, layou
 from estimator.errors import PlanError
 from estimator.plan.layouts import RECOMPUTE
 from estimator.plan.schema import Overrides, Plan
-from estimator.plan.training.job import GIB
 from estimator.training.estimates import Estimates
 from estimator.training.memory import COMPONENTS, MOMENTS
+from estimator.units import GIB
 
 FULL = RECOMPUTE.index("full")
 ALWAYS = ("weights", "optimizer", "framework_and_context")

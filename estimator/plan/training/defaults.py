@@ -8,9 +8,10 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.architecture import Architecture
+from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.training.framework import Framework
-from estimator.plan.training.job import Assumption, Job
+from estimator.plan.training.job import Job
 from estimator.plan.training.run_length import data_size, full_sample
 
 # Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for

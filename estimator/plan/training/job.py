@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.model.architecture import Architecture
+from estimator.plan.assumptions import Assumption
+from estimator.plan.calibration import Calibration
 from estimator.plan.schema import Plan, Training
-from estimator.plan.training.framework import Calibration, Framework, OptimizerFacts, Style
+from estimator.plan.serving.job import ServingJob
+from estimator.plan.training.framework import Framework, OptimizerFacts, Style
 from estimator.plan.training.run_length import PAIRED_STAGES, RunSize, run_size
-
-if TYPE_CHECKING:
-    from estimator.plan.serving.job import ServingJob
+from estimator.units import GIB
 
 # Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
 _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
 # LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py,
 # freeze_trainable_layers).
 FREEZE_LAYERS = 2
-GIB = 2.0**30
 # What the interval of the memory widens by, on each side, for each thing that was never measured.
 UNMEASURED_MEMORY = 0.04
 # Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm.
@@ -29,15 +29,6 @@ _FUSED_VENDORS = ("NVIDIA", "AMD")
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Bytes of one element as the matmul reads it.
 _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """A value that the user did not give."""
-
-    field: str
-    value: Any
-    why: str
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from measure.history.training import memory_cases, training_cases
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
-# Fitted factors, written by `shardwise measure fit`. Meanings: estimator/plan/training/framework.py. `runs` counts the
+# Fitted factors, written by `shardwise measure fit`. Meanings: estimator/plan/calibration.py. `runs` counts the
 # measured runs behind an entry; where it is 0 its kin's factors stand in, or those that all share. `time_spread`,
 # `memory_below` and `memory_above` are half widths of 80 % intervals, from runs that were left out of the fit; those of
 # `default` from sources that were left out whole, and `strange_device_spread` of time from those on families that only

@@ -17,8 +17,8 @@ from functools import cache
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.plan.calibration import Calibration
 from estimator.plan.layouts import Layouts
-from estimator.plan.training.framework import Calibration
 from estimator.plan.training.job import Job
 from estimator.training.schedule import step_time
 from knowledge.fitted.training import device_lineage, framework_lineage
