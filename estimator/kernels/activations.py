@@ -208,7 +208,7 @@ def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> 
     apart)."""
     mode = layouts.recompute
     kept = everything
-    if layouts.most("recompute") >= RECOMPUTE.index("full"):
+    if layouts.max_of("recompute") >= RECOMPUTE.index("full"):
         kept = np.where(mode == RECOMPUTE.index("full"), boundary_bytes(job, layouts), kept)
     selective = mode == RECOMPUTE.index("selective")
     if not selective.any():
@@ -223,7 +223,7 @@ def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
         size = job.activation_bytes * job.stream_elements
         return size * micro_batch_tokens(job, layouts) * job.architecture.hidden / layouts.outside_split
 
-    return layouts.once("boundary", (job,), bytes_of_one)
+    return layouts.memoised(("boundary", job), bytes_of_one)
 
 
 def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:

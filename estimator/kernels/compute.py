@@ -185,7 +185,7 @@ def products(block: Block, layouts: Layouts, tokens: Floats) -> Iterator[Product
 
 def _cut(sizes: Floats, cuts: list[bool], layouts: Layouts, part: str) -> Floats:
     """Sizes of shape (shapes, 1), those that are cut divided by the field `part` of the layouts."""
-    if layouts.most(part) <= 1 or not any(cuts):
+    if layouts.max_of(part) <= 1 or not any(cuts):
         return sizes
     return sizes / np.where(np.array(cuts)[:, None], getattr(layouts, part), 1)
 
@@ -255,7 +255,7 @@ def optimizer_time(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     """Seconds of one optimizer step over `trained` parameters per device, by the bytes it reads and writes."""
     element = job.updated_bytes if not job.uses_adapters else 4.0
     device_bytes = trained * job.optimizer.traffic_elements * element
-    if not layouts.most("offload"):
+    if not layouts.max_of("offload"):
         return memory_time(job, device_bytes, 4.0)
     over_host = host_step_seconds(job, layouts, trained)
     return np.where(layouts.optimizer_offloaded, over_host, memory_time(job, device_bytes, 4.0))

@@ -75,6 +75,14 @@ class Block:
     fused_qkv: bool = False
     copied_output: bool = False
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Blocks are keys of what is memoised of layouts, so theirs is computed once."""
+        return hash((self.mixer, self.feed, self.matrices, self.vector_parameters))
+
     @cached_property
     def parameters(self) -> int:
         return sum(matrix.parameters for matrix in self.matrices) + self.vector_parameters

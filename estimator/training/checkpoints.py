@@ -42,7 +42,7 @@ def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0, whole: Whol
 
 def device_bytes_at_save(memory: Memory, device_at_save: Floats) -> Floats:
     """Bytes on the device while a checkpoint is saved: what stands between steps, and gathered weights."""
-    return memory.standing + device_at_save
+    return memory.resident + device_at_save
 
 
 def saved(node: Node, asynchronous: bool) -> tuple[dict[str, Floats], Floats]:

@@ -195,7 +195,7 @@ def _closed(parts: StageParts, component: str, value: float, terms: list[Term]) 
     """The sum, with what a figure of the user's own or host memory changes as a term of its own."""
     name = OWN if component in parts.job.overridden_bytes else AWAY
     note = "" if value or not any(term.value for term in terms) else _none(parts)
-    if not value and not parts.one.most("offload") and component not in parts.job.overridden_bytes:
+    if not value and not parts.one.max_of("offload") and component not in parts.job.overridden_bytes:
         return Account("sum", (Term("nothing", 0.0),), note=note or _none(parts))
     return total(*(rest(value, terms, name) or [Term("nothing", 0.0)]))
 

@@ -113,7 +113,7 @@ class Node:
 def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints, whole: Whole) -> Node:
     """A full node of pipeline stage `stage` of every candidate; `whole` is `whole_model(job)`."""
     shape = stage_shape(job.architecture, layouts, stage)
-    resident = replace(layouts, offload=np.zeros_like(layouts.offload)) if layouts.most("offload") else layouts
+    resident = replace(layouts, offload=np.zeros_like(layouts.offload)) if layouts.max_of("offload") else layouts
     return Node(
         job=job,
         layouts=layouts,

@@ -82,7 +82,7 @@ def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
 def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> tuple[Floats, Floats]:
     """(states with the master copy, temporaries of one step), both nothing where the optimizer runs on the host."""
     states, step = states_held(job, layouts, shape, held), _step(job, layouts, shape, held)
-    if not layouts.most("offload"):
+    if not layouts.max_of("offload"):
         return states, step
     away = layouts.optimizer_offloaded
     return np.where(away, 0.0, states), np.where(away, 0.0, step)

@@ -89,7 +89,7 @@ def passes(job: Job, layouts: Layouts) -> Passes:
     traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
     head, embedding = head_time(job, layouts), embedding_time(job, layouts)
     last = layouts.pp - 1
-    options = [np.zeros_like(last), last] if layouts.most("pp") > 1 else [np.zeros_like(last)]
+    options = [np.zeros_like(last), last] if layouts.max_of("pp") > 1 else [np.zeros_like(last)]
     layers = [
         _layer(job, layouts, block, time, communication)
         for block, time, communication in zip(job.architecture.blocks, blocks, traffic, strict=True)
@@ -118,14 +118,14 @@ def step_time(job: Job, layouts: Layouts) -> Step:
         components[name] = m * micro[name]
     sends = pipeline_sends(job, layouts, groups)
     components["pipeline"] = m * sends
-    if layouts.most("pp") > 1:
+    if layouts.max_of("pp") > 1:
         # What a micro-batch takes on all stages together, less the slowest one's own.
         others = np.maximum(0.0, layouts.pp * one.even - one.per_micro)
         components["bubble"] = bubble_left(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, updated(job, layouts, held))
     components["host"] = components["host"] + job.calibration.framework.step_host_s
-    if layouts.most("offload"):
+    if layouts.max_of("offload"):
         passing = micro["forward"] + micro["backward"] + micro["recompute"] + micro["host"]
         components["offload"] = offloaded_seconds(job, layouts, first, held, passing)
     if job.training.stage in ("ppo", "grpo"):
@@ -152,31 +152,28 @@ def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
 def _layer(
     job: Job, layouts: Layouts, block: Block, time: BlockTime, communication: dict[str, Message]
 ) -> dict[str, Floats]:
-    """Seconds of one micro-batch in one layer by component, on whatever stage it is."""
+    """Seconds of one micro-batch in one layer by component that it has, on whatever stage it is."""
     factors = job.calibration.framework
-    zero = layouts.zeros()
     tensor_hidden = factors.tensor_overlap if job.chosen("tp_overlap") else 0.0
     expert_hidden = factors.expert_overlap if job.chosen("moe_overlap") else 0.0
+    seconds: dict[str, Floats] = {}
     repeated = 1.0
     if layouts.recomputes:
         repeated = 1.0 + 0.5 * (layouts.recompute == RECOMPUTE.index("full"))
-    tensor = expert = ring = zero
-    if layouts.most("tp") > 1:
-        tensor = communication["tensor"].seconds * repeated * (1.0 - tensor_hidden)
+    if layouts.max_of("tp") > 1:
+        seconds["tensor_parallel"] = communication["tensor"].seconds * repeated * (1.0 - tensor_hidden)
     if "expert" in communication:
-        expert = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
+        seconds["expert_parallel"] = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
     if "context" in communication:
         attention = (time.attention_forward + time.attention_backward) * factors.compute
-        ring = np.maximum(0.0, communication["context"].seconds - attention)
+        seconds["context_parallel"] = np.maximum(0.0, communication["context"].seconds - attention)
     host, wait = _host(job, layouts, block, time)
-    compute = time.forward + time.backward + time.recompute
-    return {
-        "tensor_parallel": tensor,
-        "expert_parallel": expert,
-        "context_parallel": ring,
+    device = (time.forward + time.backward + time.recompute) * factors.compute
+    if seconds:
         # Waiting for the host covers communication too.
-        "host": _wait(compute * factors.compute + (tensor + expert + ring), host) + wait,
-    }
+        device = device + sum_of(seconds.values())
+    seconds["host"] = _wait(device, host) + wait
+    return seconds
 
 
 def _stage(
@@ -190,8 +187,7 @@ def _stage(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
     shape = mean_stage(job.architecture, layouts) if stage is None else stage_shape(job.architecture, layouts, stage)
-    zero = layouts.zeros()
-    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
+    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), layouts.zeros())
     share = recomputed_share(layouts, shape)
     for number, time, layer in zip(shape.layers, blocks, layers, strict=True):
         count = number * shape.visited
@@ -200,8 +196,7 @@ def _stage(
         if layouts.recomputes:
             out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
         for name, seconds in layer.items():
-            if seconds is not zero:
-                out[name] = out[name] + count * seconds
+            out[name] = out[name] + count * seconds
     out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
     out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
     looked_up, scattered = embedding
@@ -209,8 +204,7 @@ def _stage(
     out["backward"] = out["backward"] + shape.has_embedding * scattered
     out["extra_models"] = _extra_models(job, layouts, out)
     for name in ("forward", "backward", "recompute", "extra_models"):
-        if out[name] is not zero:
-            out[name] = out[name] * job.calibration.framework.compute
+        out[name] = out[name] * job.calibration.framework.compute
     return out
 
 
@@ -252,7 +246,7 @@ def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Fl
     factors = job.calibration.framework
     left = (_GRAPHED_EXPERTS if block.experts else _GRAPHED)[job.cuda_graph]
     launches = time.kernels
-    if layouts.most("tp") > 1:
+    if layouts.max_of("tp") > 1:
         sums = (block.mixer != "none") + (block.feed != "none")
         launches = launches + (layouts.tp > 1) * (_COLLECTIVE_LAUNCHES * sums) * _passes(time)
     host = (factors.kernel_host_s * left) * launches
@@ -303,17 +297,17 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
     if job.architecture.parallel_block:
         sums = 1
     found: dict[str, Message] = {}
-    if layouts.most("tp") > 1:
+    if layouts.max_of("tp") > 1:
         times = 2.0 * sums
         found["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
-    if block.experts and layouts.most("ep") > 1:
+    if block.experts and layouts.max_of("ep") > 1:
         flex = job.chosen("moe_dispatcher") == "flex"
         once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
         # Tokens travel at the width that experts read, which may be a narrower latent one.
         width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
         sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
         found["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
-    if block.heads and layouts.most("cp") > 1:
+    if block.heads and layouts.max_of("cp") > 1:
         keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
         times = 3.0 * (layouts.cp - 1).astype(np.float64)
         found["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))

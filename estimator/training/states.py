@@ -46,7 +46,7 @@ class States:
 
 def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     """The states of one pipeline stage of every candidate."""
-    return of_stage("states", job, layouts, shape, lambda: _model_states(job, layouts, shape))
+    return of_stage("states", job, layouts, lambda: _model_states(job, layouts, shape))
 
 
 def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
@@ -55,7 +55,7 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     weights = weights_held(job, layouts, held)
     at_head, backward = buffers_held(job, layouts, shape, held)
     return States(
-        weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.most("offload") else weights,
+        weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.max_of("offload") else weights,
         gradients=gradients_held(job, layouts, held),
         optimizer=optimizer,
         buffers=sum_of(backward.values()),
@@ -136,11 +136,11 @@ def gradients_held(job: Job, layouts: Layouts, held: Held) -> Floats:
         whole = (held.total - held.outside if job.uses_adapters else held.trained) * framework.compute_bytes
         unsharded = accumulates & (layouts.zero_stage >= 2) & (held.group > 1)
         gradients = np.where(unsharded, whole, gradients)
-    if framework.live_units and layouts.most("pp") > 1:
+    if framework.live_units and layouts.max_of("pp") > 1:
         gradients = np.where(_accumulates_whole(job, layouts, held), held.trained * size, gradients)
     if job.uses_adapters:
         gradients = gradients + held.sharded(2, held.adapters * framework.adapter_bytes)
-    if not layouts.most("offload"):
+    if not layouts.max_of("offload"):
         return gradients
     # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
     deepspeed = framework.live_parameters is not None
@@ -208,7 +208,7 @@ def _second_gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
     (stage_1_and_2.py), and FSDP's besides unsharded ones."""
     if job.framework.live_parameters is not None:
         second = (layouts.zero_stage == 2) & (layouts.grad_accum > 1)
-    elif job.framework.live_units and layouts.most("pp") > 1:
+    elif job.framework.live_units and layouts.max_of("pp") > 1:
         second = _accumulates_whole(job, layouts, held)
     else:
         return layouts.zeros()
@@ -228,7 +228,7 @@ def _dummy_gradients(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
 
 def _distinct(block: Block, layouts: Layouts) -> Floats:
     """Parameters of a block's matrices with only one of the routed experts."""
-    return layouts.once("distinct", (block,), lambda: _sum_of_distinct(block, layouts))
+    return layouts.memoised(("distinct", block), lambda: _sum_of_distinct(block, layouts))
 
 
 def _sum_of_distinct(block: Block, layouts: Layouts) -> Floats:

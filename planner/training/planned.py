@@ -204,7 +204,10 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         capacity_bytes=planned.job.usable_bytes,
         fits=planned.fits,
         components=components,
-        own_peaks={name: max(components[name], float(values[index])) for name, values in estimates.memory.most.items()},
+        own_peaks={
+            name: max(components[name], float(values[index]))
+            for name, values in estimates.memory.component_peaks.items()
+        },
         stages=_stages(planned, one, components),
         fullest_stage=int(estimates.fullest_stage[index]),
         decided_by=max(decisive, key=lambda name: decisive[name]),
@@ -237,7 +240,7 @@ def _overridden(planned: Planned, one: Layouts) -> list[Overridden]:
         stage = planned.estimates.fullest_stage[[planned.index]]
         memory = stage_memory(plain, one, stage)
         for name, value in job.overridden_bytes.items():
-            estimated = max(float(memory.most[name][0]), float(memory.components[name][0]))
+            estimated = max(float(memory.component_peaks[name][0]), float(memory.components[name][0]))
             rows.append((f"{name}_gib", value, estimated))
     return [
         Overridden(field=f"overrides.{name}", value_bytes=value, estimated_bytes=estimated)

@@ -92,7 +92,7 @@ def held(job: Job, layouts: Layouts, names: Iterable[str]) -> Floats:
     """The sum of the named components, each at its own worst moment, on the first, second and last stage: (3, n)."""
     last = layouts.pp - 1
     stages = [stage_memory(job, layouts, stage) for stage in (last * 0, np.minimum(1, last), last)]
-    return np.stack([sum(memory.most[name] for name in names) for memory in stages])
+    return np.stack([sum(memory.component_peaks[name] for name in names) for memory in stages])
 
 
 def never_more(now: Floats, before: Floats, layouts: Layouts) -> None:
@@ -145,7 +145,7 @@ def test_more_pipeline_stages_never_hold_more_states_on_the_fullest(plan: Flat, 
 
 def fullest(job: Job, layouts: Layouts, pp: int, name: str) -> Floats:
     stages = [np.full(len(layouts), stage) for stage in range(pp)]
-    return np.max([stage_memory(job, layouts, stage).most[name] for stage in stages], axis=0)
+    return np.max([stage_memory(job, layouts, stage).component_peaks[name] for stage in stages], axis=0)
 
 
 @given(plans())

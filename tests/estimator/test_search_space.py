@@ -352,7 +352,7 @@ def test_a_large_batch_keeps_totals_and_makes_details_when_asked() -> None:
     few = estimate(job, candidates(job))
     index = np.resize(np.arange(len(few.layouts)), 40_000)
     many = estimate(job, few.layouts.take(index))
-    assert many.memory.components == many.memory.most == many.step.components == {}
+    assert many.memory.components == many.memory.component_peaks == many.step.components == {}
     assert np.array_equal(many.memory.total, few.memory.total[index])
     detail = many.of(3, 39_999)
     for place, at in enumerate((index[3], index[39_999])):

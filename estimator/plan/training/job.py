@@ -31,10 +31,12 @@ _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
     """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as
-    given. `rollout` is the engine that generates samples on the same devices, where there is one."""
+    given. `rollout` is the engine that generates samples on the same devices, where there is one.
+
+    A job equals itself alone: it is made once per plan, and what is memoised of layouts belongs to one of them."""
 
     plan: Plan
     architecture: Architecture

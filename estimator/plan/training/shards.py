@@ -56,21 +56,21 @@ class Held:
     def sharded(self, from_stage: int, dense: Floats, experts: Floats | float = 0.0) -> Floats:
         """What one device holds of sizes that are sharded from ZeRO stage `from_stage` on."""
         from_stage = 0 if from_stage == 1 and self.shards_optimizer else from_stage
-        if self.alone or self.layouts.most("zero_stage") < from_stage:
+        if self.alone or self.layouts.max_of("zero_stage") < from_stage:
             return dense + experts if self.routed else dense
-        sharded = self.layouts.once(f"sharded from {from_stage}", (), lambda: self.layouts.zero_stage >= from_stage)
+        sharded = self.layouts.memoised(("sharded from", from_stage), lambda: self.layouts.zero_stage >= from_stage)
         if not self.routed:
             return np.where(sharded, dense / self.group, dense)
         return np.where(sharded, dense / self.group + experts / self.expert_group, dense + experts)
 
 
 def world_size(layouts: Layouts) -> np.ndarray:
-    return layouts.once("world", (), lambda: layouts.tp * layouts.pp * layouts.cp * layouts.dp)
+    return layouts.memoised(("world",), lambda: layouts.tp * layouts.pp * layouts.cp * layouts.dp)
 
 
 def held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
     """What one device of the stage of every candidate holds."""
-    return of_stage("held", job, layouts, shape, lambda: _held_parameters(job, layouts, shape))
+    return of_stage("held", job, layouts, lambda: _held_parameters(job, layouts, shape))
 
 
 def _held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
