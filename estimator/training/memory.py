@@ -185,7 +185,6 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
     kept, working = activations_held(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
     extra = extra_models(job, layouts, states, shape, kept)
-    zero = layouts.zeros()
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
     left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
     slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
