@@ -43,10 +43,10 @@ def host_step_seconds(job: Job, layouts: Layouts, trained: Floats) -> Floats:
         return np.zeros(len(layouts))
     ranks = min(job.machine.per_node, job.machine.count)
     element = 4.0 if job.uses_adapters else job.updated_bytes
-    fused = job.framework.fused_optimizer or job.framework.live_parameters is not None
+    fused = job.framework.optimizer.fused or job.framework.gathering.live_parameters is not None
     passes = job.optimizer.traffic_elements * element * (1.0 if fused else _UNFUSED)
     updating = trained * (ranks * passes / _HOST_ADAM)
-    back = np.where(layouts.weights_offloaded, 0.0, trained * (job.framework.compute_bytes / link_rate(job)))
+    back = np.where(layouts.weights_offloaded, 0.0, trained * (job.framework.weights.compute_bytes / link_rate(job)))
     return np.where(away, np.maximum(updating, back), 0.0)
 
 
@@ -82,10 +82,10 @@ def _gradient_bytes(job: Job, layouts: Layouts, held: Held, m: Floats) -> tuple[
     """
     framework = job.framework
     once = held.sharded(
-        2, held.trained_dense * framework.gradient_bytes, held.trained_experts * framework.gradient_bytes
+        2, held.trained_dense * framework.gradients.held_bytes, held.trained_experts * framework.gradients.held_bytes
     )
-    once = layouts.optimizer_offloaded * (once + held.sharded(2, held.adapters * framework.adapter_bytes))
-    each = (layouts.zero_stage >= 2) & framework.reduces_each_micro_batch
+    once = layouts.optimizer_offloaded * (once + held.sharded(2, held.adapters * framework.adapters.held_bytes))
+    each = (layouts.zero_stage >= 2) & framework.gradients.reduces_each_micro_batch
     times = np.where(each, m, 1.0)
     return once * times, once * (times - 1.0)
 

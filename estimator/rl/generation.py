@@ -169,7 +169,7 @@ def gather_seconds(job: Job, layouts: Layouts) -> Floats:
     if not (engine or sharded.any()):
         return np.zeros(len(layouts))
     shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
-    held_bytes = held_parameters(job, layouts, shape).total * job.framework.compute_bytes
+    held_bytes = held_parameters(job, layouts, shape).total * job.framework.weights.compute_bytes
     if job.quantised:
         held_bytes = held_bytes * 0.25
     members = group(job, layouts.shard_group, layouts.tp)

@@ -49,8 +49,8 @@ def search(job: Job) -> tuple[Estimates, np.ndarray]:
 def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = False) -> Found:
     """The best of the whole space. With `offload`, offloading to host memory is tried where nothing fits without."""
     found = _searched(job, enumerated(job, space))
-    if offload and job.plan.layout.offload is None and job.framework.offloads and not found.estimates.fits.any():
-        more = _searched(job, enumerated(job, replace(space, offloads=job.framework.offloads)))
+    if offload and job.plan.layout.offload is None and job.framework.limits.offloads and not found.estimates.fits.any():
+        more = _searched(job, enumerated(job, replace(space, offloads=job.framework.limits.offloads)))
         found = _better(found, more)
     return found
 

@@ -171,8 +171,8 @@ def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:
 
 
 def _stand_in(job: Job) -> str:
-    kin = job.framework.kin
-    return f"{kin} stands in" if kin != job.framework.name else "defaults stand in"
+    family = job.framework.fallback_family
+    return f"{family} stands in" if family != job.framework.name else "defaults stand in"
 
 
 def warnings(estimates: Estimates, index: int) -> list[str]:

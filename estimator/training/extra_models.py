@@ -70,4 +70,4 @@ def _key_values(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
 def _gathered_policy(job: Job, layouts: Layouts, states: States) -> Floats:
     """ZeRO-3 gathers the whole policy to generate with it (TRL, ds3_gather_for_generation)."""
     gathers = (layouts.zero_stage >= 3) & (layouts.shard_group > 1)
-    return np.where(gathers, states.parameters * job.framework.compute_bytes, 0.0)
+    return np.where(gathers, states.parameters * job.framework.weights.compute_bytes, 0.0)

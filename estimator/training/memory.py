@@ -175,7 +175,7 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     cached = _cached(job, layouts, needed, components["logits_and_loss"])
     components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
-    stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradient_buffers else [])]
+    stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradients.stay else [])]
     resident = sum_of([*always.values(), *(between[name] for name in stays if name in between)])
     return Memory(components, component_peaks, resident, needed + cached, worst, cached)
 
@@ -186,7 +186,7 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
     logits = _logits_and_loss(job, layouts, shape)
     extra = extra_models(job, layouts, states, shape, kept)
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
-    left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
+    left = states.gradients if job.framework.gradients.stay else np.where(layouts.grad_accum > 1, states.gradients, 0)
     slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
     at_work = kept + working
     moments = [
@@ -262,7 +262,7 @@ def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list
 
 def resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     """Buffers that outlive the backward pass: all but what FSDP gathers."""
-    if not job.framework.live_units or layouts.max_of("zero_stage") < 3:
+    if not job.framework.gathering.live_units or layouts.max_of("zero_stage") < 3:
         return states.buffers
     return np.where(layouts.zero_stage >= 3, 0.0, states.buffers)
 
@@ -326,8 +326,8 @@ def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Flo
     if offloads:
         # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
         kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
-    if layouts.max_of("pp") > 1 and job.framework.stage_buffers:
-        pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
+    if layouts.max_of("pp") > 1 and job.framework.activations.stage_buffers:
+        pipelined = np.where(layouts.pp > 1, job.framework.activations.stage_buffers * layouts.grad_accum, 0.0)
         kept = kept + pipelined * boundary
     return kept, working
 
@@ -361,7 +361,7 @@ def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     hidden_bytes = final_norm_elements(job) * job.activation_bytes * tokens * architecture.hidden
     per_logit = _logit_bytes(job, layouts, tokens)
     columns = tokens
-    if job.fused_loss and framework.fused_logit_bytes is None:
+    if job.fused_loss and framework.loss.fused_logit_bytes is None:
         # Liger's chunk of tokens makes a matrix of about the size of the hidden states.
         columns = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
     return per_logit, columns, hidden_bytes
@@ -370,16 +370,16 @@ def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
 def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
     """The peak per logit."""
     framework = job.framework
-    if job.fused_loss and framework.fused_logit_bytes is not None:
-        return np.full(len(layouts), framework.fused_logit_bytes)
+    if job.fused_loss and framework.loss.fused_logit_bytes is not None:
+        return np.full(len(layouts), framework.loss.fused_logit_bytes)
     frozen = job.uses_adapters and not job.training.lora.train_embeddings
-    size = (framework.adapter_logit_bytes if frozen else None) or framework.logit_bytes
-    if job.training.compile and framework.compiled_logit_bytes is not None:
-        size = framework.compiled_logit_bytes
+    size = (framework.loss.adapter_logit_bytes if frozen else None) or framework.loss.logit_bytes
+    if job.training.compile and framework.loss.compiled_logit_bytes is not None:
+        size = framework.loss.compiled_logit_bytes
     per_logit = np.full(len(layouts), size)
-    if framework.parallel_logit_bytes is not None and size >= framework.logit_bytes:
-        per_logit = np.where(layouts.tp > 1, framework.parallel_logit_bytes, per_logit)
-    if framework.quantised_head and job.quantised:
+    if framework.loss.parallel_logit_bytes is not None and size >= framework.loss.logit_bytes:
+        per_logit = np.where(layouts.tp > 1, framework.loss.parallel_logit_bytes, per_logit)
+    if framework.adapters.quantised_head and job.quantised:
         # The head is unpacked twice, to fp16 and to bf16, while six bytes a logit are there (BitsandbytesPrecision).
         per_logit = np.maximum(per_logit, 6.0 + 2.0 * job.activation_bytes * job.architecture.hidden / tokens)
     if job.architecture.logit_softcap and not job.fused_loss:

@@ -166,7 +166,7 @@ def _kind(parts: StageParts, kind: str) -> tuple[Held, float, float]:
 
 
 def _gathered_stage_two(parts: StageParts) -> bool:
-    return bool(parts.job.framework.live_units) and int(parts.one.zero_stage[0]) == 2
+    return bool(parts.job.framework.gathering.live_units) and int(parts.one.zero_stage[0]) == 2
 
 
 def _weights(parts: StageParts, prefix: str) -> Account:
@@ -260,8 +260,8 @@ def _kept(parts: StageParts, prefix: str) -> Account:
     for kind in range(len(job.architecture.blocks)):
         if value := _layers(parts, kind, f"{prefix}.layers_{kind}").value:
             terms.append(Term(f"{prefix}.layers_{kind}", value))
-    if int(one.pp[0]) > 1 and job.framework.stage_buffers:
-        buffers = job.framework.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
+    if int(one.pp[0]) > 1 and job.framework.activations.stage_buffers:
+        buffers = job.framework.activations.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
         terms.append(Term("stage_buffers", buffers))
     kept = parts.activations[0]
     found = total(*(rest(kept, terms, AWAY) or [Term("nothing", 0.0)]))

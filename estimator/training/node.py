@@ -136,7 +136,7 @@ def whole_model(job: Job) -> Whole:
 
 def adapter_bytes(job: Job, held: Held) -> Floats:
     """Adapters before any sharding, with the embedding and head that are trained as copies beside them."""
-    return held.adapters * job.framework.adapter_bytes + held.copied * job.framework.weight_bytes
+    return held.adapters * job.framework.adapters.held_bytes + held.copied * job.framework.weights.held_bytes
 
 
 def rounded(size: Floats) -> Floats:
@@ -164,7 +164,7 @@ def rounding_of_states(node: Node) -> Floats:
     trained = np.maximum(1.0, node.trained)
     if node.facts.pinned_flat:
         # ZeRO-3 steps groups of parameters, each with a buffer of its own (sub_group_size).
-        limit = node.job.framework.live_parameters
+        limit = node.job.framework.gathering.live_parameters
         group = (
             trained if limit is None else np.where(node.layouts.zero_stage >= 3, np.minimum(limit, trained), trained)
         )

@@ -89,7 +89,7 @@ def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) 
 
 
 def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
-    facts, master = job.optimizer, job.framework.master_bytes
+    facts, master = job.optimizer, job.framework.optimizer.master_bytes
     element = job.updated_bytes
     size = facts.state_elements * element + facts.state_bytes + master
     states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)
@@ -100,7 +100,7 @@ def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Fl
         return states
     # Adapters are small matrices themselves, too small to be projected to a low rank.
     plain = facts.state_elements if facts.matrix_elements is None or facts.rank else facts.matrix_elements
-    updated = master or job.framework.adapter_bytes
+    updated = master or job.framework.adapters.held_bytes
     return states + held.sharded(1, held.adapters * (plain * updated + facts.state_bytes + master))
 
 
@@ -120,13 +120,13 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     stepped = held.sharded(1, held.trained_dense, held.trained_experts)
     step = job.updated_bytes * stepped
     if job.uses_adapters:
-        step = step + (framework.master_bytes or framework.adapter_bytes) * held.sharded(1, held.adapters)
-    step = (0.0 if framework.fused_optimizer else facts.step_elements) * step
-    flat = framework.live_parameters is not None and framework.master_bytes > 0
+        step = step + (framework.optimizer.master_bytes or framework.adapters.held_bytes) * held.sharded(1, held.adapters)
+    step = (0.0 if framework.optimizer.fused else facts.step_elements) * step
+    flat = framework.gathering.live_parameters is not None and framework.optimizer.master_bytes > 0
     if flat:
-        group = np.minimum(stepped, framework.live_parameters or 0.0)
+        group = np.minimum(stepped, framework.gathering.live_parameters or 0.0)
         stepped = np.where(layouts.zero_stage >= 3, group, stepped)
     if facts.largest_elements:
         whole = stepped if flat else np.minimum(stepped, _largest(job, layouts, shape, held))
         step = step + _largest_bytes(job) * whole
-    return step + framework.step_bytes * stepped
+    return step + framework.optimizer.step_bytes * stepped

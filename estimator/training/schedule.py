@@ -250,9 +250,9 @@ def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Fl
         sums = (block.mixer != "none") + (block.feed != "none")
         launches = launches + (layouts.tp > 1) * (_COLLECTIVE_LAUNCHES * sums) * _passes(time)
     host = (factors.kernel_host_s * left) * launches
-    if job.framework.hook_s:
+    if job.framework.gathering.hook_s:
         modules = len(block.matrices) + block.norms + 2 * adapted_modules(job, block)
-        host = host + (layouts.zero_stage >= 3) * (job.framework.hook_s * modules) * _passes(time)
+        host = host + (layouts.zero_stage >= 3) * (job.framework.gathering.hook_s * modules) * _passes(time)
     if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
         return host, factors.expert_wait_s
     return host, 0.0
@@ -356,7 +356,7 @@ def _data_parallel(
     def of_whole() -> Floats:
         moved = _seconds(whole_messages(job, layouts, groups, held, m))
         hides = passing * _stage_two_rounds(job, layouts, m)
-        return exposed(moved, hides, overlap if framework.overlaps_reduction else 0.0)
+        return exposed(moved, hides, overlap if framework.recipe.overlaps_reduction else 0.0)
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 
@@ -380,18 +380,18 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     """What ZeRO-3 moves in one step, by what for."""
     framework = job.framework
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
-    reduces = m if framework.reduces_each_micro_batch else 1.0
+    reduces = m if framework.gradients.reduces_each_micro_batch else 1.0
     # Forward and again backward; quantised weights travel packed.
     gathers = 2.0 * m * (0.25 if job.quantised else 1.0)
     found = {
-        "gather": _everything(job, groups, framework.compute_bytes, gathers, held.dense, held.experts, groups.shard),
+        "gather": _everything(job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard),
         "reduce": _everything(
-            job, groups, framework.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
+            job, groups, framework.gradients.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
         ),
     }
     replicas = layouts.dp * layouts.cp / layouts.shard_group
     if replicas.max(initial=1.0) > 1.0:
-        shards = trained_dense * framework.reduce_bytes / layouts.shard_group
+        shards = trained_dense * framework.gradients.reduce_bytes / layouts.shard_group
         several = (replicas > 1).astype(np.float64)
         found["replicas"] = [Message(groups.data, shards, several, several * all_reduce(groups.data, shards))]
     return found
@@ -403,8 +403,8 @@ def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Fl
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
     times = _stage_two_rounds(job, layouts, m)
     return {
-        "reduce": _everything(job, groups, framework.reduce_bytes, times, trained_dense, trained_experts, groups.data),
-        "gather": _everything(job, groups, framework.compute_bytes, 1.0, trained_dense, trained_experts, groups.data),
+        "reduce": _everything(job, groups, framework.gradients.reduce_bytes, times, trained_dense, trained_experts, groups.data),
+        "gather": _everything(job, groups, framework.weights.compute_bytes, 1.0, trained_dense, trained_experts, groups.data),
     }
 
 
@@ -419,7 +419,7 @@ def moved_by_data(job: Job, layouts: Layouts, groups: Groups, held: Held) -> dic
 
 def _stage_two_rounds(job: Job, layouts: Layouts, m: Floats) -> Floats:
     """Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py)."""
-    return np.where(layouts.zero_stage == 2, m if job.framework.reduces_each_micro_batch else 1.0, 1.0)
+    return np.where(layouts.zero_stage == 2, m if job.framework.gradients.reduces_each_micro_batch else 1.0, 1.0)
 
 
 def updated(job: Job, layouts: Layouts, held: Held) -> Floats:

@@ -163,7 +163,7 @@ def test_frozen_layers_keep_no_activations() -> None:
 def test_training_less_takes_less_memory(model: str, name: str) -> None:
     held, totals = [], []
     for method in ("full", "freeze", "lora", "qlora"):
-        layout = ONE_DEVICE["layout"] | {"zero_stage": framework(name).zero_stages[0]}
+        layout = ONE_DEVICE["layout"] | {"zero_stage": framework(name).limits.zero_stages[0]}
         workload = {"framework": name, "method": method, "seq_len": 512}
         job = make_job(ONE_DEVICE | {"model": model, "workload": workload, "layout": layout})
         memory = first_stage(job, layouts_of(job))

@@ -80,7 +80,10 @@ def run(row: Weighed) -> tuple[Job, Layouts]:
     """The row as a job (transformers modules, fused where the row's are) and its one layout."""
     job = hf_job(row.architecture, row.seq_len)
     # The rows drop each gradient as soon as it is complete.
-    job = replace(job, framework=replace(job.framework, activation=row.implementation, gradient_bytes=0.0))
+    framework = job.framework
+    activations = replace(framework.activations, style=row.implementation)
+    gradients = replace(framework.gradients, held_bytes=0.0)
+    job = replace(job, framework=replace(framework, activations=activations, gradients=gradients))
     layout = {"recompute": row.recompute, "zero_stage": 0, "offload": "none"}
     layouts = candidates(replace(job, plan=job.plan.patch({"layout": layout, "workload.micro_batch": 1})))
     assert len(layouts) == 1

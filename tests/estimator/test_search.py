@@ -73,9 +73,9 @@ def check_runnable(plan: Plan, found: Layouts, model: str, count: int) -> None:
     assert ((found.tp * found.cp * found.dp) % (found.ep * found.etp) == 0).all() or not described.experts
     assert (max(1, described.experts) % found.ep == 0).all()
     assert (found.dp * found.cp % found.shard_group == 0).all()
-    assert set(np.unique(found.zero_stage).tolist()) <= set(profile.zero_stages)
+    assert set(np.unique(found.zero_stage).tolist()) <= set(profile.limits.zero_stages)
     for field in ("tp", "pp", "cp", "ep"):
-        assert getattr(profile, field) or (getattr(found, field) == 1).all(), field
+        assert getattr(profile.limits, field) or (getattr(found, field) == 1).all(), field
     rows = {(found.summary(index), found.row(index)["schedule"]) for index in range(len(found))}
     assert len(rows) >= len(found) / 2  # etp is not in the summary; nothing else may repeat
 

@@ -109,7 +109,7 @@ class Job:
     def stream_elements(self) -> float:
         """Elements of `activation_bytes` per element of the residual stream: two where trained weights are fp32 and
         only matmuls are cast down (torch.autocast), as norms then give fp32."""
-        wide = self.framework.cast_cache and self.training.method == "full" and self.activation_bytes < 4
+        wide = self.framework.weights.cast_cache and self.training.method == "full" and self.activation_bytes < 4
         return 2.0 if wide else 1.0
 
     @cached_property
@@ -130,7 +130,7 @@ class Job:
     @cached_property
     def fused_loss(self) -> bool:
         choice = self.training.fused_loss
-        return self.framework.fused_loss if choice == "auto" else bool(choice)
+        return self.framework.loss.fused if choice == "auto" else bool(choice)
 
     @cached_property
     def compute_bytes(self) -> float:
@@ -140,7 +140,7 @@ class Job:
     @cached_property
     def updated_bytes(self) -> float:
         """Bytes per element of what the optimizer updates: the master copy, or the weights where there is none."""
-        return self.framework.master_bytes or self.framework.weight_bytes
+        return self.framework.optimizer.master_bytes or self.framework.weights.held_bytes
 
     @cached_property
     def activation_bytes(self) -> int:
@@ -150,13 +150,13 @@ class Job:
     @cached_property
     def input_elements(self) -> float:
         """Elements of `activation_bytes` that a matmul's kept input takes: half where it is kept in 8 bits."""
-        low = self.compute_bytes < 2 and self.framework.low_precision_saves != "none"
+        low = self.compute_bytes < 2 and self.framework.activations.low_precision != "none"
         return 0.5 if low else 1.0
 
     @cached_property
     def gate_elements(self) -> float:
         """The same for the kept input of the activation function."""
-        low = self.compute_bytes < 2 and self.framework.low_precision_saves == "all"
+        low = self.compute_bytes < 2 and self.framework.activations.low_precision == "all"
         return 0.5 if low else 1.0
 
     @cached_property
@@ -194,7 +194,7 @@ class Job:
     @cached_property
     def style(self) -> Style:
         """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
-        own = self.framework.operators
+        own = self.framework.operators.style
         if own == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
             own = "native"
         return "compiled" if self.training.compile and own in ("eager", "native") else own
@@ -205,13 +205,13 @@ class Job:
         said = self.training.cuda_graph
         if said != "auto":
             return said
-        found = self.framework.cuda_graph
+        found = self.framework.recipe.cuda_graph
         return "layers" if found == "full" and self.architecture.scans else found
 
     def chosen(self, name: str) -> Any:
         """An option of the workload, or the framework's where the plan leaves it open."""
         said = getattr(self.training, name)
-        return getattr(self.framework, name) if said == "auto" else said
+        return getattr(self.framework.recipe, name) if said == "auto" else said
 
     @cached_property
     def matmul_kind(self) -> Kind:
@@ -261,7 +261,7 @@ class Job:
         Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
         """
         frozen = self.uses_adapters or self.one_block or self.training.method == "freeze"
-        return self.frozen_bytes if frozen else self.framework.weight_bytes
+        return self.frozen_bytes if frozen else self.framework.weights.held_bytes
 
     @cached_property
     def tokens_per_step(self) -> int:

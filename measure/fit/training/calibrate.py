@@ -24,7 +24,7 @@ _HEADER = """\
 # `memory_below` and `memory_above` are half widths of 80 % intervals, from runs that were left out of the fit; those of
 # `default` from sources that were left out whole, and `strange_device_spread` of time from those on families that only
 # they ran. `witnesses` are runs that ran, which bound how far above its estimate a peak can be. `measured` is what
-# measured peaks cover. `kin` are families that are built alike: one that few runs speak for is held near its kin.
+# measured peaks cover. `fallback_family` are families that are built alike: one that few runs speak for is held near its kin.
 # Surfaces of matmuls, attention and networks are files of their own.
 """
 # Fixed, not fitted: what the smallest kernels of any family take on the device.
@@ -58,7 +58,7 @@ def calibrated(
         frameworks[name] = row
     return {
         "date": old["date"],
-        "kin": old["kin"],
+        "fallback_family": old["fallback_family"],
         "strange_device_spread": _rounded(strange),
         "devices": devices,
         "frameworks": frameworks,
