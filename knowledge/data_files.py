@@ -34,8 +34,11 @@ def lineage(entries: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
 
 
 def inherited(entries: Mapping[str, Mapping[str, Any]], name: str, own: Container[str] = ()) -> dict[str, Any]:
-    """What an entry says, and its fallback family where it says nothing, lists as tuples; keys in `own` are not handed on."""
+    """What an entry says, and its fallback family where it says nothing, lists as tuples; keys in
+    `own` are not handed on."""
     merged: dict[str, Any] = {}
     for ancestor in reversed(lineage(entries, name)):
-        merged |= {key: value for key, value in entries[ancestor].items() if key != "fallback_family" and key not in own}
+        merged |= {
+            key: value for key, value in entries[ancestor].items() if key != "fallback_family" and key not in own
+        }
     return {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}

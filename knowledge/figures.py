@@ -13,7 +13,7 @@ from knowledge.data_files import document
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigureFacts:
     """`formula`, `source` and `code` are empty for inputs, `origin` for what is computed of other figures."""
 
     key: str
@@ -28,15 +28,15 @@ class Figure:
 
 
 @cache
-def figures() -> dict[str, Figure]:
+def figures() -> dict[str, FigureFacts]:
     """By dotted key, in which * stands for a number or name."""
     return {
-        key: Figure(key=key, **(row | {"words": tuple(row.get("words", ()))}))
+        key: FigureFacts(key=key, **(row | {"words": tuple(row.get("words", ()))}))
         for key, row in document("figures.yaml").items()
     }
 
 
-def figure(key: str, kind: str = "training") -> Figure:
+def figure(key: str, kind: str = "training") -> FigureFacts:
     """What a key is, of the stages' memory that of the whole; `kind` is training or serving where the two differ.
 
     Raises KeyError for what is not described.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimator.model.architecture import Block, Matrix
+from estimator.model.architecture import Block, WeightMatrix
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, lora_targets, micro_batch_tokens, shard
@@ -48,7 +48,7 @@ def adapter_elements(job: Job, block: Block) -> Elements:
     return sums[0], sums[1], sums[2]
 
 
-def _input(job: Job, matrix: Matrix, shared: set[tuple[str, int]]) -> float:
+def _input(job: Job, matrix: WeightMatrix, shared: set[tuple[str, int]]) -> float:
     """Elements kept of one adapted matrix's input; `shared` collects the inputs that are kept already."""
     fused = job.framework.activations.expands_kv and matrix.role == "attention" and matrix.split == "column"
     group = (matrix.role + matrix.split, matrix.inputs)
@@ -67,11 +67,11 @@ def _adapts_part_of_qkv(job: Job, block: Block) -> bool:
     return block.mixer == "attention" and 0 < len(names) < 3
 
 
-def _place(matrix: Matrix) -> int:
+def _place(matrix: WeightMatrix) -> int:
     return 2 if matrix.role == "expert" else (1 if matrix.split == "row" else 0)
 
 
-def _output_place(matrix: Matrix) -> int:
+def _output_place(matrix: WeightMatrix) -> int:
     return 2 if matrix.role == "expert" else (0 if matrix.split == "row" else 1)
 
 

@@ -18,7 +18,7 @@ Role = Literal["attention", "mlp", "expert", "shared_expert", "router", "ssm"]
 
 
 @dataclass(frozen=True)
-class Matrix:
+class WeightMatrix:
     """`copies` weight matrices of shape (outputs, inputs), each with a bias of `outputs` when `bias`.
 
     `split` is how tensor parallelism cuts it: by outputs (column), by inputs (row) or not at all. Matrices with role
@@ -52,7 +52,7 @@ class Block:
 
     mixer: Mixer
     feed: Feed
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[WeightMatrix, ...]
     vector_parameters: int
     norms: int = 2
     heads: int = 0

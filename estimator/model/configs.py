@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from estimator.model.architecture import Architecture, Block, Feed, Matrix, Role
+from estimator.model.architecture import Architecture, Block, Feed, Role, WeightMatrix
 from estimator.model.config_fields import count, flag, items, problem, whole, word
 from estimator.model.mixers import (
     Mixed,
@@ -293,7 +293,7 @@ def _mixed(fields: Fields, layer: _Layer) -> Mixed:
     return attention(fields, layer.window, sliding=layer.mixer == "sliding")
 
 
-def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[Matrix, ...], int, dict[str, Any]]:
+def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int, dict[str, Any]]:
     """Matrices, other parameters and Block fields of the feed-forward part."""
     hidden = whole(fields, "hidden_size")
     if layer.feed == "none":
@@ -308,16 +308,16 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[Matrix, ...], int, dict[
     width = whole(fields, "moe_intermediate_size", count(fields, "intermediate_size") or None)
     shared = _shared_width(fields, width)
     latent = count(fields, "moe_latent_size")
-    matrices = [Matrix("router", hidden, experts, "router", "none", bias=flag(fields, "router_bias"))]
+    matrices = [WeightMatrix("router", hidden, experts, "router", "none", bias=flag(fields, "router_bias"))]
     if latent:
-        matrices.append(Matrix("latent_in_proj", hidden, latent, "mlp", "none"))
+        matrices.append(WeightMatrix("latent_in_proj", hidden, latent, "mlp", "none"))
     matrices += _mlp(fields, "", latent or hidden, width, "expert", flag(fields, "expert_bias"), experts)
     if latent:
-        matrices.append(Matrix("latent_out_proj", latent, hidden, "mlp", "none"))
+        matrices.append(WeightMatrix("latent_out_proj", latent, hidden, "mlp", "none"))
     if shared:
         matrices += _mlp(fields, "shared_", hidden, shared, "shared_expert", flag(fields, "mlp_bias"))
         if flag(fields, "shared_expert_gate"):
-            matrices.append(Matrix("shared_expert_gate", hidden, 1, "router", "none"))
+            matrices.append(WeightMatrix("shared_expert_gate", hidden, 1, "router", "none"))
     vectors = experts if flag(fields, "router_score_bias") else 0
     vectors += latent if flag(fields, "latent_moe_use_norm") else 0
     facts = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
@@ -330,11 +330,13 @@ def _shared_width(fields: Fields, expert_width: int) -> int:
     return count(fields, "n_shared_experts") * expert_width
 
 
-def _mlp(fields: Fields, prefix: str, hidden: int, width: int, role: Role, bias: bool, copies: int = 1) -> list[Matrix]:
+def _mlp(
+    fields: Fields, prefix: str, hidden: int, width: int, role: Role, bias: bool, copies: int = 1
+) -> list[WeightMatrix]:
     """gate_proj (when gated), up_proj and down_proj of an MLP; `copies` of each for routed experts."""
     names = ["gate_proj", "up_proj"] if flag(fields, "mlp_gated", True) else ["up_proj"]
-    rows = [Matrix(prefix + name, hidden, width, role, "column", copies, bias) for name in names]
-    return [*rows, Matrix(prefix + "down_proj", width, hidden, role, "row", copies, bias)]
+    rows = [WeightMatrix(prefix + name, hidden, width, role, "column", copies, bias) for name in names]
+    return [*rows, WeightMatrix(prefix + "down_proj", width, hidden, role, "row", copies, bias)]
 
 
 def _dropout(fields: Fields) -> float:

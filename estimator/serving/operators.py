@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, Block, Matrix
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.plan.layouts import Floats
 
 
@@ -27,7 +27,7 @@ class Merged(NamedTuple):
     kv_unit: int
 
 
-class Table(NamedTuple):
+class OperatorTable(NamedTuple):
     """The merged matmuls of a pass through all layers, routed experts apart; arrays of shape (shapes, 1, 1), `times` of
     shape (shapes,): how often each is there."""
 
@@ -41,12 +41,12 @@ class Table(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def merged(architecture: Architecture) -> Table:
+def merged(architecture: Architecture) -> OperatorTable:
     """Engines make one product of all matrices of a layer that read the same input."""
     found: Counter[Merged] = Counter()
     for kind, block in enumerate(architecture.blocks):
         times = architecture.pattern.count(kind)
-        joined: dict[tuple[str, str, int, int], list[Matrix]] = {}
+        joined: dict[tuple[str, str, int, int], list[WeightMatrix]] = {}
         for number, matrix in enumerate(block.matrices):
             if matrix.role == "expert":
                 continue
@@ -62,7 +62,7 @@ def merged(architecture: Architecture) -> Table:
         for name in ("outputs", "inputs", "kv", "kv_unit")
     }
     cut = {name: np.array([one.split == name for one in found])[:, None, None] for name in ("column", "row")}
-    return Table(times=np.array(list(found.values()), dtype=np.float64), **columns, **cut)
+    return OperatorTable(times=np.array(list(found.values()), dtype=np.float64), **columns, **cut)
 
 
 def cache_share(block: Block, tp: Floats) -> Floats:

@@ -261,7 +261,9 @@ def _kept(parts: StageParts, prefix: str) -> Account:
         if value := _layers(parts, kind, f"{prefix}.layers_{kind}").value:
             terms.append(Term(f"{prefix}.layers_{kind}", value))
     if int(one.pp[0]) > 1 and job.framework.activations.stage_buffers:
-        buffers = job.framework.activations.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
+        buffers = (
+            job.framework.activations.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
+        )
         terms.append(Term("stage_buffers", buffers))
     kept = parts.activations[0]
     found = total(*(rest(kept, terms, AWAY) or [Term("nothing", 0.0)]))

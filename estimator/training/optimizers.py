@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, Matrix
+from estimator.model.architecture import Architecture, WeightMatrix
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, reached
@@ -70,7 +70,7 @@ def _table(architecture: Architecture, layouts: Layouts, shape: StageShape) -> F
     return np.maximum(shape.has_embedding, shape.has_head) * architecture.embedding_parameters / layouts.tp
 
 
-def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+def _size(matrix: WeightMatrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     routed = matrix.role == "expert"
     cut = layouts.etp if routed else layouts.tp
     copies = matrix.copies / layouts.ep if routed else matrix.copies * layouts.ones()
@@ -120,7 +120,9 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     stepped = held.sharded(1, held.trained_dense, held.trained_experts)
     step = job.updated_bytes * stepped
     if job.uses_adapters:
-        step = step + (framework.optimizer.master_bytes or framework.adapters.held_bytes) * held.sharded(1, held.adapters)
+        step = step + (framework.optimizer.master_bytes or framework.adapters.held_bytes) * held.sharded(
+            1, held.adapters
+        )
     step = (0.0 if framework.optimizer.fused else facts.step_elements) * step
     flat = framework.gathering.live_parameters is not None and framework.optimizer.master_bytes > 0
     if flat:

@@ -384,7 +384,9 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     # Forward and again backward; quantised weights travel packed.
     gathers = 2.0 * m * (0.25 if job.quantised else 1.0)
     found = {
-        "gather": _everything(job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard),
+        "gather": _everything(
+            job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard
+        ),
         "reduce": _everything(
             job, groups, framework.gradients.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
         ),
@@ -403,8 +405,12 @@ def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Fl
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
     times = _stage_two_rounds(job, layouts, m)
     return {
-        "reduce": _everything(job, groups, framework.gradients.reduce_bytes, times, trained_dense, trained_experts, groups.data),
-        "gather": _everything(job, groups, framework.weights.compute_bytes, 1.0, trained_dense, trained_experts, groups.data),
+        "reduce": _everything(
+            job, groups, framework.gradients.reduce_bytes, times, trained_dense, trained_experts, groups.data
+        ),
+        "gather": _everything(
+            job, groups, framework.weights.compute_bytes, 1.0, trained_dense, trained_experts, groups.data
+        ),
     }
 
 

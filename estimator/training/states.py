@@ -116,7 +116,9 @@ def _weight_bytes(job: Job) -> tuple[float, float]:
     if job.compute_bytes >= job.activation_bytes:
         return size, size
     # Frozen weights are transposed when they are needed, trained ones keep their transposed copy.
-    one_copy = job.training.method != "full" or job.machine.accelerator.family in job.framework.weights.one_copy_families
+    one_copy = (
+        job.training.method != "full" or job.machine.accelerator.family in job.framework.weights.one_copy_families
+    )
     transposed = 1.0 if one_copy else 2.0
     low = job.compute_bytes * transposed
     if job.framework.weights.low_precision:
@@ -170,7 +172,9 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed
     copies = max(framework.gathering.gathered_copies - (not trains), 1.0)
     backward = unit * (copies * packed + framework.gathering.reduced_copies * reduce_bytes * trains)
-    backward = backward + root * (max(copies - 1.0, 1.0) * size + framework.gathering.reduced_copies * reduce_bytes * trains)
+    backward = backward + root * (
+        max(copies - 1.0, 1.0) * size + framework.gathering.reduced_copies * reduce_bytes * trains
+    )
     # Without resharding all is gathered, and gradients on their way come on top; a pipeline that accumulates them whole
     # reduces one unit at a time.
     kept = _keeps_gathered(job, layouts, held)

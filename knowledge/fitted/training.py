@@ -20,7 +20,7 @@ from estimator.plan.training.framework import (
     Gradients,
     Limits,
     Loss,
-    Operators,
+    OperatorStyle,
     OptimizerFacts,
     OptimizerStep,
     Recipe,
@@ -75,7 +75,7 @@ _PARTS: dict[str, type] = {
     "activations": Activations,
     "loss": Loss,
     "adapters": Adapters,
-    "operators": Operators,
+    "operators": OperatorStyle,
     "recipe": Recipe,
     "limits": Limits,
 }
@@ -166,7 +166,9 @@ def timed_family(family: str) -> tuple[str, int]:
 
 def _nearest_timed(section: str, line: list[str]) -> tuple[str, int]:
     fitted = _fitted()[section]
-    return next(((name, fitted[name]["runs"]) for name in line if name in fitted and fitted[name]["runs"]), ("default", 0))
+    return next(
+        ((name, fitted[name]["runs"]) for name in line if name in fitted and fitted[name]["runs"]), ("default", 0)
+    )
 
 
 def weighed_as(framework_name: str) -> str:

@@ -17,7 +17,7 @@ from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
 
 
-def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
+def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     """The Job of a training plan, on the framework of `framework_choice` (name, why) where the plan leaves it open.
 
     Raises PlanError for an unknown or ambiguous name, or when something is missing.

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
-from knowledge.playbook import Entry, entries, topics
+from knowledge.playbook import PlaybookAdvice, entries, topics
 from planner.advice.conditions import filled, holds, names_in
 from planner.advice.facts import said, serving_facts, training_facts
 from planner.advice.gains import LEAST_GAIN, Bench, Found, Gain, figure, figures, gain_of, speed_of
@@ -114,7 +114,7 @@ def advise(request: AdviseRequest) -> Advice:
     facts = serving_facts(found) if isinstance(found, Served) else training_facts(found)
     apply = applying(facts, chosen)
     bench = Bench(found, asked, facts, _MOST_TRIED)
-    gains: list[tuple[Entry, Gain]] = []
+    gains: list[tuple[PlaybookAdvice, Gain]] = []
     useless: list[NotWorth] = []
     untried: list[str] = []
     for entry in (entry for entry in apply if entry.computable):
@@ -154,7 +154,7 @@ def advise(request: AdviseRequest) -> Advice:
     )
 
 
-def applying(facts: dict[str, Any], chosen: Sequence[str] | None = None) -> list[Entry]:
+def applying(facts: dict[str, Any], chosen: Sequence[str] | None = None) -> list[PlaybookAdvice]:
     """The entries whose condition holds, those that ask for the most facts first."""
     kind = facts["workload.kind"]
     found = [
@@ -205,7 +205,7 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
 
 
-def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+def _distinct(gains: list[tuple[PlaybookAdvice, Gain]]) -> list[tuple[PlaybookAdvice, Gain]]:
     """Each patch and objective once, told by the most specific entry."""
     seen: set[str] = set()
     kept = []
@@ -217,14 +217,14 @@ def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
     return kept
 
 
-def _ordered(found: Found, gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+def _ordered(found: Found, gains: list[tuple[PlaybookAdvice, Gain]]) -> list[tuple[PlaybookAdvice, Gain]]:
     if not found.fits:
         return sorted(gains, key=lambda one: (not one[1].found.fits, -_first_aid(one[1])))
     first = _GOALS[found.job.plan.goal.objective]
     return sorted(gains, key=lambda one: (one[1].objective not in first, -one[1].gain))
 
 
-def _first_aid_first(apply: list[Entry], found: Found) -> list[Entry]:
+def _first_aid_first(apply: list[PlaybookAdvice], found: Found) -> list[PlaybookAdvice]:
     """Of a plan that does not fit, the entries that are about that before the others."""
     return apply if found.fits else sorted(apply, key=lambda entry: "fits" not in names_in(entry.when))
 
@@ -234,7 +234,7 @@ def _first_aid(gain: Gain) -> float:
     return speed_of(gain.found) if gain.found.fits else gain.gain
 
 
-def _advised(entry: Entry, facts: dict[str, Any], found: Found, gain: Gain | None) -> Advised:
+def _advised(entry: PlaybookAdvice, facts: dict[str, Any], found: Found, gain: Gain | None) -> Advised:
     shown: list[str] = []
     if gain:
         shown = [*_ALWAYS[facts["workload.kind"]]]
@@ -256,7 +256,7 @@ def _advised(entry: Entry, facts: dict[str, Any], found: Found, gain: Gain | Non
     )
 
 
-def _together(bench: Bench, gains: list[tuple[Entry, Gain]]) -> Together | None:
+def _together(bench: Bench, gains: list[tuple[PlaybookAdvice, Gain]]) -> Together | None:
     """Settings put together while each still helps: until the plan fits, or as long as the first's objective gains."""
     base = bench.base
     usable = [one for one in gains if one[1].effect == "setting" and (base.fits or not one[1].found.fits)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from planner.clusters.candidates import Candidate, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
@@ -26,7 +26,7 @@ def exact(ask: Asked, candidate: Candidate, whole: bool) -> tuple[ClusterOption,
     rows = hourly_rows(ask, shape, shape.node, joined)
     price = candidate.best.price if candidate.best else None
     changes = dict(candidate.changes)
-    usual = look_up(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
+    usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
     network = network_of(ask, price, shape, usual)
     if whole or network:
         searched = planned(ask.plan.patch(shape.changes | network), whole=whole)

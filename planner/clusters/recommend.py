@@ -12,7 +12,7 @@ from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from planner.clusters.candidates import Candidate, Refusal, missed, rank
 from planner.clusters.exact import exact, few_layouts
 from planner.clusters.request import Asked, Sort, Where, asked
@@ -275,7 +275,7 @@ def assumed(ask: Asked, choice: Choice) -> list[Assumption]:
     option, found = choice.option, choice.found
     filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in found.assumptions]
     if isinstance(found, Planned):
-        job = look_up(ask.plan.patch({"cluster.accelerator": option.accelerator, "cluster.count": option.count}))
+        job = job_of(ask.plan.patch({"cluster.accelerator": option.accelerator, "cluster.count": option.count}))
         filled = [Assumption(field=item.field, value=item.value, why=item.why) for item in job.assumptions] + filled
     by_field: dict[str, Assumption] = {}
     for item in filled:

@@ -21,7 +21,7 @@ from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.machines.training_devices import no_training
 from planner.clusters.candidates import (
     MISFIT,
@@ -233,7 +233,7 @@ class _Tries:
     def _usual_most(self, node: int) -> int:
         """Devices with which the run takes no longer than the deadline, or a month."""
         try:
-            job = look_up(_with(self.ask.plan, Shape(self.device, node)))
+            job = job_of(_with(self.ask.plan, Shape(self.device, node)))
         except PlanError:
             return _USUAL_MOST
         hours = (job.steps or 0) * least_training_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
@@ -247,7 +247,7 @@ class _Tries:
             return None
         plan = _with(self.ask.plan, shape)
         try:
-            job = look_up(plan)
+            job = job_of(plan)
         except PlanError as error:
             self.error = error
             return None
@@ -264,7 +264,7 @@ class _Tries:
             name = choice[0] if choice else first.framework.name
             with suppress(PlanError):
                 if name not in self.generation_s:
-                    self.generation_s[name] = least_generation_s(look_up(plan, choice) if choice else first)
+                    self.generation_s[name] = least_generation_s(job_of(plan, choice) if choice else first)
                 least_s = min(least_s, self.generation_s[name])
         return least_s
 
@@ -341,7 +341,7 @@ class _Tries:
         for size in sizes(node, most + 1, most * _BEYOND):
             try:
                 plan = _with(self.ask.plan, Shape(self.device, size))
-                if _quick(plan, look_up(plan), 0.0)[0]:
+                if _quick(plan, job_of(plan), 0.0)[0]:
                     return size
             except PlanError:
                 continue
@@ -376,7 +376,7 @@ def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick |
         return found, job
     for choice in _other_frameworks(plan, first):
         with suppress(PlanError):
-            job = look_up(plan, choice)
+            job = job_of(plan, choice)
             if found := quickest(job, slowest_s):
                 return found, job
     return None, first

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from planner.compare import serving_sweep as points_of
 from planner.compare.serving_sweep import ServingPoint, Tried
 from planner.compare.values import Values, check_number, path_of, values_of
@@ -258,7 +258,7 @@ def _batches(
 def _default_batch(plan: Plan, values: Mapping[str, Any]) -> int | None:
     """The usual batch of a point; None where the point cannot be looked up, which is told when it is estimated."""
     try:
-        return look_up(plan.patch(values)).global_batch
+        return job_of(plan.patch(values)).global_batch
     except PlanError:
         return None
 

@@ -16,11 +16,11 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
-from estimator.search.layouts import Found, search, search_whole
+from estimator.search.layouts import SearchResult, search, search_whole
 from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training.estimates import Estimates
 from estimator.training.memory import taken
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
 from planner.layouts.rows import StrategyRow, plots, rows_of
@@ -105,7 +105,7 @@ class Platform:
     def _estimated(self, choices: Sequence[tuple[str, str]]) -> Iterator[Estimates]:
         for choice in choices:
             try:
-                yield platform_estimates(look_up(self.plan, choice))
+                yield platform_estimates(job_of(self.plan, choice))
             except PlanError:
                 continue
 
@@ -292,7 +292,7 @@ def _name(model: Any) -> str:
 
 
 def _platform(plan: Plan) -> Platform:
-    job = look_up(plan)
+    job = job_of(plan)
     return Platform(plan, job, platform_estimates(job))
 
 
@@ -367,7 +367,7 @@ def _misfit(estimates: Estimates) -> str:
 
 def _planned(estimates: Estimates, index: int) -> Planned:
     one = estimates.of(index)
-    return Planned(estimates.job, one, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
+    return Planned(estimates.job, one, 0, SearchResult(estimates, np.array([index]), len(estimates.layouts)))
 
 
 def _same_everywhere(

@@ -14,7 +14,7 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
 from estimator.search.layouts import divisors
 from estimator.units import GIB
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
 from planner.evidence import evidence_of
 from planner.limits.probing import Trials, Tried, Value, last_that_fits, narrowed
@@ -226,7 +226,7 @@ def _own_family(plan: Plan) -> str | None:
 def _fewest_devices(plan: Plan) -> _Found:
     """Parts of a node, then whole nodes: all powers of two, then every number of nodes between the last two."""
     open_plan = plan.patch({"cluster.count": None})
-    node = plan.cluster.per_node or look_up(open_plan).machine.accelerator.per_node
+    node = plan.cluster.per_node or job_of(open_plan).machine.accelerator.per_node
     trials = Trials(lambda value: open_plan.patch({"cluster.count": value}), narrowed(plan))
     best = next((size for size in divisors(node) if trials.confirmed(size)), None)
     if best is None:

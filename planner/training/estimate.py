@@ -15,7 +15,7 @@ from estimator.search.ranking import alternatives, neighbours, pareto
 from estimator.search.space import candidates
 from estimator.training.bottleneck import Diagnosis
 from estimator.training.memory import fitting
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
 from planner.fit.serving import fit_of
@@ -129,7 +129,7 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:
     """Whether the changed plan, whose framework is given, has a valid layout that fits."""
     try:
-        job = look_up(plan.patch(changes))
+        job = job_of(plan.patch(changes))
         return bool(len(fitting(job, candidates(job))[0]))
     except PlanError:
         return False

@@ -14,12 +14,12 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices, recipe_options
 from estimator.plan.training.job import Job
-from estimator.search.layouts import Found, search, search_whole
+from estimator.search.layouts import SearchResult, search, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
 from estimator.units import GIB
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from planner.rejected_rows import left_out_of
 from planner.results import (
     Assumption,
@@ -44,7 +44,7 @@ class Planned:
     job: Job
     estimates: Estimates
     index: int
-    found: Found
+    found: SearchResult
 
     @property
     def searched(self) -> bool:
@@ -137,7 +137,7 @@ def planned(
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
     take it; the usual one's error is raised when none does.
     """
-    first = look_up(plan)
+    first = job_of(plan)
     best, refusal = None, None
     if whole is None:
         whole = every_framework or not plan.layout.model_fields_set
@@ -152,7 +152,7 @@ def planned(
             if best and best.fits and not every_framework:
                 break
             try:
-                job = look_up(plan, choice)
+                job = job_of(plan, choice)
                 other = _choose(job, whole, every_framework)
             except PlanError:
                 continue
@@ -176,7 +176,7 @@ def _choose(job: Job, whole: bool, offload: bool) -> Planned:
         found = search_whole(job, offload=offload)
     else:
         estimates, order = search(job)
-        found = Found(estimates, order, len(order))
+        found = SearchResult(estimates, order, len(order))
     return Planned(job, found.estimates.of(int(found.order[0])), 0, found)
 
 

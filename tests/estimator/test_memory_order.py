@@ -15,7 +15,7 @@ from estimator.plan.training.job import FREEZE_LAYERS
 from estimator.plan.training.stages import Floats
 from estimator.search.layouts import candidates
 from estimator.training.memory import COMPONENTS, device_memory
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import architecture, models
 
 MODELS = [model.id for model in models()]
@@ -50,7 +50,7 @@ def estimated(setup: str, method: str) -> Catalogue:
         "cluster": {"accelerator": "h100-sxm", "count": count},
         "layout": {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "dp": count, "offload": "none"},
     }
-    job = look_up(Plan.parse(plan))
+    job = job_of(Plan.parse(plan))
     layouts = candidates(job)
     found = [device_memory(replace(job, architecture=architecture(model)), layouts)[0] for model in MODELS]
     most = {name: np.stack([memory.component_peaks[name] for memory in found]) for name in COMPONENTS}

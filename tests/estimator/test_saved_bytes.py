@@ -19,7 +19,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.search.layouts import candidates
 from estimator.training.memory import MOMENTS, stage_memory
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import architecture
 
 DATA = Path(__file__).parent / "data"
@@ -73,7 +73,7 @@ def hf_job(name: str, seq_len: int) -> Job:
         "workload": {"framework": "hf-trainer", "weights": "bf16", "seq_len": seq_len, "global_batch": 2},
         "cluster": {"accelerator": "h100-sxm", "count": 1},
     }
-    return look_up(Plan.parse(plan))
+    return job_of(Plan.parse(plan))
 
 
 def run(row: Weighed) -> tuple[Job, Layouts]:

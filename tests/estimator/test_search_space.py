@@ -21,7 +21,7 @@ from estimator.search.layouts import neighbours, objective_order, pareto, search
 from estimator.search.ranking import alternatives
 from estimator.search.space import USUAL, WHOLE, Space, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, step_seconds
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 
 NAMES = [field.name for field in fields(Layouts)]
 
@@ -100,7 +100,9 @@ def slow(job: Job, whole: bool) -> set[tuple[int, ...]]:
                 even = any((layers + more) % (pp * vpp) == 0 for more in ((0, 1, 2) if whole else (0,)))
                 if pp > 1 and (replica // micro) % pp == 0 and pp * vpp <= layers and even:
                     chunks.append(vpp)
-            for (vpp, kind), stage, mode in product(kinds(job, chunks, pp, whole), job.framework.limits.zero_stages, modes):
+            for (vpp, kind), stage, mode in product(
+                kinds(job, chunks, pp, whole), job.framework.limits.zero_stages, modes
+            ):
                 for group in groups(job, tp, dp * cp, stage, whole):
                     for sequence in {int(tp > 1), 0 if whole else int(tp > 1)}:
                         found.add((tp, sequence, pp, vpp, kind, cp, ep, etp, dp, stage, group, *mode, 0, micro,
@@ -195,7 +197,7 @@ def test_what_the_search_returns_is_valid_and_the_same_alone(which: int, draw: i
     """Named whole in a plan it is accepted as the one candidate, and its estimate is that of the batch."""
     estimates = WHOLES[which].estimates
     index = draw % len(estimates.layouts)
-    job = look_up(estimates.job.plan.patch(fields_of(index, estimates)))
+    job = job_of(estimates.job.plan.patch(fields_of(index, estimates)))
     named = candidates(job)
     assert rows_of(named) == [rows_of(estimates.layouts.take(np.array([index])))[0]]
     alone = estimate(job, named)

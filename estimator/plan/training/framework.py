@@ -143,7 +143,7 @@ class Adapters:
 
 
 @dataclass(frozen=True)
-class Operators:
+class OperatorStyle:
     """How memory-bound operators are implemented."""
 
     style: Style
@@ -217,7 +217,7 @@ class Framework:
     activations: Activations
     loss: Loss
     adapters: Adapters
-    operators: Operators
+    operators: OperatorStyle
     recipe: Recipe
     limits: Limits
     context_bytes: float | None

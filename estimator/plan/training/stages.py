@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, Block, Matrix
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Floats, Ints, Layouts
 from estimator.plan.training.job import Job
 
@@ -124,7 +124,7 @@ def sum_of(parts: Iterable[Floats]) -> Floats:
     return reduce(np.add, parts)
 
 
-def shard(matrix: Matrix, layouts: Layouts) -> Floats:
+def shard(matrix: WeightMatrix, layouts: Layouts) -> Floats:
     """Into how many parts tensor and expert parallelism cut the copies of a matrix on one device's stage."""
     if matrix.role == "expert":
         return layouts.memoised(("experts cut",), lambda: (layouts.ep * layouts.etp).astype(np.float64))
@@ -193,7 +193,7 @@ def recomputed_share(layouts: Layouts, shape: StageShape) -> Floats:
     return np.where(layouts.recompute == RECOMPUTE.index("block"), share, 0.0)
 
 
-def lora_targets(job: Job, block: Block) -> list[Matrix]:
+def lora_targets(job: Job, block: Block) -> list[WeightMatrix]:
     """The block's matrices that carry an adapter. 'all-linear' leaves out the router, as PEFT does."""
     wanted = job.training.lora.targets.strip()
     roles = {"all-linear": ("attention", "mlp", "expert", "shared_expert", "ssm"), "attention": ("attention",)}
