@@ -25,7 +25,7 @@ from estimator.kernels.elementwise import (
     weight_operators,
 )
 from estimator.kernels.offloading import host_step_seconds
-from estimator.machine.matmul import MatmulSurface, matmul_seconds
+from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
@@ -66,16 +66,16 @@ def matmul_time(
     job: Job, m: Floats, n: Floats | float, k: Floats | float, copies: Floats | float = 1.0, *, head: bool = False
 ) -> Floats:
     """Seconds of `copies` matmuls of (m, n, k) launched as one kernel; the head stays in 16 bits."""
-    surface, peak, bandwidth, operand_bytes = matmul_rates(job, head)
-    return matmul_seconds(surface, peak, bandwidth, m, n, k, copies, operand_bytes, job.activation_bytes)
+    return matmul_seconds(matmul_rates(job, head), m, n, k, copies)
 
 
-def matmul_rates(job: Job, head: bool) -> tuple[MatmulSurface, Floats | float, Floats | float, tuple[float, float]]:
-    """(Surface, FLOP/s, bytes/s, bytes per element of activations and weights) of the blocks' matmuls or the head's."""
+def matmul_rates(job: Job, head: bool) -> MatmulRates:
+    """What the blocks' matmuls or the head's work at."""
     surface = job.head_surface if head else job.surface
     peak = (job.head_peak_flops if head else job.peak_flops) * job.calibration.device.matmul
     operand_bytes = job.wide_operand_bytes if head else job.operand_bytes
-    return surface, peak, job.machine.accelerator.memory_bandwidth, operand_bytes
+    bandwidth = job.machine.accelerator.memory_bandwidth
+    return MatmulRates(surface, peak, bandwidth, operand_bytes, job.activation_bytes)
 
 
 def memory_time(job: Job, traffic_bytes: Floats, kernels: Floats | float) -> Floats:

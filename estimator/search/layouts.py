@@ -8,8 +8,8 @@ from functools import reduce
 import numpy as np
 
 from estimator.plan.layouts import RECOMPUTE, Layouts
-from estimator.plan.training.given import check_given, divisors, valid_tp
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
 from estimator.search.space import WHOLE, Enumerated, Space, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, high_bytes, step_seconds

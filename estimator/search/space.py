@@ -14,8 +14,8 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
-from estimator.plan.training.given import check_given, divisors, valid_tp
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
 
 # Kernels prefer powers of two; in the whole space small batches may be anything.
 _MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)

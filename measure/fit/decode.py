@@ -18,9 +18,16 @@ from typing import Any
 import numpy as np
 
 import knowledge
-from estimator.machine.decode import DecodeKernel, ExpertKernel, decode_attention_seconds, expert_seconds, routed
+from estimator.machine.decode import (
+    CachedHeads,
+    DecodeKernel,
+    ExpertKernel,
+    decode_attention_seconds,
+    expert_seconds,
+    routed,
+)
 from estimator.machine.hardware import Accelerator
-from estimator.machine.matmul import OPERAND_BYTES, Floats, Kind, MatmulSurface
+from estimator.machine.matmul import OPERAND_BYTES, Floats, Kind, MatmulRates, MatmulSurface
 from knowledge.data_files import rows as csv_rows
 from knowledge.fitted.training import surfaces
 from knowledge.machines.catalogue import accelerators
@@ -140,8 +147,9 @@ def _attention(rows: Sequence[Mapping[str, str]], kernel: str, kv_dtype: str) ->
     ]
 
     def estimated(numbers: Mapping[str, float], some: np.ndarray) -> Floats:
-        given = [column[some] for column in columns]
-        return decode_attention_seconds(DecodeKernel(**numbers), *given, latent=kernel == "mla")
+        bandwidth, peak, batch, context, *heads = (column[some] for column in columns)
+        cached = CachedHeads(*heads, latent=kernel == "mla")
+        return decode_attention_seconds(DecodeKernel(**numbers), bandwidth, peak, batch, context, cached)
 
     return DecodeTimings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
 
@@ -168,7 +176,9 @@ def _experts(rows: Sequence[Mapping[str, str]], kind: str) -> DecodeTimings:
     def estimated(numbers: Mapping[str, float], some: np.ndarray) -> Floats:
         own = MatmulSurface(**{name: values[some] for name, values in surface.items()})
         shape = (drawn[some], reached[some], hidden[some], inter[some])
-        return expert_seconds(ExpertKernel(**numbers), own, peak[some], bandwidth[some], *shape, operand_bytes)
+        return expert_seconds(
+            ExpertKernel(**numbers), MatmulRates(own, peak[some], bandwidth[some], operand_bytes), *shape
+        )
 
     return DecodeTimings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import knowledge
-from estimator.machine.matmul import KINDS, OPERAND_BYTES, Floats, Kind, MatmulSurface, matmul_seconds
+from estimator.machine.matmul import KINDS, OPERAND_BYTES, Floats, Kind, MatmulRates, MatmulSurface, matmul_seconds
 from knowledge.machines.catalogue import accelerators
 from measure.fit.matmul_timings import MatmulTimings, best_rates, ceilings, families, peak_of, timed, timings, usable
 
@@ -75,9 +75,8 @@ def measured_seconds(points: MatmulTimings, kind: Kind, values: Mapping[str, flo
     numbers = {name: values[name] for name in _SURFACE}
     cool = np.where(alone & (points.flop < _SHORT_FLOP), values["cool"], 1.0)
     surface = MatmulSurface(**(numbers | {"height": numbers["height"] * cool}))
-    product = matmul_seconds(
-        surface, points.peak, points.bandwidth, points.m, points.n, points.k, operand_bytes=OPERAND_BYTES[kind]
-    )
+    rates = MatmulRates(surface, points.peak, points.bandwidth, OPERAND_BYTES[kind])
+    product = matmul_seconds(rates, points.m, points.n, points.k)
     for software in np.unique(points.software[alone]):
         if (around := f"engine_s {software}") in values:
             cast = values.get("cast_bytes", 0.0) * points.m * points.k / (points.bandwidth * surface.memory)

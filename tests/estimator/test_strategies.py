@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.plan.schema import Plan
-from estimator.plan.training.given import valid_tp
+from estimator.plan.training.layout_checks import valid_tp
 from estimator.search.layouts import search
 from estimator.search.strategies import COMMUNICATION, CRITERIA, choose, communication_seconds, costs_of, identical
 from estimator.training.estimates import Estimates

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from estimator.machine.matmul import KINDS, MatmulSurface, matmul_seconds
+from estimator.machine.matmul import KINDS, MatmulRates, MatmulSurface, matmul_seconds
 from knowledge.machines.catalogue import accelerators
 from measure.fit.matmul import FILE, document, fit, fitted, surface_name
 from measure.fit.matmul_timings import MatmulTimings, best_rates, ceilings, families, peak_of, timed, timings, usable
@@ -29,7 +29,7 @@ def made(source: str = "vidur", software: str = "torch", scatter: float = 0.0, s
         [(m, n, k) for m in (1, 16, 128, 512, 2048, 8192) for n in (512, 2048, 8192) for k in (512, 4096, 16384)], float
     )
     m, n, k = grid.T
-    exact = matmul_seconds(KNOWN, PEAK, BANDWIDTH, m, n, k)
+    exact = matmul_seconds(MatmulRates(KNOWN, PEAK, BANDWIDTH), m, n, k)
     noise = np.exp(scatter * np.random.default_rng(seed).standard_normal(len(m)))
     return MatmulTimings(
         accelerator=np.full(len(m), "some"),
@@ -66,7 +66,7 @@ def test_a_few_timings_that_waited_do_not_move_the_surface():
 
 def test_a_cast_in_the_timings_is_told_from_the_kernel():
     points = made(source="aic", software="engine")
-    exact = matmul_seconds(KNOWN, PEAK, BANDWIDTH, points.m, points.n, points.k, operand_bytes=(1.0, 1.0))
+    exact = matmul_seconds(MatmulRates(KNOWN, PEAK, BANDWIDTH, (1.0, 1.0)), points.m, points.n, points.k)
     cast = 6e-6 + 4.0 * points.m * points.k / (BANDWIDTH * 0.87)
     kin = vars(KNOWN) | {"height": 0.75}
     values = fitted(changed(points, seconds=exact + cast), "fp8", kin)
@@ -158,7 +158,7 @@ def test_a_borrowed_surface_foretells_smaller_products(size: int, measured_tflop
     surface = MatmulSurface(**found()["tpu-v7"]["bf16"]["numbers"])
     chip = next(one for one in accelerators() if one.id == "tpu-v7")
     m = np.array([2.0 * size])
-    seconds = matmul_seconds(surface, peak_of(chip, "bf16"), chip.memory_bandwidth, m, size, size)[0]
+    seconds = matmul_seconds(MatmulRates(surface, peak_of(chip, "bf16"), chip.memory_bandwidth), m, size, size)[0]
     assert 2.0 * size**3 / seconds == pytest.approx(1e12 * measured_tflops, rel=0.1)
 
 
@@ -186,6 +186,6 @@ def test_layers_are_foretold_by_kernels_timed_alone(family: str):
     values = fitted(points.take(points.source != "vidur"), "bf16", ceiling=best)
     layers = points.take((points.source == "vidur") & (points.m > 512))
     surface = MatmulSurface(**{name: values[name] for name in vars(KNOWN)})
-    estimated = matmul_seconds(surface, layers.peak, layers.bandwidth, layers.m, layers.n, layers.k)
+    estimated = matmul_seconds(MatmulRates(surface, layers.peak, layers.bandwidth), layers.m, layers.n, layers.k)
     assert len(layers) > 50
     assert abs(np.median(np.log(estimated / layers.seconds))) < 0.09
