@@ -18,6 +18,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats
 
+# Kernels forward and backward where scores go through memory (transformers, eager_attention_forward).
 _EAGER_KERNELS = (6.0, 9.0)
 # Batched matmuls of scores reach this part of what the blocks' matmuls do: their depth is one head (QK^T) and their
 # output as narrow (PV).

@@ -27,6 +27,10 @@ _HOST_ADAM = 5.0e10
 _UNFUSED = 5.7
 
 
+# Part of 16 bits that a weight of four bits takes without its scales (definition).
+_PACKED = 0.25
+
+
 def link_rate(job: Job) -> float:
     """Bytes/s that copies between a device and its host reach, one way."""
     return _LINK * job.machine.accelerator.host_bandwidth
@@ -70,7 +74,7 @@ def offloaded_seconds(job: Job, layouts: Layouts, shape: StageShape, held: Held,
 
 def _weight_bytes(job: Job, layouts: Layouts, held: Held) -> Floats:
     """What of its shard one device copies in for one pass over all its layers."""
-    size = job.weight_bytes * (0.25 if job.quantised else 1.0)
+    size = job.weight_bytes * (_PACKED if job.quantised else 1.0)
     return layouts.weights_offloaded * held.sharded(3, held.dense, held.experts) * size
 
 

@@ -166,6 +166,10 @@ def _compressor(name: str, hidden: int, width: int, ratio: int) -> tuple[WeightM
     return _matrix(name, hidden, 2 * wide, "attention", "none"), ratio * wide + width
 
 
+# Defaults of Mamba-2 (transformers, Mamba2Config: head_dim, state_size).
+_MAMBA2_HEAD, _MAMBA2_STATE = 64, 128
+
+
 def mamba1(fields: Fields) -> Mixed:
     """Selective state space layer (transformers MambaMixer; `mamba_inner_norms`: Jamba's norms of dt, B and C)."""
     hidden = whole(fields, "hidden_size")
@@ -189,10 +193,10 @@ def mamba1(fields: Fields) -> Mixed:
 def mamba2(fields: Fields) -> Mixed:
     """State space duality layer with a gated norm (transformers Mamba2Mixer)."""
     hidden = whole(fields, "hidden_size")
-    head_dim = whole(fields, "mamba_head_dim", 64)
+    head_dim = whole(fields, "mamba_head_dim", _MAMBA2_HEAD)
     heads = whole(fields, "mamba_num_heads", max(1, whole(fields, "expand", 2) * hidden // head_dim))
     inner, groups = heads * head_dim, whole(fields, "n_groups", 1)
-    state, kernel = whole(fields, "state_size", 128), whole(fields, "conv_kernel", 4)
+    state, kernel = whole(fields, "state_size", _MAMBA2_STATE), whole(fields, "conv_kernel", 4)
     bias = flag(fields, "mamba_proj_bias")
     convolved = inner + 2 * groups * state
     matrices = (
@@ -252,5 +256,9 @@ def _matrix(name: str, inputs: int, outputs: int, role: Role, split: Split, bias
     return WeightMatrix(name, inputs, outputs, role, split, bias=bias)
 
 
+# The largest divisor that an error offers.
+_MOST_DIVISOR = 512
+
+
 def _divisors(number: int) -> tuple[int, ...]:
-    return tuple(n for n in range(1, min(number, 512) + 1) if number % n == 0)
+    return tuple(n for n in range(1, min(number, _MOST_DIVISOR) + 1) if number % n == 0)

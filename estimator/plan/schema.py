@@ -41,6 +41,9 @@ WeightDtype = Literal[
 ]  # fmt: skip
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "hf", "gpt-fast", "exllamav2", "mlc"]
 
+# Characters of a value that an error shows.
+_SHOWN = 80
+# Powers of a thousand (definition).
 _SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 # Commas and underscores only between groups of three digits: '1,5B' could mean 1.5 or 15, so it is not read at all.
 _COUNT = re.compile(r"((?:[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
@@ -444,7 +447,7 @@ def _shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # An integer of more digits than Python prints.
         return "a number that is too large"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def _field_path(model: type[BaseModel], problem: ErrorDetails) -> list[str]:

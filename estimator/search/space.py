@@ -24,6 +24,8 @@ _MORE_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64, 96, 1
 _MOST_CHUNKS, _MORE_CHUNKS = 8, 16
 # Tokens per rank below which context parallelism is not tried, and the most ranks of one sequence.
 _LEAST_TOKENS, _FEWER_TOKENS, _MOST_CONTEXT = 4096, 1024, 128
+# Ranks of one sequence that are usually tried: an assumption, powers of two as in published recipes.
+_USUAL_CONTEXT = [2, 4, 8, 16, 32, 64]
 # Quarters of a stage's layers that block:N recomputes; the best of them are refined to single layers afterwards.
 _QUARTERS = (1, 2, 3)
 # Schedules that give the wait of a stage to weight gradients, which have to be apart from those of inputs: autograd
@@ -173,7 +175,7 @@ def _context_sizes(job: Job, space: Space) -> list[int]:
     if not (job.framework.limits.cp and job.framework.limits.searches_splits):
         return [1]
     least = _FEWER_TOKENS if space.whole else _LEAST_TOKENS
-    sizes = divisors(job.machine.count) if space.whole else [2, 4, 8, 16, 32, 64]
+    sizes = divisors(job.machine.count) if space.whole else _USUAL_CONTEXT
     longest = [size for size in sizes if 1 < size <= _MOST_CONTEXT and job.seq_len // size >= least]
     return [1, *(size for size in longest if job.seq_len % (2 * size) == 0)]
 

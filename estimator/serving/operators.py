@@ -15,6 +15,11 @@ import numpy as np
 from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.plan.layouts import Floats
 
+# Elements of 16 bits that a scan and its convolution move per channel: an assumption.
+_SCAN_PARTS = 6.0
+# The same of a cast to 8 bits: 16 bits read, 8 written (definition).
+_CAST = 1.5
+
 
 class Merged(NamedTuple):
     """A matmul of one or several weight matrices that read the same input: (inputs, outputs), `kv` of the outputs being
@@ -86,7 +91,7 @@ def moved(architecture: Architecture, casts: bool) -> tuple[float, float, float]
             parts += 2.0 * query + 2.0 * block.kv_elements_per_token
             launches += 1.0 + 2.0 * block.qk_norm
         elif block.ssm_inner:
-            parts += 6.0 * block.ssm_inner
+            parts += _SCAN_PARTS * block.ssm_inner
             launches += 3.0
         inner = block.ffn_width + block.shared_width
         parts += (3.0 if block.gated else 2.0) * inner
@@ -96,8 +101,8 @@ def moved(architecture: Architecture, casts: bool) -> tuple[float, float, float]
             mine += 4.0 * block.experts + (3.0 * hidden if block.shared_width else 0.0)
             launches += 1.0 + bool(block.shared_width)
         if casts:
-            mine += 1.5 * hidden * 2
-            parts += 1.5 * (inner + block.heads * block.v_head_dim)
+            mine += _CAST * hidden * 2
+            parts += _CAST * (inner + block.heads * block.v_head_dim)
             launches += 4.0
         whole, split, kernels = whole + count * mine, split + count * parts, kernels + count * launches
     return whole, split, kernels

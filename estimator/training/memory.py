@@ -367,6 +367,10 @@ def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     return per_logit, columns, hidden_bytes
 
 
+# Bytes per logit that are there while a quantised head is unpacked (Lightning, BitsandbytesPrecision).
+_UNPACKED_HEAD_BYTES = 6.0
+
+
 def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
     """The peak per logit."""
     framework = job.framework
@@ -380,8 +384,10 @@ def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
     if framework.loss.parallel_logit_bytes is not None and size >= framework.loss.logit_bytes:
         per_logit = np.where(layouts.tp > 1, framework.loss.parallel_logit_bytes, per_logit)
     if framework.adapters.quantised_head and job.quantised:
-        # The head is unpacked twice, to fp16 and to bf16, while six bytes a logit are there (BitsandbytesPrecision).
-        per_logit = np.maximum(per_logit, 6.0 + 2.0 * job.activation_bytes * job.architecture.hidden / tokens)
+        # The head is unpacked twice, to fp16 and to bf16.
+        per_logit = np.maximum(
+            per_logit, _UNPACKED_HEAD_BYTES + 2.0 * job.activation_bytes * job.architecture.hidden / tokens
+        )
     if job.architecture.logit_softcap and not job.fused_loss:
         per_logit = per_logit + job.activation_bytes
     return per_logit

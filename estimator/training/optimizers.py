@@ -7,7 +7,7 @@ mean).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Shapes:
 
 def matrix_shapes(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Shapes, Shapes]:
     """What a stage's block matrices measure after tensor and expert parallelism cut them: (dense, routed experts)."""
-    sums = {routed: [layouts.zeros()] * 5 for routed in (False, True)}
+    sums = {routed: [layouts.zeros()] * len(fields(Shapes)) for routed in (False, True)}
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         for matrix in block.matrices:
             part = sums[matrix.role == "expert"]

@@ -36,6 +36,8 @@ COMPONENTS = (
     "generation",
     "stragglers",
 )
+# Part of 16 bits that a weight of four bits takes without its scales (definition).
+_PACKED = 0.25
 # Part of 1F1B's bubble that is left. Zero-bubble schedules fill the wait of a stage with weight gradients (Qi et al.
 # 2023, table 1: a third for ZB-H1); V-half leaves a half (Qi et al. 2024, table 1), DualPipe too (DeepSeek-V3 report,
 # table 2).
@@ -382,7 +384,7 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
     reduces = m if framework.gradients.reduces_each_micro_batch else 1.0
     # Forward and again backward; quantised weights travel packed.
-    gathers = 2.0 * m * (0.25 if job.quantised else 1.0)
+    gathers = 2.0 * m * (_PACKED if job.quantised else 1.0)
     found = {
         "gather": _everything(
             job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard

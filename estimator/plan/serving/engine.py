@@ -15,6 +15,8 @@ from estimator.model.architecture import Architecture
 
 Floats = NDArray[np.float64]
 ShareOf = Literal["total", "start", "rest", "asked"]
+# What a graph beyond `Reserve.wide_graph` sequences keeps: half as much again as others (SGLang, server_args.py).
+_WIDE_GRAPH = 1.5
 _HALF = 2.0
 """Bytes per element of activations between operators: engines run in 16 bits."""
 
@@ -172,7 +174,7 @@ def shares(
         graph = largest_graph(engine, tp)
         kept = rule.fixed + rule.token * engine.max_tokens + rule.graph * graph + rule.device * tp * pp
         ranks = np.where(np.asarray(attention_dp) > 1.0, attention_dp, 0.0)
-        kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, 1.5, 1.0)
+        kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, _WIDE_GRAPH, 1.0)
         return 1.0 - np.maximum(kept, rule.least) / total_bytes
     found = np.full(tp.shape, engine.memory_share)
     for devices, share in engine.share_steps:
