@@ -28,7 +28,9 @@ batches = st.integers(1, 512)
 contexts = st.integers(1, 200_000)
 
 
-def attention(batch, context, kernel=KERNEL, bandwidth=BANDWIDTH, heads=32.0, kv_heads=8.0, kv_bytes=2.0, **given_):
+def attention(
+    batch, context, kernel=KERNEL, bandwidth=BANDWIDTH, heads=32.0, kv_heads=8.0, kv_bytes=2.0, queries=1.0, **given_
+):
     return decode_attention_seconds(
         kernel,
         bandwidth,
@@ -36,6 +38,7 @@ def attention(batch, context, kernel=KERNEL, bandwidth=BANDWIDTH, heads=32.0, kv
         np.asarray(batch, dtype=np.float64),
         np.asarray(context, dtype=np.float64),
         CachedHeads(heads, kv_heads, 128.0, 128.0, kv_bytes, **given_),
+        queries,
     )
 
 
