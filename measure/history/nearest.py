@@ -25,6 +25,7 @@ from knowledge.fitted.training import device_lineage, framework_lineage
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import architecture
+from measure.fit.serving.factors import best, figures
 from measure.history.scores import estimated
 from measure.history.serving import serving_case, serving_rows
 from measure.history.training import architectures, case_of, rows_of
@@ -351,8 +352,6 @@ _METRICS = {
 
 
 def _served(row: dict[str, str]) -> tuple[RunFigure, ...]:
-    from measure.fit.serving.factors import best, figures
-
     case = serving_case(row)
     if case.reason_unscored is not None or case.plan is None:
         return ()
