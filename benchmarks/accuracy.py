@@ -38,7 +38,7 @@ from measure.history.order import summarise as summarise_orders
 from measure.history.scores import (
     POOLED,
     SMALLEST_SOURCE,
-    Prediction,
+    CasePrediction,
     Score,
     Summary,
     by_group,
@@ -49,7 +49,7 @@ from measure.history.scores import (
 )
 from measure.history.training import RAN_OUT, Case, Kind, limits, memory_cases, training_cases
 
-Predict = Callable[[Case], Prediction]
+Predict = Callable[[Case], CasePrediction]
 
 BASES = {
     "none": "as calibrated (in-sample)",
@@ -91,12 +91,12 @@ class Report:
     ran_refused: int = 0
 
 
-def predict_training(case: Case) -> Prediction:
+def predict_training(case: Case) -> CasePrediction:
     """Tokens per second and device. Raises PlanError where the plan cannot be estimated."""
     found = estimated(case)
     estimates, best = found.all, found.best
     tokens = estimates.job.tokens_per_step / estimates.job.machine.count
-    return Prediction(
+    return CasePrediction(
         value=float(tokens / estimates.step.seconds[best]),
         low=float(tokens / estimates.high_s[best]),
         high=float(tokens / estimates.low_s[best]),
@@ -104,12 +104,12 @@ def predict_training(case: Case) -> Prediction:
     )
 
 
-def predict_memory(case: Case) -> Prediction:
+def predict_memory(case: Case) -> CasePrediction:
     """Peak bytes of the fullest device as the case's counter shows them. Raises PlanError as predict_training does."""
     found = estimated(case)
     peak, job = found.peak_bytes(case.observed["peak_kind"]), found.all.job
     low, high = peak / (1.0 + job.memory_below), peak * (1.0 + job.memory_above)
-    return Prediction(value=peak, low=low, high=high, fits=bool(found.all.fits[found.best]))
+    return CasePrediction(value=peak, low=low, high=high, fits=bool(found.all.fits[found.best]))
 
 
 def run(kind: Kind, cases: Sequence[Case], predict: Predict) -> Report:
@@ -148,7 +148,7 @@ def _peaks() -> tuple[list[Peak], list[Peak]]:
     return peaks(case for case in memory_cases() if case.reason_unscored in (None, RAN_OUT)), peaks(_ran())
 
 
-def _as_calibrated(cases: Sequence[Case]) -> dict[str, Prediction]:
+def _as_calibrated(cases: Sequence[Case]) -> dict[str, CasePrediction]:
     """By case id, what is said of the cases that there is an answer for."""
     found = {}
     for case in cases:
@@ -166,7 +166,7 @@ def run_memory(hold_out: str) -> Report:
     else:
         found, of_ran = predictions(*_peaks(), "source" if hold_out == "source" else "rows")
 
-    def predict(case: Case) -> Prediction:
+    def predict(case: Case) -> CasePrediction:
         if case.id not in found:
             raise PlanError("plan", "has no estimate")
         return found[case.id]
@@ -184,7 +184,7 @@ def run_training(hold_out: str) -> Report:
         return run("training", cases, predict_training)
     found = held_out_times.predictions("source" if hold_out == "source" else "rows")
 
-    def predict(case: Case) -> Prediction:
+    def predict(case: Case) -> CasePrediction:
         return found[case.id] if case.id in found else predict_training(case)
 
     return replace(run("training", cases, predict), basis=BASES[hold_out])

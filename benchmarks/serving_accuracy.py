@@ -40,7 +40,7 @@ ServingScore = Score[ServingCase]
 
 
 @dataclass(frozen=True)
-class Memory:
+class CacheMemory:
     """Runs that ran out of memory, those of them estimated not to fit, runs that ran, and those estimated not to."""
 
     ran_out: int
@@ -63,7 +63,7 @@ def scores(hold_out: str) -> dict[Metric, list[ServingScore]]:
     return result
 
 
-def memory_verdicts() -> Memory:
+def memory_verdicts() -> CacheMemory:
     """Of the runs of sources that tell which ones ran out of memory."""
     telling = {case.source for case in serving_cases() if case.reason_unscored == OUT_OF_MEMORY}
     verdicts = Counter(
@@ -72,7 +72,7 @@ def memory_verdicts() -> Memory:
         if case.source in telling and case.plan is not None and case.reason_unscored in (None, OUT_OF_MEMORY)
     )
     out, ran = (verdicts[did, True] + verdicts[did, False] for did in (False, True))
-    return Memory(out, verdicts[False, False], ran, verdicts[True, False])
+    return CacheMemory(out, verdicts[False, False], ran, verdicts[True, False])
 
 
 def _fits(case: ServingCase) -> bool:

@@ -30,7 +30,7 @@ from estimator.serving.estimates import estimate as estimate_serving
 from estimator.serving.space import deployments
 from estimator.training.estimates import estimate
 from knowledge.jobs.serving import serving_job
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from tools import call
 
 ONE = {
@@ -91,7 +91,7 @@ def peak_rss_mib() -> float:
 def answers() -> dict[str, float]:
     """Seconds of single answers: in this process once it is warm, and as commands."""
     call("estimate_training", ONE)
-    named = look_up(Plan.parse({"model": ONE["model"], **NAMED}))
+    named = job_of(Plan.parse({"model": ONE["model"], **NAMED}))
     served = serving_job(
         Plan.parse(
             {
@@ -120,7 +120,7 @@ def search_rows() -> list[dict[str, Any]]:
     """One row a search: of the usual settings with every candidate estimated, and of the whole space."""
     rows = []
     for name, plan in SEARCHES.items():
-        job = look_up(Plan.parse(plan))
+        job = job_of(Plan.parse(plan))
         layouts = candidates(job)
         found = search_whole(job)
         rows.append(
@@ -172,7 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
     sizes = tuple(size for size in SIZES if size <= 10_000 or not chosen.quick)
     single = answers()
     searches = search_rows()
-    dense, experts = (look_up(Plan.parse(plan)) for plan in SEARCHES.values())
+    dense, experts = (job_of(Plan.parse(plan)) for plan in SEARCHES.values())
     scaling = {"dense": scaling_rows(dense, sizes), "mixture of experts": scaling_rows(experts, sizes)}
     if chosen.json:
         print(json.dumps({"seconds": single, "searches": searches, "scaling": scaling}, indent=2))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# How many values an error names, and how alike (difflib's ratio) they are at the least: assumptions, what reads well.
+_NEAREST, _LIKENESS = 5, 0.4
+
 
 class PlanError(ValueError):
     """A value that the user gave cannot be used.
@@ -23,13 +26,13 @@ class PlanError(ValueError):
         super().__init__(text)
 
 
-def nearest(word: str, choices: Iterable[str], limit: int = 5) -> list[str]:
+def nearest(word: str, choices: Iterable[str], limit: int = _NEAREST) -> list[str]:
     """The choices that look most like `word`, best first; all of them when there are few."""
     options = list(choices)
     if len(options) <= limit:
         return options
     by_folded = {option.lower(): option for option in options}
-    close = difflib.get_close_matches(word.lower(), by_folded, n=limit, cutoff=0.4)
+    close = difflib.get_close_matches(word.lower(), by_folded, n=limit, cutoff=_LIKENESS)
     return [by_folded[match] for match in close] or options[:limit]
 
 

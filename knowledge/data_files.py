@@ -26,16 +26,19 @@ def document(name: str) -> Any:
 
 
 def lineage(entries: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
-    """An entry, the one that it names as its `kin`, the kin of that, and so on."""
+    """An entry, the one that it names as its `fallback_family`, that of that, and so on."""
     line = [name]
-    while kin := entries[line[-1]].get("kin"):
-        line.append(kin)
+    while family := entries[line[-1]].get("fallback_family"):
+        line.append(family)
     return line
 
 
 def inherited(entries: Mapping[str, Mapping[str, Any]], name: str, own: Container[str] = ()) -> dict[str, Any]:
-    """What an entry says, and its kin where it says nothing, lists as tuples; keys in `own` are not handed on."""
+    """What an entry says, and its fallback family where it says nothing, lists as tuples; keys in
+    `own` are not handed on."""
     merged: dict[str, Any] = {}
     for ancestor in reversed(lineage(entries, name)):
-        merged |= {key: value for key, value in entries[ancestor].items() if key != "kin" and key not in own}
+        merged |= {
+            key: value for key, value in entries[ancestor].items() if key != "fallback_family" and key not in own
+        }
     return {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}

@@ -10,10 +10,10 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.plan.serving.engine import Engine, Reserve
+from estimator.units import GIB
 from knowledge.data_files import document, inherited
 
 PLACE = "workload.engine"
-_GIB = 2**30
 _LIMITS = ("direct_limits", "one_shot_limits", "switch_limits", "share_steps")
 _CHOICES = ("from_gib", "by_family", "by_link")
 
@@ -82,7 +82,7 @@ def _described(accelerator: Accelerator) -> tuple[str, str, float, str]:
     """(id, family, memory in GiB as the driver shows it, kind of link: bridges join pairs, so groups use PCIe)."""
     paired = "bridge" in accelerator.scaleup_link.lower()
     link = "pcie" if paired or accelerator.topology in ("pcie", "none") else "fast"
-    return accelerator.timed_as, accelerator.family, accelerator.usable_bytes / _GIB, link
+    return accelerator.timed_as, accelerator.family, accelerator.usable_bytes / GIB, link
 
 
 _H100 = ("h100-sxm", "Hopper", 79.65, "fast")

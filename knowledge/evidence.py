@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from estimator.machine.hardware import Accelerator, Machine
 from estimator.machine.matmul import Kind
 from estimator.model.architecture import Block
+from estimator.plan.calibration import DeviceFactors
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.framework import DeviceFactors
 from estimator.plan.training.job import Job
 from knowledge.data_files import FOLDER, document, rows
 from knowledge.fitted.decode import decode_evidence
@@ -200,7 +200,7 @@ def _other(asked: str, measured: str) -> str | None:
     return asked if asked != measured else None
 
 
-class _Run(NamedTuple):
+class _EvidenceRun(NamedTuple):
     """Who measured what on which software; an empty text where the source does not say."""
 
     framework: str
@@ -210,7 +210,7 @@ class _Run(NamedTuple):
 
 
 @cache
-def _runs(file: str) -> list[_Run]:
+def _runs(file: str) -> list[_EvidenceRun]:
     """The runs of a measurements' file that count; an engine stands for the framework of those of serving."""
     software = "engine" if file == "serving.csv" else "framework"
     with (FOLDER.parent / "measurements" / file).open(encoding="utf-8", newline="") as text:
@@ -218,8 +218,8 @@ def _runs(file: str) -> list[_Run]:
         lines = csv.reader(text)
         header = next(lines)
         model, doubt = header.index("model"), header.index("doubt")
-        told = [header.index(software if name == "framework" else name) for name in _Run._fields]
-        return [_Run(*(line[cell] for cell in told)) for line in lines if line[model] and not line[doubt]]
+        told = [header.index(software if name == "framework" else name) for name in _EvidenceRun._fields]
+        return [_EvidenceRun(*(line[cell] for cell in told)) for line in lines if line[model] and not line[doubt]]
 
 
 @cache

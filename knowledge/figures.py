@@ -14,7 +14,7 @@ from knowledge.data_files import document
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigureFacts:
     """`label` is what tables call it, `rounding` how it is written where its unit's rule does not serve, `ends` the
     keys beside it that hold its interval. `formula`, `source` and `code` are empty for inputs, `origin` for what is
     computed of other figures."""
@@ -35,24 +35,24 @@ class Figure:
 
 
 @cache
-def figures() -> dict[str, Figure]:
+def figures() -> dict[str, FigureFacts]:
     """By dotted key, in which * stands for a number or name."""
     return {
-        key: Figure(key=key, **(row | {name: tuple(row.get(name, ())) for name in ("words", "ends")}))
+        key: FigureFacts(key=key, **(row | {name: tuple(row.get(name, ())) for name in ("words", "ends")}))
         for key, row in document("figures.yaml").items()
     }
 
 
-def known_figure(key: str) -> Figure | None:
+def known_figure(key: str) -> FigureFacts | None:
     """What a key of a result is: its whole name, or the last part where that has one unit. None where nothing says."""
     return figures().get(key) or _by_last_part().get(key.rpartition(".")[2])
 
 
 @cache
-def _by_last_part() -> dict[str, Figure]:
+def _by_last_part() -> dict[str, FigureFacts]:
     """The first figure of each last part, a labelled one before others; parts that have several units are left out."""
     units: dict[str, set[str]] = {}
-    first: dict[str, Figure] = {}
+    first: dict[str, FigureFacts] = {}
     for key, row in sorted(figures().items(), key=lambda item: not item[1].label):
         part = key.rpartition(".")[2]
         units.setdefault(part, set()).add(row.unit)
@@ -60,7 +60,7 @@ def _by_last_part() -> dict[str, Figure]:
     return {part: row for part, row in first.items() if len(units[part]) == 1 or row.key == part}
 
 
-def figure(key: str, kind: str = "training") -> Figure:
+def figure(key: str, kind: str = "training") -> FigureFacts:
     """What a key is, of the stages' memory that of the whole; `kind` is training or serving where the two differ.
 
     Raises KeyError for what is not described.

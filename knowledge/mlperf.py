@@ -26,7 +26,7 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Limits:
+class LatencyLimits:
     """What 99 % of the queries have to keep to in a scenario, milliseconds; None where the benchmark asks nothing."""
 
     ttft_ms: float | None
@@ -50,7 +50,7 @@ class Benchmark:
     input: Lengths
     output: Lengths
     beams: int
-    limits: Mapping[str, Limits]
+    limits: Mapping[str, LatencyLimits]
     loadgen: Mapping[str, str]
     rounds: tuple[str, str | None]
     source: str
@@ -130,5 +130,5 @@ def _benchmark(id: str, entry: dict[str, Any]) -> Benchmark:
     )
 
 
-def _limits(row: dict[str, Any]) -> Limits:
-    return Limits(ttft_ms=row.get("ttft"), tpot_ms=row.get("tpot"), e2e_ms=row.get("e2e"), since=row["since"])
+def _limits(row: dict[str, Any]) -> LatencyLimits:
+    return LatencyLimits(ttft_ms=row.get("ttft"), tpot_ms=row.get("tpot"), e2e_ms=row.get("e2e"), since=row["since"])

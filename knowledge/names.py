@@ -24,7 +24,7 @@ _SHOWN_WHEN_AMBIGUOUS = 12
 
 
 @dataclass(frozen=True)
-class Found(Generic[T]):
+class Match(Generic[T]):
     """What a name stands for; `said` is the sentence to tell the user when something was assumed."""
 
     value: T
@@ -40,7 +40,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NamedEntry:
     """A thing that can be named. `names` are exact names; `readings` are vague names that are taken to mean it.
 
     `attributes` are tokens that may be said or left out (memory size, form factor).
@@ -53,25 +53,27 @@ class Entry:
     attributes: frozenset[str] = field(default_factory=frozenset)
 
 
-class Catalogue:
+class NameCatalogue:
     """The names of one kind of thing, ready for look-up; `tokens` splits a name into words and numbers."""
 
-    def __init__(self, entries: Sequence[Entry], tokens: Callable[[str], list[str]], kind: str, place: str) -> None:
+    def __init__(
+        self, entries: Sequence[NamedEntry], tokens: Callable[[str], list[str]], kind: str, place: str
+    ) -> None:
         self.entries = {entry.id: entry for entry in entries}
         self.tokens = tokens
         self.kind = kind
         self.place = place
         self._exact = {name.casefold(): entry.id for entry in entries for name in (*entry.names, entry.id)}
-        self._forms: list[tuple[Entry, list[Form]]] | None = None
+        self._forms: list[tuple[NamedEntry, list[Form]]] | None = None
 
     def exact(self, name: str) -> str | None:
         """The id behind an exact name, in any case."""
         return self._exact.get(name.strip().casefold())
 
-    def find(self, name: str) -> Found[str]:
+    def find(self, name: str) -> Match[str]:
         """The id that `name` means. Raises PlanError (ambiguous, or unknown with the nearest names)."""
         if found := self.exact(name):
-            return Found(found)
+            return Match(found)
         shown = name if len(name) <= 60 else name[:57] + "..."
         if not name.strip():
             raise PlanError(self.place, f"a {self.kind} name is needed", self._some())
@@ -90,12 +92,12 @@ class Catalogue:
         raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue", near)
 
     @property
-    def forms(self) -> list[tuple[Entry, list[Form]]]:
+    def forms(self) -> list[tuple[NamedEntry, list[Form]]]:
         if self._forms is None:
             self._forms = [(e, [_form(self.tokens(n)) for n in (*e.names, e.id)]) for e in self.entries.values()]
         return self._forms
 
-    def _read(self, said: Form, shown: str, elsewhere: bool) -> Found[str] | None:
+    def _read(self, said: Form, shown: str, elsewhere: bool) -> Match[str] | None:
         """The entry with exactly this form; else the one it is a vague name of; else the only one that completes it.
 
         `elsewhere`: the name differs from the entry's in more than punctuation, so say how it was read.
@@ -115,12 +117,12 @@ class Catalogue:
         if not same:
             return None
         others = [id for id in self._candidates(said) if id != same[0].id]
-        return self._found(same[0], shown, others) if elsewhere or others else Found(same[0].id)
+        return self._found(same[0], shown, others) if elsewhere or others else Match(same[0].id)
 
-    def _found(self, entry: Entry, shown: str, others: Iterable[str]) -> Found[str]:
+    def _found(self, entry: NamedEntry, shown: str, others: Iterable[str]) -> Match[str]:
         rest = [id for id in others if id != entry.id]
         also = f" (also: {', '.join(rest[:_SHOWN])})" if rest else ""
-        return Found(entry.id, f"{shown!r} read as {entry.label}{also}")
+        return Match(entry.id, f"{shown!r} read as {entry.label}{also}")
 
     def _ambiguous(self, shown: str, ids: list[str]) -> PlanError:
         return PlanError(self.place, f"{shown!r} is ambiguous: it could be any of these", ids[:_SHOWN_WHEN_AMBIGUOUS])
@@ -144,7 +146,7 @@ class Catalogue:
     def _kin(self, said: Form) -> list[str]:
         """Ids whose numbers begin with those said, whatever their words: what a vague name could also mean."""
 
-        def could_be(entry: Entry, form: Form) -> bool:
+        def could_be(entry: NamedEntry, form: Form) -> bool:
             tokens = form.numbers | form.words | entry.attributes
             return all(any(token.startswith(part) for token in tokens) for part in said.numbers | said.words)
 
@@ -166,7 +168,7 @@ class Catalogue:
 
         wanted = set(tokens)
 
-        def score(entry: Entry, forms: list[Form]) -> float:
+        def score(entry: NamedEntry, forms: list[Form]) -> float:
             shared = max(len(wanted & (form.words | form.numbers | entry.attributes)) for form in forms)
             return 100 * shared + max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
 

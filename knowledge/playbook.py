@@ -29,7 +29,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlaybookAdvice:
     """One piece of advice.
 
     `kind` is the workload that it is for. `patches` are alternatives; their values are of the Plan, None (chosen anew)
@@ -64,7 +64,7 @@ def topics() -> tuple[Topic, ...]:
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[PlaybookAdvice, ...]:
     """Every entry, topic by topic. Raises ValueError for an entry that lacks something or has what no entry has."""
     return tuple(
         _entry(topic.id, row) for topic in topics() for row in document(f"playbook/{topic.id.replace('-', '_')}.yaml")
@@ -76,13 +76,13 @@ def files() -> list[str]:
     return sorted(path.stem.replace("_", "-") for path in (FOLDER / "playbook").glob("*.yaml") if path.stem != "topics")
 
 
-def _entry(topic: str, row: Mapping[str, Any]) -> Entry:
+def _entry(topic: str, row: Mapping[str, Any]) -> PlaybookAdvice:
     given = dict(row)
     name = given.get("id", "?")
     try:
         patch = given.pop("patch", None)
         patches = patch if isinstance(patch, list) else [patch] if patch else []
-        found = Entry(
+        found = PlaybookAdvice(
             id=given.pop("id"),
             topic=topic,
             title=given.pop("title"),

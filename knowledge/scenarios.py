@@ -15,7 +15,7 @@ _EXAMPLES = FOLDER / "examples"
 
 
 @dataclass(frozen=True)
-class Scenario:
+class StoredScenario:
     """A saved plan by the name of its file; examples cannot be changed."""
 
     name: str
@@ -34,12 +34,12 @@ class Scenario:
         return found
 
 
-def scenarios() -> list[Scenario]:
+def scenarios() -> list[StoredScenario]:
     """Those of the user by name, then the examples."""
-    return [*(Scenario(path.stem, path, False) for path in yaml_files(scenario_folder())), *_examples().values()]
+    return [*(StoredScenario(path.stem, path, False) for path in yaml_files(scenario_folder())), *_examples().values()]
 
 
-def find_scenario(name: str, field: str = "name") -> Scenario:
+def find_scenario(name: str, field: str = "name") -> StoredScenario:
     """The scenario that was saved under a name, in any spelling that gives the same file. Raises PlanError(field)."""
     stem = file_stem(name, field)
     known = {each.name: each for each in reversed(scenarios())}
@@ -57,5 +57,5 @@ def own_path(name: str, field: str = "name") -> Path:
 
 
 @cache
-def _examples() -> dict[str, Scenario]:
-    return {path.stem: Scenario(path.stem, path, True) for path in yaml_files(_EXAMPLES)}
+def _examples() -> dict[str, StoredScenario]:
+    return {path.stem: StoredScenario(path.stem, path, True) for path in yaml_files(_EXAMPLES)}

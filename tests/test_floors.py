@@ -57,6 +57,17 @@ def test_the_estimator_reads_no_file_and_prints_nothing() -> None:
                 assert node.func.id not in ("open", "print", "input"), f"{path}:{node.lineno}"
 
 
+def test_the_folders_of_the_estimator_stand_on_floors_too() -> None:
+    floors = ["machine", "model", "plan", "kernels", "serving", "rl", "training", "search"]
+    for path in modules("estimator"):
+        folder = path.relative_to(ROOT / "estimator").parts[0]
+        below = {"machine"} if folder == "money" else set(floors[: floors.index(folder)] if folder in floors else ())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("estimator."):
+                other = node.module.split(".")[1]
+                assert other in below | {folder} or other not in (*floors, "money"), f"{path} imports {node.module}"
+
+
 def test_no_module_is_called_a_drawer() -> None:
     for room in FLOORS:
         for path in modules(room):

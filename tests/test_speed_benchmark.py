@@ -7,13 +7,13 @@ import time
 from benchmarks.speed import SEARCHES, SIZES, scaling_rows
 from estimator.plan.schema import Plan
 from estimator.search.layouts import search_whole
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 
 
 def test_whole_spaces_of_large_clusters_are_searched_in_about_a_second() -> None:
     """Processor time, as other processes may hold this one up; three times what a plain core needs."""
     for plan in SEARCHES.values():
-        job = look_up(Plan.parse(plan))
+        job = job_of(Plan.parse(plan))
         started = time.process_time()
         found = search_whole(job)
         assert time.process_time() - started < 3.0
@@ -22,7 +22,7 @@ def test_whole_spaces_of_large_clusters_are_searched_in_about_a_second() -> None
 
 
 def test_batches_take_time_in_proportion_and_little_memory() -> None:
-    job = look_up(Plan.parse(SEARCHES["DeepSeek-V3 on 2048 H100"]))
+    job = job_of(Plan.parse(SEARCHES["DeepSeek-V3 on 2048 H100"]))
     rows = scaling_rows(job, SIZES[:2])
     assert [row["layouts"] for row in rows] == list(SIZES[:2])
     assert rows[1]["seconds"] < 30 * rows[0]["seconds"]

@@ -38,7 +38,7 @@ _CLAMPED_EXPERT = 6.0
 def _norm(job: Job) -> float:
     """Elements that a norm keeps per element of its input, its output apart."""
     architecture = job.architecture
-    if architecture.norm == "layernorm" or job.framework.activation != "eager":
+    if architecture.norm == "layernorm" or job.framework.activations.style != "eager":
         return _NORM_FUSED * job.stream_elements
     if not job.trains_blocks:
         return _NORM_FROZEN
@@ -52,7 +52,7 @@ def _norm(job: Job) -> float:
 def final_norm_elements(job: Job) -> float:
     """Elements per token and hidden channel that the norm before the head keeps, with the input of a trained head
     or the gradient of it that a fused loss keeps."""
-    eager_gemma = job.architecture.gemma_norm and job.framework.activation == "eager" and job.trains_blocks
+    eager_gemma = job.architecture.gemma_norm and job.framework.activations.style == "eager" and job.trains_blocks
     own = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
     return own + (1.0 if job.trains_outside or job.fused_loss else 0.0)
 
@@ -85,7 +85,7 @@ def saved_by_operator(job: Job, block: Block) -> dict[str, tuple[float, float, f
 def _norms(job: Job, block: Block) -> float:
     """Norms and the matmul inputs that they make."""
     hidden, own, kept = job.architecture.hidden, _norm(job), job.input_elements if job.keeps_norm_outputs else 0.0
-    if block.norms == 4 and job.framework.activation != "eager":
+    if block.norms == 4 and job.framework.activations.style != "eager":
         # A post-norm's output only feeds the residual sum, so it is not kept.
         return (4.0 * own + 2.0 * kept) * hidden
     if job.stream_elements > 1.0:
@@ -108,17 +108,17 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
     k, v = block.kv_heads * block.head_dim, block.kv_heads * block.v_head_dim
     if block.mixer == "attention":
         split += 2 * block.heads + out
-        if job.framework.expands_kv:
+        if job.framework.activations.expands_kv:
             # k and v are repeated for every head; without groups v stays a view of the whole projection.
             split += 3 * q if block.kv_heads < block.heads else 2 * q + k + v + k
         else:
             split += q + k + v
         if kept < 1.0 and job.trains_blocks:
             split += out * kept  # The output projection keeps its own 8-bit copy.
-        if job.framework.hf_modules and block.fused_qkv:
+        if job.framework.activations.hf_modules and block.fused_qkv:
             # v is a view that keeps the whole projection alive, and the output is copied (Phi3Attention).
             split += q + v + out
-        elif job.framework.hf_modules and block.copied_output:
+        elif job.framework.activations.hf_modules and block.copied_output:
             split += out
         if block.qk_norm:
             split += (q + k) * own
@@ -128,7 +128,7 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
         # q and k of every head, v and the output, and the compressed latents with their norms. Hugging Face's module
         # also keeps the up-projection's output (whose view v is) and a copy of the output (DeepseekV2Attention).
         split += 2 * q + 2 * out + 2 * block.heads
-        if job.framework.hf_modules:
+        if job.framework.activations.hf_modules:
             split += out + q - block.heads * block.rope_head_dim + out
         output = kept if job.trains_blocks else 0.0
         whole += latent + block.kv_lora_rank * (own + output - 1.0) + q_latent * (own + output)
@@ -140,18 +140,19 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
 def _feed(job: Job, width: float, gated: bool) -> float:
     """Gated: gate, up, act(gate) (the fused kernel recomputes it). Plain: what goes into act. The down projection's
     input is kept where its weight is trained."""
-    eager, gate = job.framework.activation == "eager", job.gate_elements
+    eager, gate = job.framework.activations.style == "eager", job.gate_elements
     product = job.input_elements if job.trains_blocks else 0.0
     if gated:
         return width * ((3.0 if eager else 2.0) * gate + product)
     # NewGELUActivation keeps x, x / 2, tanh, 1 + tanh and the product.
-    by_hand = job.architecture.activation in ("gelu_new", "gelu_fast") and eager and job.framework.hf_modules
+    hf_modules = eager and job.framework.activations.hf_modules
+    by_hand = hf_modules and job.architecture.activation in ("gelu_new", "gelu_fast")
     return width * ((4.0 if by_hand else 1.0) * gate + product)
 
 
 def _experts(job: Job, block: Block) -> tuple[float, float, float]:
     """Router, permuted tokens and grouped matmuls: elements (whole, split, expert)."""
-    hf, width, trained = job.framework.hf_modules, block.top_k * block.expert_width, job.trains_blocks
+    hf, width, trained = job.framework.activations.hf_modules, block.top_k * block.expert_width, job.trains_blocks
     kept = job.input_elements if trained else 0.0
     if not block.gated or not hf:
         expert = _feed(job, width, block.gated)
@@ -208,7 +209,7 @@ def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> 
     apart)."""
     mode = layouts.recompute
     kept = everything
-    if layouts.most("recompute") >= RECOMPUTE.index("full"):
+    if layouts.max_of("recompute") >= RECOMPUTE.index("full"):
         kept = np.where(mode == RECOMPUTE.index("full"), boundary_bytes(job, layouts), kept)
     selective = mode == RECOMPUTE.index("selective")
     if not selective.any():
@@ -223,15 +224,15 @@ def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
         size = job.activation_bytes * job.stream_elements
         return size * micro_batch_tokens(job, layouts) * job.architecture.hidden / layouts.outside_split
 
-    return layouts.once("boundary", (job,), bytes_of_one)
+    return layouts.memoised(("boundary", job), bytes_of_one)
 
 
 def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
     """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps the outputs of attention and
     of every other matmul (torchtitan, _apply_op_sac)."""
-    if job.framework.selective == "ops":
+    if job.framework.activations.selective == "ops":
         return _kept_outputs(job, block, layouts, everything)
-    if job.framework.selective == "none" or not block.heads:
+    if job.framework.activations.selective == "none" or not block.heads:
         return everything
     tokens = micro_batch_tokens(job, layouts)
     core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp

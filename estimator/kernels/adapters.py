@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimator.model.architecture import Block, Matrix
+from estimator.model.architecture import Block, WeightMatrix
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, lora_targets, micro_batch_tokens, shard
@@ -42,18 +42,18 @@ def adapter_elements(job: Job, block: Block) -> Elements:
         sums[place] += rows * lora.rank
         if job.training.method == "dora":
             sums[_output_place(matrix)] += rows * _DORA_OUTPUTS * matrix.outputs
-    if job.framework.expands_kv and _adapts_part_of_qkv(job, block):
+    if job.framework.activations.expands_kv and _adapts_part_of_qkv(job, block):
         # A fused projection that is adapted in part copies the adapted part into its place (litgpt, zero_pad).
         sums[1] += block.heads * block.head_dim + block.kv_heads * block.v_head_dim
     return sums[0], sums[1], sums[2]
 
 
-def _input(job: Job, matrix: Matrix, shared: set[tuple[str, int]]) -> float:
+def _input(job: Job, matrix: WeightMatrix, shared: set[tuple[str, int]]) -> float:
     """Elements kept of one adapted matrix's input; `shared` collects the inputs that are kept already."""
-    fused = job.framework.expands_kv and matrix.role == "attention" and matrix.split == "column"
+    fused = job.framework.activations.expands_kv and matrix.role == "attention" and matrix.split == "column"
     group = (matrix.role + matrix.split, matrix.inputs)
     dropped = job.training.lora.dropout > 0
-    if (job.framework.adapter_copies or dropped) and not (fused and group in shared):
+    if (job.framework.adapters.copies_inputs or dropped) and not (fused and group in shared):
         shared.add(group)
         return matrix.inputs * (1.0 + _DROPOUT_MASK * dropped)
     if group in shared or (matrix.role == "attention" and matrix.split == "row"):
@@ -67,11 +67,11 @@ def _adapts_part_of_qkv(job: Job, block: Block) -> bool:
     return block.mixer == "attention" and 0 < len(names) < 3
 
 
-def _place(matrix: Matrix) -> int:
+def _place(matrix: WeightMatrix) -> int:
     return 2 if matrix.role == "expert" else (1 if matrix.split == "row" else 0)
 
 
-def _output_place(matrix: Matrix) -> int:
+def _output_place(matrix: WeightMatrix) -> int:
     return 2 if matrix.role == "expert" else (0 if matrix.split == "row" else 1)
 
 
@@ -82,7 +82,7 @@ def leaked_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     older graph that is still referred to.
     """
     leaks = job.quantised and job.training.lora.quantisation != "gptq"
-    copies = job.framework.quantised_inputs if leaks else 0.0
+    copies = job.framework.adapters.quantised_inputs if leaks else 0.0
     if not copies:
         return layouts.zeros()
     total, seen = 0.0, set[tuple[str, int]]()
@@ -102,7 +102,7 @@ def working_elements(job: Job, block: Block) -> float:
     if not job.uses_adapters:
         return 0.0
     widest = max((matrix.inputs for matrix in lora_targets(job, block)), default=0)
-    casts = 3.0 if job.framework.adapter_copies else 2.0
+    casts = 3.0 if job.framework.adapters.copies_inputs else 2.0
     return widest * (casts + 2.0 * (job.training.lora.dropout > 0))
 
 

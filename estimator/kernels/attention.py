@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.model.architecture import Block
+from estimator.plan.calibration import AttentionKernel, ScanKernel
 from estimator.plan.layouts import Layouts
-from estimator.plan.training.framework import AttentionKernel, ScanKernel
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats
 
+# Kernels forward and backward where scores go through memory (transformers, eager_attention_forward).
 _EAGER_KERNELS = (6.0, 9.0)
 # Batched matmuls of scores reach this part of what the blocks' matmuls do: their depth is one head (QK^T) and their
 # output as narrow (PV).
@@ -108,11 +109,11 @@ def _eager(job: Job, block: Block, layouts: Layouts, rows: Floats) -> CoreTime:
     scores = rows * float(job.seq_len)
     flop, _ = core_flop(block, scores)
     rate = job.head_peak_flops * (device.matmul * job.head_surface.height * _SCORE_MATMULS)
-    forward_bytes, backward_bytes = framework.score_bytes
-    if framework.score_group:
-        whole = (layouts.micro_batch * block.heads // layouts.tp) % framework.score_group == 0
-        whole = whole & (job.seq_len <= framework.score_longest)
-        loose_forward, loose_backward = framework.loose_score_bytes
+    forward_bytes, backward_bytes = framework.operators.score_bytes
+    if framework.operators.score_group:
+        whole = (layouts.micro_batch * block.heads // layouts.tp) % framework.operators.score_group == 0
+        whole = whole & (job.seq_len <= framework.operators.score_longest)
+        loose_forward, loose_backward = framework.operators.loose_score_bytes
         forward_bytes = np.where(whole, forward_bytes, loose_forward)
         backward_bytes = np.where(whole, backward_bytes, loose_backward)
     moved = scores * (job.activation_bytes / 2.0) / (job.machine.accelerator.memory_bandwidth * device.memory)

@@ -25,7 +25,7 @@ from estimator.kernels.elementwise import (
     weight_operators,
 )
 from estimator.kernels.offloading import host_step_seconds
-from estimator.machine.matmul import MatmulSurface, matmul_seconds
+from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
@@ -66,16 +66,16 @@ def matmul_time(
     job: Job, m: Floats, n: Floats | float, k: Floats | float, copies: Floats | float = 1.0, *, head: bool = False
 ) -> Floats:
     """Seconds of `copies` matmuls of (m, n, k) launched as one kernel; the head stays in 16 bits."""
-    surface, peak, bandwidth, operand_bytes = matmul_rates(job, head)
-    return matmul_seconds(surface, peak, bandwidth, m, n, k, copies, operand_bytes, job.activation_bytes)
+    return matmul_seconds(matmul_rates(job, head), m, n, k, copies)
 
 
-def matmul_rates(job: Job, head: bool) -> tuple[MatmulSurface, Floats | float, Floats | float, tuple[float, float]]:
-    """(Surface, FLOP/s, bytes/s, bytes per element of activations and weights) of the blocks' matmuls or the head's."""
+def matmul_rates(job: Job, head: bool) -> MatmulRates:
+    """What the blocks' matmuls or the head's work at."""
     surface = job.head_surface if head else job.surface
     peak = (job.head_peak_flops if head else job.peak_flops) * job.calibration.device.matmul
     operand_bytes = job.wide_operand_bytes if head else job.operand_bytes
-    return surface, peak, job.machine.accelerator.memory_bandwidth, operand_bytes
+    bandwidth = job.machine.accelerator.memory_bandwidth
+    return MatmulRates(surface, peak, bandwidth, operand_bytes, job.activation_bytes)
 
 
 def memory_time(job: Job, traffic_bytes: Floats, kernels: Floats | float) -> Floats:
@@ -124,8 +124,8 @@ def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     again = share * (layouts.recompute == RECOMPUTE.index("full"))
     selective = share * (layouts.recompute == RECOMPUTE.index("selective"))
     # Keeping every other matmul output means that the others run again.
-    matmul_share = again + (0.5 if job.framework.selective == "ops" else 0.0) * selective
-    return matmul_share, again + (1.0 if job.framework.selective == "attention" else 0.0) * selective
+    matmul_share = again + (0.5 if job.framework.activations.selective == "ops" else 0.0) * selective
+    return matmul_share, again + (1.0 if job.framework.activations.selective == "attention" else 0.0) * selective
 
 
 def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Floats, Floats, Floats]:
@@ -185,7 +185,7 @@ def products(block: Block, layouts: Layouts, tokens: Floats) -> Iterator[Product
 
 def _cut(sizes: Floats, cuts: list[bool], layouts: Layouts, part: str) -> Floats:
     """Sizes of shape (shapes, 1), those that are cut divided by the field `part` of the layouts."""
-    if layouts.most(part) <= 1 or not any(cuts):
+    if layouts.max_of(part) <= 1 or not any(cuts):
         return sizes
     return sizes / np.where(np.array(cuts)[:, None], getattr(layouts, part), 1)
 
@@ -255,7 +255,7 @@ def optimizer_time(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     """Seconds of one optimizer step over `trained` parameters per device, by the bytes it reads and writes."""
     element = job.updated_bytes if not job.uses_adapters else 4.0
     device_bytes = trained * job.optimizer.traffic_elements * element
-    if not layouts.most("offload"):
+    if not layouts.max_of("offload"):
         return memory_time(job, device_bytes, 4.0)
     over_host = host_step_seconds(job, layouts, trained)
     return np.where(layouts.optimizer_offloaded, over_host, memory_time(job, device_bytes, 4.0))

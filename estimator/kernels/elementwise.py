@@ -209,10 +209,10 @@ def _mixer(job: Job, block: Block, style: Style, total: _Sum) -> None:
         if block.qk_norm:
             total.split_of(q, NORM[style])
             total.split_of(k, NORM[style])
-        if job.framework.expands_kv and block.kv_heads < block.heads:
+        if job.framework.activations.expands_kv and block.kv_heads < block.heads:
             total.split_of(q + k, Cost(1.0, 1.0, 1, 1))
             total.split_of(out + v, Cost(1.0, 1.0, 1, 1))
-        if job.framework.hf_modules and block.copied_output:
+        if job.framework.activations.hf_modules and block.copied_output:
             total.split_of(out, _COPY)
     elif block.mixer == "mla":
         # Rotary parts of the queries and the one shared key, then both joined with the rest for every head.
@@ -230,7 +230,8 @@ def _mixer(job: Job, block: Block, style: Style, total: _Sum) -> None:
 
 
 def _feed(job: Job, block: Block, style: Style, total: _Sum) -> None:
-    by_hand = style == "eager" and job.framework.hf_modules and job.architecture.activation in ("gelu_new", "gelu_fast")
+    hf_modules = style == "eager" and job.framework.activations.hf_modules
+    by_hand = hf_modules and job.architecture.activation in ("gelu_new", "gelu_fast")
     activation = GATED[style] if block.gated else _GELU_BY_HAND if by_hand else _PLAIN
     if block.ffn_width:
         total.split_of(block.ffn_width, activation)
@@ -243,7 +244,7 @@ def _feed(job: Job, block: Block, style: Style, total: _Sum) -> None:
         total.whole_of(hidden, RESIDUAL[style])
     total.whole_of(block.experts, _ROUTER[style])
     total.whole_of(block.top_k * hidden, _ROUTED[style])
-    if style == "eager" and job.framework.hf_modules:
+    if style == "eager" and job.framework.activations.hf_modules:
         total.kernels += _EXPERT_LOOP[0] * block.experts
         total.kernels_back += _EXPERT_LOOP[1] * block.experts
 
@@ -266,7 +267,7 @@ def cast_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, sty
 def _cast_cost(job: Job, style: Style) -> tuple[float, float]:
     """What a cast writes per element, and how often it reads the tensor once more for its scale."""
     blocked = job.training.precision in ("mxfp8", "nvfp4")
-    both = blocked or job.machine.accelerator.family not in job.framework.one_copy_families
+    both = blocked or job.machine.accelerator.family not in job.framework.weights.one_copy_families
     written = job.compute_bytes / job.activation_bytes * (2.0 if both else 1.0)
     scanned = 1.0 if job.training.precision == "nvfp4" or (not blocked and style != "fused") else 0.0
     return written, scanned
@@ -291,7 +292,7 @@ def _casts(job: Job, block: Block, style: Style, total: _Sum) -> None:
 
 def _cast_weights(job: Job, block: Block, layouts: Layouts, style: Style) -> Operators:
     elements = 1.0 + sum(_cast_cost(job, style))
-    cached = job.framework.low_precision_weights or job.framework.low_precision_copies
+    cached = job.framework.weights.low_precision or job.framework.weights.low_precision_copies
     held = sum_of(m.parameters / shard(m, layouts) for m in block.matrices if m.role != "router")
     moved = held * (elements * job.activation_bytes) / (layouts.grad_accum if cached else 1.0)
     return Operators(moved, layouts.zeros(), float(len(block.matrices)), 0.0)
@@ -327,7 +328,7 @@ def adapter_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, 
 
 
 def _adapters(job: Job, block: Block, style: Style, total: _Sum) -> None:
-    wide = job.framework.adapter_copies and job.framework.adapter_bytes > job.activation_bytes
+    wide = job.framework.adapters.copies_inputs and job.framework.adapters.held_bytes > job.activation_bytes
     read, write = _branch(job, wide, style)
     for matrix in lora_targets(job, block):
         times = block.top_k * 1.0 if matrix.role == "expert" else float(matrix.copies)
@@ -394,16 +395,16 @@ def weight_operators(job: Job, block: Block, layouts: Layouts, style: Style) -> 
     dense, experts = block_parameters(block, layouts)
     held, framework = dense + experts if block.experts else dense, job.framework
     sharded = layouts.zero_stage >= 3
-    cast = 4.0 + job.activation_bytes if framework.cast_cache and job.activation_bytes < 4 else 0.0
-    forward = cast + sharded * (2.0 * framework.compute_bytes)
+    cast = 4.0 + job.activation_bytes if framework.weights.cast_cache and job.activation_bytes < 4 else 0.0
+    forward = cast + sharded * (2.0 * framework.weights.compute_bytes)
     if not job.trains_blocks:
-        return Operators(held * forward, held * (sharded * (2.0 * framework.compute_bytes)), 0.0, 0.0)
-    gradient = framework.gradient_bytes
-    if style == "fused" and framework.gradient_buffers:
+        return Operators(held * forward, held * (sharded * (2.0 * framework.weights.compute_bytes)), 0.0, 0.0)
+    gradient = framework.gradients.held_bytes
+    if style == "fused" and framework.gradients.stay:
         summed = 2.0 * gradient - job.activation_bytes
     else:
         summed = (layouts.grad_accum > 1) * (job.activation_bytes + 2.0 * gradient)
-    reduced = 2.0 * framework.compute_bytes + job.activation_bytes + framework.reduce_bytes
+    reduced = 2.0 * framework.weights.compute_bytes + job.activation_bytes + framework.gradients.reduce_bytes
     backward = cast + np.where(sharded, reduced, summed)
     tensors = float(len(block.matrices))
     kernels = tensors if cast else 0.0
@@ -426,9 +427,9 @@ def loss_kind(job: Job, style: Style) -> str:
     """Which of LOSS a job's loss is: what it holds at its peak (the framework's profile) tells what it writes."""
     framework = job.framework
     if job.fused_loss:
-        return "slim" if framework.fused_logit_bytes is not None else "chunked"
-    compiled = framework.compiled_logit_bytes if job.training.compile else None
-    if (framework.logit_bytes if compiled is None else compiled) <= _SLIM_BYTES:
+        return "slim" if framework.loss.fused_logit_bytes is not None else "chunked"
+    compiled = framework.loss.compiled_logit_bytes if job.training.compile else None
+    if (framework.loss.logit_bytes if compiled is None else compiled) <= _SLIM_BYTES:
         return "slim"
     return "split" if style == "fused" else "torch"
 
@@ -459,7 +460,7 @@ def embedding_operators(job: Job, layouts: Layouts, tokens: Floats) -> Operators
 def matmul_kernels(job: Job, block: Block, layouts: Layouts, style: Style) -> tuple[Floats, Floats]:
     """Matmuls launched by one block, forward and backward; experts one by one where the modules loop over them."""
     forward = layouts.ones() * len(block.matrices)
-    if style == "eager" and job.framework.hf_modules:
+    if style == "eager" and job.framework.activations.hf_modules:
         experts = [matrix.copies for matrix in block.matrices if matrix.role == "expert"]
         forward = forward - len(experts)
         for copies in experts:

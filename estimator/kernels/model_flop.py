@@ -7,6 +7,9 @@ import numpy as np
 from estimator.kernels.attention import core_flop, keys_seen
 from estimator.model.architecture import Architecture
 
+# FLOP per parameter and token: two forward, twice as many backward (Chowdhery et al. 2022, appendix B).
+_PER_PARAMETER = 6.0
+
 
 def model_flop_per_token(architecture: Architecture, seq_len: int) -> float:
     """FLOP of training on one token of a sequence of `seq_len`, all weights trained.
@@ -20,4 +23,4 @@ def model_flop_per_token(architecture: Architecture, seq_len: int) -> float:
         if block.heads:
             keys = np.array([block.heads * keys_seen(block, float(seq_len))])
             scores += architecture.pattern.count(kind) * float(core_flop(block, keys)[0][0])
-    return 6.0 * (architecture.active_parameters - looked_up) + 3.0 * scores
+    return _PER_PARAMETER * (architecture.active_parameters - looked_up) + 3.0 * scores

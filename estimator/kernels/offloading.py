@@ -27,6 +27,10 @@ _HOST_ADAM = 5.0e10
 _UNFUSED = 5.7
 
 
+# Part of 16 bits that a weight of four bits takes without its scales (definition).
+_PACKED = 0.25
+
+
 def link_rate(job: Job) -> float:
     """Bytes/s that copies between a device and its host reach, one way."""
     return _LINK * job.machine.accelerator.host_bandwidth
@@ -43,10 +47,10 @@ def host_step_seconds(job: Job, layouts: Layouts, trained: Floats) -> Floats:
         return np.zeros(len(layouts))
     ranks = min(job.machine.per_node, job.machine.count)
     element = 4.0 if job.uses_adapters else job.updated_bytes
-    fused = job.framework.fused_optimizer or job.framework.live_parameters is not None
+    fused = job.framework.optimizer.fused or job.framework.gathering.live_parameters is not None
     passes = job.optimizer.traffic_elements * element * (1.0 if fused else _UNFUSED)
     updating = trained * (ranks * passes / _HOST_ADAM)
-    back = np.where(layouts.weights_offloaded, 0.0, trained * (job.framework.compute_bytes / link_rate(job)))
+    back = np.where(layouts.weights_offloaded, 0.0, trained * (job.framework.weights.compute_bytes / link_rate(job)))
     return np.where(away, np.maximum(updating, back), 0.0)
 
 
@@ -70,7 +74,7 @@ def offloaded_seconds(job: Job, layouts: Layouts, shape: StageShape, held: Held,
 
 def _weight_bytes(job: Job, layouts: Layouts, held: Held) -> Floats:
     """What of its shard one device copies in for one pass over all its layers."""
-    size = job.weight_bytes * (0.25 if job.quantised else 1.0)
+    size = job.weight_bytes * (_PACKED if job.quantised else 1.0)
     return layouts.weights_offloaded * held.sharded(3, held.dense, held.experts) * size
 
 
@@ -82,10 +86,10 @@ def _gradient_bytes(job: Job, layouts: Layouts, held: Held, m: Floats) -> tuple[
     """
     framework = job.framework
     once = held.sharded(
-        2, held.trained_dense * framework.gradient_bytes, held.trained_experts * framework.gradient_bytes
+        2, held.trained_dense * framework.gradients.held_bytes, held.trained_experts * framework.gradients.held_bytes
     )
-    once = layouts.optimizer_offloaded * (once + held.sharded(2, held.adapters * framework.adapter_bytes))
-    each = (layouts.zero_stage >= 2) & framework.reduces_each_micro_batch
+    once = layouts.optimizer_offloaded * (once + held.sharded(2, held.adapters * framework.adapters.held_bytes))
+    each = (layouts.zero_stage >= 2) & framework.gradients.reduces_each_micro_batch
     times = np.where(each, m, 1.0)
     return once * times, once * (times - 1.0)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from estimator.machine.matmul import MatmulSurface, matmul_seconds
+from estimator.machine.matmul import MatmulRates, matmul_seconds
 
 Floats = NDArray[np.float64]
 
@@ -54,36 +54,47 @@ class ExpertKernel:
     passes: Floats | float
 
 
+@dataclass(frozen=True)
+class CachedHeads:
+    """The heads of one layer on one device: keys and values have `head_dim` and `v_head_dim` elements.
+
+    With `latent` (multi-head latent attention with absorbed projections: DeepSeek-V2, section 2.1) there is one key of
+    `head_dim` elements for all heads, whose first `v_head_dim` are the value. A `window` bounds the keys that a query
+    sees. `element_bytes` is what one element of the cache takes.
+    """
+
+    heads: Floats | float
+    kv_heads: Floats | float
+    head_dim: Floats | float
+    v_head_dim: Floats | float
+    element_bytes: Floats | float
+    window: Floats | float | None = None
+    latent: bool = False
+
+
 def decode_attention_seconds(
     kernel: DecodeKernel,
     memory_bandwidth: Floats | float,
     peak_flops: Floats | float,
     batch: Floats,
     context: Floats,
-    heads: Floats | float,
-    kv_heads: Floats | float,
-    head_dim: Floats | float,
-    v_head_dim: Floats | float,
-    kv_bytes: Floats | float,
-    window: Floats | float | None = None,
+    cached: CachedHeads,
     queries: Floats | float = 1.0,
-    latent: bool = False,
 ) -> Floats:
     """Seconds of one layer's attention of a decode step on one device; arrays of any one shape.
 
-    `batch` sequences of `context` cached tokens each ask `queries` times (1; more where drafts are verified). `heads`
-    and `kv_heads` are those of this device, `kv_bytes` what one element of the cache takes, `peak_flops` the 16-bit
-    matrix rate. Keys and values have `head_dim` and `v_head_dim` elements; with `latent` (multi-head latent attention
-    with absorbed projections: DeepSeek-V2, section 2.1) there is one key of `head_dim` elements for all heads, whose
-    first `v_head_dim` are the value. A `window` bounds the keys that a query sees.
+    `batch` sequences of `context` cached tokens each ask `queries` times (1; more where drafts are verified).
+    `peak_flops` is the 16-bit matrix rate.
     """
+    heads, kv_heads, window = cached.heads, cached.kv_heads, cached.window
+    head_dim, v_head_dim = cached.head_dim, cached.v_head_dim
     calls = batch * kv_heads
     length = context if window is None else np.minimum(context, window)
     keys = calls * length
     tiles = np.ceil(queries * heads / (kv_heads * kernel.tile_rows))
-    width = head_dim if latent else head_dim + v_head_dim
+    width = head_dim if cached.latent else head_dim + v_head_dim
     # Tiles that share their keys run side by side, so that all but one find them in cache.
-    moving = keys * (width * kv_bytes) / (memory_bandwidth * kernel.memory)
+    moving = keys * (width * cached.element_bytes) / (memory_bandwidth * kernel.memory)
     scores = keys * (tiles * kernel.tile_rows)
     arithmetic = scores * (2.0 * (head_dim + v_head_dim)) / (peak_flops * kernel.compute)
     busy = np.maximum(np.maximum(moving, arithmetic), kernel.key_s * length)
@@ -139,27 +150,26 @@ def routed(
 
 def expert_seconds(
     kernel: ExpertKernel,
-    surface: MatmulSurface,
-    peak_flops: Floats | float,
-    memory_bandwidth: Floats | float,
+    rates: MatmulRates,
     rows: Floats,
     reached: Floats,
     hidden: Floats | float,
     inter: Floats | float,
-    operand_bytes: tuple[float, float],
     matmuls: float = 3.0,
 ) -> Floats:
     """Seconds of one layer's routed experts on one device; arrays of any one shape.
 
     `rows` are spread over `reached` experts (`routed`); `inter` is the width of an expert on this device (its whole
-    width over expert-tensor parallelism), `peak_flops` the rate that the surface's height is a fraction of. `matmuls`
-    is 3 with a gate beside the up projection, else 2. The router's own matmul is not in here.
+    width over expert-tensor parallelism), `rates` those of one product without the kernel around it. `matmuls` is 3
+    with a gate beside the up projection, else 2. The router's own matmul is not in here.
     """
-    grouped = replace(surface, height=surface.height * kernel.height, memory=surface.memory * kernel.memory)
+    surface = rates.surface
+    surface = replace(surface, height=surface.height * kernel.height, memory=surface.memory * kernel.memory)
+    grouped = replace(rates, surface=surface)
     wide = (matmuls - 1.0) * inter
     each = rows / reached
-    up = matmul_seconds(grouped, peak_flops, memory_bandwidth, each, wide, hidden, reached, operand_bytes)
-    down = matmul_seconds(grouped, peak_flops, memory_bandwidth, each, hidden, inter, reached, operand_bytes)
+    up = matmul_seconds(grouped, each, wide, hidden, reached)
+    down = matmul_seconds(grouped, each, hidden, inter, reached)
     # In 16 bits: rows are gathered and added up, and the wide ones pass the activation.
-    moved = rows * (2.0 * (2.0 * hidden + wide + inter)) * (kernel.passes / memory_bandwidth)
+    moved = rows * (2.0 * (2.0 * hidden + wide + inter)) * (kernel.passes / rates.memory_bandwidth)
     return up + down + kernel.launch_s + moved

@@ -57,46 +57,42 @@ class MatmulSurface:
     launch_s: Floats | float
 
 
+@dataclass(frozen=True)
+class MatmulRates:
+    """What a kernel works at: FLOP/s that the surface's height is a fraction of, bytes/s, and bytes per element.
+
+    `operand_bytes` are those of the activations and the weights, scales included.
+    """
+
+    surface: MatmulSurface
+    peak_flops: Floats | float
+    memory_bandwidth: Floats | float
+    operand_bytes: tuple[float, float] = OPERAND_BYTES["bf16"]
+    output_bytes: float = 2.0
+
+
 def matmul_seconds(
-    surface: MatmulSurface,
-    peak_flops: Floats | float,
-    memory_bandwidth: Floats | float,
-    m: Floats,
-    n: Floats | float,
-    k: Floats | float,
-    copies: Floats | float = 1.0,
-    operand_bytes: tuple[float, float] = OPERAND_BYTES["bf16"],
-    output_bytes: float = 2.0,
+    rates: MatmulRates, m: Floats, n: Floats | float, k: Floats | float, copies: Floats | float = 1.0
 ) -> Floats:
     """Seconds of one kernel with `copies` products of (m, k) by (k, n), an array of shape (n,).
 
     With more than one copy the products are a group, as experts are: all their weights are read, the cores are shared,
     and each wastes part of its last tile; m is then the mean number of rows, and `copies` the experts that have any.
-    `operand_bytes` are per element of the activations and the weights, scales included. Casting, scaling and permuting
-    are other kernels.
+    Casting, scaling and permuting are other kernels.
     """
-    arithmetic, moving = matmul_limits(
-        surface, peak_flops, memory_bandwidth, m, n, k, copies, operand_bytes, output_bytes
-    )
+    arithmetic, moving = matmul_limits(rates, m, n, k, copies)
+    surface = rates.surface
     return np.maximum(arithmetic, moving) + surface.unhidden * np.minimum(arithmetic, moving) + surface.launch_s
 
 
 def matmul_limits(
-    surface: MatmulSurface,
-    peak_flops: Floats | float,
-    memory_bandwidth: Floats | float,
-    m: Floats,
-    n: Floats | float,
-    k: Floats | float,
-    copies: Floats | float,
-    operand_bytes: tuple[float, float],
-    output_bytes: float,
+    rates: MatmulRates, m: Floats, n: Floats | float, k: Floats | float, copies: Floats | float
 ) -> tuple[Floats, Floats]:
     """Seconds that the kernel of `matmul_seconds` would take by its arithmetic alone, and by its transfer alone."""
-    activation_bytes, weight_bytes = operand_bytes
+    surface, (activation_bytes, weight_bytes) = rates.surface, rates.operand_bytes
     rows = m + _GROUP_ROWS * (copies > 1.0)
     outputs = copies * rows * n
     busy = np.sqrt(outputs * outputs + surface.wave_outputs * surface.wave_outputs)
-    arithmetic = busy * (k + surface.half_k) * (2.0 / (peak_flops * surface.height))
-    traffic = k * (activation_bytes * m + weight_bytes * n) + output_bytes * m * n
-    return arithmetic, traffic * (copies / (memory_bandwidth * surface.memory))
+    arithmetic = busy * (k + surface.half_k) * (2.0 / (rates.peak_flops * surface.height))
+    traffic = k * (activation_bytes * m + weight_bytes * n) + rates.output_bytes * m * n
+    return arithmetic, traffic * (copies / (rates.memory_bandwidth * surface.memory))

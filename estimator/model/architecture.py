@@ -18,7 +18,7 @@ Role = Literal["attention", "mlp", "expert", "shared_expert", "router", "ssm"]
 
 
 @dataclass(frozen=True)
-class Matrix:
+class WeightMatrix:
     """`copies` weight matrices of shape (outputs, inputs), each with a bias of `outputs` when `bias`.
 
     `split` is how tensor parallelism cuts it: by outputs (column), by inputs (row) or not at all. Matrices with role
@@ -52,7 +52,7 @@ class Block:
 
     mixer: Mixer
     feed: Feed
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[WeightMatrix, ...]
     vector_parameters: int
     norms: int = 2
     heads: int = 0
@@ -74,6 +74,14 @@ class Block:
     rope_head_dim: int = 0
     fused_qkv: bool = False
     copied_output: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Blocks are keys of what is memoised of layouts, so theirs is computed once."""
+        return hash((self.mixer, self.feed, self.matrices, self.vector_parameters))
 
     @cached_property
     def parameters(self) -> int:

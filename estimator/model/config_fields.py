@@ -7,7 +7,10 @@ from typing import Any
 
 from estimator.errors import PlanError
 
+# An assumption: no dimension of a model is larger.
 _LARGEST = 10**9
+# Characters of a value that an error shows.
+_SHOWN = 60
 
 
 def problem(name: str, text: str, valid: tuple[object, ...] = ()) -> PlanError:
@@ -73,4 +76,4 @@ def items(fields: Mapping[str, Any], name: str, length: int) -> list[Any] | None
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

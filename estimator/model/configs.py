@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from estimator.model.architecture import Architecture, Block, Feed, Matrix, Role
+from estimator.model.architecture import Architecture, Block, Feed, Role, WeightMatrix
 from estimator.model.config_fields import count, flag, items, problem, whole, word
 from estimator.model.mixers import (
     Mixed,
@@ -42,7 +42,13 @@ from estimator.model.mixers import (
 NORM_TYPES = ("rmsnorm", "layernorm", "layernorm_no_bias", "layernorm_non_parametric", "layernorm1p")
 POSITIONS = ("rope", "learned", "alibi", "none")
 SSM_MIXERS = {"mamba1": mamba1, "mamba2": mamba2, "gated_delta": gated_delta, "kimi_delta": kimi_delta}
+# Bounds of what is read as a model: more is a mistake in its config.json.
 MOST_LAYERS = 4096
+_MOST_WIDENING = 1000
+# Tokens that a model without attention is taken to read: an assumption, as nothing bounds them.
+_UNBOUNDED_CONTEXT = 1_048_576
+# What Llama rounds the feed-forward width up to (meta-llama/llama, model.py, multiple_of).
+_FEED_MULTIPLE = 256
 
 Fields = Mapping[str, Any]
 _Kind = Literal["attention", "sliding", "ssm", "none"]
@@ -73,7 +79,7 @@ def build(fields: Fields, id: str = "") -> Architecture:
     pattern = tuple(kinds.setdefault(layer, len(kinds)) for layer in layers)
     blocks = tuple(_block(fields, layer) for layer in kinds)
     norm_type = word(fields, "norm_type", "rmsnorm", NORM_TYPES)
-    context = whole(fields, "max_position_embeddings", 1_048_576 if not any(b.heads for b in blocks) else None)
+    context = whole(fields, "max_position_embeddings", _UNBOUNDED_CONTEXT if not any(b.heads for b in blocks) else None)
     learned = word(fields, "position_embedding", "rope", POSITIONS) == "learned"
     norm = norm_parameters(norm_type, hidden)
     extra = norm if flag(fields, "final_norm", True) else 0
@@ -232,8 +238,8 @@ def _searched_layers(fields: Fields, layers: int) -> list[_Layer]:
         if not isinstance(mixer, Mapping) or not isinstance(feed, Mapping):
             raise problem("block_configs", "must hold a mapping with attention and ffn for each layer")
         times = feed.get("ffn_mult") or 0
-        if isinstance(times, bool) or not isinstance(times, int | float) or not 0 <= times <= 1000:
-            raise problem("block_configs", f"ffn_mult must be a number from 0 to 1000, not {times!r}")
+        if isinstance(times, bool) or not isinstance(times, int | float) or not 0 <= times <= _MOST_WIDENING:
+            raise problem("block_configs", f"ffn_mult must be a number from 0 to {_MOST_WIDENING}, not {times!r}")
         has_mixer = not mixer.get("no_op") and not mixer.get("replace_with_linear")
         width = 0 if feed.get("no_op") else _rounded(int(2 * times * hidden / 3))
         kv_heads = heads // whole(mixer, "n_heads_in_group", 1) if has_mixer else 0
@@ -243,7 +249,7 @@ def _searched_layers(fields: Fields, layers: int) -> list[_Layer]:
     return result
 
 
-def _rounded(width: int, multiple: int = 256) -> int:
+def _rounded(width: int, multiple: int = _FEED_MULTIPLE) -> int:
     """The feed-forward width rounded up as Llama's FeedForward does."""
     return -(-width // multiple) * multiple
 
@@ -293,7 +299,7 @@ def _mixed(fields: Fields, layer: _Layer) -> Mixed:
     return attention(fields, layer.window, sliding=layer.mixer == "sliding")
 
 
-def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[Matrix, ...], int, dict[str, Any]]:
+def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int, dict[str, Any]]:
     """Matrices, other parameters and Block fields of the feed-forward part."""
     hidden = whole(fields, "hidden_size")
     if layer.feed == "none":
@@ -308,16 +314,16 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[Matrix, ...], int, dict[
     width = whole(fields, "moe_intermediate_size", count(fields, "intermediate_size") or None)
     shared = _shared_width(fields, width)
     latent = count(fields, "moe_latent_size")
-    matrices = [Matrix("router", hidden, experts, "router", "none", bias=flag(fields, "router_bias"))]
+    matrices = [WeightMatrix("router", hidden, experts, "router", "none", bias=flag(fields, "router_bias"))]
     if latent:
-        matrices.append(Matrix("latent_in_proj", hidden, latent, "mlp", "none"))
+        matrices.append(WeightMatrix("latent_in_proj", hidden, latent, "mlp", "none"))
     matrices += _mlp(fields, "", latent or hidden, width, "expert", flag(fields, "expert_bias"), experts)
     if latent:
-        matrices.append(Matrix("latent_out_proj", latent, hidden, "mlp", "none"))
+        matrices.append(WeightMatrix("latent_out_proj", latent, hidden, "mlp", "none"))
     if shared:
         matrices += _mlp(fields, "shared_", hidden, shared, "shared_expert", flag(fields, "mlp_bias"))
         if flag(fields, "shared_expert_gate"):
-            matrices.append(Matrix("shared_expert_gate", hidden, 1, "router", "none"))
+            matrices.append(WeightMatrix("shared_expert_gate", hidden, 1, "router", "none"))
     vectors = experts if flag(fields, "router_score_bias") else 0
     vectors += latent if flag(fields, "latent_moe_use_norm") else 0
     facts = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
@@ -330,11 +336,13 @@ def _shared_width(fields: Fields, expert_width: int) -> int:
     return count(fields, "n_shared_experts") * expert_width
 
 
-def _mlp(fields: Fields, prefix: str, hidden: int, width: int, role: Role, bias: bool, copies: int = 1) -> list[Matrix]:
+def _mlp(
+    fields: Fields, prefix: str, hidden: int, width: int, role: Role, bias: bool, copies: int = 1
+) -> list[WeightMatrix]:
     """gate_proj (when gated), up_proj and down_proj of an MLP; `copies` of each for routed experts."""
     names = ["gate_proj", "up_proj"] if flag(fields, "mlp_gated", True) else ["up_proj"]
-    rows = [Matrix(prefix + name, hidden, width, role, "column", copies, bias) for name in names]
-    return [*rows, Matrix(prefix + "down_proj", width, hidden, role, "row", copies, bias)]
+    rows = [WeightMatrix(prefix + name, hidden, width, role, "column", copies, bias) for name in names]
+    return [*rows, WeightMatrix(prefix + "down_proj", width, hidden, role, "row", copies, bias)]
 
 
 def _dropout(fields: Fields) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from estimator.model.architecture import Matrix, Role, Split
+from estimator.model.architecture import Role, Split, WeightMatrix
 from estimator.model.config_fields import count, flag, problem, whole, word
 
 QK_NORMS = ("per_head", "full_width", "per_head_layernorm", "non_parametric", "none")
@@ -24,7 +24,7 @@ Fields = Mapping[str, Any]
 class Mixed:
     """What a mixer adds to a block: its matrices, its other parameters, and the Block fields that it sets."""
 
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[WeightMatrix, ...]
     vectors: int
     facts: dict[str, Any]
 
@@ -96,7 +96,7 @@ def latent_attention(fields: Fields) -> Mixed:
     rope, nope = count(fields, "qk_rope_head_dim"), whole(fields, "qk_nope_head_dim")
     v_head_dim = whole(fields, "v_head_dim", nope)
     bias = flag(fields, "attention_bias")
-    matrices: list[Matrix] = []
+    matrices: list[WeightMatrix] = []
     if q_rank:
         matrices.append(_matrix("q_a_proj", hidden, q_rank, "attention", "none", bias))
         matrices.append(_matrix("q_b_proj", q_rank, heads * (nope + rope), "attention", "column"))
@@ -137,7 +137,7 @@ def compressed_attention(fields: Fields, window: int | None, ratio: int) -> Mixe
         _matrix("q_a_proj", hidden, q_rank, "attention", "none"),
         _matrix("q_b_proj", q_rank, heads * head_dim, "attention", "column"),
         _matrix("kv_proj", hidden, head_dim, "attention", "none"),
-        Matrix("o_a_proj", heads * head_dim // groups, o_rank, "attention", "column", copies=groups),
+        WeightMatrix("o_a_proj", heads * head_dim // groups, o_rank, "attention", "column", copies=groups),
         _matrix("o_b_proj", groups * o_rank, hidden, "attention", "row"),
     ]
     vectors = q_rank + head_dim + heads
@@ -159,11 +159,15 @@ def compressed_attention(fields: Fields, window: int | None, ratio: int) -> Mixe
     return Mixed(tuple(matrices), vectors, facts)
 
 
-def _compressor(name: str, hidden: int, width: int, ratio: int) -> tuple[Matrix, int]:
+def _compressor(name: str, hidden: int, width: int, ratio: int) -> tuple[WeightMatrix, int]:
     """The key-value and gate projections of a compressor (twice as wide where windows overlap, at ratio 4), and its
     position table and norm."""
     wide = 2 * width if ratio == 4 else width
     return _matrix(name, hidden, 2 * wide, "attention", "none"), ratio * wide + width
+
+
+# Defaults of Mamba-2 (transformers, Mamba2Config: head_dim, state_size).
+_MAMBA2_HEAD, _MAMBA2_STATE = 64, 128
 
 
 def mamba1(fields: Fields) -> Mixed:
@@ -189,10 +193,10 @@ def mamba1(fields: Fields) -> Mixed:
 def mamba2(fields: Fields) -> Mixed:
     """State space duality layer with a gated norm (transformers Mamba2Mixer)."""
     hidden = whole(fields, "hidden_size")
-    head_dim = whole(fields, "mamba_head_dim", 64)
+    head_dim = whole(fields, "mamba_head_dim", _MAMBA2_HEAD)
     heads = whole(fields, "mamba_num_heads", max(1, whole(fields, "expand", 2) * hidden // head_dim))
     inner, groups = heads * head_dim, whole(fields, "n_groups", 1)
-    state, kernel = whole(fields, "state_size", 128), whole(fields, "conv_kernel", 4)
+    state, kernel = whole(fields, "state_size", _MAMBA2_STATE), whole(fields, "conv_kernel", 4)
     bias = flag(fields, "mamba_proj_bias")
     convolved = inner + 2 * groups * state
     matrices = (
@@ -248,9 +252,13 @@ def _convolution(fields: Fields, channels: int, kernel: int) -> int:
     return channels * kernel + (channels if flag(fields, "mamba_conv_bias", True) else 0)
 
 
-def _matrix(name: str, inputs: int, outputs: int, role: Role, split: Split, bias: bool = False) -> Matrix:
-    return Matrix(name, inputs, outputs, role, split, bias=bias)
+def _matrix(name: str, inputs: int, outputs: int, role: Role, split: Split, bias: bool = False) -> WeightMatrix:
+    return WeightMatrix(name, inputs, outputs, role, split, bias=bias)
+
+
+# The largest divisor that an error offers.
+_MOST_DIVISOR = 512
 
 
 def _divisors(number: int) -> tuple[int, ...]:
-    return tuple(n for n in range(1, min(number, 512) + 1) if number % n == 0)
+    return tuple(n for n in range(1, min(number, _MOST_DIVISOR) + 1) if number % n == 0)

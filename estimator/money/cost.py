@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from estimator.machine.hardware import Machine, Price
 
+# As clouds bill a month (AWS pricing calculator): a twelfth of 365 days.
 HOURS_PER_MONTH = 730.0
 # Beyond this exponent an interval between checkpoints is never got through.
 _HOPELESS = 50.0

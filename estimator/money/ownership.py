@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# 365 days (definition).
 HOURS_PER_YEAR = 8760.0
 MONTHS_PER_YEAR = 12.0
 

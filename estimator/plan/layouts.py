@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
@@ -69,42 +69,41 @@ class Layouts:
     @cached_property
     def recomputes(self) -> bool:
         """Whether any candidate recomputes anything."""
-        return self.most("recompute") > 0
+        return self.max_of("recompute") > 0
+
+    def max_of(self, name: str) -> int:
+        """The largest value of a field, at least 0: what no candidate has need not be computed."""
+        largest = self._largest
+        if name not in largest:
+            largest[name] = int(getattr(self, name).max(initial=0))
+        return largest[name]
 
     @cached_property
-    def _most(self) -> dict[str, int]:
+    def _largest(self) -> dict[str, int]:
         return {}
-
-    def most(self, name: str) -> int:
-        """The largest value of a field, at least 0: what no candidate has need not be computed."""
-        if name not in self._most:
-            self._most[name] = int(getattr(self, name).max(initial=0))
-        return self._most[name]
 
     def zeros(self) -> Floats:
         """0.0 for every candidate: one array for all, not to be written to."""
-        return self.once("zeros", (), lambda: _constant(0.0, len(self)))
+        return self.memoised(("zeros",), lambda: _constant(0.0, len(self)))
 
     def ones(self) -> Floats:
         """1.0 for every candidate: one array for all, not to be written to."""
-        return self.once("ones", (), lambda: _constant(1.0, len(self)))
+        return self.memoised(("ones",), lambda: _constant(1.0, len(self)))
+
+    def memoised(self, key: tuple[Hashable, ...], compute: Callable[[], T]) -> T:
+        """What `compute` makes of these candidates, computed once. `key` is what it is called and what else it depends
+        on (a job, a block)."""
+        memo = self._memo
+        if key not in memo:
+            memo[key] = compute()
+        return memo[key]
 
     @cached_property
-    def _made(self) -> dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]]:
+    def _memo(self) -> dict[tuple[Hashable, ...], Any]:
         return {}
 
-    def once(self, name: str, owners: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What `make` computes of these candidates for `owners` (a job, a block): computed once, the same arrays after.
-
-        Owners are told apart by identity and kept, so that no other object can get theirs.
-        """
-        made, key = self._made, (name, *map(id, owners))
-        if key not in made:
-            made[key] = (owners, make())
-        return made[key][1]
-
     def take(self, index: NDArray[Any]) -> Layouts:
-        """The candidates that `index` (integers or a mask) selects; the only one is itself, with what it has `once`."""
+        """The candidates that `index` (integers or a mask) selects; the only one is itself, memo included."""
         if len(self) == 1 and len(index) == 1 and index.dtype != bool:
             return self
         return Layouts(*[getattr(self, name)[index] for name in _NAMES])

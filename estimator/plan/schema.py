@@ -41,6 +41,9 @@ WeightDtype = Literal[
 ]  # fmt: skip
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "hf", "gpt-fast", "exllamav2", "mlc"]
 
+# Characters of a value that an error shows.
+_SHOWN = 80
+# Powers of a thousand (definition).
 _SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 # Commas and underscores only between groups of three digits: '1,5B' could mean 1.5 or 15, so it is not read at all.
 _COUNT = re.compile(r"((?:[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
@@ -58,13 +61,13 @@ Amount = Annotated[float, BeforeValidator(parse_count, json_schema_input_type=fl
 WholeAmount = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
 
 
-class Part(BaseModel):
+class PlanPart(BaseModel):
     """A section of the Plan: unknown fields are refused, values are re-checked on assignment never made (frozen)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Lora(Part):
+class Lora(PlanPart):
     rank: int = Field(16, ge=1, le=4096, description="Adapter rank.")
     alpha: float = Field(32, gt=0, description="Adapter scale numerator.")
     targets: str = Field("all-linear", description="all-linear, attention, mlp, or module names joined by commas.")
@@ -79,7 +82,7 @@ class Lora(Part):
     train_embeddings: bool = Field(False, description="Embedding and head are trained in full besides the adapters.")
 
 
-class Training(Part):
+class Training(PlanPart):
     kind: Literal["training"] = "training"
     framework: Framework = Field("auto", description="Training framework; auto chooses one the plan can run on.")
     software_version: str | None = Field(
@@ -159,7 +162,7 @@ def _named(names: Mapping[str, str]) -> BeforeValidator:
     return BeforeValidator(lambda said: names.get(said.lower(), said.lower()) if isinstance(said, str) else said)
 
 
-class Inference(Part):
+class Inference(PlanPart):
     kind: Literal["inference"]
     input_len: int | float = Field(1024, ge=1, le=100_000_000, description="Mean prompt tokens per request.")
     output_len: int | float = Field(256, ge=1, le=100_000_000, description="Mean generated tokens per request.")
@@ -209,14 +212,14 @@ class Inference(Part):
     tpot_slo_ms: float | None = Field(None, gt=0, description="Time per output token to stay below.")
 
 
-class Cluster(Part):
+class Cluster(PlanPart):
     accelerator: str | None = Field(None, description="Accelerator id or name, e.g. h100-sxm.")
     count: int | None = Field(None, ge=1, le=1_000_000, description="Accelerators in the run.")
     per_node: int | None = Field(None, ge=1, le=4096, description="Accelerators per node.")
     interconnect: str = Field("auto", description="Network between nodes, e.g. ib-ndr-400x8, roce-100x1, efa-v3.")
 
 
-class Layout(Part):
+class Layout(PlanPart):
     tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size.")
     sequence_parallel: bool | None = Field(None, description="Megatron sequence parallelism within the tp group.")
     pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size.")
@@ -249,7 +252,7 @@ def _rate(what: str) -> Any:
     return Field(None, gt=0, le=1e6, description=what)
 
 
-class Overrides(Part):
+class Overrides(PlanPart):
     """Figures that the user knows better; each replaces what would be estimated or looked up. Memory is per device."""
 
     usable_gib: float | None = Field(None, gt=0, le=1e6, description="Memory that a device can allocate.")
@@ -269,14 +272,14 @@ class Overrides(Part):
     network_latency_us: float | None = _rate("One message between nodes, microseconds one way.")
 
 
-class Goal(Part):
+class Goal(PlanPart):
     objective: Objective = Field("throughput", description="What the best layout is best at.")
     deadline_h: float | None = Field(None, gt=0, description="Hours until the run must be done.")
     budget_usd: Amount | None = Field(None, gt=0, description="Most the run may cost.")
     provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
 
 
-class Plan(Part):
+class Plan(PlanPart):
     name: str | None = Field(None, max_length=200)
     model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
     workload: Annotated[Training | Inference, Field(discriminator="kind")] = Field(
@@ -444,7 +447,7 @@ def _shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # An integer of more digits than Python prints.
         return "a number that is too large"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def _field_path(model: type[BaseModel], problem: ErrorDetails) -> list[str]:

@@ -41,6 +41,8 @@ from estimator.plan.training.stages import Floats, stage_shape, sum_of
 from estimator.serving.estimates import estimate
 
 STAGES = ("ppo", "grpo")
+# Part of 16 bits that a weight of four bits takes without its scales (definition).
+_PACKED = 0.25
 # Part of its memory that an engine may fill with weights; the rest is for the cache. Published recipes split models
 # about this far (NeMo RL 0.6, performance summary: Qwen3-235B over 16 H100, DeepSeek-V3 over 32).
 _MOST_WEIGHTS = 0.9
@@ -169,9 +171,9 @@ def gather_seconds(job: Job, layouts: Layouts) -> Floats:
     if not (engine or sharded.any()):
         return np.zeros(len(layouts))
     shape = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
-    held_bytes = held_parameters(job, layouts, shape).total * job.framework.compute_bytes
+    held_bytes = held_parameters(job, layouts, shape).total * job.framework.weights.compute_bytes
     if job.quantised:
-        held_bytes = held_bytes * 0.25
+        held_bytes = held_bytes * _PACKED
     members = group(job, layouts.shard_group, layouts.tp)
     seconds = np.where(sharded, all_gather(members, held_bytes), 0.0)
     return seconds + memory_time(job, 2.0 * held_bytes, 1.0) if engine else seconds

@@ -39,7 +39,7 @@ def least_bytes(job: Job) -> float:
     if job.quantised:
         return parameters * _LEAST_QUANTISED
     size = job.weight_bytes
-    if job.framework.low_precision_weights:
+    if job.framework.weights.low_precision:
         size = min(size, 1.0)
     plain = optimizer.matrix_elements is None and not optimizer.rank
     if job.trains_outside and plain:
@@ -85,16 +85,16 @@ def least_memory(job: Job, every: Enumerated) -> Floats:
         return bases.zeros()
     modes = np.unique(every.rows["recompute"])
     if RECOMPUTE.index("block") in modes:
-        return _least_standing(job, bases) * _ROUNDED
+        return _least_resident(job, bases) * _ROUNDED
     count, last = len(bases), bases.pp - 1
-    stages = [np.zeros_like(last), last] if bases.most("pp") > 1 else [np.zeros_like(last)]
+    stages = [np.zeros_like(last), last] if bases.max_of("pp") > 1 else [np.zeros_like(last)]
     each = bases.take(np.tile(np.arange(count), len(stages) * len(modes)))
     each = replace(each, recompute=np.repeat(modes, count * len(stages)))
     total = stage_memory(job, each, np.tile(np.concatenate(stages), len(modes))).total
     return total.reshape(len(modes), len(stages), count).max(axis=1).min(axis=0) * _ROUNDED
 
 
-def _least_standing(job: Job, bases: Layouts) -> Floats:
+def _least_resident(job: Job, bases: Layouts) -> Floats:
     """Bytes of weights, optimizer states, gradients and device context on the stage that has most of them."""
     found = bases.zeros()
     for stage in fullest_stages(job, bases):

@@ -8,14 +8,14 @@ from functools import reduce
 import numpy as np
 
 from estimator.plan.layouts import RECOMPUTE, Layouts
-from estimator.plan.training.given import check_given, divisors, valid_tp
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
 from estimator.search.space import WHOLE, Enumerated, Space, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, high_bytes, step_seconds
 
 __all__ = [
-    "Found", "candidates", "check_given", "divisors", "neighbours", "objective_order", "pareto", "search",
+    "SearchResult", "candidates", "check_given", "divisors", "neighbours", "objective_order", "pareto", "search",
     "search_whole", "valid_tp",
 ]  # fmt: skip
 # Layouts from which on it pays to look first which bases hold nothing that fits.
@@ -29,7 +29,7 @@ _REFINED = 48
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found. `valid` counts the layouts of the space; `estimates` has those that were estimated.
 
     The rest was left out because nothing of their base can fit. Times are only there for what fits (NaN elsewhere).
@@ -46,16 +46,16 @@ def search(job: Job) -> tuple[Estimates, np.ndarray]:
     return estimates, objective_order(estimates)
 
 
-def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = False) -> Found:
+def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = False) -> SearchResult:
     """The best of the whole space. With `offload`, offloading to host memory is tried where nothing fits without."""
     found = _searched(job, enumerated(job, space))
-    if offload and job.plan.layout.offload is None and job.framework.offloads and not found.estimates.fits.any():
-        more = _searched(job, enumerated(job, replace(space, offloads=job.framework.offloads)))
+    if offload and job.plan.layout.offload is None and job.framework.limits.offloads and not found.estimates.fits.any():
+        more = _searched(job, enumerated(job, replace(space, offloads=job.framework.limits.offloads)))
         found = _better(found, more)
     return found
 
 
-def _better(first: Found, second: Found) -> Found:
+def _better(first: SearchResult, second: SearchResult) -> SearchResult:
     """Whichever has the better best, by whether it fits and then by memory, with the layouts of both counted."""
     ones, others = first.estimates, second.estimates
     one, other = int(first.order[0]), int(second.order[0])
@@ -63,7 +63,7 @@ def _better(first: Found, second: Found) -> Found:
     return replace(second if wins else first, valid=first.valid + second.valid)
 
 
-def _searched(job: Job, every: Enumerated) -> Found:
+def _searched(job: Job, every: Enumerated) -> SearchResult:
     if len(every) <= _MANY:
         estimates = estimate(job, every.layouts())
     else:
@@ -77,7 +77,7 @@ def _searched(job: Job, every: Enumerated) -> Found:
     if finer is not None:
         estimates = estimates.joined(estimate(job, finer))
         order = objective_order(estimates)
-    return Found(estimates, order, len(every) + (0 if finer is None else len(finer)))
+    return SearchResult(estimates, order, len(every) + (0 if finer is None else len(finer)))
 
 
 def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from estimator.plan.layouts import Floats, Ints, Layouts
-from estimator.plan.training.job import GIB, Job
+from estimator.plan.training.job import Job
 from estimator.training.estimates import Estimates
 from estimator.training.memory import MOMENTS
+from estimator.units import GIB
 
 # What neighbours differ in.
 FIELDS = (

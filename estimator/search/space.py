@@ -14,8 +14,8 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
-from estimator.plan.training.given import check_given, divisors, valid_tp
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
 
 # Kernels prefer powers of two; in the whole space small batches may be anything.
 _MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -24,6 +24,8 @@ _MORE_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64, 96, 1
 _MOST_CHUNKS, _MORE_CHUNKS = 8, 16
 # Tokens per rank below which context parallelism is not tried, and the most ranks of one sequence.
 _LEAST_TOKENS, _FEWER_TOKENS, _MOST_CONTEXT = 4096, 1024, 128
+# Ranks of one sequence that are usually tried: an assumption, powers of two as in published recipes.
+_USUAL_CONTEXT = [2, 4, 8, 16, 32, 64]
 # Quarters of a stage's layers that block:N recomputes; the best of them are refined to single layers afterwards.
 _QUARTERS = (1, 2, 3)
 # Schedules that give the wait of a stage to weight gradients, which have to be apart from those of inputs: autograd
@@ -150,10 +152,10 @@ def _splits(job: Job, space: Space) -> Rows:
     """Products of tp, pp, cp and dp that give the device count, with ep and etp inside."""
     layout, framework, architecture, count = job.plan.layout, job.framework, job.architecture, job.machine.count
     inside = [size for size in valid_tp(architecture) if size <= job.machine.fast_domain]
-    tp = _choices(layout.tp, inside if framework.tp and framework.searches_splits else [1])
+    tp = _choices(layout.tp, inside if framework.limits.tp and framework.limits.searches_splits else [1])
     rows: Rows = {"tp": np.array([size for size in tp if count % size == 0], dtype=np.int64)}
     rows["rest"] = count // rows["tp"]
-    pp = _choices(layout.pp, divisors(count) if framework.pp else [1])
+    pp = _choices(layout.pp, divisors(count) if framework.limits.pp else [1])
     rows = _divided(rows, "pp", [size for size in pp if size <= architecture.layers])
     rows = _divided(rows, "cp", _choices(layout.cp, _context_sizes(job, space)))
     rows["dp"] = rows.pop("rest")
@@ -170,10 +172,10 @@ def _divided(rows: Rows, name: str, sizes: list[int]) -> Rows:
 
 def _context_sizes(job: Job, space: Space) -> list[int]:
     """Context parallelism is worth trying for long sequences; each rank has two chunks of equal length."""
-    if not (job.framework.cp and job.framework.searches_splits):
+    if not (job.framework.limits.cp and job.framework.limits.searches_splits):
         return [1]
     least = _FEWER_TOKENS if space.whole else _LEAST_TOKENS
-    sizes = divisors(job.machine.count) if space.whole else [2, 4, 8, 16, 32, 64]
+    sizes = divisors(job.machine.count) if space.whole else _USUAL_CONTEXT
     longest = [size for size in sizes if 1 < size <= _MOST_CONTEXT and job.seq_len // size >= least]
     return [1, *(size for size in longest if job.seq_len % (2 * size) == 0)]
 
@@ -183,7 +185,7 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
     layout, experts = job.plan.layout, job.architecture.experts
     if not experts:
         return _crossed(rows, {"ep": [1], "etp": [1]})
-    if not job.framework.ep:
+    if not job.framework.limits.ep:
         rows = _kept(rows, rows["tp"] == layout.etp) if layout.etp else rows
         return rows | {"ep": np.ones_like(rows["tp"]), "etp": rows["tp"]}
     if layout.etp:
@@ -210,7 +212,7 @@ def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
     offloaded where they are sharded, so that 'params' stays with ZeRO-3 unless another stage is given.
     """
     layout, machine = job.plan.layout, job.machine
-    stages = [layout.zero_stage] if layout.zero_stage is not None else list(job.framework.zero_stages)
+    stages = [layout.zero_stage] if layout.zero_stage is not None else list(job.framework.limits.zero_stages)
     held = None
     if layout.offload is None and layout.zero_stage is None and max(stages) >= 3:
         held = (_table(rows, "offload") != OFFLOAD.index("params")) | (np.array(stages) >= 3)
@@ -250,7 +252,7 @@ def _tried(job: Job, space: Space) -> Sequence[str]:
     if not space.whole:
         return ("1f1b",)
     left_out = ("gpipe", *(_SPLIT_BACKWARD if job.training.compile else ()))
-    return [name for name in job.framework.schedules if name not in left_out]
+    return [name for name in job.framework.limits.schedules if name not in left_out]
 
 
 def _micro_batches(job: Job, space: Space, rows: Rows) -> Rows:
@@ -273,7 +275,7 @@ def _chunks(job: Job, space: Space, rows: Rows) -> Rows:
         rows = _crossed(rows, {"vpp": [layout.vpp]})
     elif (
         layout.schedule not in (None, "interleaved")
-        or not job.framework.interleaves
+        or not job.framework.limits.interleaves
         or int(rows["pp"].max(initial=1)) == 1
     ):
         rows = _crossed(rows, {"vpp": [1]})
@@ -297,7 +299,7 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
     split = rows.pop("tp") > 1
     if given is not None:
         return _crossed(rows, {"sequence_parallel": [int(given)]})
-    if not job.framework.sequence_parallel:
+    if not job.framework.limits.sequence_parallel:
         return rows | {"sequence_parallel": np.zeros_like(split, dtype=np.int64)}
     if not space.whole or not split.any():
         return rows | {"sequence_parallel": split.astype(np.int64)}
@@ -306,7 +308,7 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
 
 def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
     """Recompute modes. Frameworks that choose what to recompute within a layer also choose layers (block:N)."""
-    given, partly = job.plan.layout.recompute, job.framework.selective != "none"
+    given, partly = job.plan.layout.recompute, job.framework.activations.selective != "none"
     modes = [given] if given else ["none", *(["selective"] if partly else []), "full"]
     codes = [recompute_code(mode) for mode in modes]
     columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}

@@ -1,7 +1,8 @@
 """Named strategies: what each asks of a layout, and which of the estimated candidates it takes.
 
 A strategy chooses only among candidates that fit. Which tensor-parallel sizes a model allows (the head-divisibility
-rule, `estimator.plan.training.given.valid_tp`) is kept by the enumeration, so nothing that comes here breaks it.
+rule, `estimator.plan.training.layout_checks.valid_tp`) is kept by the enumeration, so nothing that comes here breaks
+it.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ import numpy as np
 from estimator.account import Account, Accounts, Term, over, product, times, total
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.job import GIB
 from estimator.serving.estimates import ServingEstimates
 from estimator.serving.memory import COMPONENTS, request_bytes, weights_by_kind
 from estimator.serving.operators import cache_share
 from estimator.serving.passes import PassTime
+from estimator.units import GIB
 
 _PARTS = ("matmul", "attention", "memory", "collective", "host")
 
@@ -89,22 +89,19 @@ def _memory(
             "sum", (Term(f"serving_bytes.{name}" if of(name) else "nothing", of(name)),)
         )
     if per_token > 0.0:
-        accounts["memory.kv_tokens"] = lambda: Account(
-            "rounded_down",
-            (
-                times("cache_room_bytes", room),
-                over("memory.kv_bytes_per_token_per_device", per_token),
-                times("lanes", lanes),
-            ),
-        )
-        accounts["memory.longest_request"] = lambda: Account(
-            "rounded_down",
-            (
-                times("cache_left_bytes", max(0.0, room - state)),
-                over("memory.kv_bytes_per_token_per_device", per_token),
-            ),
-        )
+        accounts |= _cache_lengths(room, per_token, state, lanes)
     return accounts
+
+
+def _cache_lengths(room: float, per_token: float, state: float, lanes: float) -> dict[str, Callable[[], Account]]:
+    by_token = over("memory.kv_bytes_per_token_per_device", per_token)
+    left = max(0.0, room - state)
+    return {
+        "memory.kv_tokens": lambda: Account(
+            "rounded_down", (times("cache_room_bytes", room), by_token, times("lanes", lanes))
+        ),
+        "memory.longest_request": lambda: Account("rounded_down", (times("cache_left_bytes", left), by_token)),
+    }
 
 
 def _capacity(job: ServingJob) -> Account:

@@ -15,7 +15,7 @@ import numpy as np
 from estimator.model.architecture import Architecture
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
-from estimator.plan.serving.engine import cache_room, profiled_bytes
+from estimator.plan.serving.engine import Split, cache_room, profiled_bytes
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.stages import sum_of
 from estimator.serving.operators import cache_share
@@ -69,15 +69,15 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
     several = these.tp * these.pp * these.dp > 1
     context = engine.driver_bytes + engine.context_bytes + engine.collective_bytes * several
     share = job.inference.memory_share
-    parts = (job.usable_bytes, weights, activations, these.tp, these.pp)
-    room = cache_room(engine, *parts, share, these.dp, job.graphs)
+    parts = (job.usable_bytes, weights, activations, Split(these.tp, these.pp, these.dp))
+    room = cache_room(engine, *parts, share, job.graphs)
     per_token, state = cache_bytes(job, these)
     length = these.input_len + these.output_len
     wanted = length if job.inference.max_context is None else np.maximum(length, float(job.inference.max_context))
     needed = request_bytes(job, per_token, state, wanted)
     raised = np.zeros(len(these), dtype=bool)
     if share is None and engine.share_of != "asked" and (needed > room).any():
-        more = cache_room(engine, *parts, MOST_SHARE, these.dp, job.graphs)
+        more = cache_room(engine, *parts, MOST_SHARE, job.graphs)
         raised = (needed > room) & (needed <= more)
         room = np.where(raised, more, room)
     components = {

@@ -12,8 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, Block, Matrix
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.plan.layouts import Floats
+
+# Elements of 16 bits that a scan and its convolution move per channel: an assumption.
+_SCAN_PARTS = 6.0
+# The same of a cast to 8 bits: 16 bits read, 8 written (definition).
+_CAST = 1.5
 
 
 class Merged(NamedTuple):
@@ -27,7 +32,7 @@ class Merged(NamedTuple):
     kv_unit: int
 
 
-class Table(NamedTuple):
+class OperatorTable(NamedTuple):
     """The merged matmuls of a pass through all layers, routed experts apart; arrays of shape (shapes, 1, 1), `times` of
     shape (shapes,): how often each is there."""
 
@@ -41,12 +46,12 @@ class Table(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def merged(architecture: Architecture) -> Table:
+def merged(architecture: Architecture) -> OperatorTable:
     """Engines make one product of all matrices of a layer that read the same input."""
     found: Counter[Merged] = Counter()
     for kind, block in enumerate(architecture.blocks):
         times = architecture.pattern.count(kind)
-        joined: dict[tuple[str, str, int, int], list[Matrix]] = {}
+        joined: dict[tuple[str, str, int, int], list[WeightMatrix]] = {}
         for number, matrix in enumerate(block.matrices):
             if matrix.role == "expert":
                 continue
@@ -62,7 +67,7 @@ def merged(architecture: Architecture) -> Table:
         for name in ("outputs", "inputs", "kv", "kv_unit")
     }
     cut = {name: np.array([one.split == name for one in found])[:, None, None] for name in ("column", "row")}
-    return Table(times=np.array(list(found.values()), dtype=np.float64), **columns, **cut)
+    return OperatorTable(times=np.array(list(found.values()), dtype=np.float64), **columns, **cut)
 
 
 def cache_share(block: Block, tp: Floats) -> Floats:
@@ -86,7 +91,7 @@ def moved(architecture: Architecture, casts: bool) -> tuple[float, float, float]
             parts += 2.0 * query + 2.0 * block.kv_elements_per_token
             launches += 1.0 + 2.0 * block.qk_norm
         elif block.ssm_inner:
-            parts += 6.0 * block.ssm_inner
+            parts += _SCAN_PARTS * block.ssm_inner
             launches += 3.0
         inner = block.ffn_width + block.shared_width
         parts += (3.0 if block.gated else 2.0) * inner
@@ -96,8 +101,8 @@ def moved(architecture: Architecture, casts: bool) -> tuple[float, float, float]
             mine += 4.0 * block.experts + (3.0 * hidden if block.shared_width else 0.0)
             launches += 1.0 + bool(block.shared_width)
         if casts:
-            mine += 1.5 * hidden * 2
-            parts += 1.5 * (inner + block.heads * block.v_head_dim)
+            mine += _CAST * hidden * 2
+            parts += _CAST * (inner + block.heads * block.v_head_dim)
             launches += 4.0
         whole, split, kernels = whole + count * mine, split + count * parts, kernels + count * launches
     return whole, split, kernels

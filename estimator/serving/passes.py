@@ -13,9 +13,9 @@ import numpy as np
 
 from estimator.kernels.attention import core_flop, flash_share
 from estimator.kernels.collectives import all_gather, connect, one_shot_all_reduce, reduce_scatter, send
-from estimator.machine.decode import decode_attention_seconds, expert_seconds, routed
+from estimator.machine.decode import CachedHeads, decode_attention_seconds, expert_seconds, routed
 from estimator.machine.links import KernelLimits
-from estimator.machine.matmul import matmul_seconds
+from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
@@ -112,15 +112,10 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats
     table, tp = merged(job.architecture), these.tp
     columns = (table.outputs - table.kv) / tp + np.maximum(table.kv / tp, table.kv_unit)
     each = matmul_seconds(
-        job.surface,
-        job.peak_flops,
-        bandwidth,
+        MatmulRates(job.surface, job.peak_flops, bandwidth, job.operand_bytes, width),
         tokens,
         np.where(table.column, columns, table.outputs),
         np.where(table.row, table.inputs / tp, table.inputs),
-        1.0,
-        job.operand_bytes,
-        width,
     )
     seconds = np.einsum("i,ijk->jk", table.times, each)
     for kind, block in enumerate(job.architecture.blocks):
@@ -128,26 +123,23 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats
             seconds = seconds + float(job.architecture.pattern.count(kind)) * _experts(job, these, block, tokens)
     # Only the last token of a prompt needs logits.
     head_bytes = (width, job.weights.head_bits / 8.0)
-    surface = job.device.surfaces["bf16"]
+    rates = MatmulRates(job.device.surfaces["bf16"], job.wide_peak_flops, bandwidth, head_bytes, width)
     columns, hidden = job.architecture.vocab / these.tp, float(job.architecture.hidden)
-    return seconds + matmul_seconds(
-        surface, job.wide_peak_flops, bandwidth, picked, columns, hidden, 1.0, head_bytes, width
-    )
+    return seconds + matmul_seconds(rates, picked, columns, hidden)
 
 
 def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) -> Floats:
     """The routed experts of one layer: the tokens of all lanes go to the experts of all devices of a replica."""
     rows, reached = routed(tokens * these.dp, float(block.experts), float(block.top_k), these.ep, job.expert_spread)
+    bandwidth = job.machine.accelerator.memory_bandwidth
+    rates = MatmulRates(job.expert_surface, job.expert_peak_flops, bandwidth, job.expert_operand_bytes)
     return job.factors.experts * expert_seconds(
         job.expert_kernel,
-        job.expert_surface,
-        job.expert_peak_flops,
-        job.machine.accelerator.memory_bandwidth,
+        rates,
         rows,
         reached,
         float(job.architecture.hidden),
         block.expert_width / these.etp,
-        job.expert_operand_bytes,
         3.0 if block.gated else 2.0,
     )
 
@@ -167,14 +159,16 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 job.wide_peak_flops,
                 decoding,
                 context,
-                block.heads / these.tp,
-                1.0 if latent else np.maximum(1.0, block.kv_heads / these.tp),
-                key,
-                value,
-                job.kv_bytes,
-                block.window if job.engine.bounds_windows else None,
+                CachedHeads(
+                    heads=block.heads / these.tp,
+                    kv_heads=1.0 if latent else np.maximum(1.0, block.kv_heads / these.tp),
+                    head_dim=key,
+                    v_head_dim=value,
+                    element_bytes=job.kv_bytes,
+                    window=block.window if job.engine.bounds_windows else None,
+                    latent=latent,
+                ),
                 job.checked_tokens,
-                latent,
             )
             seconds = seconds + count * one
         elif block.ssm_inner:

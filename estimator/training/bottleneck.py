@@ -54,7 +54,7 @@ class DeviceWork:
 
 
 @dataclass(frozen=True)
-class Roofline:
+class StepRoofline:
     """Williams et al. 2009: FLOP/s that the arithmetic intensity (FLOP a byte of device memory) allows.
 
     Work and traffic are those of the forward and backward passes of one step on one device, recompute included;
@@ -76,7 +76,7 @@ class Diagnosis:
     """`limits` are seconds of the step by what they wait for, the largest first; they sum to the step."""
 
     limits: dict[str, float]
-    roofline: Roofline
+    roofline: StepRoofline
 
     @property
     def bottleneck(self) -> str:
@@ -151,14 +151,14 @@ def diagnosis(job: Job, layouts: Layouts, step: Step, index: int) -> Diagnosis:
     return Diagnosis(ordered, _roofline(job, one, work, step, index))
 
 
-def _roofline(job: Job, one: Layouts, work: DeviceWork, step: Step, index: int) -> Roofline:
+def _roofline(job: Job, one: Layouts, work: DeviceWork, step: Step, index: int) -> StepRoofline:
     device = job.machine.accelerator
     traffic = float(work.traffic_bytes[0]) * float(one.grad_accum[0])
     flop = float(step.hardware_flop[index])
     ridge = job.peak_flops / device.memory_bandwidth
     # Work without traffic never waits for memory.
     intensity = flop / max(traffic, 1.0)
-    return Roofline(
+    return StepRoofline(
         arithmetic_intensity_flop_per_byte=intensity,
         ridge_flop_per_byte=ridge,
         attainable_flops=min(job.peak_flops, intensity * device.memory_bandwidth),

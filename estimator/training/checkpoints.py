@@ -42,7 +42,7 @@ def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0, whole: Whol
 
 def device_bytes_at_save(memory: Memory, device_at_save: Floats) -> Floats:
     """Bytes on the device while a checkpoint is saved: what stands between steps, and gathered weights."""
-    return memory.standing + device_at_save
+    return memory.resident + device_at_save
 
 
 def saved(node: Node, asynchronous: bool) -> tuple[dict[str, Floats], Floats]:
@@ -106,7 +106,7 @@ def _staged(node: Node, mode: np.ndarray) -> Floats:
 def _largest_storage(node: Node) -> Floats:
     """DeepSpeed's ranks each write a file of their own, storage by storage (torch.save): the largest one is the flat
     fp32 partition, cut into groups at ZeRO-3."""
-    limit = node.job.framework.live_parameters
+    limit = node.job.framework.gathering.live_parameters
     if limit is None:
         return np.zeros(len(node.layouts))
     elements = np.where(node.layouts.zero_stage >= 3, np.minimum(node.trained, limit), node.trained)

@@ -13,6 +13,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, stage_shape
 from estimator.training.memory import Memory, device_memory, fits, stage_memory, taken
 from estimator.training.schedule import Step, step_time
+from estimator.units import GIB
 
 # Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache. Of larger batches only
 # totals are kept.
@@ -170,8 +171,8 @@ def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:
 
 
 def _stand_in(job: Job) -> str:
-    kin = job.framework.kin
-    return f"{kin} stands in" if kin != job.framework.name else "defaults stand in"
+    family = job.framework.fallback_family
+    return f"{family} stands in" if family != job.framework.name else "defaults stand in"
 
 
 def warnings(estimates: Estimates, index: int) -> list[str]:
@@ -180,7 +181,7 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
     found = []
     accelerator, training = job.machine.accelerator, job.training
     if not estimates.fits[index]:
-        need, have = estimates.high_bytes[index] / 2**30, job.usable_bytes / 2**30
+        need, have = estimates.high_bytes[index] / GIB, job.usable_bytes / GIB
         found.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
     calibration, name = job.calibration, job.framework.name
     if not calibration.device_measured:

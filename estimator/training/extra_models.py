@@ -15,11 +15,14 @@ from estimator.training.states import States
 @dataclass(frozen=True)
 class Extra:
     """Bytes per device, shape (n,): what always stands there, what a forward and backward pass adds, and what there is
-    while samples are generated."""
+    while samples are generated. `any` is false where there are no such models, `generates` where the trained model
+    itself generates nothing."""
 
     resident: Floats
     working: Floats
     generation: Floats
+    any: bool
+    generates: bool
 
 
 def extra_models(job: Job, layouts: Layouts, states: States, shape: StageShape, kept: Floats) -> Extra:
@@ -32,7 +35,7 @@ def extra_models(job: Job, layouts: Layouts, states: States, shape: StageShape, 
     zero = layouts.zeros()
     stage = job.training.stage
     if not job.has_reference and stage != "ppo" and stage != "grpo":
-        return Extra(zero, zero, zero)
+        return Extra(zero, zero, zero, any=False, generates=False)
     share = np.where(layouts.zero_stage >= 3, layouts.shard_group, 1)
     frozen = states.parameters * job.activation_bytes / share
     resident = frozen if job.has_reference else zero
@@ -41,13 +44,13 @@ def extra_models(job: Job, layouts: Layouts, states: States, shape: StageShape, 
         critic = states.weights + states.gradients + states.optimizer
         resident = resident + frozen + critic
         working = kept
-    if stage in ("ppo", "grpo"):
-        match job.training.rollout:
-            case "trainer":
-                generation = _key_values(job, layouts, shape) + _gathered_policy(job, layouts, states)
-            case "colocated":
-                resident = resident + job.training.engine_share * job.usable_bytes
-    return Extra(resident, working, generation)
+    samples = stage in ("ppo", "grpo")
+    generates = samples and job.training.rollout == "trainer"
+    if generates:
+        generation = _key_values(job, layouts, shape) + _gathered_policy(job, layouts, states)
+    if samples and job.training.rollout == "colocated":
+        resident = resident + job.training.engine_share * job.usable_bytes
+    return Extra(resident, working, generation, any=True, generates=generates)
 
 
 def _key_values(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
@@ -67,4 +70,4 @@ def _key_values(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
 def _gathered_policy(job: Job, layouts: Layouts, states: States) -> Floats:
     """ZeRO-3 gathers the whole policy to generate with it (TRL, ds3_gather_for_generation)."""
     gathers = (layouts.zero_stage >= 3) & (layouts.shard_group > 1)
-    return np.where(gathers, states.parameters * job.framework.compute_bytes, 0.0)
+    return np.where(gathers, states.parameters * job.framework.weights.compute_bytes, 0.0)

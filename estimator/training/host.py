@@ -172,5 +172,7 @@ def _offloaded_activations(node: Node) -> Floats:
         return np.zeros(len(layouts))
     # Each at its own worst moment, as the peak of the whole may be at another one (the optimizer step, say).
     resident = replace(layouts, offload=np.zeros_like(layouts.offload))
-    before, after = (stage_memory(node.job, each, node.shape.stage).most["activations"] for each in (resident, layouts))
+    before, after = (
+        stage_memory(node.job, each, node.shape.stage).component_peaks["activations"] for each in (resident, layouts)
+    )
     return np.where(there, np.maximum(0.0, before - after) * node.ranks, 0.0)

@@ -8,7 +8,6 @@ optimizer step has its own temporaries, and generation of samples its KV cache. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache, reduce
 from typing import TypeVar
@@ -45,13 +44,13 @@ MOMENTS = ("loss", "backward_start", "backward_end", "optimizer_step", "generati
 class Memory:
     """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
 
-    `most[name]` is what a component takes at its own worst moment, `standing` is there from step to step. `cached` is
-    the part of the slack that the allocator gives back when memory runs short.
+    `component_peaks[name]` is what a component takes at its own worst moment, `resident` is there from step to step.
+    `cached` is the part of the slack that the allocator gives back when memory runs short.
     """
 
     components: dict[str, Floats]
-    most: dict[str, Floats]
-    standing: Floats
+    component_peaks: dict[str, Floats]
+    resident: Floats
     total: Floats
     moment: np.ndarray
     cached: Floats
@@ -75,12 +74,12 @@ def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
         return _picked(values, places)
 
     components = {name: pick([memory.components[name] for memory in candidates]) for name in COMPONENTS}
-    most = {name: pick([memory.most[name] for memory in candidates]) for name in COMPONENTS}
+    component_peaks = {name: pick([memory.component_peaks[name] for memory in candidates]) for name in COMPONENTS}
     moment = pick([memory.moment for memory in candidates])
     cached = pick([memory.cached for memory in candidates])
-    standing = pick([memory.standing for memory in candidates])
+    resident = pick([memory.resident for memory in candidates])
     total = pick([memory.total for memory in candidates])
-    return Memory(components, most, standing, total, moment, cached), pick(options)
+    return Memory(components, component_peaks, resident, total, moment, cached), pick(options)
 
 
 def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
@@ -144,7 +143,7 @@ def fullest_stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
     the first stage behind each change."""
     last = layouts.pp - 1
     options = [np.zeros_like(last)]
-    if layouts.most("pp") <= 1:
+    if layouts.max_of("pp") <= 1:
         return options
     options += [np.minimum(1, last), last]
     pattern = job.architecture.pattern
@@ -166,51 +165,55 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     moments = _moments(job, layouts, shape, states)
     _override(_given(job, layouts, shape), always, moments)
     zero = layouts.zeros()
-    worst = _worst([_sum(parts.values(), zero) for parts in moments])
+    worst = _worst([sum_of(parts[name] for name in COMPONENTS if name in parts) for parts in moments])
     places = _places(worst, len(moments))
-    components = always | {name: _picked([parts[name] for parts in moments], places) for name in moments[0]}
+    varying = {name: [parts.get(name, zero) for parts in moments] for name in COMPONENTS if name not in always}
+    components = always | {name: _picked(values, places) for name, values in varying.items()}
     components = {name: components[name] for name in COMPONENTS}
-    most = always | {name: _most([parts[name] for parts in moments]) for name in moments[0]}
-    needed = _sum(components.values(), zero)
+    component_peaks = always | {name: reduce(np.maximum, values) for name, values in varying.items()}
+    needed = sum_of(components.values())
     cached = _cached(job, layouts, needed, components["logits_and_loss"])
     components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
-    stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradient_buffers else [])]
-    standing = _sum([*always.values(), *(between[name] for name in stays)], zero)
-    return Memory(components, most, standing, needed + cached, worst, cached)
+    stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradients.stay else [])]
+    resident = sum_of([*always.values(), *(between[name] for name in stays if name in between)])
+    return Memory(components, component_peaks, resident, needed + cached, worst, cached)
 
 
 def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> list[dict[str, Floats]]:
-    """What there is at each of MOMENTS besides what is always there."""
+    """What there is at each of MOMENTS besides what is always there: the components that stand then, by name."""
     kept, working = activations_held(job, layouts, shape)
     logits = _logits_and_loss(job, layouts, shape)
     extra = extra_models(job, layouts, states, shape, kept)
-    zero = layouts.zeros()
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
-    left = states.gradients if job.framework.gradient_buffers else np.where(layouts.grad_accum > 1, states.gradients, 0)
-    resident = resident_buffers(job, layouts, states)
-    rows = [
-        # gradients, activations, logits and loss, beside the resident extra models, buffers, step temporaries
-        (left, kept, logits, extra.working, states.head_buffers, zero),
-        (left, kept + working, zero, extra.working, states.buffers, zero),
-        (states.gradients, working, zero, zero, states.buffers, zero),
-        (states.gradients, zero, zero, zero, resident, states.step),
-    ]
-    if extra.generation is not zero:
-        rows.append((zero, zero, zero, extra.generation, zero, zero))
+    left = states.gradients if job.framework.gradients.stay else np.where(layouts.grad_accum > 1, states.gradients, 0)
     slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
-    return [
+    at_work = kept + working
+    moments = [
         {
-            "gradients": gradients,
-            "activations": activations,
-            "logits_and_loss": loss,
-            "extra_models": _sum([extra.resident, more], zero),
-            "communication_buffers": buffers,
-            "step_temporaries": step,
-            "allocator_slack": slack * _sum([activations, step], zero) + loss_slack * loss,
-        }
-        for gradients, activations, loss, more, buffers, step in rows
-    ]
+            "gradients": left, "activations": kept, "logits_and_loss": logits,
+            "communication_buffers": states.head_buffers, "allocator_slack": slack * kept + loss_slack * logits,
+        },
+        {
+            "gradients": left, "activations": at_work, "communication_buffers": states.buffers,
+            "allocator_slack": slack * at_work,
+        },
+        {
+            "gradients": states.gradients, "activations": working, "communication_buffers": states.buffers,
+            "allocator_slack": slack * working,
+        },
+        {
+            "gradients": states.gradients, "communication_buffers": resident_buffers(job, layouts, states),
+            "step_temporaries": states.step, "allocator_slack": slack * states.step,
+        },
+    ]  # fmt: skip
+    if extra.generates:
+        moments.append({"extra_models": extra.resident + extra.generation})
+    if extra.any:
+        passing = extra.resident + extra.working
+        for parts, size in zip(moments, (passing, passing, extra.resident, extra.resident), strict=False):
+            parts["extra_models"] = size
+    return moments
 
 
 def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
@@ -219,18 +222,6 @@ def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
     if "logits_and_loss" in given:
         given["logits_and_loss"] = given["logits_and_loss"] * shape.has_head
     return given
-
-
-def _sum(parts: Iterable[Floats], zero: Floats) -> Floats:
-    """The sum, term by term, of the parts that are not `zero` itself, of which most moments have several."""
-    found = [part for part in parts if part is not zero]
-    return sum_of(found) if found else zero
-
-
-def _most(parts: list[Floats]) -> Floats:
-    """The largest of each entry, of arrays that are mostly the same ones."""
-    distinct = {id(part): part for part in parts}
-    return reduce(np.maximum, distinct.values())
 
 
 def _worst(totals: list[Floats]) -> np.ndarray:
@@ -253,8 +244,7 @@ def _picked(values: list[Floats], places: list[tuple[int, np.ndarray]]) -> Float
     """For each candidate the value that it chose, the first where it is in no place."""
     picked = values[0]
     for index, mask in places:
-        if values[index] is not values[0]:
-            picked = np.where(mask, values[index], picked)
+        picked = np.where(mask, values[index], picked)
     return picked
 
 
@@ -264,14 +254,15 @@ def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list
         if name in always:
             always[name] = value
             continue
-        most = np.max([parts[name] for parts in moments], axis=0)
-        for parts in moments:
-            parts[name] = np.where(parts[name] >= most, value, np.minimum(parts[name], value))
+        estimated = [parts.get(name, np.zeros_like(value)) for parts in moments]
+        largest = np.max(estimated, axis=0)
+        for parts, size in zip(moments, estimated, strict=True):
+            parts[name] = np.where(size >= largest, value, np.minimum(size, value))
 
 
 def resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     """Buffers that outlive the backward pass: all but what FSDP gathers."""
-    if not job.framework.live_units or layouts.most("zero_stage") < 3:
+    if not job.framework.gathering.live_units or layouts.max_of("zero_stage") < 3:
         return states.buffers
     return np.where(layouts.zero_stage >= 3, 0.0, states.buffers)
 
@@ -298,11 +289,11 @@ def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
     2), which pass through half of the device's layers each.
     """
     held = (layouts.pp - stage).astype(np.float64)
-    if layouts.most("vpp") > 1:
+    if layouts.max_of("vpp") > 1:
         chunks = 2.0 * (layouts.pp - stage - 1) + (layouts.vpp - 1) * layouts.pp + 1.0
         held = np.where(layouts.vpp > 1, chunks / layouts.vpp, held)
     name = SCHEDULES.index
-    if layouts.most("schedule") > name("interleaved"):
+    if layouts.max_of("schedule") > name("interleaved"):
         held = np.where(layouts.schedule == name("v-half"), (layouts.pp + 2) // 2, held)
         held = np.where(layouts.schedule == name("dualpipe"), (layouts.pp + 1.0) / 2.0, held)
         held = np.where(layouts.schedule == name("gpipe"), np.inf, held)
@@ -312,7 +303,7 @@ def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
 def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
     """Kept activations of the micro-batches in flight, and what the block at work needs besides."""
     recomputes = layouts.recompute > RECOMPUTE.index("none")
-    offloads = layouts.most("offload") >= OFFLOAD.index("activations")
+    offloads = layouts.max_of("offload") >= OFFLOAD.index("activations")
     kept = largest = working = layouts.zeros()
     boundary = boundary_bytes(job, layouts)
     again = recomputed_share(layouts, shape)
@@ -320,7 +311,7 @@ def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Flo
     for kind, block in enumerate(job.architecture.blocks):
         everything, kept_of_one, temporary = block_activations(job, block, layouts)
         per_layer = kept_of_one
-        if layouts.most("recompute_layers"):
+        if layouts.max_of("recompute_layers"):
             per_layer = kept_of_one * (1.0 - again) + boundary * again
         leaked = leaked_bytes(job, block, layouts)
         kept = kept + reaches.layers[kind] * (per_layer + leaked)
@@ -335,8 +326,8 @@ def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Flo
     if offloads:
         # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
         kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
-    if layouts.most("pp") > 1 and job.framework.stage_buffers:
-        pipelined = np.where(layouts.pp > 1, job.framework.stage_buffers * layouts.grad_accum, 0.0)
+    if layouts.max_of("pp") > 1 and job.framework.activations.stage_buffers:
+        pipelined = np.where(layouts.pp > 1, job.framework.activations.stage_buffers * layouts.grad_accum, 0.0)
         kept = kept + pipelined * boundary
     return kept, working
 
@@ -344,13 +335,13 @@ def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Flo
 def block_activations(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     """Of one block: everything it saves, what of that it keeps, and temporaries while its gradients are made."""
 
-    def make() -> tuple[Floats, Floats, Floats]:
+    def compute() -> tuple[Floats, Floats, Floats]:
         everything = block_bytes(job, block, layouts)
         casts = job.activation_bytes * micro_batch_tokens(job, layouts) * working_elements(job, block) / layouts.tp
         temporary = casts + matrix_working_bytes(job, block, layouts)
         return everything, kept_bytes(job, block, layouts, everything), temporary
 
-    return layouts.once("block", (job, block), make)
+    return layouts.memoised(("block activations", job, block), compute)
 
 
 def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
@@ -370,27 +361,33 @@ def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     hidden_bytes = final_norm_elements(job) * job.activation_bytes * tokens * architecture.hidden
     per_logit = _logit_bytes(job, layouts, tokens)
     columns = tokens
-    if job.fused_loss and framework.fused_logit_bytes is None:
+    if job.fused_loss and framework.loss.fused_logit_bytes is None:
         # Liger's chunk of tokens makes a matrix of about the size of the hidden states.
         columns = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
     return per_logit, columns, hidden_bytes
 
 
+# Bytes per logit that are there while a quantised head is unpacked (Lightning, BitsandbytesPrecision).
+_UNPACKED_HEAD_BYTES = 6.0
+
+
 def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
     """The peak per logit."""
     framework = job.framework
-    if job.fused_loss and framework.fused_logit_bytes is not None:
-        return np.full(len(layouts), framework.fused_logit_bytes)
+    if job.fused_loss and framework.loss.fused_logit_bytes is not None:
+        return np.full(len(layouts), framework.loss.fused_logit_bytes)
     frozen = job.uses_adapters and not job.training.lora.train_embeddings
-    size = (framework.adapter_logit_bytes if frozen else None) or framework.logit_bytes
-    if job.training.compile and framework.compiled_logit_bytes is not None:
-        size = framework.compiled_logit_bytes
+    size = (framework.loss.adapter_logit_bytes if frozen else None) or framework.loss.logit_bytes
+    if job.training.compile and framework.loss.compiled_logit_bytes is not None:
+        size = framework.loss.compiled_logit_bytes
     per_logit = np.full(len(layouts), size)
-    if framework.parallel_logit_bytes is not None and size >= framework.logit_bytes:
-        per_logit = np.where(layouts.tp > 1, framework.parallel_logit_bytes, per_logit)
-    if framework.quantised_head and job.quantised:
-        # The head is unpacked twice, to fp16 and to bf16, while six bytes a logit are there (BitsandbytesPrecision).
-        per_logit = np.maximum(per_logit, 6.0 + 2.0 * job.activation_bytes * job.architecture.hidden / tokens)
+    if framework.loss.parallel_logit_bytes is not None and size >= framework.loss.logit_bytes:
+        per_logit = np.where(layouts.tp > 1, framework.loss.parallel_logit_bytes, per_logit)
+    if framework.adapters.quantised_head and job.quantised:
+        # The head is unpacked twice, to fp16 and to bf16.
+        per_logit = np.maximum(
+            per_logit, _UNPACKED_HEAD_BYTES + 2.0 * job.activation_bytes * job.architecture.hidden / tokens
+        )
     if job.architecture.logit_softcap and not job.fused_loss:
         per_logit = per_logit + job.activation_bytes
     return per_logit

@@ -17,7 +17,7 @@ from estimator.kernels.activations import boundary_bytes, bytes_by_operator
 from estimator.kernels.adapters import leaked_bytes
 from estimator.plan.layouts import Floats, Layouts
 from estimator.plan.training.framework import OptimizerFacts
-from estimator.plan.training.job import GIB, Job
+from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, held_parameters, reached, world_size
 from estimator.plan.training.stages import StageShape, recomputed_share, stage_shape
 from estimator.training.extra_models import extra_models
@@ -34,6 +34,7 @@ from estimator.training.memory import (
 )
 from estimator.training.optimizers import states_held
 from estimator.training.states import States, buffers_held, gradients_held, model_states, weights_held
+from estimator.units import GIB
 
 # What stands where a figure of the user's own, or host memory, takes the place of what is estimated.
 OWN, AWAY = "own_figure", "kept_elsewhere"
@@ -165,7 +166,7 @@ def _kind(parts: StageParts, kind: str) -> tuple[Held, float, float]:
 
 
 def _gathered_stage_two(parts: StageParts) -> bool:
-    return bool(parts.job.framework.live_units) and int(parts.one.zero_stage[0]) == 2
+    return bool(parts.job.framework.gathering.live_units) and int(parts.one.zero_stage[0]) == 2
 
 
 def _weights(parts: StageParts, prefix: str) -> Account:
@@ -194,7 +195,7 @@ def _closed(parts: StageParts, component: str, value: float, terms: list[Term]) 
     """The sum, with what a figure of the user's own or host memory changes as a term of its own."""
     name = OWN if component in parts.job.overridden_bytes else AWAY
     note = "" if value or not any(term.value for term in terms) else _none(parts)
-    if not value and not parts.one.most("offload") and component not in parts.job.overridden_bytes:
+    if not value and not parts.one.max_of("offload") and component not in parts.job.overridden_bytes:
         return Account("sum", (Term("nothing", 0.0),), note=note or _none(parts))
     return total(*(rest(value, terms, name) or [Term("nothing", 0.0)]))
 
@@ -259,8 +260,10 @@ def _kept(parts: StageParts, prefix: str) -> Account:
     for kind in range(len(job.architecture.blocks)):
         if value := _layers(parts, kind, f"{prefix}.layers_{kind}").value:
             terms.append(Term(f"{prefix}.layers_{kind}", value))
-    if int(one.pp[0]) > 1 and job.framework.stage_buffers:
-        buffers = job.framework.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
+    if int(one.pp[0]) > 1 and job.framework.activations.stage_buffers:
+        buffers = (
+            job.framework.activations.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
+        )
         terms.append(Term("stage_buffers", buffers))
     kept = parts.activations[0]
     found = total(*(rest(kept, terms, AWAY) or [Term("nothing", 0.0)]))

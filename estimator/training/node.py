@@ -113,7 +113,7 @@ class Node:
 def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints, whole: Whole) -> Node:
     """A full node of pipeline stage `stage` of every candidate; `whole` is `whole_model(job)`."""
     shape = stage_shape(job.architecture, layouts, stage)
-    resident = replace(layouts, offload=np.zeros_like(layouts.offload)) if layouts.most("offload") else layouts
+    resident = replace(layouts, offload=np.zeros_like(layouts.offload)) if layouts.max_of("offload") else layouts
     return Node(
         job=job,
         layouts=layouts,
@@ -136,7 +136,7 @@ def whole_model(job: Job) -> Whole:
 
 def adapter_bytes(job: Job, held: Held) -> Floats:
     """Adapters before any sharding, with the embedding and head that are trained as copies beside them."""
-    return held.adapters * job.framework.adapter_bytes + held.copied * job.framework.weight_bytes
+    return held.adapters * job.framework.adapters.held_bytes + held.copied * job.framework.weights.held_bytes
 
 
 def rounded(size: Floats) -> Floats:
@@ -164,7 +164,7 @@ def rounding_of_states(node: Node) -> Floats:
     trained = np.maximum(1.0, node.trained)
     if node.facts.pinned_flat:
         # ZeRO-3 steps groups of parameters, each with a buffer of its own (sub_group_size).
-        limit = node.job.framework.live_parameters
+        limit = node.job.framework.gathering.live_parameters
         group = (
             trained if limit is None else np.where(node.layouts.zero_stage >= 3, np.minimum(limit, trained), trained)
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -117,11 +118,12 @@ def _block(job: Job, block: Block, one: Layouts) -> Iterator[_One]:
     share, weights = job.trained_layer_share, job.weight_gradient_share
     for kinds, often, m, n, k, copies in products(block, one, tokens):
         names = [_names(block, kind) for kind in kinds]
-        yield from _products(job, names, often, m, n, k, copies, "forward", 1.0, False)
+        yield from _products(job, names, often, _Product(m, n, k, copies), "forward", 1.0, False)
         # The same product again gives the input's gradient, one over the tokens the weight's.
-        yield from _products(job, names, often, m, n, k, copies, "backward", share, False)
+        yield from _products(job, names, often, _Product(m, n, k, copies), "backward", share, False)
         if job.trains_blocks:
-            yield from _products(job, names, often, n, k, m, copies, "backward", weights, False, " (weight gradient)")
+            gradient = _Product(n, k, m, copies)
+            yield from _products(job, names, often, gradient, "backward", weights, False, " (weight gradient)")
     launch_s = float(job.calibration.device.launch_s)
     core = core_time(job, block, one, tokens)
     if float(core.flop[0]):
@@ -148,24 +150,31 @@ def _names(block: Block, kind: tuple[bool, str, int, int, int]) -> str:
     return " + ".join(dict.fromkeys(names))
 
 
+class _Product(NamedTuple):
+    """`copies` matmuls of (m, k) by (k, n); arrays have shape (shapes, 1) or are numbers."""
+
+    m: Floats
+    n: Floats | float
+    k: Floats | float
+    copies: Floats | float
+
+
 def _products(
     job: Job,
     names: list[str],
     often: list[float],
-    m: Floats,
-    n: Floats | float,
-    k: Floats | float,
-    copies: Floats | float,
+    product: _Product,
     phase: str,
     share: float,
     head: bool,
     what: str = "",
 ) -> Iterator[_One]:
-    """A run of each shape; arrays have shape (shapes, 1) or are numbers."""
+    """A run of each shape of `product`."""
+    m, n, k, copies = product
     rates = matmul_rates(job, head)
-    surface, _, bandwidth, _ = rates
+    surface, bandwidth = rates.surface, rates.memory_bandwidth
     seconds = matmul_time(job, m, n, k, copies, head=head)
-    arithmetic, moved = matmul_limits(*rates[:3], m, n, k, copies, rates[3], job.activation_bytes)
+    arithmetic, moved = matmul_limits(rates, m, n, k, copies)
     sizes = np.broadcast_arrays(*np.atleast_2d(seconds, arithmetic, moved, m, n, k, copies))
     for name, times, row in zip(names, often, np.stack([size[:, 0] for size in sizes], axis=1), strict=True):
         took, computes, moves, rows, columns, depth, group = (float(value) for value in row)
@@ -196,11 +205,11 @@ def _head(job: Job, one: Layouts) -> Iterator[_One]:
     tokens = micro_batch_tokens(job, one)
     columns, hidden = job.architecture.vocab / one.tp, float(job.architecture.hidden)
     name = ["output head"]
-    yield from _products(job, name, [1.0], tokens, columns, hidden, 1.0, "forward", 1.0, True)
-    yield from _products(job, name, [1.0], tokens, columns, hidden, 1.0, "backward", 1.0, True)
+    yield from _products(job, name, [1.0], _Product(tokens, columns, hidden, 1.0), "forward", 1.0, True)
+    yield from _products(job, name, [1.0], _Product(tokens, columns, hidden, 1.0), "backward", 1.0, True)
     if not (job.uses_adapters or job.one_block):
         yield from _products(
-            job, name, [1.0], columns, hidden, tokens, 1.0, "backward", 1.0, True, " (weight gradient)"
+            job, name, [1.0], _Product(columns, hidden, tokens, 1.0), "backward", 1.0, True, " (weight gradient)"
         )
     loss = head_operators(job, one, tokens, job.style)
     yield _moving(job, "loss", "forward", loss.forward_bytes, loss.forward_kernels)

@@ -7,11 +7,11 @@ mean).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, Matrix
+from estimator.model.architecture import Architecture, WeightMatrix
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, reached
@@ -36,7 +36,7 @@ class Shapes:
 
 def matrix_shapes(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Shapes, Shapes]:
     """What a stage's block matrices measure after tensor and expert parallelism cut them: (dense, routed experts)."""
-    sums = {routed: [layouts.zeros()] * 5 for routed in (False, True)}
+    sums = {routed: [layouts.zeros()] * len(fields(Shapes)) for routed in (False, True)}
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         for matrix in block.matrices:
             part = sums[matrix.role == "expert"]
@@ -70,7 +70,7 @@ def _table(architecture: Architecture, layouts: Layouts, shape: StageShape) -> F
     return np.maximum(shape.has_embedding, shape.has_head) * architecture.embedding_parameters / layouts.tp
 
 
-def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+def _size(matrix: WeightMatrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     routed = matrix.role == "expert"
     cut = layouts.etp if routed else layouts.tp
     copies = matrix.copies / layouts.ep if routed else matrix.copies * layouts.ones()
@@ -82,14 +82,14 @@ def _size(matrix: Matrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
 def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> tuple[Floats, Floats]:
     """(states with the master copy, temporaries of one step), both nothing where the optimizer runs on the host."""
     states, step = states_held(job, layouts, shape, held), _step(job, layouts, shape, held)
-    if not layouts.most("offload"):
+    if not layouts.max_of("offload"):
         return states, step
     away = layouts.optimizer_offloaded
     return np.where(away, 0.0, states), np.where(away, 0.0, step)
 
 
 def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
-    facts, master = job.optimizer, job.framework.master_bytes
+    facts, master = job.optimizer, job.framework.optimizer.master_bytes
     element = job.updated_bytes
     size = facts.state_elements * element + facts.state_bytes + master
     states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)
@@ -100,7 +100,7 @@ def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Fl
         return states
     # Adapters are small matrices themselves, too small to be projected to a low rank.
     plain = facts.state_elements if facts.matrix_elements is None or facts.rank else facts.matrix_elements
-    updated = master or job.framework.adapter_bytes
+    updated = master or job.framework.adapters.held_bytes
     return states + held.sharded(1, held.adapters * (plain * updated + facts.state_bytes + master))
 
 
@@ -120,13 +120,15 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     stepped = held.sharded(1, held.trained_dense, held.trained_experts)
     step = job.updated_bytes * stepped
     if job.uses_adapters:
-        step = step + (framework.master_bytes or framework.adapter_bytes) * held.sharded(1, held.adapters)
-    step = (0.0 if framework.fused_optimizer else facts.step_elements) * step
-    flat = framework.live_parameters is not None and framework.master_bytes > 0
+        step = step + (framework.optimizer.master_bytes or framework.adapters.held_bytes) * held.sharded(
+            1, held.adapters
+        )
+    step = (0.0 if framework.optimizer.fused else facts.step_elements) * step
+    flat = framework.gathering.live_parameters is not None and framework.optimizer.master_bytes > 0
     if flat:
-        group = np.minimum(stepped, framework.live_parameters or 0.0)
+        group = np.minimum(stepped, framework.gathering.live_parameters or 0.0)
         stepped = np.where(layouts.zero_stage >= 3, group, stepped)
     if facts.largest_elements:
         whole = stepped if flat else np.minimum(stepped, _largest(job, layouts, shape, held))
         step = step + _largest_bytes(job) * whole
-    return step + framework.step_bytes * stepped
+    return step + framework.optimizer.step_bytes * stepped

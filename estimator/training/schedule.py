@@ -36,6 +36,8 @@ COMPONENTS = (
     "generation",
     "stragglers",
 )
+# Part of 16 bits that a weight of four bits takes without its scales (definition).
+_PACKED = 0.25
 # Part of 1F1B's bubble that is left. Zero-bubble schedules fill the wait of a stage with weight gradients (Qi et al.
 # 2023, table 1: a third for ZB-H1); V-half leaves a half (Qi et al. 2024, table 1), DualPipe too (DeepSeek-V3 report,
 # table 2).
@@ -89,7 +91,7 @@ def passes(job: Job, layouts: Layouts) -> Passes:
     traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
     head, embedding = head_time(job, layouts), embedding_time(job, layouts)
     last = layouts.pp - 1
-    options = [np.zeros_like(last), last] if layouts.most("pp") > 1 else [np.zeros_like(last)]
+    options = [np.zeros_like(last), last] if layouts.max_of("pp") > 1 else [np.zeros_like(last)]
     layers = [
         _layer(job, layouts, block, time, communication)
         for block, time, communication in zip(job.architecture.blocks, blocks, traffic, strict=True)
@@ -118,14 +120,14 @@ def step_time(job: Job, layouts: Layouts) -> Step:
         components[name] = m * micro[name]
     sends = pipeline_sends(job, layouts, groups)
     components["pipeline"] = m * sends
-    if layouts.most("pp") > 1:
+    if layouts.max_of("pp") > 1:
         # What a micro-batch takes on all stages together, less the slowest one's own.
         others = np.maximum(0.0, layouts.pp * one.even - one.per_micro)
         components["bubble"] = bubble_left(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, updated(job, layouts, held))
     components["host"] = components["host"] + job.calibration.framework.step_host_s
-    if layouts.most("offload"):
+    if layouts.max_of("offload"):
         passing = micro["forward"] + micro["backward"] + micro["recompute"] + micro["host"]
         components["offload"] = offloaded_seconds(job, layouts, first, held, passing)
     if job.training.stage in ("ppo", "grpo"):
@@ -152,31 +154,28 @@ def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
 def _layer(
     job: Job, layouts: Layouts, block: Block, time: BlockTime, communication: dict[str, Message]
 ) -> dict[str, Floats]:
-    """Seconds of one micro-batch in one layer by component, on whatever stage it is."""
+    """Seconds of one micro-batch in one layer by component that it has, on whatever stage it is."""
     factors = job.calibration.framework
-    zero = layouts.zeros()
     tensor_hidden = factors.tensor_overlap if job.chosen("tp_overlap") else 0.0
     expert_hidden = factors.expert_overlap if job.chosen("moe_overlap") else 0.0
+    seconds: dict[str, Floats] = {}
     repeated = 1.0
     if layouts.recomputes:
         repeated = 1.0 + 0.5 * (layouts.recompute == RECOMPUTE.index("full"))
-    tensor = expert = ring = zero
-    if layouts.most("tp") > 1:
-        tensor = communication["tensor"].seconds * repeated * (1.0 - tensor_hidden)
+    if layouts.max_of("tp") > 1:
+        seconds["tensor_parallel"] = communication["tensor"].seconds * repeated * (1.0 - tensor_hidden)
     if "expert" in communication:
-        expert = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
+        seconds["expert_parallel"] = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
     if "context" in communication:
         attention = (time.attention_forward + time.attention_backward) * factors.compute
-        ring = np.maximum(0.0, communication["context"].seconds - attention)
+        seconds["context_parallel"] = np.maximum(0.0, communication["context"].seconds - attention)
     host, wait = _host(job, layouts, block, time)
-    compute = time.forward + time.backward + time.recompute
-    return {
-        "tensor_parallel": tensor,
-        "expert_parallel": expert,
-        "context_parallel": ring,
+    device = (time.forward + time.backward + time.recompute) * factors.compute
+    if seconds:
         # Waiting for the host covers communication too.
-        "host": _wait(compute * factors.compute + (tensor + expert + ring), host) + wait,
-    }
+        device = device + sum_of(seconds.values())
+    seconds["host"] = _wait(device, host) + wait
+    return seconds
 
 
 def _stage(
@@ -190,8 +189,7 @@ def _stage(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
     shape = mean_stage(job.architecture, layouts) if stage is None else stage_shape(job.architecture, layouts, stage)
-    zero = layouts.zeros()
-    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), zero)
+    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), layouts.zeros())
     share = recomputed_share(layouts, shape)
     for number, time, layer in zip(shape.layers, blocks, layers, strict=True):
         count = number * shape.visited
@@ -200,8 +198,7 @@ def _stage(
         if layouts.recomputes:
             out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
         for name, seconds in layer.items():
-            if seconds is not zero:
-                out[name] = out[name] + count * seconds
+            out[name] = out[name] + count * seconds
     out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
     out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
     looked_up, scattered = embedding
@@ -209,8 +206,7 @@ def _stage(
     out["backward"] = out["backward"] + shape.has_embedding * scattered
     out["extra_models"] = _extra_models(job, layouts, out)
     for name in ("forward", "backward", "recompute", "extra_models"):
-        if out[name] is not zero:
-            out[name] = out[name] * job.calibration.framework.compute
+        out[name] = out[name] * job.calibration.framework.compute
     return out
 
 
@@ -252,13 +248,13 @@ def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Fl
     factors = job.calibration.framework
     left = (_GRAPHED_EXPERTS if block.experts else _GRAPHED)[job.cuda_graph]
     launches = time.kernels
-    if layouts.most("tp") > 1:
+    if layouts.max_of("tp") > 1:
         sums = (block.mixer != "none") + (block.feed != "none")
         launches = launches + (layouts.tp > 1) * (_COLLECTIVE_LAUNCHES * sums) * _passes(time)
     host = (factors.kernel_host_s * left) * launches
-    if job.framework.hook_s:
+    if job.framework.gathering.hook_s:
         modules = len(block.matrices) + block.norms + 2 * adapted_modules(job, block)
-        host = host + (layouts.zero_stage >= 3) * (job.framework.hook_s * modules) * _passes(time)
+        host = host + (layouts.zero_stage >= 3) * (job.framework.gathering.hook_s * modules) * _passes(time)
     if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
         return host, factors.expert_wait_s
     return host, 0.0
@@ -303,17 +299,17 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
     if job.architecture.parallel_block:
         sums = 1
     found: dict[str, Message] = {}
-    if layouts.most("tp") > 1:
+    if layouts.max_of("tp") > 1:
         times = 2.0 * sums
         found["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
-    if block.experts and layouts.most("ep") > 1:
+    if block.experts and layouts.max_of("ep") > 1:
         flex = job.chosen("moe_dispatcher") == "flex"
         once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
         # Tokens travel at the width that experts read, which may be a narrower latent one.
         width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
         sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
         found["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
-    if block.heads and layouts.most("cp") > 1:
+    if block.heads and layouts.max_of("cp") > 1:
         keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
         times = 3.0 * (layouts.cp - 1).astype(np.float64)
         found["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
@@ -362,7 +358,7 @@ def _data_parallel(
     def of_whole() -> Floats:
         moved = _seconds(whole_messages(job, layouts, groups, held, m))
         hides = passing * _stage_two_rounds(job, layouts, m)
-        return exposed(moved, hides, overlap if framework.overlaps_reduction else 0.0)
+        return exposed(moved, hides, overlap if framework.recipe.overlaps_reduction else 0.0)
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 
@@ -386,18 +382,20 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     """What ZeRO-3 moves in one step, by what for."""
     framework = job.framework
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
-    reduces = m if framework.reduces_each_micro_batch else 1.0
+    reduces = m if framework.gradients.reduces_each_micro_batch else 1.0
     # Forward and again backward; quantised weights travel packed.
-    gathers = 2.0 * m * (0.25 if job.quantised else 1.0)
+    gathers = 2.0 * m * (_PACKED if job.quantised else 1.0)
     found = {
-        "gather": _everything(job, groups, framework.compute_bytes, gathers, held.dense, held.experts, groups.shard),
+        "gather": _everything(
+            job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard
+        ),
         "reduce": _everything(
-            job, groups, framework.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
+            job, groups, framework.gradients.reduce_bytes, reduces, trained_dense, trained_experts, groups.shard
         ),
     }
     replicas = layouts.dp * layouts.cp / layouts.shard_group
     if replicas.max(initial=1.0) > 1.0:
-        shards = trained_dense * framework.reduce_bytes / layouts.shard_group
+        shards = trained_dense * framework.gradients.reduce_bytes / layouts.shard_group
         several = (replicas > 1).astype(np.float64)
         found["replicas"] = [Message(groups.data, shards, several, several * all_reduce(groups.data, shards))]
     return found
@@ -409,8 +407,12 @@ def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Fl
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
     times = _stage_two_rounds(job, layouts, m)
     return {
-        "reduce": _everything(job, groups, framework.reduce_bytes, times, trained_dense, trained_experts, groups.data),
-        "gather": _everything(job, groups, framework.compute_bytes, 1.0, trained_dense, trained_experts, groups.data),
+        "reduce": _everything(
+            job, groups, framework.gradients.reduce_bytes, times, trained_dense, trained_experts, groups.data
+        ),
+        "gather": _everything(
+            job, groups, framework.weights.compute_bytes, 1.0, trained_dense, trained_experts, groups.data
+        ),
     }
 
 
@@ -425,7 +427,7 @@ def moved_by_data(job: Job, layouts: Layouts, groups: Groups, held: Held) -> dic
 
 def _stage_two_rounds(job: Job, layouts: Layouts, m: Floats) -> Floats:
     """Stage 2 cannot accumulate full gradients, so it reduces in every micro-batch (DeepSpeed, stage_1_and_2.py)."""
-    return np.where(layouts.zero_stage == 2, m if job.framework.reduces_each_micro_batch else 1.0, 1.0)
+    return np.where(layouts.zero_stage == 2, m if job.framework.gradients.reduces_each_micro_batch else 1.0, 1.0)
 
 
 def updated(job: Job, layouts: Layouts, held: Held) -> Floats:

@@ -46,7 +46,7 @@ class States:
 
 def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     """The states of one pipeline stage of every candidate."""
-    return of_stage("states", job, layouts, shape, lambda: _model_states(job, layouts, shape))
+    return of_stage("states", job, layouts, lambda: _model_states(job, layouts, shape))
 
 
 def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
@@ -55,7 +55,7 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     weights = weights_held(job, layouts, held)
     at_head, backward = buffers_held(job, layouts, shape, held)
     return States(
-        weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.most("offload") else weights,
+        weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.max_of("offload") else weights,
         gradients=gradients_held(job, layouts, held),
         optimizer=optimizer,
         buffers=sum_of(backward.values()),
@@ -82,7 +82,7 @@ def buffers_held(
 
 def _keeps_gathered(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
     """FSDP that does not reshard after forward counts as stage 2: weights are sharded, and gathered ones are kept."""
-    return (layouts.zero_stage == 2) & (job.framework.live_units > 0) & (held.group > 1)
+    return (layouts.zero_stage == 2) & (job.framework.gathering.live_units > 0) & (held.group > 1)
 
 
 def weights_held(job: Job, layouts: Layouts, held: Held) -> Floats:
@@ -91,14 +91,14 @@ def weights_held(job: Job, layouts: Layouts, held: Held) -> Floats:
     if job.quantised:
         # What is not quantised (embedding, norms and mostly the head) stays in 16 bits.
         packed = _QUANTISED_BYTES[job.training.lora.quantisation]
-        head = packed if framework.quantised_head else job.activation_bytes
+        head = packed if framework.adapters.quantised_head else job.activation_bytes
         outside = (held.outside - held.head) * job.activation_bytes + held.head * head
         dense, experts = inside * packed + outside, held.experts * packed
     else:
         size, outside = _weight_bytes(job)
         dense, experts = inside * size + held.outside * outside, held.experts * size
     weights = held.sharded(3, dense, experts)
-    if framework.live_units:
+    if framework.gathering.live_units:
         weights = np.where(_keeps_gathered(job, layouts, held), held.sharded(2, dense, experts), weights)
     if has_second_copy(job):
         # A second copy within the shard group, of the weights as they are held.
@@ -106,8 +106,8 @@ def weights_held(job: Job, layouts: Layouts, held: Held) -> Floats:
         weights = weights + np.where(in_group, (dense + experts) / layouts.shard_group, 0.0)
     if not job.uses_adapters:
         return weights
-    copies = held.copied * framework.weight_bytes
-    return weights + held.sharded(3, held.adapters * framework.adapter_bytes + copies)
+    copies = held.copied * framework.weights.held_bytes
+    return weights + held.sharded(3, held.adapters * framework.adapters.held_bytes + copies)
 
 
 def _weight_bytes(job: Job) -> tuple[float, float]:
@@ -116,34 +116,36 @@ def _weight_bytes(job: Job) -> tuple[float, float]:
     if job.compute_bytes >= job.activation_bytes:
         return size, size
     # Frozen weights are transposed when they are needed, trained ones keep their transposed copy.
-    one_copy = job.training.method != "full" or job.machine.accelerator.family in job.framework.one_copy_families
+    one_copy = (
+        job.training.method != "full" or job.machine.accelerator.family in job.framework.weights.one_copy_families
+    )
     transposed = 1.0 if one_copy else 2.0
     low = job.compute_bytes * transposed
-    if job.framework.low_precision_weights:
+    if job.framework.weights.low_precision:
         return low, size
-    return size + low * job.framework.low_precision_copies, size
+    return size + low * job.framework.weights.low_precision_copies, size
 
 
 def gradients_held(job: Job, layouts: Layouts, held: Held) -> Floats:
     """What a device keeps of gradients from one micro-batch to the next."""
     framework = job.framework
-    size = framework.gradient_bytes if job.optimizer.keeps_gradients else 0.0
+    size = framework.gradients.held_bytes if job.optimizer.keeps_gradients else 0.0
     accumulates = layouts.grad_accum > 1
     gradients = held.sharded(2, held.trained_dense * size, held.trained_experts * size)
-    if framework.live_units and not framework.reduces_each_micro_batch:
+    if framework.gathering.live_units and not framework.gradients.reduces_each_micro_batch:
         # Gradients stay whole while they accumulate, those of frozen weights in the same flat parameter too (FSDP1,
         # no_sync and use_orig_params).
-        whole = (held.total - held.outside if job.uses_adapters else held.trained) * framework.compute_bytes
+        whole = (held.total - held.outside if job.uses_adapters else held.trained) * framework.weights.compute_bytes
         unsharded = accumulates & (layouts.zero_stage >= 2) & (held.group > 1)
         gradients = np.where(unsharded, whole, gradients)
-    if framework.live_units and layouts.most("pp") > 1:
+    if framework.gathering.live_units and layouts.max_of("pp") > 1:
         gradients = np.where(_accumulates_whole(job, layouts, held), held.trained * size, gradients)
     if job.uses_adapters:
-        gradients = gradients + held.sharded(2, held.adapters * framework.adapter_bytes)
-    if not layouts.most("offload"):
+        gradients = gradients + held.sharded(2, held.adapters * framework.adapters.held_bytes)
+    if not layouts.max_of("offload"):
         return gradients
     # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
-    deepspeed = framework.live_parameters is not None
+    deepspeed = framework.gathering.live_parameters is not None
     away = layouts.optimizer_offloaded if deepspeed else layouts.offload == OFFLOAD.index("params")
     return np.where(away & (layouts.zero_stage >= 2), 0.0, gradients)
 
@@ -154,32 +156,34 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     DeepSpeed bounds them by its live parameters; FSDP has a unit at work and the next one, and its root all the time.
     """
     framework = job.framework
-    size, reduce_bytes = framework.compute_bytes, framework.reduce_bytes
+    size, reduce_bytes = framework.weights.compute_bytes, framework.gradients.reduce_bytes
     gathers = (layouts.zero_stage >= 3) & ((held.group > 1) | (layouts.offload == OFFLOAD.index("params")))
-    if framework.live_parameters is not None:
-        live = np.where(gathers, np.minimum(framework.live_parameters, held.total), 0.0) * size
+    if framework.gathering.live_parameters is not None:
+        live = np.where(gathers, np.minimum(framework.gathering.live_parameters, held.total), 0.0) * size
         return live, live
-    if not framework.live_units:
+    if not framework.gathering.live_units:
         return layouts.zeros(), layouts.zeros()
     trains = not job.uses_adapters
     unit, root = held.unit, held.outside
-    if framework.splits_root:
+    if framework.gathering.splits_root:
         root = np.maximum(held.outside - held.head, held.head)
     packed = _QUANTISED_BYTES[job.training.lora.quantisation] if job.quantised else size
     most = held.total * size
-    at_head = root * (size + reduce_bytes * trains) + framework.live_units * unit * packed
-    copies = max(framework.gathered_copies - (not trains), 1.0)
-    backward = unit * (copies * packed + framework.reduced_copies * reduce_bytes * trains)
-    backward = backward + root * (max(copies - 1.0, 1.0) * size + framework.reduced_copies * reduce_bytes * trains)
+    at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed
+    copies = max(framework.gathering.gathered_copies - (not trains), 1.0)
+    backward = unit * (copies * packed + framework.gathering.reduced_copies * reduce_bytes * trains)
+    backward = backward + root * (
+        max(copies - 1.0, 1.0) * size + framework.gathering.reduced_copies * reduce_bytes * trains
+    )
     # Without resharding all is gathered, and gradients on their way come on top; a pipeline that accumulates them whole
     # reduces one unit at a time.
     kept = _keeps_gathered(job, layouts, held)
     on_way = np.where(
-        layouts.pp > 1, unit * reduce_bytes, (unit + root) * (size + framework.reduced_copies * reduce_bytes)
+        layouts.pp > 1, unit * reduce_bytes, (unit + root) * (size + framework.gathering.reduced_copies * reduce_bytes)
     )
     both = []
     for part, more in ((at_head, root * reduce_bytes), (backward, on_way)):
-        part = np.where(gathers, np.minimum(part, (1.0 + framework.reduced_copies) * most), 0.0)
+        part = np.where(gathers, np.minimum(part, (1.0 + framework.gathering.reduced_copies) * most), 0.0)
         both.append(np.where(kept, most + more * trains, part))
     return both[0], both[1]
 
@@ -188,13 +192,13 @@ def _casts_and_buckets(job: Job, layouts: Layouts, held: Held) -> Floats:
     """Cast copies of all weights that autocast keeps, and the buckets of gradient reduction."""
     framework = job.framework
     # Autocast caches the casts of weights that get a gradient; a frozen matmul keeps its own for the backward pass.
-    cast = held.trained * framework.compute_bytes if framework.cast_cache else layouts.zeros()
+    cast = held.trained * framework.weights.compute_bytes if framework.weights.cast_cache else layouts.zeros()
     if job.uses_adapters and job.frozen_bytes > job.activation_bytes:
-        cast = cast + (held.total - held.outside) * framework.compute_bytes
-    if not framework.bucket_bytes:
+        cast = cast + (held.total - held.outside) * framework.weights.compute_bytes
+    if not framework.gradients.bucket_bytes:
         return cast
     trained = held.trained + held.adapters
-    buckets = np.minimum(framework.bucket_bytes, trained * framework.reduce_bytes)
+    buckets = np.minimum(framework.gradients.bucket_bytes, trained * framework.gradients.reduce_bytes)
     return cast + np.where(world_size(layouts) > layouts.pp * layouts.tp, buckets, 0.0)
 
 
@@ -206,29 +210,29 @@ def _accumulates_whole(job: Job, layouts: Layouts, held: Held) -> np.ndarray:
 def _second_gradients(job: Job, layouts: Layouts, held: Held) -> Floats:
     """Sharded gradients that stay while those of the next micro-batch are made: DeepSpeed's averaged ones
     (stage_1_and_2.py), and FSDP's besides unsharded ones."""
-    if job.framework.live_parameters is not None:
+    if job.framework.gathering.live_parameters is not None:
         second = (layouts.zero_stage == 2) & (layouts.grad_accum > 1)
-    elif job.framework.live_units and layouts.most("pp") > 1:
+    elif job.framework.gathering.live_units and layouts.max_of("pp") > 1:
         second = _accumulates_whole(job, layouts, held)
     else:
         return layouts.zeros()
     sharded = held.sharded(2, held.trained_dense, held.trained_experts)
-    return np.where(second, sharded, 0.0) * job.framework.gradient_bytes
+    return np.where(second, sharded, 0.0) * job.framework.gradients.held_bytes
 
 
 def _dummy_gradients(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """One 16-bit tensor for each weight shape (Transformer Engine, get_dummy_wgrad)."""
     total = layouts.zeros()
-    if not job.framework.dummy_gradients or job.uses_adapters:
+    if not job.framework.gradients.dummies or job.uses_adapters:
         return total
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         total = np.maximum(total, np.where(count > 0, _distinct(block, layouts), 0.0))
-    return total * job.framework.compute_bytes
+    return total * job.framework.weights.compute_bytes
 
 
 def _distinct(block: Block, layouts: Layouts) -> Floats:
     """Parameters of a block's matrices with only one of the routed experts."""
-    return layouts.once("distinct", (block,), lambda: _sum_of_distinct(block, layouts))
+    return layouts.memoised(("distinct", block), lambda: _sum_of_distinct(block, layouts))
 
 
 def _sum_of_distinct(block: Block, layouts: Layouts) -> Floats:
@@ -241,7 +245,7 @@ def _sum_of_distinct(block: Block, layouts: Layouts) -> Floats:
 
 def _head_gradient(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """The same for the head while the loss is made (Megatron, ColumnParallelLinear)."""
-    if not job.framework.dummy_gradients or job.training.method != "full":
+    if not job.framework.gradients.dummies or job.training.method != "full":
         return layouts.zeros()
-    table = job.architecture.embedding_parameters / layouts.tp * job.framework.compute_bytes
+    table = job.architecture.embedding_parameters / layouts.tp * job.framework.weights.compute_bytes
     return shape.has_head * table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -11,16 +11,22 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.machine.matmul import Kind, MatmulSurface
+from estimator.plan.calibration import AttentionKernel, Calibration, DeviceFactors, FrameworkFactors, ScanKernel
 from estimator.plan.training.framework import (
-    AttentionKernel,
-    Calibration,
-    DeviceFactors,
+    Activations,
+    Adapters,
     Framework,
-    FrameworkFactors,
+    Gathering,
+    Gradients,
+    Limits,
+    Loss,
+    OperatorStyle,
     OptimizerFacts,
-    ScanKernel,
-)
-from knowledge.data_files import document, inherited, lineage
+    OptimizerStep,
+    Recipe,
+    Weights,
+)  # fmt: skip
+from knowledge.data_files import document, lineage
 from knowledge.machines.networks import network_factors
 
 
@@ -36,7 +42,7 @@ def _fitted() -> dict[str, Any]:
 
 @cache
 def framework(name: str, version: str | None = None, rack: bool = False, low_precision: bool = False) -> Framework:
-    """The profile of a framework, with what it does not say taken from its kin.
+    """The profile of a framework, with what it does not say taken from its fallback family.
 
     `version` is the framework's own; without one, or with one that is no number, it is the newest. `rack` is true for
     devices whose fast domain is more than a node, `low_precision` for 8 bits: recipes set some options only there.
@@ -44,17 +50,47 @@ def framework(name: str, version: str | None = None, rack: bool = False, low_pre
     rows = _profiles()["frameworks"]
     if name not in rows:
         raise PlanError("workload.framework", f"there is no profile of {name!r}", nearest(name, rows))
-    values = inherited(_profiles(), "usual") | inherited(rows, name, own=("before", "commits"))
+    values = _merged([_profiles()["usual"], *(rows[each] for each in reversed(framework_lineage(name)))])
     versions = _versions(version or "", rows[name].get("commits", {}))
     for change in rows[name].get("before", ()):
-        what = next(key for key in _DATED if key in change)
-        if what in versions and versions[what] < _numbers(change[what]):
-            values |= {key: value for key, value in change.items() if key != what}
-    on_rack, on_rack_8bit = (values.pop(key, {}) for key in ("on_rack", "on_rack_8bit"))
+        library = next(key for key in _DATED if key in change)
+        if library in versions and versions[library] < _numbers(change[library]):
+            values = _merged([values, change])
     if rack:
-        values |= on_rack_8bit if low_precision else on_rack
-    kin = rows[name].get("kin", name)
-    return Framework(**values | {"name": name, "kin": kin})
+        values = _merged([values, values.get("on_rack_8bit" if low_precision else "on_rack", {})])
+    return Framework(
+        name=name,
+        fallback_family=rows[name].get("fallback_family", name),
+        context_bytes=values["context_bytes"],
+        source=values["source"],
+        **{section: part(**values[section]) for section, part in _PARTS.items()},
+    )
+
+
+_PARTS: dict[str, type] = {
+    "weights": Weights,
+    "gradients": Gradients,
+    "optimizer": OptimizerStep,
+    "gathering": Gathering,
+    "activations": Activations,
+    "loss": Loss,
+    "adapters": Adapters,
+    "operators": OperatorStyle,
+    "recipe": Recipe,
+    "limits": Limits,
+}
+
+
+def _merged(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the entries say, later ones over earlier ones, section by section; lists as tuples."""
+    merged: dict[str, Any] = {}
+    for entry in entries:
+        for key, value in entry.items():
+            if key in _PARTS:
+                said = {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
+                value = merged.get(key, {}) | said
+            merged[key] = value
+    return merged
 
 
 # What a change of `before` can be dated by: the framework itself, or a library that it runs on.
@@ -82,16 +118,16 @@ def frameworks_known() -> tuple[str, ...]:
 
 
 def framework_lineage(name: str) -> list[str]:
-    """The framework, its kin, the kin of that, and so on."""
+    """The framework, its fallback family, that of that, and so on."""
     return lineage(_profiles()["frameworks"], name)
 
 
 def device_lineage(family: str) -> list[str]:
     """The accelerator family, the family that is built like it, and so on."""
-    kin = _fitted()["kin"]
+    families = _fitted()["fallback_family"]
     line = [family]
-    while line[-1] in kin:
-        line.append(kin[line[-1]])
+    while line[-1] in families:
+        line.append(families[line[-1]])
     return line
 
 
@@ -130,20 +166,22 @@ def timed_family(family: str) -> tuple[str, int]:
 
 def _nearest_timed(section: str, line: list[str]) -> tuple[str, int]:
     fitted = _fitted()[section]
-    return next(((kin, fitted[kin]["runs"]) for kin in line if kin in fitted and fitted[kin]["runs"]), ("default", 0))
+    return next(
+        ((name, fitted[name]["runs"]) for name in line if name in fitted and fitted[name]["runs"]), ("default", 0)
+    )
 
 
 def weighed_as(framework_name: str) -> str:
     """The framework whose spread of memory stands for a framework's: its own, its nearest kin's, or 'default'."""
     fitted = _fitted()["frameworks"]
     line = framework_lineage(framework_name) if framework_name else []
-    return next((kin for kin in line if kin in fitted and _knows_memory(fitted[kin])), "default")
+    return next((name for name in line if name in fitted and _knows_memory(fitted[name])), "default")
 
 
 def driven_as(family: str) -> str:
     """The accelerator family whose fitted factors stand for a family's: its own, those of its nearest kin, or
     'default'."""
-    return next((kin for kin in device_lineage(family) if kin in _fitted()["devices"]), "default")
+    return next((name for name in device_lineage(family) if name in _fitted()["devices"]), "default")
 
 
 def calibration(

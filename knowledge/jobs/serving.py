@@ -8,9 +8,11 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.weight_format import Kernel, WeightFormat
+from estimator.plan.assumptions import Assumption
+from estimator.plan.calibration import DeviceFactors
 from estimator.plan.schema import Inference, Plan
+from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.job import Assumption
 from knowledge.engines import engine, engines_known, runs_on
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
@@ -60,13 +62,9 @@ def serving_job(plan: Plan) -> ServingJob:
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
     changes, assumed = _filled(workload, accelerator, architecture.family)
-    workload_changes: dict[str, Any] = {"workload": changes}
-    placed = {"cluster": {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}}
-    filled = plan.patch(workload_changes | placed)
-    runs = engine(filled.inference.engine, filled.inference.software_version, accelerator)
-    if not runs_on(runs, accelerator):
-        able = [other for other in engines_known() if runs_on(engine(other, None, accelerator), accelerator)]
-        raise PlanError("workload.engine", f"{runs.name} does not run on {accelerator.name}", able)
+    placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
+    filled = plan.patch({"workload": changes, "cluster": placed})
+    runs = _engine(filled, accelerator)
     name = filled.inference.weight_dtype
     if name == "fp8" and architecture.family in _BLOCK_SCALED:
         name = "fp8_block"
@@ -76,11 +74,6 @@ def serving_job(plan: Plan) -> ServingJob:
     if kv_dtype == "auto":
         kv_dtype = "fp8" if runs.fp8_cache and weights.name in ("fp8", "fp8_block", "nvfp4") else "bf16"
         assumed.append(Assumption("workload.kv_dtype", "auto", f"{kv_dtype}, as {runs.name} keeps the cache"))
-    # Engines read prompts with FlashAttention-3 where it runs.
-    attention = "flash3" if accelerator.family == "Hopper" else "flash"
-    device = calibration(accelerator.family, "", accelerator, attention).device
-    if runs.all_reduce:
-        device = replace(device, network=network_factors(accelerator, runs.all_reduce))
     job = ServingJob(
         plan=filled,
         architecture=architecture,
@@ -90,7 +83,7 @@ def serving_job(plan: Plan) -> ServingJob:
         kernel=kernel,
         expert_matmul=expert_matmul,
         kv_dtype=kv_dtype,
-        device=device,
+        device=_device(accelerator, runs),
         decode_kernels=(
             decode_kernel(accelerator.family, "attention", kv_dtype, runs.name, accelerator.timed_as),
             decode_kernel(accelerator.family, "mla", kv_dtype, runs.name, accelerator.timed_as),
@@ -104,6 +97,22 @@ def serving_job(plan: Plan) -> ServingJob:
         known = sorted(accelerator.peak_flops)
         raise PlanError("workload.weight_dtype", f"no matmul rate is known for {accelerator.name}", known)
     return job
+
+
+def _engine(plan: Plan, accelerator: Accelerator) -> Engine:
+    """The plan's engine. Raises PlanError where it does not run on the accelerator."""
+    runs = engine(plan.inference.engine, plan.inference.software_version, accelerator)
+    if not runs_on(runs, accelerator):
+        able = [other for other in engines_known() if runs_on(engine(other, None, accelerator), accelerator)]
+        raise PlanError("workload.engine", f"{runs.name} does not run on {accelerator.name}", able)
+    return runs
+
+
+def _device(accelerator: Accelerator, runs: Engine) -> DeviceFactors:
+    """What is fitted for the accelerator. Engines read prompts with FlashAttention-3 where it runs."""
+    attention = "flash3" if accelerator.family == "Hopper" else "flash"
+    device = calibration(accelerator.family, "", accelerator, attention).device
+    return replace(device, network=network_factors(accelerator, runs.all_reduce)) if runs.all_reduce else device
 
 
 def _count(plan: Plan) -> tuple[int, str]:

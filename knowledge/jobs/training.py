@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from estimator.errors import PlanError
+from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.defaults import fill, fill_adapters
 from estimator.plan.training.framework import by_block, holding
-from estimator.plan.training.job import Assumption, Job
+from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer
 from knowledge.jobs.serving import serving_job
@@ -16,7 +17,7 @@ from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
 
 
-def job(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
+def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     """The Job of a training plan, on the framework of `framework_choice` (name, why) where the plan leaves it open.
 
     Raises PlanError for an unknown or ambiguous name, or when something is missing.

@@ -7,14 +7,14 @@ from functools import cache, lru_cache
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator, Machine, Topology
+from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.networks import network
-from knowledge.names import Catalogue, Entry, Found, accelerator_tokens
+from knowledge.names import Match, NameCatalogue, NamedEntry, accelerator_tokens
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
 from knowledge.own.rows import HardwareRow, LeftOut, Own, read_rows, refuse_lost
 
-GIB = 2**30
 USABLE_SHARE = 0.985
 """Share of the printed memory that the driver shows, where no figure is known (H100: 0.996, A100 40 GB: 0.99)."""
 USABLE_SHARE_APPLE = 0.75
@@ -29,12 +29,12 @@ _RATES = {"fp16": "fp16_tflops", "bf16": "bf16_tflops", "fp32": "fp32_tflops", "
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownAccelerators:
     """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used."""
 
     rows: dict[str, dict[str, str]]
     by_id: dict[str, Accelerator]
-    names: Catalogue
+    names: NameCatalogue
     own: dict[str, Own[HardwareRow]]
     left_out: list[LeftOut]
 
@@ -60,7 +60,7 @@ def aliases(id: str) -> tuple[str, ...]:
     return tuple(part for column in ("aliases", "readings") for part in _parts(row[column]))
 
 
-def find_accelerator(name: str) -> Found[Accelerator]:
+def find_accelerator(name: str) -> Match[Accelerator]:
     """The accelerator that a name means. Raises PlanError(field="cluster.accelerator"), also when memory is open."""
     known = _known()
     try:
@@ -71,7 +71,7 @@ def find_accelerator(name: str) -> Found[Accelerator]:
     said = found.said
     if found.value in known.own:
         said = f"{said}; {known.own[found.value].source}" if said else known.own[found.value].source
-    return Found(known.by_id[found.value], said)
+    return Match(known.by_id[found.value], said)
 
 
 def check_own_accelerator(own: Own[HardwareRow]) -> tuple[Accelerator, list[tuple[str, str | float, str]]]:
@@ -113,27 +113,29 @@ def machine(
     return built, said
 
 
-def _known() -> _Known:
+def _known() -> _KnownAccelerators:
     found = stamp("hardware")
     return _joined(found) if found else _shipped()
 
 
 @cache
-def _shipped() -> _Known:
+def _shipped() -> _KnownAccelerators:
     return _with({row["id"]: row for row in rows("accelerators.csv")}, {}, [])
 
 
 @lru_cache(maxsize=2)
-def _joined(_: Stamp) -> _Known:
+def _joined(_: Stamp) -> _KnownAccelerators:
     own, left_out = read_rows("hardware", HardwareRow)
     shipped = _shipped()
     added, unusable = joined_rows(own, shipped.rows, shipped.names)
     return _with(shipped.rows | added, {each.row.id: each for each in own if each.row.id in added}, left_out + unusable)
 
 
-def _with(all_rows: dict[str, dict[str, str]], own: dict[str, Own[HardwareRow]], left_out: list[LeftOut]) -> _Known:
+def _with(
+    all_rows: dict[str, dict[str, str]], own: dict[str, Own[HardwareRow]], left_out: list[LeftOut]
+) -> _KnownAccelerators:
     by_id = {id: _accelerator(row) for id, row in all_rows.items()}
-    return _Known(all_rows, by_id, _catalogue(all_rows), own, left_out)
+    return _KnownAccelerators(all_rows, by_id, _catalogue(all_rows), own, left_out)
 
 
 def _accelerator(row: dict[str, str]) -> Accelerator:
@@ -192,11 +194,11 @@ def _parts(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(";") if part)
 
 
-def _catalogue(all_rows: dict[str, dict[str, str]]) -> Catalogue:
+def _catalogue(all_rows: dict[str, dict[str, str]]) -> NameCatalogue:
     entries = []
     for row in all_rows.values():
         attributes = {f"{float(row['memory_gb']):g}gb", *accelerator_tokens(row["memory_type"])}
         attributes |= set(accelerator_tokens(row["form_factor"])) & {"sxm", "pcie"}
         names = (row["name"], *_parts(row["aliases"]))
-        entries.append(Entry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes)))
-    return Catalogue(entries, accelerator_tokens, "accelerator", "cluster.accelerator")
+        entries.append(NamedEntry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes)))
+    return NameCatalogue(entries, accelerator_tokens, "accelerator", "cluster.accelerator")

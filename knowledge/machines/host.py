@@ -24,7 +24,7 @@ class HostCapacity:
 
 @cache
 def host_facts(framework: str) -> HostFacts:
-    """How a framework uses host memory, with what its entry does not say taken from its kin.
+    """How a framework uses host memory, with what its entry does not say taken from its fallback family.
 
     Raises PlanError for an unknown framework.
     """

@@ -14,7 +14,7 @@ from estimator.model.architecture import Architecture
 from estimator.model.configs import build
 from knowledge.data_files import FOLDER
 from knowledge.models.fields import canonical
-from knowledge.names import Catalogue, Entry, Found, model_tokens
+from knowledge.names import Match, NameCatalogue, NamedEntry, model_tokens
 from knowledge.own.files import Stamp, follow, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
@@ -43,11 +43,11 @@ class ModelFacts:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownModels:
     """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used."""
 
     by_id: dict[str, ModelFacts]
-    names: Catalogue
+    names: NameCatalogue
     own: dict[str, Own[ModelRow]]
     left_out: list[LeftOut]
     built: dict[str, Architecture] = field(default_factory=dict)
@@ -73,11 +73,11 @@ def models_left_out() -> list[LeftOut]:
     return _known().left_out
 
 
-def find_model(name: str) -> Found[ModelFacts]:
+def find_model(name: str) -> Match[ModelFacts]:
     """The catalogue row that a name means. Raises PlanError(field="model") when it is unknown or ambiguous."""
     known = _known()
     found = _named(known, name)
-    return Found(known.by_id[found.value], known.said(found.value, found.said))
+    return Match(known.by_id[found.value], known.said(found.value, found.said))
 
 
 def architecture(spec: str | Mapping[str, Any]) -> Architecture:
@@ -104,7 +104,7 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
     return _of_catalogue(known, found.value), known.said(found.value, found.said)
 
 
-def _named(known: _Known, name: str) -> Found[str]:
+def _named(known: _KnownModels, name: str) -> Match[str]:
     try:
         return known.names.find(name)
     except PlanError:
@@ -112,7 +112,7 @@ def _named(known: _Known, name: str) -> Found[str]:
         raise
 
 
-def _of_catalogue(known: _Known, id: str) -> Architecture:
+def _of_catalogue(known: _KnownModels, id: str) -> Architecture:
     if id not in known.built:
         row = known.by_id[id]
         known.built[id] = replace(build(row.fields, id), family=row.family)
@@ -166,21 +166,21 @@ def _config_path(spec: str) -> Path | None:
     return None
 
 
-def _known() -> _Known:
+def _known() -> _KnownModels:
     found = stamp("models")
     return _joined(found) if found else _shipped()
 
 
 @cache
-def _shipped() -> _Known:
+def _shipped() -> _KnownModels:
     with (FOLDER / "models.jsonl").open(encoding="utf-8") as file:
         next(file)  # the line that says what the columns mean
         by_id = {row.id: row for row in map(_facts, file)}
-    return _Known(by_id, _catalogue(by_id), {}, [])
+    return _KnownModels(by_id, _catalogue(by_id), {}, [])
 
 
 @lru_cache(maxsize=2)
-def _joined(_: Stamp) -> _Known:
+def _joined(_: Stamp) -> _KnownModels:
     """The user's rows after the catalogue's, or in place of them where they say so."""
     own, left_out = read_rows("models", ModelRow)
     shipped, added, kept = _shipped(), dict[str, ModelFacts](), dict[str, Own[ModelRow]]()
@@ -196,7 +196,7 @@ def _joined(_: Stamp) -> _Known:
             named = (each.row.id, *(each.row.aliases or ()), each.path.stem)
             left_out.append(LeftOut(each.path, tuple(name.casefold() for name in named), error))
     by_id = shipped.by_id | added
-    return _Known(by_id, _catalogue(by_id), kept, left_out)
+    return _KnownModels(by_id, _catalogue(by_id), kept, left_out)
 
 
 def own_facts(own: Own[ModelRow]) -> ModelFacts:
@@ -266,6 +266,6 @@ def _billions(value: float | None) -> float | None:
     return None if value is None else value * 1e9
 
 
-def _catalogue(by_id: Mapping[str, ModelFacts]) -> Catalogue:
-    entries = [Entry(row.id, row.id, (row.id.rpartition("/")[2], *row.aliases)) for row in by_id.values()]
-    return Catalogue(entries, model_tokens, "model", "model")
+def _catalogue(by_id: Mapping[str, ModelFacts]) -> NameCatalogue:
+    entries = [NamedEntry(row.id, row.id, (row.id.rpartition("/")[2], *row.aliases)) for row in by_id.values()]
+    return NameCatalogue(entries, model_tokens, "model", "model")

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from estimator.model.architecture import Architecture, Block, Matrix
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.model.weight_format import Kernel, WeightFormat
 from knowledge.data_files import document, inherited
 from knowledge.models.catalogue import architecture as find_architecture
@@ -133,7 +133,7 @@ def weight_rules(name: str, engine: str = "") -> Rules:
     return Rules(name=found, **fields)
 
 
-def matrix_bits(rules: Rules, matrix: Matrix, block: Block, layers: int) -> float:
+def matrix_bits(rules: Rules, matrix: WeightMatrix, block: Block, layers: int) -> float:
     """Bits per weight of a matrix, the mean over the `layers` of the model."""
     if matrix.role == "router":
         return _bits(rules.router, matrix.inputs)

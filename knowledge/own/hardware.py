@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator.errors import PlanError
 from knowledge.machines.networks import network
-from knowledge.names import Catalogue
+from knowledge.names import NameCatalogue
 from knowledge.own.rows import HardwareRow, LeftOut, Own
 
 LIKE = "like"
@@ -25,7 +25,7 @@ _USUAL_NODE = 8
 
 
 def joined_rows(
-    own: Sequence[Own[HardwareRow]], shipped: Mapping[str, dict[str, str]], names: Catalogue
+    own: Sequence[Own[HardwareRow]], shipped: Mapping[str, dict[str, str]], names: NameCatalogue
 ) -> tuple[dict[str, dict[str, str]], list[LeftOut]]:
     """(Rows of the table by id, what cannot be used), for the user's rows and those of the catalogue."""
     added: dict[str, dict[str, str]] = {}
@@ -44,7 +44,7 @@ def joined_rows(
     return added, left_out
 
 
-def table_row(own: Own[HardwareRow], shipped: Mapping[str, dict[str, str]], names: Catalogue) -> dict[str, str]:
+def table_row(own: Own[HardwareRow], shipped: Mapping[str, dict[str, str]], names: NameCatalogue) -> dict[str, str]:
     """The row of the table that a row of the user's makes. Raises PlanError, also where it clashes with another."""
     given, place = own.row, f"{own.path}: "
     same = names.exact(given.id)
@@ -104,7 +104,7 @@ def _number(text: str) -> str | float:
         return text
 
 
-def _like(given: HardwareRow, names: Catalogue, place: str) -> str:
+def _like(given: HardwareRow, names: NameCatalogue, place: str) -> str:
     """The catalogue's id that the row begins from; '' for none."""
     if given.like is None:
         return given.id if given.replaces else ""

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Price
-from knowledge.machines.catalogue import GIB, find_accelerator, own_accelerators
+from estimator.units import GIB
+from knowledge.machines.catalogue import find_accelerator, own_accelerators
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.rows import HardwareRow, LeftOut, Own, PriceRow, read_rows
 

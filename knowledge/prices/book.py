@@ -8,8 +8,9 @@ from functools import cache
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Price
+from estimator.units import GIB
 from knowledge.data_files import rows
-from knowledge.machines.catalogue import GIB, find_accelerator
+from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.prices import checked_price, prices_left_out, with_own_prices
 from knowledge.own.rows import LeftOut, Own, PriceRow
 

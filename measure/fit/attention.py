@@ -63,7 +63,7 @@ BORROWED = {
 
 
 @dataclass(frozen=True)
-class Timings:
+class AttentionTimings:
     """The timings of one kernel on one family: arrays of shape (n,), seconds, FLOP, FLOP/s and counts."""
 
     seconds: Floats
@@ -101,14 +101,14 @@ def keys_of(row: Mapping[str, str]) -> float:
     return window * (1.0 - window / (2.0 * seq)) if causal else min(seq, window)
 
 
-def gathered(rows: Sequence[Mapping[str, str]]) -> Timings:
+def gathered(rows: Sequence[Mapping[str, str]]) -> AttentionTimings:
     rows = [row for row in rows if float(row["time_us"]) * 1e-6 >= _SHORTEST_S]
     count = Counter(row["source"] for row in rows)
     column = lambda make: np.array([make(row) for row in rows], dtype=np.float64)  # noqa: E731
     queries = column(lambda row: float(row["seq"]) * float(row["batch"]) * float(row["heads"]))
     q, v = column(lambda row: float(row["head_dim"])), column(lambda row: float(row["v_head_dim"]))
     keys = column(keys_of)
-    return Timings(
+    return AttentionTimings(
         seconds=column(lambda row: float(row["time_us"]) * 1e-6),
         forward=column(lambda row: float("fwd" in row["direction"])),
         backward=column(lambda row: float("bwd" in row["direction"])),
@@ -124,7 +124,7 @@ def gathered(rows: Sequence[Mapping[str, str]]) -> Timings:
     )
 
 
-def estimated(data: Timings, numbers: Mapping[str, float]) -> Floats:
+def estimated(data: AttentionTimings, numbers: Mapping[str, float]) -> Floats:
     """Seconds of each timed call, launches included."""
     n = numbers
     filled = data.peak * data.rows / (data.rows + n["half_rows"])
@@ -139,7 +139,7 @@ def estimated(data: Timings, numbers: Mapping[str, float]) -> Floats:
     )
 
 
-def fitted(data: Timings) -> dict[str, float]:
+def fitted(data: AttentionTimings) -> dict[str, float]:
     """The numbers that make `estimated` right for the median timing."""
     names = list(NUMBERS)
     prior = np.log([NUMBERS[name][0] for name in names])
@@ -165,7 +165,7 @@ def fitted(data: Timings) -> dict[str, float]:
     return found
 
 
-def errors(data: Timings, numbers: Mapping[str, float]) -> Floats:
+def errors(data: AttentionTimings, numbers: Mapping[str, float]) -> Floats:
     """How far each estimate is off, as a fraction of the measured time."""
     return np.abs(estimated(data, numbers) / data.seconds - 1.0)
 

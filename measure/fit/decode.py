@@ -18,9 +18,16 @@ from typing import Any
 import numpy as np
 
 import knowledge
-from estimator.machine.decode import DecodeKernel, ExpertKernel, decode_attention_seconds, expert_seconds, routed
+from estimator.machine.decode import (
+    CachedHeads,
+    DecodeKernel,
+    ExpertKernel,
+    decode_attention_seconds,
+    expert_seconds,
+    routed,
+)
 from estimator.machine.hardware import Accelerator
-from estimator.machine.matmul import OPERAND_BYTES, Floats, Kind, MatmulSurface
+from estimator.machine.matmul import OPERAND_BYTES, Floats, Kind, MatmulRates, MatmulSurface
 from knowledge.data_files import rows as csv_rows
 from knowledge.fitted.training import surfaces
 from knowledge.machines.catalogue import accelerators
@@ -86,7 +93,7 @@ _KIN = {
 
 
 @dataclass(frozen=True)
-class Timings:
+class DecodeTimings:
     """Timings of one entry: what they took, and what a choice of numbers says they take; arrays of shape (rows,)."""
 
     engines: np.ndarray
@@ -100,10 +107,10 @@ class Timings:
     def every(self) -> np.ndarray:
         return np.arange(len(self))
 
-    def only(self, engines: Collection[str]) -> Timings:
+    def only(self, engines: Collection[str]) -> DecodeTimings:
         """The timings of some engines."""
         rows = self.every[np.isin(self.engines, sorted(engines))]
-        return Timings(
+        return DecodeTimings(
             self.engines[rows], self.measured_s[rows], lambda numbers, some: self.estimated(numbers, rows[some])
         )
 
@@ -121,7 +128,7 @@ def _column(rows: Sequence[Mapping[str, str]], name: str, empty: float = np.nan)
     return np.array([float(row[name]) if row[name] else empty for row in rows])
 
 
-def attention_timings() -> dict[tuple[str, str, str], Timings]:
+def attention_timings() -> dict[tuple[str, str, str], DecodeTimings]:
     """By family, kernel ('attention', 'mla') and format of the cache."""
     found: dict[tuple[str, str, str], list[dict[str, str]]] = defaultdict(list)
     for row in csv_rows("../measurements/decode_attention.csv"):
@@ -129,7 +136,7 @@ def attention_timings() -> dict[tuple[str, str, str], Timings]:
     return {key: _attention(rows, key[1], key[2]) for key, rows in sorted(found.items())}
 
 
-def _attention(rows: Sequence[Mapping[str, str]], kernel: str, kv_dtype: str) -> Timings:
+def _attention(rows: Sequence[Mapping[str, str]], kernel: str, kv_dtype: str) -> DecodeTimings:
     devices = [_devices()[row["accelerator"]] for row in rows]
     columns = [
         np.array([one.memory_bandwidth for one in devices]),
@@ -140,13 +147,14 @@ def _attention(rows: Sequence[Mapping[str, str]], kernel: str, kv_dtype: str) ->
     ]
 
     def estimated(numbers: Mapping[str, float], some: np.ndarray) -> Floats:
-        given = [column[some] for column in columns]
-        return decode_attention_seconds(DecodeKernel(**numbers), *given, latent=kernel == "mla")
+        bandwidth, peak, batch, context, *heads = (column[some] for column in columns)
+        cached = CachedHeads(*heads, latent=kernel == "mla")
+        return decode_attention_seconds(DecodeKernel(**numbers), bandwidth, peak, batch, context, cached)
 
-    return Timings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
+    return DecodeTimings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
 
 
-def expert_timings() -> dict[tuple[str, str], Timings]:
+def expert_timings() -> dict[tuple[str, str], DecodeTimings]:
     """By family and kind of operands."""
     found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for row in csv_rows("../measurements/experts.csv"):
@@ -154,7 +162,7 @@ def expert_timings() -> dict[tuple[str, str], Timings]:
     return {key: _experts(rows, key[1]) for key, rows in sorted(found.items())}
 
 
-def _experts(rows: Sequence[Mapping[str, str]], kind: str) -> Timings:
+def _experts(rows: Sequence[Mapping[str, str]], kind: str) -> DecodeTimings:
     like, operand_bytes = _operands(kind)
     devices = [_devices()[row["accelerator"]] for row in rows]
     peak = np.array([peak_of(one, like) for one in devices])
@@ -168,9 +176,11 @@ def _experts(rows: Sequence[Mapping[str, str]], kind: str) -> Timings:
     def estimated(numbers: Mapping[str, float], some: np.ndarray) -> Floats:
         own = MatmulSurface(**{name: values[some] for name, values in surface.items()})
         shape = (drawn[some], reached[some], hidden[some], inter[some])
-        return expert_seconds(ExpertKernel(**numbers), own, peak[some], bandwidth[some], *shape, operand_bytes)
+        return expert_seconds(
+            ExpertKernel(**numbers), MatmulRates(own, peak[some], bandwidth[some], operand_bytes), *shape
+        )
 
-    return Timings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
+    return DecodeTimings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
 
 
 def _operands(kind: str) -> tuple[Kind, tuple[float, float]]:
@@ -192,7 +202,9 @@ def _reached(row: Mapping[str, str]) -> tuple[float, float]:
     return float(drawn[0]), float(reached[0])
 
 
-def fitted(timings: Timings, priors: Mapping[str, tuple[float, float]], rows: np.ndarray, fixed: Numbers) -> Numbers:
+def fitted(
+    timings: DecodeTimings, priors: Mapping[str, tuple[float, float]], rows: np.ndarray, fixed: Numbers
+) -> Numbers:
     """The numbers that make the estimate right for the median of some rows; `fixed` are kept."""
     names = list(priors)
     middle = np.log([priors[name][0] for name in names])
@@ -213,24 +225,24 @@ def fitted(timings: Timings, priors: Mapping[str, tuple[float, float]], rows: np
     return dict(zip(names, np.exp(point).tolist(), strict=True)) | fixed
 
 
-def fitted_attention(timings: Timings, rows: np.ndarray) -> Numbers:
+def fitted_attention(timings: DecodeTimings, rows: np.ndarray) -> Numbers:
     """As `fitted`, with the tile that fits best."""
     tried = [fitted(timings, _ATTENTION, rows, {"tile_rows": tile}) for tile in _TILES]
     return min(tried, key=lambda numbers: float(np.abs(timings.error(numbers, rows)).mean()))
 
 
-def fitted_experts(timings: Timings, rows: np.ndarray) -> Numbers:
+def fitted_experts(timings: DecodeTimings, rows: np.ndarray) -> Numbers:
     return fitted(timings, _EXPERTS, rows, {})
 
 
-def held_out_errors(timings: Timings, make: Callable[[Timings, np.ndarray], Numbers]) -> Floats:
+def held_out_errors(timings: DecodeTimings, make: Callable[[DecodeTimings, np.ndarray], Numbers]) -> Floats:
     """|estimated / measured - 1| of every fourth row by a fit on the others."""
     held = timings.every % _HELD_OUT == _HELD_OUT - 1
     numbers = make(timings, timings.every[~held])
     return np.abs(np.expm1(timings.error(numbers, timings.every[held])))
 
 
-def _entry(timings: Timings, make: Callable[[Timings, np.ndarray], Numbers]) -> dict[str, Any]:
+def _entry(timings: DecodeTimings, make: Callable[[DecodeTimings, np.ndarray], Numbers]) -> dict[str, Any]:
     numbers = make(timings, timings.every)
     missed = held_out_errors(timings, make)
     return {name: float(f"{value:.3g}") for name, value in numbers.items()} | {
@@ -240,7 +252,7 @@ def _entry(timings: Timings, make: Callable[[Timings, np.ndarray], Numbers]) -> 
     }
 
 
-def _unlike(timings: Timings) -> set[str]:
+def _unlike(timings: DecodeTimings) -> set[str]:
     """The engines for which a fit to the timings of all is wrong, fewer than half of them."""
     missed = np.expm1(timings.error(fitted_attention(timings, timings.every), timings.every))
     bias = {name: abs(float(np.median(missed[timings.engines == name]))) for name in set(timings.engines.tolist())}

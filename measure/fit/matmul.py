@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import knowledge
-from estimator.machine.matmul import KINDS, OPERAND_BYTES, Floats, Kind, MatmulSurface, matmul_seconds
+from estimator.machine.matmul import KINDS, OPERAND_BYTES, Floats, Kind, MatmulRates, MatmulSurface, matmul_seconds
 from knowledge.machines.catalogue import accelerators
-from measure.fit.matmul_timings import Timings, best_rates, ceilings, families, peak_of, timed, timings, usable
+from measure.fit.matmul_timings import MatmulTimings, best_rates, ceilings, families, peak_of, timed, timings, usable
 
 FILE = Path(knowledge.__file__).parent / "matmul_surfaces.yaml"
 _HEADER = """\
@@ -69,15 +69,14 @@ _ENGINE_S = Free(3e-6, 1e-7, 3e-5, 1.5)
 _FEWEST = 20
 
 
-def measured_seconds(points: Timings, kind: Kind, values: Mapping[str, float]) -> Floats:
+def measured_seconds(points: MatmulTimings, kind: Kind, values: Mapping[str, float]) -> Floats:
     """What the timings should show: the surface, a cool device where the kernel is short, and the cast."""
     alone = ~np.isin(points.source, _IN_LAYERS)
     numbers = {name: values[name] for name in _SURFACE}
     cool = np.where(alone & (points.flop < _SHORT_FLOP), values["cool"], 1.0)
     surface = MatmulSurface(**(numbers | {"height": numbers["height"] * cool}))
-    product = matmul_seconds(
-        surface, points.peak, points.bandwidth, points.m, points.n, points.k, operand_bytes=OPERAND_BYTES[kind]
-    )
+    rates = MatmulRates(surface, points.peak, points.bandwidth, OPERAND_BYTES[kind])
+    product = matmul_seconds(rates, points.m, points.n, points.k)
     for software in np.unique(points.software[alone]):
         if (around := f"engine_s {software}") in values:
             cast = values.get("cast_bytes", 0.0) * points.m * points.k / (points.bandwidth * surface.memory)
@@ -86,7 +85,7 @@ def measured_seconds(points: Timings, kind: Kind, values: Mapping[str, float]) -
 
 
 def fitted(
-    points: Timings, kind: Kind, kin: Mapping[str, float] | None = None, ceiling: float = 1.0
+    points: MatmulTimings, kind: Kind, kin: Mapping[str, float] | None = None, ceiling: float = 1.0
 ) -> dict[str, float]:
     """The surface's numbers and those of the measurement ('cool', 'cast_bytes', 'engine_s SOFTWARE').
 
@@ -143,7 +142,7 @@ def _least(
     return point
 
 
-def _weights(points: Timings) -> Floats:
+def _weights(points: MatmulTimings) -> Floats:
     """Every accelerator, software, source and region of rows alike by the root of its points."""
     region = points.m > _MANY_ROWS
     keys = [*zip(points.accelerator, points.software, points.source, region, strict=True)]
@@ -152,7 +151,7 @@ def _weights(points: Timings) -> Floats:
     return weights / weights.mean()
 
 
-def errors(points: Timings, kind: Kind, values: Mapping[str, float]) -> dict[str, float]:
+def errors(points: MatmulTimings, kind: Kind, values: Mapping[str, float]) -> dict[str, float]:
     """Medians of |estimated / measured - 1| in percent by region of rows; regions without timings are left out."""
     miss = 100.0 * np.abs(measured_seconds(points, kind, values) / points.seconds - 1.0)
     regions = {
@@ -202,7 +201,7 @@ def _lasting(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> float:
     return float(np.median([height / rate for height, rate in pairs if rate <= 1.0]))
 
 
-def _sources(points: Timings) -> str:
+def _sources(points: MatmulTimings) -> str:
     said = {f"{name} {where}" for name, where in zip(points.accelerator, points.source, strict=True)}
     return ", ".join(sorted(said))
 

@@ -25,7 +25,7 @@ _SLOWEST = 2.0
 
 
 @dataclass(frozen=True)
-class Timings:
+class MatmulTimings:
     """Measured kernels as arrays of shape (n,): rows, columns, depth, seconds, the device's FLOP/s and bytes/s."""
 
     accelerator: np.ndarray
@@ -45,8 +45,8 @@ class Timings:
     def flop(self) -> Floats:
         return 2.0 * self.m * self.n * self.k
 
-    def take(self, kept: np.ndarray) -> Timings:
-        return Timings(**{name: values[kept] for name, values in vars(self).items()})
+    def take(self, kept: np.ndarray) -> MatmulTimings:
+        return MatmulTimings(**{name: values[kept] for name, values in vars(self).items()})
 
 
 def peak_of(accelerator: Accelerator, kind: Kind) -> float:
@@ -74,7 +74,7 @@ def families() -> dict[str, str]:
 
 
 @cache
-def timings(kind: Kind) -> Timings:
+def timings(kind: Kind) -> MatmulTimings:
     """All measured kernels of one kind of operand."""
     known = {one.id: one for one in accelerators()}
     found = [row for row in rows(_TIMINGS) if row["dtype"] == kind]
@@ -86,7 +86,7 @@ def timings(kind: Kind) -> Timings:
     def number(name: str) -> Floats:
         return np.array([float(row[name]) for row in found])
 
-    return Timings(
+    return MatmulTimings(
         accelerator=text("accelerator"),
         software=text("software"),
         source=text("source"),
@@ -99,12 +99,12 @@ def timings(kind: Kind) -> Timings:
     )
 
 
-def fastest(points: Timings) -> Timings:
+def fastest(points: MatmulTimings) -> MatmulTimings:
     """The best rates that searches over large shapes have found (as MAMF): bounds, not timings to fit."""
     return points.take(np.isin(points.source, _SEARCHES))
 
 
-def best_rates(points: Timings) -> dict[str, float]:
+def best_rates(points: MatmulTimings) -> dict[str, float]:
     """By accelerator, the best rate that any search has found, as a share of peak: newer software finds more.
 
     Above 1 where a card runs at higher clocks than those its peak is quoted for.
@@ -134,7 +134,7 @@ def ceilings(kind: Kind) -> dict[str, float]:
     return {family: float(np.median(rates[True] or rates[False])) for family, rates in found.items()}
 
 
-def usable(points: Timings, kind: Kind, kin_ceiling: float = 1.0) -> Timings:
+def usable(points: MatmulTimings, kind: Kind, kin_ceiling: float = 1.0) -> MatmulTimings:
     """The timings of kernels on the device: none that waited for the host, and none that were fed by the cache.
 
     A rate above the best that any search over shapes has found on the device (`kin_ceiling`, a fraction of the peak,
@@ -151,4 +151,4 @@ def usable(points: Timings, kind: Kind, kin_ceiling: float = 1.0) -> Timings:
     weights = OPERAND_BYTES[kind][1] * points.n * points.k
     from_memory = weights < points.seconds * points.bandwidth
     seconds = np.maximum(points.seconds, points.flop / (points.peak * ceiling))
-    return Timings(**(vars(points) | {"seconds": seconds})).take(on_device & from_memory)
+    return MatmulTimings(**(vars(points) | {"seconds": seconds})).take(on_device & from_memory)

@@ -92,7 +92,7 @@ _STRIDES = (0.4, 0.15, 0.05, 0.02)
 
 
 @dataclass(frozen=True)
-class Timings:
+class CollectiveTimings:
     """Timings on one kind of machine: arrays of shape (rows,), rows of one collective side by side (`parts`).
 
     `kernel` is the engine whose own kernels were timed, empty for the library's collectives.
@@ -126,7 +126,7 @@ class Timings:
 
 
 @cache
-def timings() -> tuple[Timings, ...]:
+def timings() -> tuple[CollectiveTimings, ...]:
     """Every timing of collectives.csv by machine: of one node, of one scale-up domain, or across nodes."""
     found: dict[tuple[str, str, str, str], list[dict[str, str]]] = defaultdict(list)
     with (FOLDER / "measurements" / "collectives.csv").open(encoding="utf-8", newline="") as file:
@@ -135,7 +135,7 @@ def timings() -> tuple[Timings, ...]:
             per_node = str(devices // nodes) if nodes > 1 else ""
             kernel = next((tag.partition(":")[2] for tag in row["tags"].split() if tag.startswith("kernel:")), "")
             found[row["accelerator"], row["interconnect"], per_node, kernel].append(row)
-    made: list[Timings] = []
+    made: list[CollectiveTimings] = []
     for (accelerator, interconnect, per_node, kernel), rows in found.items():
         rows.sort(key=lambda row: row["collective"])
         counts = Counter(row["collective"] for row in rows)
@@ -146,7 +146,7 @@ def timings() -> tuple[Timings, ...]:
         )
         crosses = cluster.fast_domain < cluster.count
         made.append(
-            Timings(
+            CollectiveTimings(
                 kernel=kernel,
                 machine=cluster,
                 link=link_kind(cluster.accelerator)[0],
@@ -164,8 +164,8 @@ def timings() -> tuple[Timings, ...]:
 def fit() -> dict[str, Any]:
     """The contents of the factors' file: {"scaleup": {kind: factors}, "kernels": {engine: {kind: factors}}, "scaleout":
     factors, "latency_s": {...}}."""
-    by_kind: dict[str, list[Timings]] = defaultdict(list)
-    kernels: dict[str, dict[str, list[Timings]]] = defaultdict(lambda: defaultdict(list))
+    by_kind: dict[str, list[CollectiveTimings]] = defaultdict(list)
+    kernels: dict[str, dict[str, list[CollectiveTimings]]] = defaultdict(lambda: defaultdict(list))
     for part in timings():
         if part.kernel:
             kernels[part.kernel][part.link].append(part)
@@ -204,12 +204,12 @@ def fit() -> dict[str, Any]:
     return fitted
 
 
-def _start(factors: Factors, parts: Sequence[Timings]) -> Factors:
+def _start(factors: Factors, parts: Sequence[CollectiveTimings]) -> Factors:
     """The factors that timings say anything about: those of other collectives and machines do not."""
     return {name: value for name, value in factors.items() if _told(name, parts)}
 
 
-def _told(name: str, parts: Sequence[Timings]) -> bool:
+def _told(name: str, parts: Sequence[CollectiveTimings]) -> bool:
     if name.startswith("switch"):
         parts = [part for part in parts if link_kind(part.machine.accelerator)[1]]
     if name == "switch_wide":
@@ -231,7 +231,7 @@ def _fit_networks(fitted: dict[str, Any]) -> None:
     row["rows"] = sum(len(part.measured_s) for part in parts)
 
 
-def _descend(fitted: dict[str, Any], row: Factors, names: Sequence[str], parts: Sequence[Timings]) -> None:
+def _descend(fitted: dict[str, Any], row: Factors, names: Sequence[str], parts: Sequence[CollectiveTimings]) -> None:
     """Sets the named factors of `row`, a part of `fitted`, to what fits `parts` best.
 
     A pattern search on the logarithms: one factor at a time, with strides that shrink when none of them helps.
@@ -254,20 +254,20 @@ def _descend(fitted: dict[str, Any], row: Factors, names: Sequence[str], parts: 
                     row[name] = before
 
 
-def _weights(parts: Sequence[Timings]) -> list[Floats]:
+def _weights(parts: Sequence[CollectiveTimings]) -> list[Floats]:
     rows = Counter(source for part in parts for source in part.sources)
     weights = [np.array([rows[source] ** -0.5 for source in part.sources]) for part in parts]
     total = sum(float(weight.sum()) for weight in weights)
     return [weight / total for weight in weights]
 
 
-def _loss(parts: Sequence[Timings], weights: Sequence[Floats], fitted: Mapping[str, Any]) -> float:
+def _loss(parts: Sequence[CollectiveTimings], weights: Sequence[Floats], fitted: Mapping[str, Any]) -> float:
     """Weighted mean of the absolute log errors."""
     return sum(float((np.abs(part.error(fitted)) * weight).sum()) for part, weight in zip(parts, weights, strict=True))
 
 
 @dataclass(frozen=True)
-class Spread:
+class NetworkSpread:
     """Errors as fractions of the measured time."""
 
     median: float
@@ -275,7 +275,7 @@ class Spread:
     rows: int
 
 
-def errors(fitted: Mapping[str, Any]) -> dict[tuple[str, str], Spread]:
+def errors(fitted: Mapping[str, Any]) -> dict[tuple[str, str], NetworkSpread]:
     """The errors by (kind of link or network, region of sizes); engines' own kernels apart, by engine."""
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for part in timings():
@@ -286,7 +286,7 @@ def errors(fitted: Mapping[str, Any]) -> dict[tuple[str, str], Spread]:
                 inside = (part.size_bytes[rows] >= low) & (part.size_bytes[rows] < high)
                 found[kind, region] += relative[rows][inside].tolist()
     return {
-        key: Spread(float(np.median(values)), float(np.mean(np.abs(values))), len(values))
+        key: NetworkSpread(float(np.median(values)), float(np.mean(np.abs(values))), len(values))
         for key, values in sorted(found.items())
         if values
     }

@@ -25,6 +25,7 @@ from knowledge.fitted.training import device_lineage, framework_lineage
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import architecture
+from measure.fit.serving.factors import best, figures
 from measure.history.scores import estimated
 from measure.history.serving import serving_case, serving_rows
 from measure.history.training import architectures, case_of, rows_of
@@ -118,7 +119,7 @@ _SECTIONS = ("workload", "cluster", "layout")
 
 
 @dataclass(frozen=True)
-class Figure:
+class RunFigure:
     """A measured figure of a run and the estimate of it, in the same unit."""
 
     name: str
@@ -143,7 +144,7 @@ class Neighbour:
     said: dict[str, str]
     source: str
     reference: str
-    figures: tuple[Figure, ...]
+    figures: tuple[RunFigure, ...]
 
 
 def nearest_runs(asked: Plan, complete: Plan, file: File, count: int = 5) -> list[Neighbour]:
@@ -319,7 +320,7 @@ def _families() -> tuple[str, ...]:
 
 
 @cache
-def _compared(place: int, file: File) -> tuple[Figure, ...]:
+def _compared(place: int, file: File) -> tuple[RunFigure, ...]:
     """What was measured in a row beside what is estimated of it; empty where they cannot be compared."""
     row = rows_of_file(file)[place]
     try:
@@ -328,19 +329,19 @@ def _compared(place: int, file: File) -> tuple[Figure, ...]:
         return ()
 
 
-def _trained(row: dict[str, str], file: Literal["training", "memory"]) -> tuple[Figure, ...]:
+def _trained(row: dict[str, str], file: Literal["training", "memory"]) -> tuple[RunFigure, ...]:
     case = case_of(row, file)
     if case.reason_unscored is not None or case.plan is None:
         return ()
     observed, found = case.observed, estimated(case)
     if file == "memory":
         peak = observed["peak_bytes"]
-        return (Figure("peak memory", "B", peak, found.peak_bytes(observed["peak_kind"])),) if peak else ()
+        return (RunFigure("peak memory", "B", peak, found.peak_bytes(observed["peak_kind"])),) if peak else ()
     rate = observed["tokens_per_s_per_device"]
     if not rate:
         return ()
     value = float(found.all.tokens_per_s[found.best]) / found.all.job.machine.count
-    return (Figure("tokens/s and device", "tokens/s", rate, value),)
+    return (RunFigure("tokens/s and device", "tokens/s", rate, value),)
 
 
 _METRICS = {
@@ -350,9 +351,7 @@ _METRICS = {
 }
 
 
-def _served(row: dict[str, str]) -> tuple[Figure, ...]:
-    from measure.fit.serving.factors import best, figures
-
+def _served(row: dict[str, str]) -> tuple[RunFigure, ...]:
     case = serving_case(row)
     if case.reason_unscored is not None or case.plan is None:
         return ()
@@ -362,5 +361,5 @@ def _served(row: dict[str, str]) -> tuple[Figure, ...]:
     entry, values = best(found), figures(found)
     pairs = [(metric, value, float(values[metric][entry])) for metric, value in case.observed.items()]
     return tuple(
-        Figure(*_METRICS[metric], value, said) for metric, value, said in pairs if value and math.isfinite(said)
+        RunFigure(*_METRICS[metric], value, said) for metric, value, said in pairs if value and math.isfinite(said)
     )

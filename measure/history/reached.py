@@ -21,7 +21,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job, precision_peak
 from estimator.search.space import candidates
 from estimator.training.schedule import step_time
-from knowledge.jobs.training import job
+from knowledge.jobs.training import job_of
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from measure.history.training import Case, training_cases
 
@@ -72,7 +72,7 @@ def main_accelerators() -> list[Accelerator]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _ReachedRun:
     accelerator: Accelerator
     setup: tuple[Any, ...]
     bits: int
@@ -82,7 +82,7 @@ class _Run:
 
 @cache
 def _reached() -> dict[tuple[str, int], Reached]:
-    groups: dict[tuple[str, int], list[_Run]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[_ReachedRun]] = defaultdict(list)
     for run in _runs():
         groups[run.accelerator.family, run.bits].append(run)
         groups[ALL, run.bits].append(run)
@@ -99,11 +99,11 @@ def _reached() -> dict[tuple[str, int], Reached]:
 
 
 @cache
-def _runs() -> tuple[_Run, ...]:
+def _runs() -> tuple[_ReachedRun, ...]:
     return tuple(run for case in training_cases() if (run := _run(case)))
 
 
-def _run(case: Case) -> _Run | None:
+def _run(case: Case) -> _ReachedRun | None:
     """A run with its MFU; None for one that does not count or whose device or model has no figure for it."""
     plan, rate = case.plan, case.observed["tokens_per_s_per_device"]
     if plan is None or case.reason_unscored or not rate or plan.training.method != "full":
@@ -121,7 +121,7 @@ def _run(case: Case) -> _Run | None:
         return None
     bits = _WIDTHS[plan.training.precision]
     setup = (model, device.id, plan.cluster.count, plan.training.seq_len, bits, case.source)
-    return _Run(device, setup, bits, case.source, rate * flop / peak)
+    return _ReachedRun(device, setup, bits, case.source, rate * flop / peak)
 
 
 @cache
@@ -139,4 +139,4 @@ def _job(model: str) -> Job:
     layout = dict.fromkeys(("tp", "pp", "cp", "ep", "dp"), 1) | {"zero_stage": 0, "recompute": "none"}
     spec = json.loads(model) if model.startswith("{") else model
     cluster = {"accelerator": _ANY_DEVICE, "count": 1}
-    return job(Plan.parse({"model": spec, "workload": workload, "cluster": cluster, "layout": layout}))
+    return job_of(Plan.parse({"model": spec, "workload": workload, "cluster": cluster, "layout": layout}))

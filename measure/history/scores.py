@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from estimator.search.layouts import search
 from estimator.training.estimates import Estimates
-from knowledge.jobs.training import job
+from knowledge.jobs.training import job_of
 from measure.history.training import Case
 
 # A source with fewer rows says little by itself; such sources are summarised together.
@@ -31,7 +31,7 @@ AnyCase = TypeVar("AnyCase", bound=Sourced)
 
 
 @dataclass(frozen=True)
-class Prediction:
+class CasePrediction:
     """An estimate and its 80 % interval, in the unit of what it is compared with, and whether the plan fits."""
 
     value: float
@@ -62,7 +62,7 @@ class Estimate:
 def estimated(case: Case) -> Estimate:
     """The planner's estimate of a case that has a plan. Raises PlanError where it has no answer."""
     assert case.plan is not None
-    estimates, order = search(job(case.plan))
+    estimates, order = search(job_of(case.plan))
     return Estimate(estimates, int(order[0]))
 
 
@@ -72,7 +72,7 @@ class Score(Generic[AnyCase]):
 
     case: AnyCase
     observed: float
-    prediction: Prediction
+    prediction: CasePrediction
 
     @property
     def error(self) -> float:

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from estimator.units import GIB
+
 _MOST_BYTES = 32 * 2**20
-_GIB = 2.0**30
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _MEGATRON = re.compile(r"elapsed time per iteration \(ms\): ([\d.]+)")
 _MAXTEXT = re.compile(r"completed step: \d+, seconds: ([\d.]+)")
@@ -63,7 +64,7 @@ def _figures(text: str, steps: int | None) -> dict[str, Any]:
         rates = [float(tokens.replace(",", "")) for _, tokens in rows]
         if min(rates) <= 0:
             return {}
-        peak = max(float(memory) for memory, _ in rows) * _GIB
+        peak = max(float(memory) for memory, _ in rows) * GIB
         rate = 1.0 / _settled([1.0 / value for value in rates])
         return _checked(tokens_per_s_per_device=rate, peak_bytes=peak, peak_kind="reserved")
     if (seconds := _TRAINER.findall(text)) and steps:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, Training
 from knowledge.models.catalogue import find_architecture, models
-from measure.history.scores import Prediction, Score, Summary, summarise
+from measure.history.scores import CasePrediction, Score, Summary, summarise
 from measure.history.training import Kind, columns_of
 from measure.logs.programs import logged
 
@@ -119,7 +119,7 @@ class Measured:
         pairs = {name: (value, self._predicted(name)) for name, value in self.values.items()}
         return {name: Score(self, value, said) for name, (value, said) in pairs.items() if said is not None}
 
-    def _predicted(self, name: str) -> Prediction | None:
+    def _predicted(self, name: str) -> CasePrediction | None:
         """What the manifest says; a peak as the counter of the result would show it."""
         said = self.cell.get("predicted")
         if not isinstance(said, Mapping):
@@ -132,7 +132,7 @@ class Measured:
             own = _number(kinds.get(self.result.peak_kind)) if isinstance(kinds, Mapping) else None
             factor = (own or value) / value
             value, low, high = value * factor, low * factor, high * factor
-        return Prediction(value, low, high, self.cell.get("fits") is True)
+        return CasePrediction(value, low, high, self.cell.get("fits") is True)
 
 
 def read(manifest: Path) -> list[Measured]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from estimator.errors import PlanError, nearest
-from knowledge.playbook import Entry, entries, topics
+from knowledge.playbook import PlaybookAdvice, entries, topics
 from planner.advice.conditions import filled, holds, names_in
 from planner.advice.facts import facts_of
 from planner.advice.facts.words import in_words
@@ -112,7 +112,7 @@ def advise(request: AdviseRequest) -> Advice:
     facts = facts_of(estimate)
     apply = applying(facts, chosen)
     bench = Bench(estimate, asked, facts, _MOST_TRIED)
-    gains: list[tuple[Entry, Gain]] = []
+    gains: list[tuple[PlaybookAdvice, Gain]] = []
     useless: list[NotWorth] = []
     untried: list[str] = []
     for entry in (entry for entry in apply if entry.computable):
@@ -154,7 +154,7 @@ def advise(request: AdviseRequest) -> Advice:
     )
 
 
-def applying(facts: dict[str, Any], chosen: Sequence[str] | None = None) -> list[Entry]:
+def applying(facts: dict[str, Any], chosen: Sequence[str] | None = None) -> list[PlaybookAdvice]:
     """The entries whose condition holds, those that ask for the most facts first."""
     kind = facts["workload.kind"]
     applying_entries = [
@@ -201,7 +201,7 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
 
 
-def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+def _distinct(gains: list[tuple[PlaybookAdvice, Gain]]) -> list[tuple[PlaybookAdvice, Gain]]:
     """Each patch and objective once, told by the most specific entry."""
     seen: set[str] = set()
     kept = []
@@ -213,14 +213,14 @@ def _distinct(gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
     return kept
 
 
-def _ordered(estimate: PlanEstimate, gains: list[tuple[Entry, Gain]]) -> list[tuple[Entry, Gain]]:
+def _ordered(estimate: PlanEstimate, gains: list[tuple[PlaybookAdvice, Gain]]) -> list[tuple[PlaybookAdvice, Gain]]:
     if not estimate.fits:
         return sorted(gains, key=lambda row: (not row[1].estimate.fits, -_first_aid(row[1])))
     first = _GOALS[estimate.job.plan.goal.objective]
     return sorted(gains, key=lambda row: (row[1].objective not in first, -row[1].gain))
 
 
-def _first_aid_first(apply: list[Entry], estimate: PlanEstimate) -> list[Entry]:
+def _first_aid_first(apply: list[PlaybookAdvice], estimate: PlanEstimate) -> list[PlaybookAdvice]:
     """Of a plan that does not fit, the entries that are about that before the others."""
     return apply if estimate.fits else sorted(apply, key=lambda entry: "fits" not in names_in(entry.when))
 
@@ -230,7 +230,7 @@ def _first_aid(gain: Gain) -> float:
     return speed_of(gain.estimate) if gain.estimate.fits else gain.gain
 
 
-def _advised(entry: Entry, facts: dict[str, Any], estimate: PlanEstimate, gain: Gain | None) -> Advised:
+def _advised(entry: PlaybookAdvice, facts: dict[str, Any], estimate: PlanEstimate, gain: Gain | None) -> Advised:
     shown: list[str] = []
     if gain:
         shown = [*_ALWAYS[facts["workload.kind"]]]
@@ -252,7 +252,7 @@ def _advised(entry: Entry, facts: dict[str, Any], estimate: PlanEstimate, gain: 
     )
 
 
-def _together(bench: Bench, gains: list[tuple[Entry, Gain]]) -> Together | None:
+def _together(bench: Bench, gains: list[tuple[PlaybookAdvice, Gain]]) -> Together | None:
     """Settings put together while each still helps: until the plan fits, or as long as the first's objective gains."""
     base = bench.base
     usable = [row for row in gains if row[1].effect == "setting" and (base.fits or not row[1].estimate.fits)]

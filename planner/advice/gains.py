@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.playbook import Entry
+from knowledge.playbook import PlaybookAdvice
 from planner.change import Change
 from planner.estimates import PlanEstimate
 from planner.fit import remedies
@@ -57,7 +57,7 @@ class Bench:
     tried: int = 0
     _known: dict[str, PlanEstimate | None] = field(default_factory=dict)
 
-    def best(self, entry: Entry) -> Gain | None:
+    def best(self, entry: PlaybookAdvice) -> Gain | None:
         """The best of an entry's alternatives; None where none can be had or says its objective.
 
         Of a plan that fits the most gain that fits too counts. Of one that does not, what fits comes first, then
@@ -85,7 +85,7 @@ class Bench:
     def spent(self) -> bool:
         return self.tried >= self.most
 
-    def _alternatives(self, entry: Entry) -> Iterator[Change]:
+    def _alternatives(self, entry: PlaybookAdvice) -> Iterator[Change]:
         effect = entry.effect or "setting"
         for patch in entry.patches:
             for resolved in self._resolved(patch):
@@ -124,7 +124,7 @@ class Bench:
         if best is not None:
             yield best
 
-    def _gain(self, entry: Entry, change: Change) -> Gain | None:
+    def _gain(self, entry: PlaybookAdvice, change: Change) -> Gain | None:
         assert entry.objective is not None
         other = self.estimate(change.patch)
         if other is None or not is_measured(change, other):

@@ -10,7 +10,7 @@ from threading import Lock
 from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import nearest
-from knowledge.playbook import Entry, entries, topics
+from knowledge.playbook import PlaybookAdvice, entries, topics
 from planner.advice.advise import find_topic
 from planner.advice.conditions import holes_in
 from planner.result import Result
@@ -88,7 +88,7 @@ def _general(advice: str) -> str:
     return " ".join(sentence for sentence in re.split(r"(?<=\.)\s+", advice) if not holes_in(sentence))
 
 
-def _shown(entry: Entry, score: float) -> PlaybookEntry:
+def _shown(entry: PlaybookAdvice, score: float) -> PlaybookEntry:
     return PlaybookEntry(
         id=entry.id,
         topic=entry.topic,
@@ -119,7 +119,7 @@ def _spread(text: str) -> str:
     return " ".join([text, *joined, *([parted] if parted != text else [])])
 
 
-def _search(terms: list[str], topic: str | None) -> list[tuple[Entry, float]]:
+def _search(terms: list[str], topic: str | None) -> list[tuple[PlaybookAdvice, float]]:
     """Entries with all the terms, the nearest first, then those with some."""
     known = {entry.id: entry for entry in entries()}
     scores: dict[str, float] = {}

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
-from knowledge.jobs.training import job as job_of
+from knowledge.jobs.training import job_of
 from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, RecommendedCluster, Why

@@ -12,7 +12,8 @@ from pydantic import Field
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator, Price
 from estimator.plan.schema import Plan, merge
-from knowledge.machines.catalogue import GIB, accelerators, find_accelerator
+from estimator.units import GIB
+from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices, providers
 from planner.clusters.results import ClusterRejected, Why
 from planner.requests import EitherRequest

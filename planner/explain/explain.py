@@ -9,7 +9,7 @@ from pydantic import Field
 from estimator.account import Account
 from estimator.plan.schema import Inference, Plan
 from estimator.training.time_account import PHASES
-from knowledge.figures import Figure, figure, figures, find_figure, meant
+from knowledge.figures import FigureFacts, figure, figures, find_figure, meant
 from measure.history.nearest import File, nearest_runs
 from planner.explain.origins import origin_of
 from planner.explain.results import (
@@ -171,11 +171,11 @@ def _terms(subject: Subject, key: str, account: Account) -> list[ExplainedTerm]:
     return rows
 
 
-def _origin(subject: Subject, about: Figure) -> tuple[str, str | None]:
+def _origin(subject: Subject, about: FigureFacts) -> tuple[str, str | None]:
     return origin_of(about, subject.job, subject.asked, subject.assumptions, subject.price, subject.facts)
 
 
-def _what(about: Figure, name: str, subject: Subject) -> str:
+def _what(about: FigureFacts, name: str, subject: Subject) -> str:
     """The name, with what a pattern leaves open."""
     if "*" not in about.key:
         return about.name

@@ -138,7 +138,7 @@ def _activation_changes(planned: Planned) -> list[Change]:
         ("selective", "the largest activations are computed again in the backward pass instead of kept"),
         ("full", "only the input of each layer is kept; its forward pass runs again in the backward pass"),
     ):
-        if row["recompute"] != mode and not (mode == "selective" and job.framework.selective == "none"):
+        if row["recompute"] != mode and not (mode == "selective" and job.framework.activations.selective == "none"):
             tried.append(Change("recompute", {"layout.recompute": mode}, f"recompute activations ({mode})", why))
     for size in sorted({1, micro // 2} - {0, micro}, reverse=True):
         what = "one sequence per micro-batch" if size == 1 else f"{size} sequences per micro-batch"
@@ -161,7 +161,7 @@ def _state_changes(planned: Planned) -> list[Change]:
             f"shard more states (ZeRO-{stage})",
             f"{sharded[stage]} are dealt over the data-parallel devices, which gather them over the network",
         )
-        for stage in framework.zero_stages
+        for stage in framework.limits.zero_stages
         if stage > row["zero_stage"]
     ]
     if training.optimizer == "adamw" and not job.uses_adapters:
@@ -175,7 +175,7 @@ def _state_changes(planned: Planned) -> list[Change]:
                 f"offload {kind} to host memory",
                 "they live in host memory and cross the host link when they are used",
             )
-            for kind in framework.offloads
+            for kind in framework.limits.offloads
         ]
     if training.method == "full" and training.stage != "pretrain":
         why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
@@ -195,17 +195,17 @@ def _split_changes(planned: Planned) -> list[Change]:
     framework, row = planned.job.framework, planned.estimates.layouts.row(planned.index)
     freed: dict[str, Any] = {"layout.dp": None, "layout.shard_group": None, "layout.ep": None, "layout.etp": None}
     tried = []
-    if framework.tp:
+    if framework.limits.tp:
         double = row["tp"] * 2
         patch = {"layout.tp": double, **freed} | ({"layout.sequence_parallel": None} if double == 2 else {})
         why = "every matrix and its activations are cut further; its devices talk twice in every layer"
         tried.append(Change("tp", patch, f"tensor parallelism over {double} devices", why))
-    if framework.pp:
+    if framework.limits.pp:
         double = row["pp"] * 2
         patch = {"layout.pp": double, "layout.vpp": None, "layout.schedule": None, **freed}
         why = "each device holds half the layers; the pipeline idles while it fills and drains"
         tried.append(Change("pp", patch, f"{double} pipeline stages", why))
-    if framework.cp:
+    if framework.limits.cp:
         double = row["cp"] * 2
         why = "each sequence is cut over more devices, which pass keys and values around"
         tried.append(Change("cp", {"layout.cp": double, **freed}, f"context parallelism over {double} devices", why))
@@ -242,7 +242,7 @@ def _looser(planned: Planned) -> list[Change]:
     row, micro = layouts.row(index), int(layouts.micro_batch[index])
     tried = []
     if row["recompute"] != "none":
-        partly = row["recompute"] != "selective" and job.framework.selective != "none"
+        partly = row["recompute"] != "selective" and job.framework.activations.selective != "none"
         modes = ["none", "selective"] if partly else ["none"]
         why = "there is room to keep activations instead of computing them again"
         names = {"none": "no recompute", "selective": "selective recompute only"}
@@ -254,7 +254,7 @@ def _looser(planned: Planned) -> list[Change]:
             f"shard less (ZeRO-{stage})",
             "less is gathered over the network",
         )
-        for stage in job.framework.zero_stages
+        for stage in job.framework.limits.zero_stages
         if stage < row["zero_stage"]
     ]
     if row["offload"] != "none":

@@ -10,7 +10,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.search.space import candidates
 from estimator.training.memory import fitting
-from knowledge.jobs.training import job as job_of
+from knowledge.jobs.training import job_of
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
 from planner.results import FitCheck

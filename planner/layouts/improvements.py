@@ -99,9 +99,9 @@ def _memory_for_speed(planned: Planned) -> Iterator[Change]:
     if row["recompute"] != "none":
         why = "less is computed again in the backward pass; activations take the room"
         yield Change("recompute", {"layout.recompute": "none"}, "no recompute", why)
-        if row["recompute"] != "selective" and job.framework.selective != "none":
+        if row["recompute"] != "selective" and job.framework.activations.selective != "none":
             yield Change("recompute", {"layout.recompute": "selective"}, "selective recompute only", why)
-    for stage in job.framework.zero_stages:
+    for stage in job.framework.limits.zero_stages:
         if stage != row["zero_stage"]:
             why = "less is gathered over the network" if stage < row["zero_stage"] else "updates are shared out further"
             yield Change("zero_stage", {"layout.zero_stage": stage}, f"ZeRO-{stage}", why)

@@ -16,11 +16,11 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
-from estimator.search.layouts import Found, search, search_whole
+from estimator.search.layouts import SearchResult, search, search_whole
 from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training.estimates import Estimates
 from estimator.training.memory import taken
-from knowledge.jobs.training import job as job_of
+from knowledge.jobs.training import job_of
 from knowledge.machines.catalogue import find_accelerator
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
@@ -339,7 +339,7 @@ def _refused(platform: Platform | PlanError) -> tuple[str, ...]:
 
 def _planned(estimates: Estimates, index: int) -> Planned:
     chosen = estimates.of(index)
-    return Planned(estimates.job, chosen, 0, Found(estimates, np.array([index]), len(estimates.layouts)))
+    return Planned(estimates.job, chosen, 0, SearchResult(estimates, np.array([index]), len(estimates.layouts)))
 
 
 def _same_everywhere(

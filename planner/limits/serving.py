@@ -12,10 +12,10 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
 from estimator.plan.schema import Plan
-from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
+from estimator.units import GIB
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from estimator.plan.training.job import GIB
 from estimator.search.layouts import divisors
-from knowledge.jobs.training import job as job_of
+from estimator.units import GIB
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import ModelFacts
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates

@@ -1,4 +1,4 @@
-"""Scenario tools: plans kept by name, listed, loaded, compared and deleted."""
+"""StoredScenario tools: plans kept by name, listed, loaded, compared and deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estimator.plan.schema import Plan
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
 from knowledge.own.files import parsed, remove_file, scenario_folder, write_file
-from knowledge.scenarios import Scenario, find_scenario, own_path, scenarios
+from knowledge.scenarios import StoredScenario, find_scenario, own_path, scenarios
 from planner.fields import leaves
 from planner.records.figures import FigureChange, PlanFigures, changes, estimated, in_words
 from planner.requests import EitherRequest
@@ -187,7 +187,7 @@ def list_scenarios(request: ListRequest) -> ScenarioList:
     return ScenarioList(folder=str(scenario_folder()), scenarios=rows, left_out=left_out, warnings=warnings)
 
 
-def _row(scenario: Scenario, plan: Plan) -> ScenarioRow | None:
+def _row(scenario: StoredScenario, plan: Plan) -> ScenarioRow | None:
     """None where the file is gone by now."""
     workload = plan.workload
     if workload.kind == "training":
@@ -245,7 +245,7 @@ def load_scenario(request: LoadRequest) -> LoadedScenario:
     )
 
 
-def _valid_part(scenario: Scenario) -> tuple[dict[str, Any], list[str]]:
+def _valid_part(scenario: StoredScenario) -> tuple[dict[str, Any], list[str]]:
     """The plan of a scenario without what is not valid, and what that was. Raises PlanError where nothing is left."""
     data, notes = scenario.data(), list[str]()
     for _ in range(_MOST_PROBLEMS):

@@ -17,7 +17,7 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
 from estimator.serving.space import deployments
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.mlperf import Benchmark, Limits, benchmark, loadgen_name, samples_of_run
+from knowledge.mlperf import Benchmark, LatencyLimits, benchmark, loadgen_name, samples_of_run
 from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
@@ -178,7 +178,7 @@ def _formats(request: MlperfRequest, plan: Plan) -> list[str] | None:
     return names or ["int8" if "int8" in peaks else "bf16"]
 
 
-def _slo(limits: Limits | None) -> Slo:
+def _slo(limits: LatencyLimits | None) -> Slo:
     def seconds(limit_ms: float | None) -> float:
         return np.inf if limit_ms is None else limit_ms / 1e3
 
@@ -248,7 +248,7 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
         )
 
 
-def _limits_ms(limits: Limits | None) -> dict[str, float]:
+def _limits_ms(limits: LatencyLimits | None) -> dict[str, float]:
     limits_ms = {"ttft": limits.ttft_ms, "tpot": limits.tpot_ms, "e2e": limits.e2e_ms} if limits else {}
     return {name: value for name, value in limits_ms.items() if value is not None}
 

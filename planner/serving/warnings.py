@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.job import GIB
+from estimator.units import GIB
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, per_replica, slo_rows
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from estimator.plan.layouts import Layouts
-from estimator.plan.training.job import GIB, Job
+from estimator.plan.training.job import Job
 from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save
 from estimator.training.host import PHASES, host_memory
 from estimator.training.memory import Memory
 from estimator.training.node import whole_model
+from estimator.units import GIB
 from knowledge.machines.host import host_capacity, host_facts
 from planner.results import HostMemoryEstimate, SaveEstimate
 

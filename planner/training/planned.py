@@ -13,12 +13,13 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices, recipe_options
-from estimator.plan.training.job import GIB, Job
-from estimator.search.layouts import Found, search, search_whole
+from estimator.plan.training.job import Job
+from estimator.search.layouts import SearchResult, search, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
-from knowledge.jobs.training import job as job_of
+from estimator.units import GIB
+from knowledge.jobs.training import job_of
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
@@ -43,7 +44,7 @@ class Planned:
     job: Job
     estimates: Estimates
     index: int
-    search: Found
+    search: SearchResult
 
     @property
     def searched(self) -> bool:
@@ -180,7 +181,7 @@ def _choose(job: Job, whole: bool, offload: bool) -> Planned:
         searched = search_whole(job, offload=offload)
     else:
         estimates, order = search(job)
-        searched = Found(estimates, order, len(order))
+        searched = SearchResult(estimates, order, len(order))
     return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
 
 
@@ -237,7 +238,7 @@ def _overridden(planned: Planned, layout: Layouts) -> list[Overridden]:
         stage = planned.estimates.fullest_stage[[planned.index]]
         memory = stage_memory(plain, layout, stage)
         for name, value in job.overridden_bytes.items():
-            estimated = max(float(memory.most[name][0]), float(memory.components[name][0]))
+            estimated = max(float(memory.component_peaks[name][0]), float(memory.components[name][0]))
             rows.append((f"{name}_gib", value, estimated))
     return [
         Overridden(field=f"overrides.{name}", value_bytes=value, estimated_bytes=estimated)

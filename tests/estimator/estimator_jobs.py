@@ -10,7 +10,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates, estimate
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 
 # Dense, grouped-query, tied, biased, old, mixture of experts (plain, shared, latent attention), hybrid and plain SSM.
 MODELS = (
@@ -39,7 +39,7 @@ def make_plan(changes: dict[str, Any] | None = None, **flat: Any) -> Plan:
 
 def make_job(changes: dict[str, Any] | None = None) -> Job:
     """The Job of the base plan (Llama-3.1-8B on 16 H100, tp 2, pp 2, ZeRO-1) with dotted or nested `changes`."""
-    return look_up(make_plan(changes))
+    return job_of(make_plan(changes))
 
 
 def estimate_of(changes: dict[str, Any] | None = None) -> Estimates:
@@ -57,7 +57,7 @@ def open_job(**flat: Any) -> Job:
         section, _, field = name.partition("_")
         plan[section][field] = value
     plan["cluster"] = {"accelerator": "h100-sxm", "count": 16} | plan["cluster"]
-    return look_up(Plan.parse(plan))
+    return job_of(Plan.parse(plan))
 
 
 def with_accelerator(job: Job, **changes: Any) -> Job:

@@ -40,4 +40,4 @@ def on_one_device(**workload: Any) -> Job:
 
 def most(job: Job, name: str, **layout: int) -> float:
     """What a component of the one device takes at its own worst moment."""
-    return float(first_stage(job, layouts_of(job, **layout)).most[name][0])
+    return float(first_stage(job, layouts_of(job, **layout)).component_peaks[name][0])

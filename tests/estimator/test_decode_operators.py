@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.machine.decode import (
+    CachedHeads,
     DecodeKernel,
     ExpertKernel,
     decode_attention_seconds,
@@ -16,7 +17,7 @@ from estimator.machine.decode import (
     fullest_rank,
     routed,
 )
-from estimator.machine.matmul import OPERAND_BYTES, MatmulSurface
+from estimator.machine.matmul import OPERAND_BYTES, MatmulRates, MatmulSurface
 
 KERNEL = DecodeKernel(memory=0.9, compute=0.5, tile_rows=64.0, launch_s=1e-5, ramp_s=6e-6, block_s=1e-8, key_s=2e-10)
 SURFACE = MatmulSurface(height=0.7, memory=0.85, wave_outputs=2e5, half_k=100.0, unhidden=0.2, launch_s=3e-6)
@@ -27,19 +28,17 @@ batches = st.integers(1, 512)
 contexts = st.integers(1, 200_000)
 
 
-def attention(batch, context, kernel=KERNEL, bandwidth=BANDWIDTH, heads=32.0, kv_heads=8.0, kv_bytes=2.0, **given_):
+def attention(
+    batch, context, kernel=KERNEL, bandwidth=BANDWIDTH, heads=32.0, kv_heads=8.0, kv_bytes=2.0, queries=1.0, **given_
+):
     return decode_attention_seconds(
         kernel,
         bandwidth,
         PEAK,
         np.asarray(batch, dtype=np.float64),
         np.asarray(context, dtype=np.float64),
-        heads,
-        kv_heads,
-        128.0,
-        128.0,
-        kv_bytes,
-        **given_,
+        CachedHeads(heads, kv_heads, 128.0, 128.0, kv_bytes, **given_),
+        queries,
     )
 
 
@@ -94,9 +93,9 @@ def test_drafts_that_fit_a_tile_cost_nothing_and_others_a_tile():
 def test_a_compressed_cache_is_read_once_and_computed_for_every_head():
     def latent(heads, kernel=KERNEL):
         one, keys = np.full(1, 64.0), np.full(1, 32768.0)
-        return decode_attention_seconds(kernel, BANDWIDTH, PEAK, one, keys, heads, 1.0, 576.0, 512.0, 2.0, latent=True)[
-            0
-        ]
+        return decode_attention_seconds(
+            kernel, BANDWIDTH, PEAK, one, keys, CachedHeads(heads, 1.0, 576.0, 512.0, 2.0, latent=True)
+        )[0]
 
     assert latent(16.0) == pytest.approx(64 * 32768 * 576 * 2 / (BANDWIDTH * 0.9), rel=0.02, abs=2e-5)
     scores = 64 * 32768 * 128
@@ -148,7 +147,9 @@ def test_routing_stays_within_what_can_be(tokens, model, ranks, spread):
 
 def experts_of(tokens, ranks=1.0, bandwidth=BANDWIDTH):
     rows, reached = routed(np.asarray(tokens, dtype=np.float64), 128.0, 8.0, ranks)
-    return expert_seconds(EXPERTS, SURFACE, PEAK, bandwidth, rows, reached, 4096.0, 1536.0, OPERAND_BYTES["bf16"])
+    return expert_seconds(
+        EXPERTS, MatmulRates(SURFACE, PEAK, bandwidth, OPERAND_BYTES["bf16"]), rows, reached, 4096.0, 1536.0
+    )
 
 
 def test_few_rows_read_the_experts_that_they_reach():

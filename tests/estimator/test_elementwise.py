@@ -162,7 +162,7 @@ def test_weights_are_cast_copied_or_summed_as_the_framework_does() -> None:
     summed = weight_operators(megatron, block, layouts, "fused")
     matrices = sum(matrix.parameters for matrix in block.matrices) / 2 + block.vector_parameters
     assert one(summed.forward_bytes) == 0
-    assert one(summed.backward_bytes) == pytest.approx(matrices * (2 * megatron.framework.gradient_bytes - 2))
+    assert one(summed.backward_bytes) == pytest.approx(matrices * (2 * megatron.framework.gradients.held_bytes - 2))
     sharded = make_job({"workload.framework": "fsdp2", "layout": {"tp": 1, "pp": 1, "dp": 16, "zero_stage": 3}})
     copied = weight_operators(sharded, block, both(sharded)[0], "native")
     assert one(copied.forward_bytes) == pytest.approx(4.0 * block.parameters)

@@ -71,9 +71,9 @@ def test_estimates_leave_nothing_behind_that_grows() -> None:
     job = job_of(DENSE)
     layouts = replace(candidates(job))
     estimate(job, layouts)
-    kept = len(layouts._made)
+    kept = len(layouts._memo)
     estimate(job, layouts)
-    assert len(layouts._made) == kept
+    assert len(layouts._memo) == kept
 
 
 def test_shared_constants_cannot_be_written_to() -> None:

@@ -12,7 +12,7 @@ from estimator.search.fleet import Quick, Slower, balance, front, quickest, size
 from estimator.search.layouts import search
 from estimator.search.space import USUAL, enumerated
 from estimator.training.memory import fitting
-from knowledge.jobs.training import job
+from knowledge.jobs.training import job_of
 
 MODELS = ("meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1")
 
@@ -58,7 +58,7 @@ def _holds_its_bounds(one) -> None:
 
 def _job(model, workload, accelerator, count, **sections):
     cluster = {"accelerator": accelerator, "count": count}
-    return job(Plan.parse({"model": model, "workload": workload, "cluster": cluster, **sections}))
+    return job_of(Plan.parse({"model": model, "workload": workload, "cluster": cluster, **sections}))
 
 
 @pytest.mark.parametrize("model", MODELS)

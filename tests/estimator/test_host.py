@@ -46,7 +46,7 @@ def layout_of(job: Job, zero_stage: int | None = None, offload: str = "none", **
     """One data-parallel candidate of the job with the named fields set."""
     count = job.machine.count
     base = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "etp": 1, "dp": count, "shard_group": count, "vpp": 1}
-    stage = max(job.framework.zero_stages) if zero_stage is None else zero_stage
+    stage = max(job.framework.limits.zero_stages) if zero_stage is None else zero_stage
     found = candidates(job).take(np.array([0]))
     return with_layout(found, **(base | {"zero_stage": stage, "offload": OFFLOAD.index(offload)} | changes))
 
@@ -213,15 +213,15 @@ def test_adapters_are_small_on_disk_unless_they_are_merged() -> None:
     alone, merged = (job_on(name, workload_method="lora") for name in ("deepspeed", "torchtune"))
     small, large = (checkpoint_size(job, host_facts(job.framework.name)) for job in (alone, merged))
     adapters = 41_943_040  # rank 16 on all linear layers of Llama-3.1-8B
-    assert small.weights == alone.framework.adapter_bytes * adapters
+    assert small.weights == alone.framework.adapters.held_bytes * adapters
     assert small.resumable > small.weights
-    assert large.weights == merged.framework.adapter_bytes * adapters + 2 * merged.architecture.parameters
+    assert large.weights == merged.framework.adapters.held_bytes * adapters + 2 * merged.architecture.parameters
 
 
 @pytest.mark.parametrize("framework", ["deepspeed", "megatron-lm", "torchtune"])
 def test_what_leaves_the_devices_arrives_on_the_host(framework: str) -> None:
     job = job_on(framework)
-    offload = "optimizer" if "optimizer" in job.framework.offloads else "params"
+    offload = "optimizer" if "optimizer" in job.framework.limits.offloads else "params"
     layouts = layout_of(job)
     there = stage_memory(job, layouts, np.zeros_like(layouts.pp)).components["optimizer"][0]
     assert part(host_of(job, offload=offload), "steady", "optimizer") == pytest.approx(8 * there)
@@ -241,7 +241,7 @@ def test_every_candidate_stands_alone_and_the_peak_is_the_worst_phase(framework:
     job = job_on(framework, count=16, workload_method=method)
     facts, layouts = host_facts(framework), candidates(job)
     layouts = layouts.take(np.arange(0, len(layouts), max(1, len(layouts) // 40)))
-    codes = [OFFLOAD.index(name) for name in ("none", *job.framework.offloads)]
+    codes = [OFFLOAD.index(name) for name in ("none", *job.framework.limits.offloads)]
     for code in codes:
         many = with_layout(layouts, offload=code)
         memory = host_memory(job, many, facts)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from estimator.plan.layouts import Layouts, recompute_code, recompute_name
 from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates, estimate
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 
 JOBS = [
     open_job(workload_framework=framework, workload_global_batch=64, **more)
@@ -55,7 +55,7 @@ def test_a_row_put_back_into_the_plan_is_that_candidate(which: int, draw: int) -
     batch = BATCHES[which]
     index = draw % len(batch.layouts)
     row, micro = batch.layouts.row(index), int(batch.layouts.micro_batch[index])
-    named = candidates(look_up(batch.job.plan.patch({"layout": row, "workload.micro_batch": micro})))
+    named = candidates(job_of(batch.job.plan.patch({"layout": row, "workload.micro_batch": micro})))
     assert len(named) == 1
     assert named.row(0) == row
     for field in fields(Layouts):

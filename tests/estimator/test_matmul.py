@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.machine.matmul import KINDS, OPERAND_BYTES, MatmulSurface, matmul_seconds
+from estimator.machine.matmul import KINDS, OPERAND_BYTES, MatmulRates, MatmulSurface, matmul_seconds
 
 PEAK, BANDWIDTH = 1e15, 3e12
 SURFACE = MatmulSurface(height=0.75, memory=0.85, wave_outputs=4e5, half_k=60.0, unhidden=0.15, launch_s=4e-6)
@@ -28,7 +28,7 @@ surfaces = st.builds(
 
 
 def seconds(m: float, n: float, k: float, copies: float = 1.0, surface: MatmulSurface = SURFACE) -> float:
-    return float(matmul_seconds(surface, PEAK, BANDWIDTH, np.array([m]), n, k, copies)[0])
+    return float(matmul_seconds(MatmulRates(surface, PEAK, BANDWIDTH), np.array([m]), n, k, copies)[0])
 
 
 @given(surfaces, sizes, sizes, sizes)
@@ -52,7 +52,7 @@ def test_more_work_never_takes_less_time(
 @given(st.lists(surfaces, min_size=1, max_size=4), sizes, sizes, sizes)
 def test_arrays_of_factors_give_each_its_own_time(several: list[MatmulSurface], m: float, n: float, k: float):
     stacked = MatmulSurface(**{name: np.array([getattr(one, name) for one in several]) for name in vars(SURFACE)})
-    together = matmul_seconds(stacked, PEAK, BANDWIDTH, np.full(len(several), m), n, k)
+    together = matmul_seconds(MatmulRates(stacked, PEAK, BANDWIDTH), np.full(len(several), m), n, k)
     assert together == pytest.approx([seconds(m, n, k, surface=one) for one in several])
 
 
@@ -101,13 +101,13 @@ def test_a_group_with_few_rows_reads_all_its_weights():
 
 def test_groups_and_single_products_can_stand_side_by_side():
     copies = np.array([1.0, 4.0])
-    both = matmul_seconds(SURFACE, PEAK, BANDWIDTH, np.array([512.0, 512.0]), 4096.0, 4096.0, copies)
+    both = matmul_seconds(MatmulRates(SURFACE, PEAK, BANDWIDTH), np.array([512.0, 512.0]), 4096.0, 4096.0, copies)
     assert both == pytest.approx([seconds(512.0, 4096.0, 4096.0), seconds(512.0, 4096.0, 4096.0, 4.0)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_operands_of_fewer_bytes_are_read_sooner(kind):
     m, n, k = np.array([1.0]), 8192.0, 8192.0
-    narrow = matmul_seconds(SURFACE, PEAK, BANDWIDTH, m, n, k, operand_bytes=OPERAND_BYTES[kind])[0]
+    narrow = matmul_seconds(MatmulRates(SURFACE, PEAK, BANDWIDTH, OPERAND_BYTES[kind]), m, n, k)[0]
     reading = OPERAND_BYTES[kind][1] * n * k / (BANDWIDTH * SURFACE.memory)
     assert narrow == pytest.approx(reading + SURFACE.launch_s, rel=0.15)

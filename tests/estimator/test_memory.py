@@ -20,7 +20,7 @@ FRAMEWORKS = ("deepspeed", "fsdp1", "fsdp2", "torchtitan", "torchtune", "megatro
 
 
 def states(memory: Memory) -> float:
-    return sum(float(memory.most[name][0]) for name in ("weights", "gradients", "optimizer"))
+    return sum(float(memory.component_peaks[name][0]) for name in ("weights", "gradients", "optimizer"))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -102,10 +102,10 @@ def test_each_zero_stage_holds_fewer_states_than_the_one_before(name: str, model
     job = open_job(model=model, workload_framework=name, workload_global_batch=64)
     layouts = layouts_of(job, tp=1, pp=1, ep=1, etp=1, cp=1, dp=16, shard_group=16)
     sizes = [states(first_stage(job, with_layout(layouts, zero_stage=stage))) for stage in range(4)]
-    assert sizes[0] > sizes[1] or job.framework.shards_optimizer
+    assert sizes[0] > sizes[1] or job.framework.optimizer.always_sharded
     # FSDP that does not reshard after forward counts as stage 2: its states are sharded, its gathered weights are not.
     assert sizes[1] > sizes[2] >= sizes[3]
-    gathered = [first_stage(job, with_layout(layouts, zero_stage=stage)).most for stage in (2, 3)]
+    gathered = [first_stage(job, with_layout(layouts, zero_stage=stage)).component_peaks for stage in (2, 3)]
     held = [float(part["weights"][0] + part["communication_buffers"][0]) for part in gathered]
     assert held[0] > held[1]
     whole = states(first_stage(job, with_layout(layouts, dp=1, shard_group=1, zero_stage=0)))
@@ -127,7 +127,7 @@ def test_more_tensor_parallel_ranks_never_raise_states_or_activations(model: str
     for tp in (1, 2, 4, 8):
         layouts = layouts_of(job, tp=tp, etp=tp, ep=1, pp=1, cp=1, dp=16 // tp, shard_group=16 // tp, zero_stage=0)
         layouts = with_layout(layouts, sequence_parallel=1, micro_batch=1, grad_accum=8, recompute=0)
-        now = first_stage(job, layouts).most
+        now = first_stage(job, layouts).component_peaks
         if before is not None:
             for name in ("weights", "gradients", "optimizer", "activations", "logits_and_loss"):
                 assert now[name][0] < before[name][0], (tp, name)
@@ -151,7 +151,7 @@ def test_recomputing_more_keeps_fewer_activations(name: str, model: str) -> None
     kept = {}
     for mode in ("none", "selective", "full"):
         layouts = layouts_of(job, tp=1, pp=1, cp=1, micro_batch=4, grad_accum=2, recompute=RECOMPUTE.index(mode))
-        kept[mode] = float(first_stage(job, layouts).most["activations"][0])
+        kept[mode] = float(first_stage(job, layouts).component_peaks["activations"][0])
     assert kept["full"] < kept["selective"] <= kept["none"]
 
 
@@ -160,7 +160,7 @@ def test_block_recompute_lies_between_none_and_full_and_falls_with_the_blocks() 
 
     def kept(mode: str, layers: int = 0) -> float:
         layouts = layouts_of(job, tp=1, pp=1, cp=1, recompute=RECOMPUTE.index(mode), recompute_layers=layers)
-        return float(first_stage(job, layouts).most["activations"][0])
+        return float(first_stage(job, layouts).component_peaks["activations"][0])
 
     series = [kept("block", layers) for layers in (1, 8, 16, 24, 31)]
     assert series == sorted(series, reverse=True)
@@ -175,9 +175,9 @@ def test_block_recompute_lies_between_none_and_full_and_falls_with_the_blocks() 
 def test_activations_grow_with_what_is_in_a_micro_batch(model: str, micro: int, seq_len: int, cp: int) -> None:
     job = open_job(model=model, workload_framework="megatron-lm", workload_seq_len=seq_len, workload_global_batch=64)
     layouts = layouts_of(job, tp=1, pp=1, cp=cp, micro_batch=micro, grad_accum=4)
-    now = first_stage(job, layouts).most
-    more = first_stage(job, with_layout(layouts, micro_batch=2 * micro)).most
-    less = first_stage(job, with_layout(layouts, cp=2 * cp)).most
+    now = first_stage(job, layouts).component_peaks
+    more = first_stage(job, with_layout(layouts, micro_batch=2 * micro)).component_peaks
+    less = first_stage(job, with_layout(layouts, cp=2 * cp)).component_peaks
     assert more["activations"][0] == pytest.approx(2 * now["activations"][0])
     assert less["activations"][0] == pytest.approx(now["activations"][0] / 2)
     assert more["weights"][0] == now["weights"][0]
@@ -205,7 +205,7 @@ def test_one_copy_of_an_expert_is_held_by_its_expert_parallel_rank() -> None:
 def test_a_fused_loss_never_holds_all_logits(seq_len: int) -> None:
     unfused, fused = (
         float(estimate_of({"workload.fused_loss": on, "workload.seq_len": seq_len, "layout.pp": 1, "layout.dp": 8})
-              .memory.most["logits_and_loss"][0]) for on in (False, True)
+              .memory.component_peaks["logits_and_loss"][0]) for on in (False, True)
     )  # fmt: skip
     assert fused < unfused
     assert unfused > 4 * seq_len * 128256 / 2  # fp32 logits of the vocabulary's half

@@ -92,7 +92,7 @@ def held(job: Job, layouts: Layouts, names: Iterable[str]) -> Floats:
     """The sum of the named components, each at its own worst moment, on the first, second and last stage: (3, n)."""
     last = layouts.pp - 1
     stages = [stage_memory(job, layouts, stage) for stage in (last * 0, np.minimum(1, last), last)]
-    return np.stack([sum(memory.most[name] for name in names) for memory in stages])
+    return np.stack([sum(memory.component_peaks[name] for name in names) for memory in stages])
 
 
 def never_more(now: Floats, before: Floats, layouts: Layouts) -> None:
@@ -111,13 +111,13 @@ def test_more_zero_never_holds_more_states(plan: Flat, most_sharing: int) -> Non
     job = open_job(**plan)
     layouts = some(job)
     layouts = replace(layouts, shard_group=np.gcd(layouts.dp * layouts.cp, most_sharing))
-    stages = job.framework.zero_stages
+    stages = job.framework.limits.zero_stages
     sizes = [held(job, with_layout(layouts, zero_stage=stage), STATES) for stage in stages]
     for before, now in pairwise(sizes):
         never_more(now, before, layouts)
 
 
-@given(plans([name for name in FRAMEWORKS if framework(name).tp]), any_number, any_number, st.booleans())
+@given(plans([name for name in FRAMEWORKS if framework(name).limits.tp]), any_number, any_number, st.booleans())
 def test_more_tensor_parallel_never_holds_more(plan: Flat, first: int, second: int, cuts_experts: bool) -> None:
     job = open_job(**plan)
     sizes = valid_tp(job.architecture)
@@ -132,7 +132,7 @@ def test_more_tensor_parallel_never_holds_more(plan: Flat, first: int, second: i
         never_more(held(job, many, [name]), held(job, few, [name]), layouts)
 
 
-@given(plans([name for name in FRAMEWORKS if framework(name).pp]), st.integers(1, 8), st.integers(1, 8))
+@given(plans([name for name in FRAMEWORKS if framework(name).limits.pp]), st.integers(1, 8), st.integers(1, 8))
 @example(plan_of(**HYBRID_FROZEN), 5, 2)
 def test_more_pipeline_stages_never_hold_more_states_on_the_fullest(plan: Flat, pp: int, times: int) -> None:
     job = open_job(**plan)
@@ -145,7 +145,7 @@ def test_more_pipeline_stages_never_hold_more_states_on_the_fullest(plan: Flat, 
 
 def fullest(job: Job, layouts: Layouts, pp: int, name: str) -> Floats:
     stages = [np.full(len(layouts), stage) for stage in range(pp)]
-    return np.max([stage_memory(job, layouts, stage).most[name] for stage in stages], axis=0)
+    return np.max([stage_memory(job, layouts, stage).component_peaks[name] for stage in stages], axis=0)
 
 
 @given(plans())
@@ -232,11 +232,11 @@ def test_parts_make_the_whole_and_the_interval_holds_it(plan: Flat) -> None:
 OFFLOADED = {"optimizer": ("optimizer",), "params": ("optimizer", "weights"), "activations": ("activations",)}
 
 
-@given(plans([name for name in FRAMEWORKS if framework(name).offloads]), any_number)
+@given(plans([name for name in FRAMEWORKS if framework(name).limits.offloads]), any_number)
 def test_offloading_never_raises_what_it_moves(plan: Flat, which: int) -> None:
     job = open_job(**plan)
     layouts = some(job)
-    kind = job.framework.offloads[which % len(job.framework.offloads)]
+    kind = job.framework.limits.offloads[which % len(job.framework.limits.offloads)]
     moved = with_layout(layouts, offload=OFFLOAD.index(kind))
     for name in OFFLOADED[kind]:
         never_more(held(job, moved, [name]), held(job, layouts, [name]), layouts)

@@ -74,7 +74,9 @@ def test_frozen_weights_are_held_in_sixteen_bits_unless_said_otherwise() -> None
 
 
 def test_pissa_takes_what_lora_takes_and_dora_a_magnitude_per_output_more() -> None:
-    lora, pissa, dora = (first_stage(job, layouts_of(job)).most for job in map(with_method, ("lora", "pissa", "dora")))
+    lora, pissa, dora = (
+        first_stage(job, layouts_of(job)).component_peaks for job in map(with_method, ("lora", "pissa", "dora"))
+    )
     for name, size in lora.items():
         assert pissa[name][0] == size[0], name
     assert dora["gradients"][0] == 4 * (ADAPTERS + MAGNITUDES)
@@ -145,7 +147,7 @@ def test_trained_embeddings_are_copies_with_gradients_and_states() -> None:
 def test_freezing_trains_the_last_layers_of_the_last_stage(pp: int) -> None:
     job = make_job({"workload.method": "freeze", "layout": {"tp": 1, "pp": pp, "dp": 1}, "cluster.count": pp})
     layouts = layouts_of(job, zero_stage=0)
-    stages = [stage_memory(job, layouts, np.array([stage])).most for stage in range(pp)]
+    stages = [stage_memory(job, layouts, np.array([stage])).component_peaks for stage in range(pp)]
     per_layer = IN_BLOCKS / LAYERS
     assert [stage["gradients"][0] for stage in stages] == [0] * (pp - 1) + [4 * FREEZE_LAYERS * per_layer]
     assert [stage["optimizer"][0] > 0 for stage in stages] == [False] * (pp - 1) + [True]
@@ -161,11 +163,11 @@ def test_frozen_layers_keep_no_activations() -> None:
 def test_training_less_takes_less_memory(model: str, name: str) -> None:
     held, totals = [], []
     for method in ("full", "freeze", "lora", "qlora"):
-        layout = ONE_DEVICE["layout"] | {"zero_stage": framework(name).zero_stages[0]}
+        layout = ONE_DEVICE["layout"] | {"zero_stage": framework(name).limits.zero_stages[0]}
         workload = {"framework": name, "method": method, "seq_len": 512}
         job = make_job(ONE_DEVICE | {"model": model, "workload": workload, "layout": layout})
         memory = first_stage(job, layouts_of(job))
-        held.append(sum(float(memory.most[part][0]) for part in STATES))
+        held.append(sum(float(memory.component_peaks[part][0]) for part in STATES))
         totals.append(float(memory.total[0]))
     assert held[0] > max(held[1:3])
     assert held[2] > held[3]

@@ -14,9 +14,9 @@ from memory_jobs import LLAMA_8B, LLAMA_8B_TABLE, ONE_DEVICE, first_stage, layou
 from estimator.errors import PlanError
 from estimator.plan.layouts import RECOMPUTE
 from estimator.plan.schema import Overrides, Plan
-from estimator.plan.training.job import GIB
 from estimator.training.estimates import Estimates
 from estimator.training.memory import COMPONENTS, MOMENTS
+from estimator.units import GIB
 
 FULL = RECOMPUTE.index("full")
 ALWAYS = ("weights", "optimizer", "framework_and_context")
@@ -55,18 +55,18 @@ def test_the_whole_lies_between_any_component_and_the_sum_of_the_worst(
     job = open_job(workload_framework=name, workload_method=method, workload_stage=stage, workload_seq_len=seq_len)
     memory = first_stage(job, layouts_of(job))
     for part in COMPONENTS:
-        most_of_it = memory.most[part] + memory.cached * (part == "allocator_slack")
+        most_of_it = memory.component_peaks[part] + memory.cached * (part == "allocator_slack")
         assert (memory.components[part] <= most_of_it * (1 + 1e-12)).all(), part
-        assert (memory.most[part] + sum(memory.components[other] for other in ALWAYS if other != part)
+        assert (memory.component_peaks[part] + sum(memory.components[other] for other in ALWAYS if other != part)
                 <= memory.total * (1 + 1e-12)).all(), part  # fmt: skip
-    assert (memory.total <= (sum(memory.most.values()) + memory.cached) * (1 + 1e-12)).all()
+    assert (memory.total <= (sum(memory.component_peaks.values()) + memory.cached) * (1 + 1e-12)).all()
 
 
 def test_gradients_are_not_there_yet_while_the_loss_is_made() -> None:
     once, often = (layouts_of(on_one_device(seq_len=8192), grad_accum=count) for count in (1, 2))
     job = on_one_device(seq_len=8192)
     assert first_stage(job, once).components["gradients"][0] == 0
-    assert first_stage(job, once).most["gradients"][0] == 4 * LLAMA_8B
+    assert first_stage(job, once).component_peaks["gradients"][0] == 4 * LLAMA_8B
     # Those of an earlier micro-batch are, and so are gradients in buffers that stay.
     assert first_stage(job, often).components["gradients"][0] == 4 * LLAMA_8B
     buffered = on_one_device(framework="deepspeed", seq_len=8192)
@@ -81,7 +81,7 @@ def test_the_logits_are_gone_when_the_last_block_is_recomputed() -> None:
     memory = first_stage(job, layouts_of(job, recompute=FULL))
     kept, logits = (float(memory.components[name][0]) for name in ("activations", "logits_and_loss"))
     assert MOMENTS[memory.moment[0]] == "loss"
-    assert logits == memory.most["logits_and_loss"][0]
+    assert logits == memory.component_peaks["logits_and_loss"][0]
     assert with_block - kept < logits
     assert kept == pytest.approx(32 * 2 * 4096 * 8192, rel=0.05)  # one hidden state a layer
     assert with_block < most(job, "activations") / 3
@@ -92,7 +92,7 @@ def test_the_logits_are_gone_when_the_last_block_is_recomputed() -> None:
 def test_zero_two_keeps_averaged_gradients_beside_those_in_the_making(stage: int, grad_accum: int) -> None:
     job = make_job({"workload.framework": "deepspeed", "cluster.count": 8, "layout": {"tp": 1, "pp": 1, "dp": 8}})
     layouts = layouts_of(job, zero_stage=stage, grad_accum=grad_accum)
-    buffers = float(first_stage(job, layouts).most["communication_buffers"][0])
+    buffers = float(first_stage(job, layouts).component_peaks["communication_buffers"][0])
     second = 2 * LLAMA_8B / 8 if stage == 2 and grad_accum > 1 else 0
     live = 2 * 1e9 if stage == 3 else 0  # stage3_max_live_parameters in 16 bits
     assert buffers == pytest.approx(2 * 1e9 + live + second)  # two buckets of 5e8 elements
@@ -106,7 +106,7 @@ def test_fsdp_has_its_root_and_two_units_gathered() -> None:
     # Of the unit at work: gathered, the next one gathered and copied out, gradients, and two fp32 reduce inputs; of
     # the root the same without the next one.
     expected = unit * (4 * 2 + 2 * 4) + root * (3 * 2 + 2 * 4)
-    assert memory.most["communication_buffers"][0] == pytest.approx(expected)
+    assert memory.component_peaks["communication_buffers"][0] == pytest.approx(expected)
 
 
 def overridden(values: dict[str, float], **changes: Any) -> Estimates:
@@ -117,13 +117,13 @@ def overridden(values: dict[str, float], **changes: Any) -> Estimates:
 @pytest.mark.parametrize("gib", [0.0, 3.5, 500.0])
 def test_a_given_component_replaces_the_estimate_and_the_total_follows(name: str, gib: float) -> None:
     plain, given = overridden({}), overridden({f"{name}_gib": gib})
-    assert given.memory.most[name][0] == gib * GIB
+    assert given.memory.component_peaks[name][0] == gib * GIB
     np.testing.assert_allclose(sum(given.memory.components.values()), given.memory.total, rtol=1e-12)
     assert given.memory.components[name][0] <= gib * GIB
     for other in COMPONENTS:
         # The allocator's slack follows what it is slack of.
         if other not in (name, "allocator_slack"):
-            assert given.memory.most[other][0] == plain.memory.most[other][0], other
+            assert given.memory.component_peaks[other][0] == plain.memory.component_peaks[other][0], other
     assert given.memory.total[0] >= gib * GIB
     assert given.low_bytes[0] <= given.memory.total[0] <= given.high_bytes[0]
 

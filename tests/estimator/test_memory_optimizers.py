@@ -105,8 +105,8 @@ def test_badam_under_zero_three_shards_its_layer() -> None:
     job = make_job({"workload": {"framework": "deepspeed", "optimizer": "badam"}, "cluster.count": 8,
                     "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3}})  # fmt: skip
     memory = first_stage(job, layouts_of(job))
-    assert float(memory.most["weights"][0]) == 2 * LLAMA_8B / 8
-    assert float(memory.most["optimizer"][0]) == 12 * LAYER / 8
+    assert float(memory.component_peaks["weights"][0]) == 2 * LLAMA_8B / 8
+    assert float(memory.component_peaks["optimizer"][0]) == 12 * LAYER / 8
 
 
 def test_badam_fine_tunes_8b_within_the_24_gb_that_its_authors_used() -> None:
@@ -133,7 +133,7 @@ def test_a_master_copy_stands_beside_the_states_and_has_their_dtype() -> None:
 def megatron(optimizer: str, **layout: Any) -> float:
     plan = {"workload.optimizer": optimizer, "cluster.count": 8}
     job = make_job(plan | {"layout": {"tp": 4, "pp": 1, "dp": 2, "zero_stage": 0}})
-    return float(first_stage(job, layouts_of(job, **layout)).most["optimizer"][0])
+    return float(first_stage(job, layouts_of(job, **layout)).component_peaks["optimizer"][0])
 
 
 def test_low_rank_states_follow_the_shapes_that_tensor_parallelism_leaves() -> None:

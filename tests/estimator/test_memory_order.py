@@ -15,7 +15,7 @@ from estimator.plan.training.job import FREEZE_LAYERS
 from estimator.plan.training.stages import Floats
 from estimator.search.layouts import candidates
 from estimator.training.memory import COMPONENTS, device_memory
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import architecture, models
 
 MODELS = [model.id for model in models()]
@@ -36,7 +36,7 @@ class Catalogue:
 
     layouts: Layouts
     total: Floats
-    most: dict[str, Floats]
+    component_peaks: dict[str, Floats]
 
 
 @cache
@@ -50,10 +50,10 @@ def estimated(setup: str, method: str) -> Catalogue:
         "cluster": {"accelerator": "h100-sxm", "count": count},
         "layout": {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "dp": count, "offload": "none"},
     }
-    job = look_up(Plan.parse(plan))
+    job = job_of(Plan.parse(plan))
     layouts = candidates(job)
     found = [device_memory(replace(job, architecture=architecture(model)), layouts)[0] for model in MODELS]
-    most = {name: np.stack([memory.most[name] for memory in found]) for name in COMPONENTS}
+    most = {name: np.stack([memory.component_peaks[name] for memory in found]) for name in COMPONENTS}
     return Catalogue(layouts, np.stack([memory.total for memory in found]), most)
 
 
@@ -110,7 +110,7 @@ def test_training_less_takes_less(setup: str, zero_stage: int, more: str, less: 
 @pytest.mark.parametrize("method", ["full", "freeze", "lora", "qlora"])
 def test_each_zero_stage_holds_fewer_states_of_every_model(method: str) -> None:
     catalogue = estimated("eight devices", method)
-    held = np.sum([catalogue.most[name] for name in STATES], axis=0)
+    held = np.sum([catalogue.component_peaks[name] for name in STATES], axis=0)
     plain = here(catalogue.layouts, "none")
     columns = [np.flatnonzero(plain & (catalogue.layouts.zero_stage == stage))[0] for stage in ZERO_STAGES]
     for before, after in pairwise(columns):
@@ -122,7 +122,7 @@ def test_freezing_trains_the_last_layers_and_nothing_else() -> None:
     catalogue = estimated("one device", "freeze")
     plain = int(np.flatnonzero(here(catalogue.layouts, "none"))[0])
     found = []
-    for model, gradients in zip(MODELS, catalogue.most["gradients"][:, plain], strict=True):
+    for model, gradients in zip(MODELS, catalogue.component_peaks["gradients"][:, plain], strict=True):
         described = architecture(model)
         last = sum(described.blocks[kind].parameters for kind in described.pattern[-FREEZE_LAYERS:])
         if gradients != pytest.approx(4 * last, rel=1e-12):  # fp32

@@ -81,7 +81,7 @@ def test_no_more_are_in_flight_than_there_are(schedule: str, pp: int, vpp: int, 
 
 def weights(pp: int, schedule: str) -> list[float]:
     job, layouts = pipeline(pp, schedule)
-    return [float(stage_memory(job, layouts, np.array([stage])).most["weights"][0]) for stage in range(pp)]
+    return [float(stage_memory(job, layouts, np.array([stage])).component_peaks["weights"][0]) for stage in range(pp)]
 
 
 @pytest.mark.parametrize("pp", [2, 4, 8])
@@ -107,7 +107,7 @@ def test_kept_activations_are_those_of_the_micro_batches_in_flight(schedule: str
     found = []
     for grad_accum in (1, MANY):
         job, layouts = pipeline(4, schedule, vpp, grad_accum)
-        found.append(float(stage_memory(job, layouts, np.array([1])).most["activations"][0]))
+        found.append(float(stage_memory(job, layouts, np.array([1])).component_peaks["activations"][0]))
     expected = held(4, schedule, vpp)[1] / held(4, schedule, vpp, 1)[1]
     assert found[1] / found[0] == pytest.approx(expected, rel=1e-9)
 
@@ -118,6 +118,6 @@ def test_the_fullest_stage_keeps_less_where_fewer_are_in_flight() -> None:
     for schedule in ("v-half", "1f1b", "gpipe"):
         job, layouts = pipeline(8, schedule)
         stages = [stage_memory(job, layouts, np.array([stage])) for stage in range(8)]
-        kept[schedule] = max(float(stage.most["activations"][0]) for stage in stages)
+        kept[schedule] = max(float(stage.component_peaks["activations"][0]) for stage in stages)
     assert kept["v-half"] == pytest.approx(5 / 8 * kept["1f1b"], rel=0.02)
     assert kept["gpipe"] == pytest.approx(MANY / 8 * kept["1f1b"], rel=0.02)

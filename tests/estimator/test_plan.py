@@ -18,8 +18,8 @@ from estimator.plan.schema import (
     Layout,
     Lora,
     Overrides,
-    Part,
     Plan,
+    PlanPart,
     Training,
     merge,
     parse_count,
@@ -28,7 +28,7 @@ from estimator.plan.schema import (
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20)
 
 
-def _values(model: type[Part], name: str) -> st.SearchStrategy[Any]:
+def _values(model: type[PlanPart], name: str) -> st.SearchStrategy[Any]:
     """Valid values of one field, from its annotation and bounds."""
     info = model.model_fields[name]
     annotation = info.annotation
@@ -58,7 +58,7 @@ def _values(model: type[Part], name: str) -> st.SearchStrategy[Any]:
     return st.one_of(choices)
 
 
-def _sections(model: type[Part], *without: str) -> st.SearchStrategy[dict[str, Any]]:
+def _sections(model: type[PlanPart], *without: str) -> st.SearchStrategy[dict[str, Any]]:
     """Any subset of a section's fields with valid values."""
     fields = {name: _values(model, name) for name in model.model_fields if name not in without}
     return st.fixed_dictionaries({}, optional=fields)
@@ -82,10 +82,10 @@ PLANS = st.fixed_dictionaries(
 )
 
 
-def fields_set(part: Part) -> dict[str, Any]:
+def fields_set(part: PlanPart) -> dict[str, Any]:
     """Which fields were given, section by section."""
     inner = {name: getattr(part, name) for name in part.model_fields_set}
-    return {name: fields_set(value) if isinstance(value, Part) else True for name, value in inner.items()}
+    return {name: fields_set(value) if isinstance(value, PlanPart) else True for name, value in inner.items()}
 
 
 @given(PLANS)

@@ -19,7 +19,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.search.layouts import candidates
 from estimator.training.memory import MOMENTS, stage_memory
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import architecture
 
 DATA = Path(__file__).parent / "data"
@@ -73,14 +73,17 @@ def hf_job(name: str, seq_len: int) -> Job:
         "workload": {"framework": "hf-trainer", "weights": "bf16", "seq_len": seq_len, "global_batch": 2},
         "cluster": {"accelerator": "h100-sxm", "count": 1},
     }
-    return look_up(Plan.parse(plan))
+    return job_of(Plan.parse(plan))
 
 
 def run(row: Weighed) -> tuple[Job, Layouts]:
     """The row as a job (transformers modules, fused where the row's are) and its one layout."""
     job = hf_job(row.architecture, row.seq_len)
     # The rows drop each gradient as soon as it is complete.
-    job = replace(job, framework=replace(job.framework, activation=row.implementation, gradient_bytes=0.0))
+    framework = job.framework
+    activations = replace(framework.activations, style=row.implementation)
+    gradients = replace(framework.gradients, held_bytes=0.0)
+    job = replace(job, framework=replace(framework, activations=activations, gradients=gradients))
     layout = {"recompute": row.recompute, "zero_stage": 0, "offload": "none"}
     layouts = candidates(replace(job, plan=job.plan.patch({"layout": layout, "workload.micro_batch": 1})))
     assert len(layouts) == 1

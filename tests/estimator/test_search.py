@@ -15,7 +15,7 @@ from estimator.plan.layouts import OFFLOAD, SCHEDULES, Layouts, recompute_code
 from estimator.plan.schema import Plan
 from estimator.search.layouts import candidates, divisors, neighbours, objective_order, pareto, search, valid_tp
 from knowledge.fitted.training import framework
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import architecture
 
 FRAMEWORKS = ("megatron-lm", "torchtitan", "deepspeed", "fsdp2", "hf-trainer", "nanotron", "torchtune", "llmboost")
@@ -73,9 +73,9 @@ def check_runnable(plan: Plan, found: Layouts, model: str, count: int) -> None:
     assert ((found.tp * found.cp * found.dp) % (found.ep * found.etp) == 0).all() or not described.experts
     assert (max(1, described.experts) % found.ep == 0).all()
     assert (found.dp * found.cp % found.shard_group == 0).all()
-    assert set(np.unique(found.zero_stage).tolist()) <= set(profile.zero_stages)
+    assert set(np.unique(found.zero_stage).tolist()) <= set(profile.limits.zero_stages)
     for field in ("tp", "pp", "cp", "ep"):
-        assert getattr(profile, field) or (getattr(found, field) == 1).all(), field
+        assert getattr(profile.limits, field) or (getattr(found, field) == 1).all(), field
     rows = {(found.summary(index), found.row(index)["schedule"]) for index in range(len(found))}
     assert len(rows) >= len(found) / 2  # etp is not in the summary; nothing else may repeat
 
@@ -91,7 +91,7 @@ GIVEN: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("field", "value"), GIVEN, ids=str)
 def test_what_is_given_is_kept(field: str, value: Any) -> None:
     job = make_job({"model": "Qwen/Qwen3-30B-A3B", "layout": None, "workload.micro_batch": None})
-    job = look_up(job.plan.patch({field: value}))
+    job = job_of(job.plan.patch({field: value}))
     found = candidates(job)
     name = field.partition(".")[2]
     values = getattr(found, name)
@@ -283,7 +283,7 @@ def test_a_value_named_as_valid_is_valid(flat: dict[str, Any], field: str, says:
 )
 def test_the_framework_chosen_can_run_the_plan(changes: dict[str, Any], name: str) -> None:
     plan = make_plan({"layout": None, "workload.framework": None, "workload.global_batch": None}).patch(changes)
-    job = look_up(plan)
+    job = job_of(plan)
     assert job.framework.name == name
     assert "workload.framework" in {assumption.field for assumption in job.assumptions}
     assert len(candidates(job)) > 0

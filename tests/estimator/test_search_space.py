@@ -21,7 +21,7 @@ from estimator.search.layouts import neighbours, objective_order, pareto, search
 from estimator.search.ranking import alternatives
 from estimator.search.space import USUAL, WHOLE, Space, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, step_seconds
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 
 NAMES = [field.name for field in fields(Layouts)]
 
@@ -39,15 +39,15 @@ def splits(job: Job, whole: bool) -> Iterator[tuple[int, int, int, int, int, int
     """(tp, pp, cp, dp, ep, etp) one by one, each rule a plain sentence."""
     described, framework, count = job.architecture, job.framework, job.machine.count
     sizes = range(1, count + 1)
-    tensors = framework.tp and framework.searches_splits
-    for tp, pp, cp in product(sizes if tensors else [1], sizes if framework.pp else [1], sizes):
+    tensors = framework.limits.tp and framework.limits.searches_splits
+    for tp, pp, cp in product(sizes if tensors else [1], sizes if framework.limits.pp else [1], sizes):
         if count % (tp * pp * cp) or pp > described.layers or tp > job.machine.fast_domain:
             continue
         if described.heads % tp or (described.kv_heads % tp and tp % described.kv_heads):
             continue
         usual = cp in (2, 4, 8, 16, 32, 64) and job.seq_len // cp >= 4096
         tried = usual or (whole and cp <= 128 and job.seq_len // cp >= 1024)
-        searched = framework.cp and framework.searches_splits and tried
+        searched = framework.limits.cp and framework.limits.searches_splits and tried
         if cp > 1 and not (searched and job.seq_len % (2 * cp) == 0):
             continue
         dp = count // (tp * pp * cp)
@@ -55,7 +55,7 @@ def splits(job: Job, whole: bool) -> Iterator[tuple[int, int, int, int, int, int
             continue
         if not described.experts:
             yield tp, pp, cp, dp, 1, 1
-        elif not framework.ep:
+        elif not framework.limits.ep:
             yield tp, pp, cp, dp, 1, tp
         else:
             for etp, ep in product(range(1, tp + 1), range(1, described.experts + 1)):
@@ -80,14 +80,14 @@ def groups(job: Job, tp: int, everyone: int, stage: int, whole: bool) -> set[int
 
 def kinds(job: Job, chunks: list[int], pp: int, whole: bool) -> list[tuple[int, int]]:
     """(Virtual stages, schedule): 1F1B, interleaved, and in the whole space what can be better on one chunk."""
-    better = {"zero-bubble", "v-half", "dualpipe"} & set(job.framework.schedules if whole and pp > 1 else ())
+    better = {"zero-bubble", "v-half", "dualpipe"} & set(job.framework.limits.schedules if whole and pp > 1 else ())
     return [(vpp, int(vpp > 1)) for vpp in chunks] + [(1, SCHEDULES.index(name)) for name in better]
 
 
 def slow(job: Job, whole: bool) -> set[tuple[int, ...]]:
     """All layouts by loops alone."""
     found, layers = set(), job.architecture.layers
-    partly = job.framework.selective != "none"
+    partly = job.framework.activations.selective != "none"
     for tp, pp, cp, dp, ep, etp in splits(job, whole):
         replica = job.global_batch // dp
         modes = {(0, 0), (2, 0)} | ({(1, 0)} if partly else set())
@@ -100,7 +100,9 @@ def slow(job: Job, whole: bool) -> set[tuple[int, ...]]:
                 even = any((layers + more) % (pp * vpp) == 0 for more in ((0, 1, 2) if whole else (0,)))
                 if pp > 1 and (replica // micro) % pp == 0 and pp * vpp <= layers and even:
                     chunks.append(vpp)
-            for (vpp, kind), stage, mode in product(kinds(job, chunks, pp, whole), job.framework.zero_stages, modes):
+            for (vpp, kind), stage, mode in product(
+                kinds(job, chunks, pp, whole), job.framework.limits.zero_stages, modes
+            ):
                 for group in groups(job, tp, dp * cp, stage, whole):
                     for sequence in {int(tp > 1), 0 if whole else int(tp > 1)}:
                         found.add((tp, sequence, pp, vpp, kind, cp, ep, etp, dp, stage, group, *mode, 0, micro,
@@ -195,7 +197,7 @@ def test_what_the_search_returns_is_valid_and_the_same_alone(which: int, draw: i
     """Named whole in a plan it is accepted as the one candidate, and its estimate is that of the batch."""
     estimates = WHOLES[which].estimates
     index = draw % len(estimates.layouts)
-    job = look_up(estimates.job.plan.patch(fields_of(index, estimates)))
+    job = job_of(estimates.job.plan.patch(fields_of(index, estimates)))
     named = candidates(job)
     assert rows_of(named) == [rows_of(estimates.layouts.take(np.array([index])))[0]]
     alone = estimate(job, named)
@@ -352,7 +354,7 @@ def test_a_large_batch_keeps_totals_and_makes_details_when_asked() -> None:
     few = estimate(job, candidates(job))
     index = np.resize(np.arange(len(few.layouts)), 40_000)
     many = estimate(job, few.layouts.take(index))
-    assert many.memory.components == many.memory.most == many.step.components == {}
+    assert many.memory.components == many.memory.component_peaks == many.step.components == {}
     assert np.array_equal(many.memory.total, few.memory.total[index])
     detail = many.of(3, 39_999)
     for place, at in enumerate((index[3], index[39_999])):

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.plan.schema import Plan
-from estimator.plan.training.given import valid_tp
+from estimator.plan.training.layout_checks import valid_tp
 from estimator.search.layouts import search
 from estimator.search.strategies import COMMUNICATION, CRITERIA, choose, communication_seconds, costs_of, identical
 from estimator.training.estimates import Estimates
-from knowledge.jobs.training import job
+from knowledge.jobs.training import job_of
 
 
 def estimates(model: str, accelerator: str, count: int, **workload: Any) -> Estimates:
@@ -26,7 +26,7 @@ def estimates(model: str, accelerator: str, count: int, **workload: Any) -> Esti
             "cluster": {"accelerator": accelerator, "count": count},
         }
     )
-    return search(job(plan))[0]
+    return search(job_of(plan))[0]
 
 
 @pytest.mark.parametrize("strategy", CRITERIA)

@@ -254,8 +254,8 @@ def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
     found = make_job(layout)
     exposed = replace(found, framework=replace(found.framework, overlaps_reduction=False))
     hidden = replace(found, framework=replace(found.framework, overlaps_reduction=True))
-    assert not found.framework.overlaps_reduction
-    assert make_job(layout | {"workload.framework": "nemo"}).framework.overlaps_reduction
+    assert not found.framework.recipe.overlaps_reduction
+    assert make_job(layout | {"workload.framework": "nemo"}).framework.recipe.overlaps_reduction
     one = candidates(found)
     longer, shorter = (step_time(job, one).components["data_parallel"][0] for job in (exposed, hidden))
     overlap = found.calibration.framework.data_overlap

@@ -20,7 +20,7 @@ from estimator.plan.training.job import Job
 from estimator.search.layouts import candidates, valid_tp
 from estimator.training.estimates import estimate
 from estimator.training.schedule import Step, step_time
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import models
 
 MODELS = [row.id for row in models()]
@@ -37,9 +37,9 @@ SCALES = (8, 16, 32, 128, 1024)
 
 
 @cache
-def job_of(model: str, setup: int = 0, method: str = "full") -> Job:
+def small_job(model: str, setup: int = 0, method: str = "full") -> Job:
     framework, accelerator, _ = SETUPS[setup]
-    return look_up(
+    return job_of(
         Plan.parse(
             {
                 "model": model,
@@ -78,7 +78,7 @@ def seconds(job: Job, layouts: Layouts) -> float:
 def test_more_devices_never_do_more_each(setup: int) -> None:
     """With the same work per device; only the optimizer's step may shrink, as its states are dealt over more."""
     for model in [*MODELS[setup::5], *MODELS[(setup + 2) % 5 :: 5]]:
-        steps = scaled(job_of(model, setup), setup)
+        steps = scaled(small_job(model, setup), setup)
         times = [float(step.seconds[0] - step.components["optimizer"][0]) for step in steps]
         for before, after in pairwise(times):
             assert after >= before / ALLOWED, (model, times)
@@ -92,8 +92,8 @@ def test_adapters_are_faster_and_four_bit_weights_slower() -> None:
     """
     layouts = layout_of(zero_stage=0, micro_batch=8)
     for model in MODELS:
-        full, lora, qlora = (seconds(job_of(model, method=method), layouts) for method in ("full", "lora", "qlora"))
-        wide = job_of(model).architecture.hidden >= 3072
+        full, lora, qlora = (seconds(small_job(model, method=method), layouts) for method in ("full", "lora", "qlora"))
+        wide = small_job(model).architecture.hidden >= 3072
         assert lora < full * (1.0 if wide else 1.25), model
         assert qlora > lora, model
 
@@ -101,14 +101,14 @@ def test_adapters_are_faster_and_four_bit_weights_slower() -> None:
 def test_recomputing_everything_is_slower_than_nothing() -> None:
     none, full = layout_of(), layout_of(recompute=RECOMPUTE.index("full"))
     for model in MODELS:
-        assert seconds(job_of(model), none) < seconds(job_of(model), full), model
+        assert seconds(small_job(model), none) < seconds(small_job(model), full), model
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Job, Layouts]:
     """Any model in any setup, with a layout that the model and 64 devices allow."""
     setup = draw(st.integers(0, len(SETUPS) - 1))
-    job = with_count(job_of(draw(st.sampled_from(MODELS)), setup), 64)
+    job = with_count(small_job(draw(st.sampled_from(MODELS)), setup), 64)
     tp = draw(st.sampled_from([size for size in valid_tp(job.architecture) if 64 % size == 0]))
     pp = draw(
         st.sampled_from([size for size in (1, 2, 4, 8) if 64 % (tp * size) == 0 and size <= job.architecture.layers])
@@ -170,7 +170,7 @@ def ideal(job: Job) -> Job:
 @pytest.mark.parametrize("setup", [0, 2, 4])
 def test_without_overheads_n_devices_take_the_nth_part_of_the_time(setup: int) -> None:
     for model in MODELS[setup::3]:
-        job = ideal(job_of(model, setup))
+        job = ideal(small_job(model, setup))
         times = [
             size * seconds(with_count(job, size), layout_of(setup, dp=size, shard_group=size, grad_accum=1024 // size))
             for size in SCALES
@@ -183,7 +183,7 @@ def test_without_overheads_n_devices_take_the_nth_part_of_the_time(setup: int) -
 def test_an_entry_of_a_batch_is_its_own_estimate(framework: str) -> None:
     for model in MODELS[::5]:
         plan = {"model": model, "workload": {"framework": framework, "seq_len": 2048, "global_batch": 32}}
-        job = look_up(Plan.parse(plan | {"cluster": {"accelerator": "h100-sxm", "count": 8}}))
+        job = job_of(Plan.parse(plan | {"cluster": {"accelerator": "h100-sxm", "count": 8}}))
         try:
             layouts = candidates(job)
         except PlanError:

@@ -14,6 +14,7 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from estimator.plan.serving.engine import (
     Engine,
+    Split,
     allowed,
     cache_room,
     largest_graph,
@@ -195,7 +196,7 @@ def capacity_errors() -> dict[str, float]:
         share = float(row["memory_share"]) if row["memory_share"] else None
         held = np.array([weights(architecture, row["weight_dtype"], tp)])
         eager = row["eager"] == "yes"
-        room = cache_room(runs, accelerator.usable_bytes, held, step, group, ONE, share, graphs=not eager)[0]
+        room = cache_room(runs, accelerator.usable_bytes, held, step, Split(group, ONE), share, graphs=not eager)[0]
         each = 1.0 if row["kv_dtype"] == "fp8" else 2.0
         tokens_said = float(row["tokens"] or 0.0) * cache_bytes_per_token(architecture, tp, each)
         found[row["id"]] = room / (tokens_said or float(row["kv_gib"]) * GIB) - 1.0
@@ -224,7 +225,7 @@ def test_more_weights_never_leave_more_room(
     runs, total = on(accelerator, name), find_accelerator(accelerator).value.usable_bytes
     group = np.full(2, float(tp))
     held = np.array([weights_gib, weights_gib + more]) * GIB
-    room = cache_room(runs, total, held, np.full(2, step_gib * GIB), group, np.ones(2))
+    room = cache_room(runs, total, held, np.full(2, step_gib * GIB), Split(group, np.ones(2)))
     assert room[1] <= room[0]
     assert (room >= 0).all()
     assert (room + held <= total)[room > 0].all()

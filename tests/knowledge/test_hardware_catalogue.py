@@ -8,7 +8,8 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
-from knowledge.machines.catalogue import GIB, accelerators, find_accelerator, machine
+from estimator.units import GIB
+from knowledge.machines.catalogue import accelerators, find_accelerator, machine
 
 ROWS = accelerators()
 WITHOUT_MATRIX_RATE = {"wse-2", "wse-3"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.accuracy import GROUPS, as_json, as_text, main, run
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from measure.history.scores import POOLED, Prediction, Score, by_group, over_sources, summarise, worst
+from measure.history.scores import POOLED, CasePrediction, Score, by_group, over_sources, summarise, worst
 from measure.history.training import RAN_OUT, Case, Observed
 
 
@@ -29,7 +29,7 @@ def case(name: str, source: str = "a", rate: float = 100.0, reason: str | None =
 
 def off_by(error: float, source: str = "a", spread: float = 0.15) -> Score:
     value = 100.0 * (1 + error)
-    return Score(case("c", source), 100.0, Prediction(value, value * (1 - spread), value * (1 + spread), True))
+    return Score(case("c", source), 100.0, CasePrediction(value, value * (1 - spread), value * (1 + spread), True))
 
 
 def test_summary_of_known_errors():
@@ -69,12 +69,12 @@ def test_worst_treats_half_and_double_alike():
     assert worst([off_by(0.9), half], 1) == [half]
 
 
-def predictions(given: Case) -> Prediction:
+def predictions(given: Case) -> CasePrediction:
     if given.id == "refused":
         raise PlanError("layout.tp", "tp=3 does not divide 32", [1, 2])
     if given.id.startswith("oom"):
-        return Prediction(1.0, 1.0, 1.0, fits=given.id == "oom-missed")
-    return Prediction(110.0, 90.0, 130.0, True)
+        return CasePrediction(1.0, 1.0, 1.0, fits=given.id == "oom-missed")
+    return CasePrediction(110.0, 90.0, 130.0, True)
 
 
 CASES = [

@@ -13,7 +13,7 @@ from measure.fit.attention import (
     BORROWED,
     FACTORS,
     NUMBERS,
-    Timings,
+    AttentionTimings,
     errors,
     estimated,
     fit,
@@ -37,7 +37,7 @@ def row(**changes: object) -> dict[str, str]:
     return {name: str(value) for name, value in (base | changes).items()}
 
 
-def made_up() -> Timings:
+def made_up() -> AttentionTimings:
     """Calls whose times are exactly those of TRUE."""
     data = gathered(
         [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from estimator.machine.decode import decode_attention_seconds
+from estimator.machine.decode import CachedHeads, decode_attention_seconds
 from knowledge.data_files import rows
 from knowledge.fitted.decode import decode_evidence, decode_kernel, expert_kernel
 from knowledge.machines.catalogue import accelerators, find_accelerator
@@ -112,6 +112,11 @@ def test_a_decode_step_of_a_known_model_is_near_the_bandwidth():
     """Llama-3-8B on an H100, 64 sequences of 8,192 tokens: 32 layers read 68.7 GB of cache."""
     kernel = decode_kernel("Hopper", "attention", "bf16", "vllm", "h100-sxm")
     layer = decode_attention_seconds(
-        kernel, 3.35e12, 989e12, np.array([64.0]), np.array([8192.0]), 32.0, 8.0, 128.0, 128.0, 2.0
+        kernel,
+        3350000000000.0,
+        989000000000000.0,
+        np.array([64.0]),
+        np.array([8192.0]),
+        CachedHeads(32.0, 8.0, 128.0, 128.0, 2.0),
     )[0]
     assert 32 * layer == pytest.approx(68.7e9 / 3.35e12 / 0.9, rel=0.08)

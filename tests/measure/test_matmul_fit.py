@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
-from estimator.machine.matmul import KINDS, MatmulSurface, matmul_seconds
+from estimator.machine.matmul import KINDS, MatmulRates, MatmulSurface, matmul_seconds
 from knowledge.machines.catalogue import accelerators
 from measure.fit.matmul import FILE, document, fit, fitted, surface_name
-from measure.fit.matmul_timings import Timings, best_rates, ceilings, families, peak_of, timed, timings, usable
+from measure.fit.matmul_timings import MatmulTimings, best_rates, ceilings, families, peak_of, timed, timings, usable
 
 PEAK, BANDWIDTH = 1e15, 3e12
 KNOWN = MatmulSurface(height=0.66, memory=0.87, wave_outputs=6e5, half_k=100.0, unhidden=0.12, launch_s=4.2e-6)
@@ -23,15 +23,15 @@ def found() -> dict[str, dict[str, dict[str, Any]]]:
     return fit()
 
 
-def made(source: str = "vidur", software: str = "torch", scatter: float = 0.0, seed: int = 0) -> Timings:
+def made(source: str = "vidur", software: str = "torch", scatter: float = 0.0, seed: int = 0) -> MatmulTimings:
     """Timings that the known surface would give, each off by a random factor."""
     grid = np.array(
         [(m, n, k) for m in (1, 16, 128, 512, 2048, 8192) for n in (512, 2048, 8192) for k in (512, 4096, 16384)], float
     )
     m, n, k = grid.T
-    exact = matmul_seconds(KNOWN, PEAK, BANDWIDTH, m, n, k)
+    exact = matmul_seconds(MatmulRates(KNOWN, PEAK, BANDWIDTH), m, n, k)
     noise = np.exp(scatter * np.random.default_rng(seed).standard_normal(len(m)))
-    return Timings(
+    return MatmulTimings(
         accelerator=np.full(len(m), "some"),
         software=np.full(len(m), software),
         source=np.full(len(m), source),
@@ -44,8 +44,8 @@ def made(source: str = "vidur", software: str = "torch", scatter: float = 0.0, s
     )
 
 
-def changed(points: Timings, **values: np.ndarray) -> Timings:
-    return Timings(**(vars(points) | values))
+def changed(points: MatmulTimings, **values: np.ndarray) -> MatmulTimings:
+    return MatmulTimings(**(vars(points) | values))
 
 
 @pytest.mark.parametrize("scatter", [0.0, 0.08])
@@ -66,7 +66,7 @@ def test_a_few_timings_that_waited_do_not_move_the_surface():
 
 def test_a_cast_in_the_timings_is_told_from_the_kernel():
     points = made(source="aic", software="engine")
-    exact = matmul_seconds(KNOWN, PEAK, BANDWIDTH, points.m, points.n, points.k, operand_bytes=(1.0, 1.0))
+    exact = matmul_seconds(MatmulRates(KNOWN, PEAK, BANDWIDTH, (1.0, 1.0)), points.m, points.n, points.k)
     cast = 6e-6 + 4.0 * points.m * points.k / (BANDWIDTH * 0.87)
     kin = vars(KNOWN) | {"height": 0.75}
     values = fitted(changed(points, seconds=exact + cast), "fp8", kin)
@@ -79,7 +79,7 @@ def test_what_no_lasting_kernel_on_the_device_shows_is_left_out():
     seconds = np.concatenate([quick.seconds, 3.0 * slow.seconds])
     cached = (quick.m == 1) & (quick.n == 8192) & (quick.k == 4096)
     seconds[: len(quick)][cached] = 0.5 * 2.0 * 8192 * 4096 / BANDWIDTH
-    both = Timings(
+    both = MatmulTimings(
         **{name: np.concatenate([vars(quick)[name], vars(slow)[name]]) for name in vars(quick) if name != "seconds"},
         seconds=seconds,
     )
@@ -93,7 +93,7 @@ def test_a_bound_of_the_device_itself_comes_before_that_of_its_kin():
     points = made()
     best = made(source="mamf").take(np.arange(len(points)) == len(points) - 1)
     best = changed(best, seconds=best.flop / (0.5 * PEAK))
-    both = Timings(**{name: np.concatenate([vars(points)[name], vars(best)[name]]) for name in vars(points)})
+    both = MatmulTimings(**{name: np.concatenate([vars(points)[name], vars(best)[name]]) for name in vars(points)})
     kept = usable(both, "bf16", kin_ceiling=0.9)
     assert len(kept) == len(points)
     assert (kept.flop / kept.seconds).max() == pytest.approx(0.5 * PEAK)
@@ -158,7 +158,7 @@ def test_a_borrowed_surface_foretells_smaller_products(size: int, measured_tflop
     surface = MatmulSurface(**found()["tpu-v7"]["bf16"]["numbers"])
     chip = next(one for one in accelerators() if one.id == "tpu-v7")
     m = np.array([2.0 * size])
-    seconds = matmul_seconds(surface, peak_of(chip, "bf16"), chip.memory_bandwidth, m, size, size)[0]
+    seconds = matmul_seconds(MatmulRates(surface, peak_of(chip, "bf16"), chip.memory_bandwidth), m, size, size)[0]
     assert 2.0 * size**3 / seconds == pytest.approx(1e12 * measured_tflops, rel=0.1)
 
 
@@ -186,6 +186,6 @@ def test_layers_are_foretold_by_kernels_timed_alone(family: str):
     values = fitted(points.take(points.source != "vidur"), "bf16", ceiling=best)
     layers = points.take((points.source == "vidur") & (points.m > 512))
     surface = MatmulSurface(**{name: values[name] for name in vars(KNOWN)})
-    estimated = matmul_seconds(surface, layers.peak, layers.bandwidth, layers.m, layers.n, layers.k)
+    estimated = matmul_seconds(MatmulRates(surface, layers.peak, layers.bandwidth), layers.m, layers.n, layers.k)
     assert len(layers) > 50
     assert abs(np.median(np.log(estimated / layers.seconds))) < 0.09

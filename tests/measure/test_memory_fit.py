@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measure.fit.spreads import Miss, spread_of
-from measure.fit.training.memory import FACTORS, Peak, Spread, fit, interval, spreads
+from measure.fit.training.memory import FACTORS, MemorySpread, Peak, fit, interval, spreads
 from measure.history.training import Case, Observed
 
 GIB = 2.0**30
@@ -92,7 +92,7 @@ def test_few_runs_bound_nothing():
 
 
 def test_what_was_never_measured_has_a_wider_interval():
-    found = {"default": Spread(0.2, 0.2, 0, 0), "deepspeed": Spread(0.1, 0.1, 12, 0)}
+    found = {"default": MemorySpread(0.2, 0.2, 0, 0), "deepspeed": MemorySpread(0.1, 0.1, 12, 0)}
     known, method = (interval(peak(1, unmeasured=count), TRUE, found) for count in (0, 1))
     other = interval(peak(1, framework="mlx"), TRUE, found)
     widths = [high / low for low, high, _ in (known, method, other)]
@@ -101,7 +101,7 @@ def test_what_was_never_measured_has_a_wider_interval():
 
 
 def test_a_run_fits_when_the_upper_end_does():
-    found = {"default": Spread(0.2, 0.2, 0, 0), "deepspeed": Spread(0.1, 0.1, 12, 0)}
+    found = {"default": MemorySpread(0.2, 0.2, 0, 0), "deepspeed": MemorySpread(0.1, 0.1, 12, 0)}
     need = peak(1).needed(TRUE)
     verdicts = [interval(peak(1, usable=share * need), TRUE, found)[2] for share in (1.09, 1.11)]
     assert verdicts == [False, True]

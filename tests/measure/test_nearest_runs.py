@@ -8,7 +8,7 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.jobs.training import job
+from knowledge.jobs.training import job_of
 from measure.history.nearest import FILES, WEIGHTS, nearest_runs, rows_of_file
 from measure.history.scores import estimated
 from measure.history.serving import serving_cases
@@ -24,7 +24,7 @@ def some(cases: list, count: int) -> list:  # type: ignore[type-arg]
 def test_the_plan_of_a_measured_run_finds_that_run(file: str) -> None:
     cases = training_cases() if file == "training" else memory_cases()
     for case in some(cases, 8):
-        complete = job(case.plan).plan
+        complete = job_of(case.plan).plan
         found = nearest_runs(case.plan, complete, file, 20)  # type: ignore[arg-type]
         # Repeats of one run are as near as it is.
         own = next((run for run in found if run.id == case.id), None)
@@ -58,7 +58,7 @@ def test_the_plan_of_a_measured_deployment_finds_it() -> None:
 def plan(**changes: object) -> tuple[Plan, Plan]:
     data = {"model": "llama-3.1-8b", "cluster.accelerator": "h100-sxm", "cluster.count": 8} | changes
     asked = Plan.parse({"model": data.pop("model")}).patch(data)
-    return asked, job(asked).plan
+    return asked, job_of(asked).plan
 
 
 def test_runs_come_in_the_order_of_their_distance_which_is_the_sum_of_its_parts() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from estimator.plan.schema import Plan
 from estimator.search.layouts import search
-from knowledge.jobs.training import job
+from knowledge.jobs.training import job_of
 from measure.history import reached
 from measure.history.reached import ALL, main_accelerators, reached_mfu
 from measure.history.training import training_cases
@@ -43,7 +43,7 @@ def test_mfu_of_a_run_is_counted_as_the_estimate_counts_it() -> None:
     assert len(chosen) >= 3
     for case in chosen:
         assert case.plan
-        estimates, order = search(job(case.plan))
+        estimates, order = search(job_of(case.plan))
         index, rate = int(order[0]), case.observed["tokens_per_s_per_device"]
         assert rate
         estimated = float(estimates.tokens_per_s[index]) / estimates.job.machine.count
@@ -69,4 +69,4 @@ def test_the_main_accelerators_are_of_several_vendors_and_catalogued() -> None:
     assert len({device.id for device in found}) == len(found)
     for device in found:
         plan = Plan.parse({"model": "gpt2", "cluster": {"accelerator": device.id}})
-        assert job(plan).machine.accelerator.id == device.id
+        assert job_of(plan).machine.accelerator.id == device.id

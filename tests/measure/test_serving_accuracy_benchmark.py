@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks import accuracy, serving_accuracy
-from benchmarks.serving_accuracy import Memory, as_json, as_text, rival, side_by_side, table
+from benchmarks.serving_accuracy import CacheMemory, as_json, as_text, rival, side_by_side, table
 from estimator.plan.schema import Plan
-from measure.history.scores import POOLED, Prediction, Score
+from measure.history.scores import POOLED, CasePrediction, Score
 from measure.history.serving import METRICS, OUT_OF_MEMORY, ServingCase, serving_cases
 
 SUMMARY = {"runs", "mape", "median_error", "bias", "within_10", "within_20", "coverage"}
@@ -23,7 +23,7 @@ def case(name: str, source: str, reason: str | None = None, ran: bool = True, pl
 
 def score(name: str, source: str, error: float, spread: float = 0.15) -> Score[ServingCase]:
     value = 100.0 * (1 + error)
-    return Score(case(name, source), 100.0, Prediction(value, value / (1 + spread), value * (1 + spread), True))
+    return Score(case(name, source), 100.0, CasePrediction(value, value / (1 + spread), value * (1 + spread), True))
 
 
 # Of one source six figures 10 % too high, of one six 30 % too low, and two of sources with few rows.
@@ -37,7 +37,7 @@ SCORES = {
     for metric in METRICS
 }
 UNSEEN = {
-    metric: [Score(s.case, s.observed, Prediction(150.0, 80.0, 200.0, True)) for s in SCORES[metric]]
+    metric: [Score(s.case, s.observed, CasePrediction(150.0, 80.0, 200.0, True)) for s in SCORES[metric]]
     for metric in METRICS
 }
 CASES = (
@@ -49,7 +49,7 @@ CASES = (
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_accuracy, "scores", lambda hold_out: UNSEEN if hold_out == "source" else SCORES)
-    monkeypatch.setattr(serving_accuracy, "memory_verdicts", lambda: Memory(20, 19, 100, 3))
+    monkeypatch.setattr(serving_accuracy, "memory_verdicts", lambda: CacheMemory(20, 19, 100, 3))
     monkeypatch.setattr(serving_accuracy, "serving_cases", lambda: CASES)
     # The rival is right of one, and twice as high of the other.
     monkeypatch.setattr(serving_accuracy, "rival", lambda: {("tpot-a0", "tpot"): 100.0, ("tpot-b0", "tpot"): 200.0})

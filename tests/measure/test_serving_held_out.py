@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from measured_serving import PLACES, made, measured, slower, truth
 
 from measure.fit.serving import held_out as serving_held_out
-from measure.fit.serving.factors import Observation, Run, fit, observations, runs_of
-from measure.fit.serving.held_out import LEAST_SPREAD, Missed, misses, predictions, spreads
+from measure.fit.serving.factors import Observation, ServedRun, fit, observations, runs_of
+from measure.fit.serving.held_out import LEAST_SPREAD, MissedServing, misses, predictions, spreads
 from measure.history.serving import METRICS, ServingCase
 
 SOURCES = ("a", "b", "c")
-Sample = tuple[list[Run], list[Observation], Any]
+Sample = tuple[list[ServedRun], list[Observation], Any]
 
 
 def sample(cases: list[ServingCase]) -> Sample:
@@ -97,9 +97,9 @@ def test_rows_that_differ_in_their_load_only_are_left_out_together(monkeypatch: 
 
 def missed(
     engine: str, metric: Any, rows: float, source: str = "a", apart: float | None = None, name: str = "x"
-) -> Missed:
+) -> MissedServing:
     case = ServingCase(name, source, None, {}, None, True, "server", (), "")
-    return Missed(Observation(case, 0, 0, metric, 2.0), engine, rows, rows if apart is None else apart)
+    return MissedServing(Observation(case, 0, 0, metric, 2.0), engine, rows, rows if apart is None else apart)
 
 
 def test_an_interval_holds_four_in_five() -> None:
@@ -144,7 +144,7 @@ def of_sources(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
         for index in range(20)
     ]
     seen = [Observation(case, index % 7, 0, "tpot", 2.0) for index, case in enumerate(cases)]
-    found = [Missed(one, "vllm", off[one.case.source], off[one.case.source]) for one in seen]
+    found = [MissedServing(one, "vllm", off[one.case.source], off[one.case.source]) for one in seen]
     monkeypatch.setattr(serving_held_out, "everything", lambda: ([], seen, {}))
     monkeypatch.setattr(serving_held_out, "missed", lambda: found)
     return off
@@ -174,7 +174,7 @@ def test_intervals_of_rows_come_from_other_folds_only(
 ) -> None:
     assert of_sources
     _, seen, _ = serving_held_out.everything()
-    wild = [Missed(one, "vllm", 3.0 if one.group == 6 else 0.1, 3.0 if one.group == 6 else 0.1) for one in seen]
+    wild = [MissedServing(one, "vllm", 3.0 if one.group == 6 else 0.1, 3.0 if one.group == 6 else 0.1) for one in seen]
     monkeypatch.setattr(serving_held_out, "missed", lambda: wild)
     found = predictions("rows")
     own, other = (next(one.case.id for one in seen if one.group == group) for group in (6, 0))

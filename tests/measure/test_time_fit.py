@@ -10,12 +10,12 @@ import pytest
 
 from estimator.training.schedule import step_time
 from measure.fit.hierarchy import DEFAULT, Factor
-from measure.fit.training.held_out_times import Missed, device_spread, spreads
+from measure.fit.training.held_out_times import MissedTime, device_spread, spreads
 from measure.fit.training.time import (
     DEVICE_FACTORS,
     FRAMEWORK_FACTORS,
     HEIGHT,
-    Run,
+    TimedRun,
     applied,
     factors_of,
     fit,
@@ -31,7 +31,7 @@ SOURCES = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v5.0", "foundatio
 
 
 @pytest.fixture(scope="module")
-def some() -> list[Run]:
+def some() -> list[TimedRun]:
     return timed_runs(case for case in training_cases() if case.source in SOURCES)
 
 
@@ -47,7 +47,7 @@ def test_there_are_far_fewer_fitted_numbers_than_runs(capsys: pytest.CaptureFixt
     assert numbers * 5 < len(runs)
 
 
-def test_a_factor_that_made_the_runs_is_found_again(some: list[Run]):
+def test_a_factor_that_made_the_runs_is_found_again(some: list[TimedRun]):
     """Runs as they would be measured if the framework took 1.2 times as long to compute: the fit says so."""
     start = fit(some).values
     made = []
@@ -64,7 +64,7 @@ def test_a_factor_that_made_the_runs_is_found_again(some: list[Run]):
     assert np.median([abs(residual(run, again)) for run in made]) < 0.03
 
 
-def test_the_fit_is_the_same_every_time_and_better_than_none(some: list[Run]):
+def test_the_fit_is_the_same_every_time_and_better_than_none(some: list[TimedRun]):
     first, second = fit(some), fit(some)
     assert first.values == second.values
     unfitted = {node: dict(row) for node, row in first.values.items()}
@@ -79,23 +79,23 @@ def test_the_fit_is_the_same_every_time_and_better_than_none(some: list[Run]):
     assert after < before
 
 
-def test_a_framework_without_runs_gets_what_its_kin_got(some: list[Run]):
+def test_a_framework_without_runs_gets_what_its_kin_got(some: list[TimedRun]):
     values = fit(some).values
     assert values_of(values, "framework", "nanotron") == values["framework", "megatron-lm"]
     assert values_of(values, "framework", "maxtext") == values["framework", DEFAULT]
     assert values_of(values, "device", "Volta") == values["device", DEFAULT]
 
 
-def test_unseen_sources_widen_the_interval_of_what_was_not_measured(some: list[Run]):
-    sample = [Missed(run, rows=0.02, source=0.3) for run in some]
+def test_unseen_sources_widen_the_interval_of_what_was_not_measured(some: list[TimedRun]):
+    sample = [MissedTime(run, rows=0.02, source=0.3) for run in some]
     found = spreads(sample)
     assert found["default"] == pytest.approx(math.expm1(0.3))
     assert all(0.02 < found[run.job.framework.name] < found["default"] for run in some)
 
 
-def test_what_only_one_source_ran_says_how_far_a_strange_device_is_off(some: list[Run]):
+def test_what_only_one_source_ran_says_how_far_a_strange_device_is_off(some: list[TimedRun]):
     """Only MLPerf ran Blackwell, while two sources ran Ampere: how far off MLPerf is says it."""
-    usual = [Missed(run, rows=0.02, source=0.1) for run in some]
+    usual = [MissedTime(run, rows=0.02, source=0.1) for run in some]
     assert device_spread(usual) == pytest.approx(math.expm1(0.1))
     far = [replace(one, source=0.5) if one.run.case.source == SOURCES[1] else one for one in usual]
     assert device_spread(far) == pytest.approx(math.expm1(0.5))

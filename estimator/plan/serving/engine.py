@@ -15,6 +15,8 @@ from estimator.model.architecture import Architecture
 
 Floats = NDArray[np.float64]
 ShareOf = Literal["total", "start", "rest", "asked"]
+# What a graph beyond `Reserve.wide_graph` sequences keeps: half as much again as others (SGLang, server_args.py).
+_WIDE_GRAPH = 1.5
 _HALF = 2.0
 """Bytes per element of activations between operators: engines run in 16 bits."""
 
@@ -172,7 +174,7 @@ def shares(
         graph = largest_graph(engine, tp)
         kept = rule.fixed + rule.token * engine.max_tokens + rule.graph * graph + rule.device * tp * pp
         ranks = np.where(np.asarray(attention_dp) > 1.0, attention_dp, 0.0)
-        kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, 1.5, 1.0)
+        kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, _WIDE_GRAPH, 1.0)
         return 1.0 - np.maximum(kept, rule.least) / total_bytes
     found = np.full(tp.shape, engine.memory_share)
     for devices, share in engine.share_steps:
@@ -205,15 +207,22 @@ def profiled_bytes(
     return stream + np.maximum(layer, logits)
 
 
+@dataclass(frozen=True)
+class Split:
+    """Devices that one copy of the model is cut over; arrays of shape (n,)."""
+
+    tp: Floats
+    pp: Floats
+    attention_dp: Floats | float = 1.0
+
+
 def cache_room(
     engine: Engine,
     usable_bytes: Floats | float,
     weight_bytes: Floats,
     step_bytes: Floats,
-    tp: Floats,
-    pp: Floats,
+    split: Split,
     share: float | None = None,
-    attention_dp: Floats | float = 1.0,
     graphs: bool = True,
 ) -> Floats:
     """Bytes that the engine gives to the cache of each device: never less than 0.
@@ -222,7 +231,8 @@ def cache_room(
     largest step take on the fullest device, `share` a share that the user asks for in place of the default. Graphs that
     are captured outside the share may not find room any more where the share is close to 1: engines do not look.
     """
-    tp, pp = np.asarray(tp, dtype=np.float64), np.asarray(pp, dtype=np.float64)
+    tp, pp = np.asarray(split.tp, dtype=np.float64), np.asarray(split.pp, dtype=np.float64)
+    attention_dp = split.attention_dp
     total = np.asarray(usable_bytes, dtype=np.float64) - engine.driver_bytes
     claimed = shares(engine, usable_bytes, tp, pp, attention_dp) if share is None else np.full(tp.shape, share)
     collective = engine.collective_bytes * (tp * pp * np.asarray(attention_dp) > 1.0)

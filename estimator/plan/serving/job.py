@@ -10,12 +10,13 @@ from estimator.machine.hardware import Machine
 from estimator.machine.matmul import Kind, MatmulSurface
 from estimator.model.architecture import Architecture
 from estimator.model.weight_format import Kernel, WeightFormat
+from estimator.plan.assumptions import Assumption
+from estimator.plan.calibration import DeviceFactors
 from estimator.plan.layouts import Floats
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
-from estimator.plan.training.framework import DeviceFactors
-from estimator.plan.training.job import GIB, Assumption
+from estimator.units import GIB
 
 _CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 

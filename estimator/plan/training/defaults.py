@@ -8,9 +8,10 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.architecture import Architecture
+from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.training.framework import Framework
-from estimator.plan.training.job import Assumption, Job
+from estimator.plan.training.job import Job
 from estimator.plan.training.run_length import data_size, full_sample
 
 # Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for
@@ -76,9 +77,9 @@ def fill_adapters(plan: Plan, framework: Framework) -> tuple[Plan, list[Assumpti
     training = plan.training
     if training.method not in ("lora", "qlora", "dora", "pissa"):
         return plan, []
-    usual: dict[str, Any] = {"dropout": framework.lora_dropout}
+    usual: dict[str, Any] = {"dropout": framework.adapters.dropout}
     if training.method == "qlora":
-        usual["quantisation"] = framework.quantisation
+        usual["quantisation"] = framework.adapters.quantisation
     given = training.lora.model_fields_set if "lora" in training.model_fields_set else set()
     changes = {name: value for name, value in usual.items() if name not in given}
     assumed = [
@@ -94,8 +95,8 @@ def recipe_options(job: Job) -> list[Assumption]:
     They stay open in the plan, so that another framework or device brings its own; what they come to is told.
     """
     found: dict[str, str | bool] = {"cuda_graph": job.cuda_graph}
-    split = job.plan.layout.tp or (2 if job.framework.searches_splits else 1)
-    if job.framework.tp and job.machine.count > 1 and split > 1:
+    split = job.plan.layout.tp or (2 if job.framework.limits.searches_splits else 1)
+    if job.framework.limits.tp and job.machine.count > 1 and split > 1:
         found["tp_overlap"] = job.chosen("tp_overlap")
     if any(block.experts for block in job.architecture.blocks):
         found |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}

@@ -1,128 +1,227 @@
-"""What differs between frameworks, and what was fitted to measurements: both data, made by `knowledge` from its
-files."""
+"""What differs between frameworks and between optimizers: data, made by `knowledge` from its files.
+
+Bytes are per parameter unless said otherwise. Where each framework does so is written beside its values in
+`knowledge/data/frameworks.yaml`; a source here says where the behaviour that a field stands for is defined.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from estimator.machine.links import NetworkFactors
-from estimator.machine.matmul import Kind, MatmulSurface
-
 Style = Literal["eager", "native", "compiled", "fused"]
 
 
 @dataclass(frozen=True)
+class Weights:
+    """How weights are held."""
+
+    held_bytes: float
+    """The copy that stays: the sharded one where ZeRO-3 shards (Rajbhandari et al. 2020, section 5.3)."""
+    compute_bytes: float
+    """What a gathered or cast unit takes (FSDP, MixedPrecision param_dtype)."""
+    cast_cache: bool
+    """Whether a cast copy of every weight is kept besides (torch.autocast, cache_enabled)."""
+    low_precision: bool
+    """Whether 8-bit training holds the weights in 8 bits (Megatron-core, fp8_param_gather)."""
+    low_precision_copies: bool
+    """Whether 8-bit training caches 8-bit copies besides (Transformer Engine, is_first_microbatch)."""
+    one_copy_families: tuple[str, ...]
+    """Accelerator families that need no transposed copy of an 8-bit weight (Transformer Engine,
+    is_non_tn_fp8_gemm_supported)."""
+    ties: bool
+    """Whether a tied head shares its matrix with the embedding; false where it is one of its own all the same."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """How gradients are kept and reduced."""
+
+    held_bytes: float
+    """What gradients are accumulated in."""
+    reduce_bytes: float
+    """Per gradient element on the wire (FSDP, MixedPrecision reduce_dtype; Megatron-core, grad_reduce_in_fp32)."""
+    bucket_bytes: float
+    """Bytes of communication buckets in all (DeepSpeed, reduce_bucket_size and allgather_bucket_size)."""
+    stay: bool
+    """Whether gradients live in buffers that stay; false where they are freed after the step (Megatron-core,
+    distributed/param_and_grad_buffer.py)."""
+    reduces_each_micro_batch: bool
+    """Whether gradients are reduced after every micro-batch, not after the last (torch, no_sync)."""
+    dummies: bool
+    """Whether a gradient for each weight shape is cached (Transformer Engine, module/base.py get_dummy_wgrad)."""
+
+
+@dataclass(frozen=True)
+class OptimizerStep:
+    """What the framework adds to the optimizer's own states and temporaries."""
+
+    master_bytes: float
+    """A full-precision copy of the weights that the optimizer owns (Micikevicius et al. 2018, section 3.1)."""
+    step_bytes: float
+    """Temporaries of the step besides the optimizer's own (DeepSpeed, stage3.py, step)."""
+    fused: bool
+    """Whether the step is one kernel, which needs no temporaries of the optimizer's own (torch.optim, fused)."""
+    always_sharded: bool
+    """Whether optimizer states are sharded at ZeRO-0 too (DeepSpeed, BF16_Optimizer)."""
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """What sharded weights and gradients are gathered into."""
+
+    live_parameters: float | None
+    """Gathered parameters that there may be at once (DeepSpeed, stage3_max_live_parameters); None where units count."""
+    live_units: float
+    """Gathered layers that there are at once (FSDP: the one at work and the prefetched one); 0 for none."""
+    gathered_copies: float
+    """Copies of a layer in the compute dtype while its gradients are made (FSDP, _fsdp_collectives.py)."""
+    reduced_copies: float
+    """The same in the dtype of the reduction."""
+    splits_root: bool
+    """Whether embedding and head are units of their own (torchtitan, apply_fsdp)."""
+    hook_s: float
+    """Host seconds of one module's hooks in one pass under ZeRO-3 (DeepSpeed, runtime/zero/parameter_offload.py)."""
+
+
+@dataclass(frozen=True)
+class Activations:
+    """What is kept for the backward pass."""
+
+    style: Literal["eager", "fused"]
+    """What operators save: 'eager' Hugging Face modules as shipped, or 'fused' one-kernel norms and activations."""
+    hf_modules: bool
+    """Whether the modules are Hugging Face's own, GELU by hand included."""
+    expands_kv: bool
+    """Whether keys and values are repeated for every head before attention (transformers, repeat_kv)."""
+    selective: Literal["attention", "ops", "none"]
+    """What selective recompute drops: the attention core (Korthikanti et al. 2022, section 5), or all but every other
+    matmul's output (torchtitan, _apply_op_sac)."""
+    low_precision: Literal["none", "inputs", "all"]
+    """What 8-bit training keeps in 8 bits: nothing, the inputs of its matmuls, or those of the activation function too
+    (Transformer Engine, activation_func_fp8_input_store)."""
+    stage_buffers: float
+    """Copies of a stage's boundary per micro-batch that a pipeline allocates to send and receive
+    (torch.distributed.pipelining, stage.py)."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The peak per logit, in bytes."""
+
+    fused: bool
+    """Whether the loss is fused where nobody switches it (Liger, LigerFusedLinearCrossEntropy)."""
+    logit_bytes: float
+    """Of an unfused loss."""
+    adapter_logit_bytes: float | None
+    """Of an unfused loss on a frozen head; None: as others."""
+    compiled_logit_bytes: float | None
+    """Of a compiled loss; None: as others."""
+    parallel_logit_bytes: float | None
+    """Where logits are split by tp (torch, loss_parallel); None: as others."""
+    fused_logit_bytes: float | None
+    """Of a fused loss that is one kernel on all logits (Megatron-core, cross_entropy_loss_fusion); None where it goes
+    by chunks."""
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """How adapters are held, and what a plan that does not say gets."""
+
+    held_bytes: float
+    """Per adapter parameter (PEFT, autocast_adapter_dtype)."""
+    copies_inputs: bool
+    """Whether each adapter casts its input for itself (PEFT, tuners/lora/layer.py)."""
+    dropout: float
+    """The default dropout before adapters, a fraction."""
+    quantisation: str
+    """The default format of 4-bit weights."""
+    quantised_head: bool
+    """Whether the head is quantised too."""
+    quantised_inputs: float
+    """Copies of its input that a quantised matmul keeps for nothing (bitsandbytes before 0.43.3)."""
+
+
+@dataclass(frozen=True)
+class OperatorStyle:
+    """How memory-bound operators are implemented."""
+
+    style: Style
+    """Without torch.compile (estimator/kernels/elementwise.py)."""
+    score_bytes: tuple[float, float]
+    """What attention moves per 16-bit score, forward and backward, where scores go through memory (transformers,
+    eager_attention_forward)."""
+    loose_score_bytes: tuple[float, float]
+    """The same where the fused softmax does not take the scores."""
+    score_group: int
+    """Score matrices that the fused softmax takes at a time; 0: any number (Megatron-core, fused_softmax.py)."""
+    score_longest: int
+    """The longest sequence that the fused softmax takes, in tokens; 0: any (Megatron-core, fused_softmax.py)."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the framework's recipes set where a plan does not say; most are named as the fields of a plan."""
+
+    overlaps_reduction: bool
+    """Whether gradients are reduced beside the backward pass below ZeRO-3 too (Megatron-core, overlap_grad_reduce)."""
+    tp_overlap: bool
+    """Whether tensor-parallel communication runs beside matmuls (Megatron-core, tp_comm_overlap)."""
+    cuda_graph: Literal["none", "layers", "full"]
+    """What CUDA graphs hold (Megatron-core, cuda_graph_impl and cuda_graph_scope)."""
+    moe_dispatcher: Literal["alltoall", "flex"]
+    """What carries tokens to experts (Megatron-core, moe_token_dispatcher_type)."""
+    moe_overlap: bool
+    """Whether dispatch and combine run beside other work (Megatron-core, overlap_moe_expert_parallel_comm)."""
+    moe_capacity: bool
+    """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What layouts the framework has."""
+
+    zero_stages: tuple[int, ...]
+    """ZeRO stages (Rajbhandari et al. 2020, section 5); FSDP's are 2 and 3."""
+    tp: bool
+    """Tensor parallelism."""
+    pp: bool
+    """Pipeline parallelism."""
+    cp: bool
+    """Context parallelism."""
+    ep: bool
+    """Expert parallelism."""
+    searches_splits: bool
+    """Whether tp and cp are tried unasked; false where they are for plans that ask for them alone."""
+    sequence_parallel: bool
+    """Whether tp cuts sequences in norms and residuals too (Korthikanti et al. 2022, section 4.2.2)."""
+    offloads: tuple[str, ...]
+    """What can be offloaded to the host."""
+    interleaves: bool
+    """Whether pipeline stages can be virtual (Narayanan et al. 2021, section 2.2)."""
+    schedules: tuple[str, ...]
+    """Schedules of a pipeline besides, by their names in a plan."""
+
+
+@dataclass(frozen=True)
 class Framework:
-    """How one training framework keeps and moves a model's states. Bytes are per parameter unless said otherwise.
-
-    `weight_bytes` is the copy that stays (the sharded one where ZeRO-3 shards), `compute_bytes` what a gathered or cast
-    unit takes, `cast_cache` true where a cast copy of every weight is kept besides (autocast), `master_bytes` a
-    full-precision copy owned by the optimizer, `gradient_bytes` what gradients are accumulated in. `live_parameters` is
-    how many gathered parameters ZeRO-3 may keep at once (None: `live_units` layers, as FSDP does). `bucket_bytes` are
-    communication buckets in all. `reduce_bytes` is per gradient element on the wire; `overlaps_reduction` says whether
-    gradients are reduced beside the backward pass below ZeRO-3 too, where nobody switches it. `step_bytes` are
-    temporaries of the optimizer step besides the optimizer's own, which a `fused_optimizer` does not need.
-
-    While a layer's gradients are made, FSDP holds `gathered_copies` of it in the compute dtype and `reduced_copies` in
-    the dtype of the reduction; `splits_root` is true where embedding and head are units of their own. `stage_buffers`
-    are copies of a stage's boundary per micro-batch that a pipeline allocates for sends and receipts.
-    `gradient_buffers` is true where gradients live in buffers that stay, and false where they are freed after the step,
-    `shards_optimizer` where optimizer states are sharded at ZeRO-0 too.
-
-    `activation` names what operators save for backward: 'eager' (Hugging Face modules as shipped) or 'fused'
-    (one-kernel norms and activations); `hf_modules` is true where the modules are Hugging Face's own, GELU by hand
-    included; `expands_kv` where keys and values are repeated for every head before attention. `selective` says what
-    selective recompute drops: the attention core, or all but every other matmul output.
-
-    `logit_bytes` is the peak per logit of an unfused loss; `adapter_logit_bytes` the same where the head is frozen,
-    `compiled_logit_bytes` where the loss is compiled, `parallel_logit_bytes` where logits are split by tp, and
-    `fused_logit_bytes` where the fused loss is one kernel on all logits (None: as unfused; for the fused loss: it goes
-    by chunks). `dummy_gradients` are those that Transformer Engine caches, one for each weight shape.
-
-    `low_precision_saves` says whether 8-bit training keeps the inputs of its matmuls, or those of the activation
-    function too, in 8 bits; `low_precision_weights` whether weights are held in 8 bits, `low_precision_copies` whether
-    8-bit copies are cached besides. Both need a transposed copy on all but `one_copy_families`.
-
-    `ties` is false where a tied head is a matrix of its own all the same. Adapters are held in `adapter_bytes`;
-    `adapter_copies` is true where each casts its input for itself. `lora_dropout` and `quantisation` are its defaults.
-    `quantised_head` is true where the head is quantised too, and `quantised_inputs` how many copies of its input a
-    quantised matmul keeps for nothing. `context_bytes` is the device context where it is not the fitted one.
-    `operators` is the style of its memory-bound operators without torch.compile (estimator/kernels/elementwise.py).
-    `score_bytes` are what attention moves per 16-bit score, forward and backward, where scores go through memory;
-    `loose_score_bytes` where the number of score matrices is no multiple of `score_group` (0: it need not be) or longer
-    than `score_longest`. `hook_s` is the host time of one module's hooks in one pass under ZeRO-3. `interleaves` is
-    true where pipeline stages can be virtual, and `schedules` are those of a pipeline besides. `searches_splits` is
-    false where tp and cp are for plans that ask for them alone, and `sequence_parallel` where tp keeps whole sequences
-    in norms and residuals. `cuda_graph`, `tp_overlap`, `moe_dispatcher`, `moe_overlap` and `moe_capacity` are what its
-    recipes set where a plan does not say, as the fields of a plan.
-    """
+    """How one training framework keeps and moves a model's states, and what it can do."""
 
     name: str
-    kin: str
-    weight_bytes: float
-    compute_bytes: float
-    cast_cache: bool
-    master_bytes: float
-    gradient_bytes: float
-    reduce_bytes: float
-    step_bytes: float
-    fused_optimizer: bool
-    zero_stages: tuple[int, ...]
-    tp: bool
-    pp: bool
-    cp: bool
-    ep: bool
-    searches_splits: bool
-    sequence_parallel: bool
-    offloads: tuple[str, ...]
-    live_parameters: float | None
-    live_units: float
-    bucket_bytes: float
-    overlaps_reduction: bool
-    reduces_each_micro_batch: bool
-    gathered_copies: float
-    reduced_copies: float
-    splits_root: bool
-    stage_buffers: float
-    gradient_buffers: bool
-    shards_optimizer: bool
-    activation: Literal["eager", "fused"]
-    hf_modules: bool
-    expands_kv: bool
-    selective: Literal["attention", "ops", "none"]
-    logit_bytes: float
-    adapter_logit_bytes: float | None
-    compiled_logit_bytes: float | None
-    parallel_logit_bytes: float | None
-    fused_logit_bytes: float | None
-    fused_loss: bool
-    dummy_gradients: bool
-    low_precision_saves: Literal["none", "inputs", "all"]
-    low_precision_weights: bool
-    low_precision_copies: bool
-    one_copy_families: tuple[str, ...]
-    ties: bool
-    adapter_bytes: float
-    adapter_copies: bool
-    lora_dropout: float
-    quantisation: str
-    quantised_head: bool
-    quantised_inputs: float
+    fallback_family: str
+    """The framework whose values it has where it says nothing; itself where there is none."""
+    weights: Weights
+    gradients: Gradients
+    optimizer: OptimizerStep
+    gathering: Gathering
+    activations: Activations
+    loss: Loss
+    adapters: Adapters
+    operators: OperatorStyle
+    recipe: Recipe
+    limits: Limits
     context_bytes: float | None
-    operators: Style
-    score_bytes: tuple[float, float]
-    loose_score_bytes: tuple[float, float]
-    score_group: int
-    score_longest: int
-    hook_s: float
-    interleaves: bool
-    schedules: tuple[str, ...]
-    cuda_graph: Literal["none", "layers", "full"]
-    tp_overlap: bool
-    moe_dispatcher: Literal["alltoall", "flex"]
-    moe_overlap: bool
-    moe_capacity: bool
+    """Bytes of the device context where it is not the fitted one."""
     source: str
 
 
@@ -131,178 +230,60 @@ def holding(framework: Framework, weights: str) -> Framework:
     if weights == "auto":
         return framework
     size = 4.0 if weights == "fp32" else 2.0
+    reduce_bytes = min(size, framework.gradients.reduce_bytes)
     return replace(
         framework,
-        weight_bytes=size,
-        gradient_bytes=size,
-        reduce_bytes=min(size, framework.reduce_bytes),
-        master_bytes=0.0,
-        step_bytes=0.0,
-        cast_cache=weights == "fp32",
+        weights=replace(framework.weights, held_bytes=size, cast_cache=weights == "fp32"),
+        gradients=replace(framework.gradients, held_bytes=size, reduce_bytes=reduce_bytes),
+        optimizer=replace(framework.optimizer, master_bytes=0.0, step_bytes=0.0),
     )
 
 
 def by_block(framework: Framework) -> Framework:
     """The profile where one block of layers is trained at a time: weights in 16 bits, and of that block fp32 copies,
     gradients and moments besides. DeepSpeed has all weights so in any case."""
-    if framework.master_bytes:
+    if framework.optimizer.master_bytes:
         return framework
-    return replace(framework, weight_bytes=2.0, gradient_bytes=4.0, master_bytes=4.0, step_bytes=0.0, cast_cache=False)
+    return replace(
+        framework,
+        weights=replace(framework.weights, held_bytes=2.0, cast_cache=False),
+        gradients=replace(framework.gradients, held_bytes=4.0),
+        optimizer=replace(framework.optimizer, master_bytes=4.0, step_bytes=0.0),
+    )
 
 
 @dataclass(frozen=True)
 class OptimizerFacts:
     """State and temporaries per trained parameter: `*_elements` in the dtype that the optimizer updates, or in bytes.
 
-    `matrix_elements` replaces `state_elements` for the matrices of blocks (None: it does not). `side_bytes` are kept
-    per row and per column of such a matrix. Optimizers of low rank keep `longer_elements` x `rank` per element of its
-    longer side and `shorter_elements` x `rank` of its shorter one. A step's temporaries are `step_elements` of all that
-    is stepped, and `largest_elements` of the largest tensor, in fp32 and after fp32 copies of a 16-bit weight and its
-    gradient where the optimizer `casts`. `traffic_elements` is what one step reads and writes in
-    device memory. `keeps_gradients` is false where a gradient is applied as soon as it exists. `one_block`
-    optimizers train one layer at a time, each for some steps, and never what is outside the layers.
+    Each optimizer's paper or implementation is beside its values in `knowledge/data/frameworks.yaml`.
     """
 
     name: str
     state_elements: float
+    """Moments."""
     state_bytes: float
+    """Moments that are given in bytes."""
     matrix_elements: float | None
+    """In place of `state_elements` for the matrices of blocks; None: no other."""
     side_bytes: float
+    """Bytes per row and per column of such a matrix."""
     rank: float
+    """Of the projection of optimizers of low rank."""
     longer_elements: float
+    """Times `rank`, per element of such a matrix's longer side."""
     shorter_elements: float
+    """Times `rank`, per element of its shorter side."""
     step_elements: float
+    """Temporaries of a step, of all that is stepped."""
     largest_elements: float
+    """Temporaries of a step, of the largest tensor; in fp32 where the optimizer `casts`."""
     casts: bool
+    """Whether a 16-bit weight and its gradient are copied to fp32 first."""
     traffic_elements: float
+    """What one step reads and writes in device memory."""
     keeps_gradients: bool
+    """False where a gradient is applied as soon as it exists."""
     one_block: bool
+    """Whether one layer is trained at a time, each for some steps, and never what is outside the layers."""
     source: str
-
-
-@dataclass(frozen=True)
-class AttentionKernel:
-    """What one attention kernel reaches on one accelerator family; fitted on kernel timings (`measure.fit.attention`).
-
-    Part of the matrix peak: `forward` x d / (d + half_dim), at most attention.MOST, x k / (k + half_keys) x r / (r +
-    half_rows), with d the mean of query and value widths, k the keys that a query sees, r the rows of queries over all
-    heads; the same with `backward` and `*_backward` for the gradients, and `half_window` for both `half_keys` where a
-    window bounds k. `borrowed` says that another family's timings stand in.
-    """
-
-    name: str
-    family: str
-    forward: float
-    backward: float
-    half_dim: float
-    half_dim_backward: float
-    half_keys: float
-    half_keys_backward: float
-    half_window: float
-    half_rows: float
-    points: int
-    error: float
-    borrowed: bool
-    source: str
-
-
-@dataclass(frozen=True)
-class ScanKernel:
-    """Device memory that a scan moves per inner element: `passes` + `passes_per_state` x state size elements of an
-    activation forward, `backward` times that backward, in `kernels` launches forward and `kernels_backward` backward.
-    """
-
-    name: str
-    passes: float
-    passes_per_state: float
-    backward: float
-    kernels: float
-    kernels_backward: float
-    points: int
-    error: float
-    borrowed: bool
-    source: str
-
-
-@dataclass(frozen=True)
-class DeviceFactors:
-    """Fitted for one accelerator family. Efficiencies are fractions of the catalogue's peak or bandwidth.
-
-    `surfaces`, `attention_kernel`, `scans` and `network` are fitted on timings of single operators. `matmul`,
-    `attention`, `scaleup` and `scaleout` are what real steps change of their rates: clocks under the power of a whole
-    step, operands that are not in cache, collectives beside other work. `memory` is the part of the bandwidth that
-    memory-bound operators reach, `launch_s` what any kernel takes on the device. `surface` is true where the matmul
-    timings are of the family itself.
-    """
-
-    family: str
-    surfaces: dict[Kind, MatmulSurface]
-    attention_kernel: AttentionKernel
-    scans: dict[str, ScanKernel]
-    network: NetworkFactors
-    matmul: float
-    attention: float
-    memory: float
-    launch_s: float
-    scaleup: float
-    scaleout: float
-    surface: bool
-    runs: int
-    source: str
-
-
-@dataclass(frozen=True)
-class FrameworkFactors:
-    """Fitted for one framework: what overlaps, what the host costs, and the spread that is left.
-
-    `compute` multiplies device time. `data_overlap` and `tensor_overlap` are the fractions of data-parallel and
-    tensor-parallel communication that compute can hide, the latter only where the two are overlapped at all;
-    `expert_overlap` is the same for dispatch and combine. `kernel_host_s` is what the launch of one kernel costs the
-    host, which the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs the host
-    (data, norm, logs), `expert_wait_s` how long a dropless layer of experts waits to learn its token counts.
-    `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how far a peak can
-    be below and above its estimate, `witnesses` the runs that ran without their peak being read.
-    """
-
-    framework: str
-    compute: float
-    data_overlap: float
-    tensor_overlap: float
-    expert_overlap: float
-    kernel_host_s: float
-    step_host_s: float
-    expert_wait_s: float
-    straggler: float
-    time_spread: float
-    memory_below: float
-    memory_above: float
-    runs: int
-    memory_runs: int
-    witnesses: int
-    source: str
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Everything fitted, for one device and one framework. `measured` flags are false where kin stand in for them."""
-
-    device: DeviceFactors
-    framework: FrameworkFactors
-    context_bytes: float
-    collective_bytes: float
-    slack: float
-    loss_slack: float
-    varying_lengths: float
-    device_measured: bool
-    time_measured: bool
-    memory_measured: bool
-    unmeasured_spread: float
-    measured_kinds: dict[str, tuple[str, ...]]
-
-    @property
-    def time_spread(self) -> float:
-        """Half width of the 80 % interval of a step time, as a fraction; that of unseen sources where nothing was
-        measured."""
-        if self.device_measured and self.time_measured:
-            return self.framework.time_spread
-        return max(self.framework.time_spread, self.unmeasured_spread)

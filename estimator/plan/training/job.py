@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.model.architecture import Architecture
+from estimator.plan.assumptions import Assumption
+from estimator.plan.calibration import Calibration
 from estimator.plan.schema import Plan, Training
-from estimator.plan.training.framework import Calibration, Framework, OptimizerFacts, Style
+from estimator.plan.serving.job import ServingJob
+from estimator.plan.training.framework import Framework, OptimizerFacts, Style
 from estimator.plan.training.run_length import PAIRED_STAGES, RunSize, run_size
-
-if TYPE_CHECKING:
-    from estimator.plan.serving.job import ServingJob
+from estimator.units import GIB
 
 # Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
 _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
 # LlamaFactory's freeze trains this many layers, the last ones, by default (finetuning_args.py,
 # freeze_trainable_layers).
 FREEZE_LAYERS = 2
-GIB = 2.0**30
 # What the interval of the memory widens by, on each side, for each thing that was never measured.
 UNMEASURED_MEMORY = 0.04
 # Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm.
@@ -31,19 +31,12 @@ _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
 
 
-@dataclass(frozen=True)
-class Assumption:
-    """A value that the user did not give."""
-
-    field: str
-    value: Any
-    why: str
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
     """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as
-    given. `rollout` is the engine that generates samples on the same devices, where there is one."""
+    given. `rollout` is the engine that generates samples on the same devices, where there is one.
+
+    A job equals itself alone: it is made once per plan, and what is memoised of layouts belongs to one of them."""
 
     plan: Plan
     architecture: Architecture
@@ -116,7 +109,7 @@ class Job:
     def stream_elements(self) -> float:
         """Elements of `activation_bytes` per element of the residual stream: two where trained weights are fp32 and
         only matmuls are cast down (torch.autocast), as norms then give fp32."""
-        wide = self.framework.cast_cache and self.training.method == "full" and self.activation_bytes < 4
+        wide = self.framework.weights.cast_cache and self.training.method == "full" and self.activation_bytes < 4
         return 2.0 if wide else 1.0
 
     @cached_property
@@ -137,7 +130,7 @@ class Job:
     @cached_property
     def fused_loss(self) -> bool:
         choice = self.training.fused_loss
-        return self.framework.fused_loss if choice == "auto" else bool(choice)
+        return self.framework.loss.fused if choice == "auto" else bool(choice)
 
     @cached_property
     def compute_bytes(self) -> float:
@@ -147,7 +140,7 @@ class Job:
     @cached_property
     def updated_bytes(self) -> float:
         """Bytes per element of what the optimizer updates: the master copy, or the weights where there is none."""
-        return self.framework.master_bytes or self.framework.weight_bytes
+        return self.framework.optimizer.master_bytes or self.framework.weights.held_bytes
 
     @cached_property
     def activation_bytes(self) -> int:
@@ -157,13 +150,13 @@ class Job:
     @cached_property
     def input_elements(self) -> float:
         """Elements of `activation_bytes` that a matmul's kept input takes: half where it is kept in 8 bits."""
-        low = self.compute_bytes < 2 and self.framework.low_precision_saves != "none"
+        low = self.compute_bytes < 2 and self.framework.activations.low_precision != "none"
         return 0.5 if low else 1.0
 
     @cached_property
     def gate_elements(self) -> float:
         """The same for the kept input of the activation function."""
-        low = self.compute_bytes < 2 and self.framework.low_precision_saves == "all"
+        low = self.compute_bytes < 2 and self.framework.activations.low_precision == "all"
         return 0.5 if low else 1.0
 
     @cached_property
@@ -201,7 +194,7 @@ class Job:
     @cached_property
     def style(self) -> Style:
         """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
-        own = self.framework.operators
+        own = self.framework.operators.style
         if own == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
             own = "native"
         return "compiled" if self.training.compile and own in ("eager", "native") else own
@@ -212,13 +205,13 @@ class Job:
         said = self.training.cuda_graph
         if said != "auto":
             return said
-        found = self.framework.cuda_graph
+        found = self.framework.recipe.cuda_graph
         return "layers" if found == "full" and self.architecture.scans else found
 
     def chosen(self, name: str) -> Any:
         """An option of the workload, or the framework's where the plan leaves it open."""
         said = getattr(self.training, name)
-        return getattr(self.framework, name) if said == "auto" else said
+        return getattr(self.framework.recipe, name) if said == "auto" else said
 
     @cached_property
     def matmul_kind(self) -> Kind:
@@ -268,7 +261,7 @@ class Job:
         Frozen weights are loaded in the compute dtype: no optimizer ever needs them in full precision.
         """
         frozen = self.uses_adapters or self.one_block or self.training.method == "freeze"
-        return self.frozen_bytes if frozen else self.framework.weight_bytes
+        return self.frozen_bytes if frozen else self.framework.weights.held_bytes
 
     @cached_property
     def tokens_per_step(self) -> int:

@@ -56,21 +56,21 @@ class Held:
     def sharded(self, from_stage: int, dense: Floats, experts: Floats | float = 0.0) -> Floats:
         """What one device holds of sizes that are sharded from ZeRO stage `from_stage` on."""
         from_stage = 0 if from_stage == 1 and self.shards_optimizer else from_stage
-        if self.alone or self.layouts.most("zero_stage") < from_stage:
+        if self.alone or self.layouts.max_of("zero_stage") < from_stage:
             return dense + experts if self.routed else dense
-        sharded = self.layouts.once(f"sharded from {from_stage}", (), lambda: self.layouts.zero_stage >= from_stage)
+        sharded = self.layouts.memoised(("sharded from", from_stage), lambda: self.layouts.zero_stage >= from_stage)
         if not self.routed:
             return np.where(sharded, dense / self.group, dense)
         return np.where(sharded, dense / self.group + experts / self.expert_group, dense + experts)
 
 
 def world_size(layouts: Layouts) -> np.ndarray:
-    return layouts.once("world", (), lambda: layouts.tp * layouts.pp * layouts.cp * layouts.dp)
+    return layouts.memoised(("world",), lambda: layouts.tp * layouts.pp * layouts.cp * layouts.dp)
 
 
 def held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
     """What one device of the stage of every candidate holds."""
-    return of_stage("held", job, layouts, shape, lambda: _held_parameters(job, layouts, shape))
+    return of_stage("held", job, layouts, lambda: _held_parameters(job, layouts, shape))
 
 
 def _held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
@@ -103,7 +103,7 @@ def _held_parameters(job: Job, layouts: Layouts, shape: StageShape) -> Held:
         group=group,
         expert_group=expert_group,
         layouts=layouts,
-        shards_optimizer=job.framework.shards_optimizer,
+        shards_optimizer=job.framework.optimizer.always_sharded,
         routed=routed,
     )
 
@@ -138,7 +138,7 @@ def reached(job: Job, shape: StageShape) -> StageShape:
 def has_second_copy(job: Job) -> bool:
     """Whether a shard group holds a second copy of the weights while all else stays sharded over everyone, as ZeRO++
     has it (Wang et al. 2023, section 3.2). FSDP's hybrid sharding keeps everything within the group."""
-    return job.framework.live_parameters is not None
+    return job.framework.gathering.live_parameters is not None
 
 
 def _outside_blocks(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
@@ -150,7 +150,7 @@ def _outside_blocks(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floa
     table = architecture.vocab * architecture.hidden / layouts.tp
     head = architecture.head_parameters / layouts.tp
     if architecture.tied:
-        head = head + (np.where(layouts.pp > 1, table, 0.0) if job.framework.ties else table)
+        head = head + (np.where(layouts.pp > 1, table, 0.0) if job.framework.weights.ties else table)
     first = table + architecture.position_parameters
     head = shape.has_head * head
     return shape.has_embedding * first + head + shape.has_head * architecture.extra_parameters, head

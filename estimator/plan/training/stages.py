@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, Block, Matrix
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Floats, Ints, Layouts
 from estimator.plan.training.job import Job
 
@@ -53,10 +53,12 @@ def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> St
     that the first device has both ends (Qi et al. 2024, section 3.3); DualPipe runs the pipeline from both ends at
     once, with a second copy of the weights (DeepSeek-V3 report, section 3.2.1).
     """
-    if layouts.most("pp") <= 1:
-        return layouts.once("only stage", (architecture,), lambda: _only_stage(architecture, layouts))
+    if layouts.max_of("pp") <= 1:
+        return layouts.memoised(
+            ("only stage", architecture.pattern, len(architecture.blocks)), lambda: _only_stage(architecture, layouts)
+        )
     first, last = stage == 0, stage == layouts.pp - 1
-    if layouts.most("schedule") < _FIRST_DOUBLE:
+    if layouts.max_of("schedule") < _FIRST_DOUBLE:
         counts = _dealt(architecture, layouts.pp, stage)
         return StageShape(stage, counts, first.astype(np.float64), last.astype(np.float64), layouts.ones())
     split = layouts.pp > 1
@@ -84,9 +86,9 @@ def _only_stage(architecture: Architecture, layouts: Layouts) -> StageShape:
     return StageShape(np.zeros_like(layouts.pp), counts, one, one, one)
 
 
-def of_stage(name: str, job: Job, layouts: Layouts, shape: StageShape, make: Callable[[], T]) -> T:
-    """What `make` computes of a stage: once where no candidate has a pipeline, as callers mean the same one then."""
-    return make() if layouts.most("pp") > 1 else layouts.once(name, (job, shape), make)
+def of_stage(name: str, job: Job, layouts: Layouts, compute: Callable[[], T]) -> T:
+    """What `compute` makes of a stage of `stage_shape`: once where no candidate has a pipeline, so only one stage."""
+    return compute() if layouts.max_of("pp") > 1 else layouts.memoised((name, job), compute)
 
 
 def _dealt(architecture: Architecture, parts: Ints, part: Ints) -> tuple[Floats, ...]:
@@ -114,7 +116,7 @@ def micro_batch_tokens(job: Job, layouts: Layouts) -> Floats:
     def tokens() -> Floats:
         return layouts.micro_batch * job.sequences_per_sample * (job.seq_len / layouts.cp)
 
-    return layouts.once("tokens", (job,), tokens)
+    return layouts.memoised(("tokens", job), tokens)
 
 
 def sum_of(parts: Iterable[Floats]) -> Floats:
@@ -122,18 +124,18 @@ def sum_of(parts: Iterable[Floats]) -> Floats:
     return reduce(np.add, parts)
 
 
-def shard(matrix: Matrix, layouts: Layouts) -> Floats:
+def shard(matrix: WeightMatrix, layouts: Layouts) -> Floats:
     """Into how many parts tensor and expert parallelism cut the copies of a matrix on one device's stage."""
     if matrix.role == "expert":
-        return layouts.once("experts cut", (), lambda: (layouts.ep * layouts.etp).astype(np.float64))
+        return layouts.memoised(("experts cut",), lambda: (layouts.ep * layouts.etp).astype(np.float64))
     if matrix.split == "none":
         return layouts.ones()
-    return layouts.once("cut", (), lambda: layouts.tp.astype(np.float64))
+    return layouts.memoised(("cut",), lambda: layouts.tp.astype(np.float64))
 
 
 def block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
     """Parameters of one block on one device as (dense, routed experts). Vectors and routers are replicated over tp."""
-    return layouts.once("parameters", (block,), lambda: _block_parameters(block, layouts))
+    return layouts.memoised(("parameters", block), lambda: _block_parameters(block, layouts))
 
 
 def _block_parameters(block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
@@ -156,7 +158,7 @@ def adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
     """
     if not job.uses_adapters:
         return layouts.zeros()
-    return layouts.once("adapters", (job, block), lambda: _adapter_parameters(job, block, layouts))
+    return layouts.memoised(("adapters", job, block), lambda: _adapter_parameters(job, block, layouts))
 
 
 def _adapter_parameters(job: Job, block: Block, layouts: Layouts) -> Floats:
@@ -185,13 +187,13 @@ def stage_parameters(job: Job, layouts: Layouts, shape: StageShape, outside: Flo
 
 def recomputed_share(layouts: Layouts, shape: StageShape) -> Floats:
     """Part of the stage's layers that block:N recomputes; 0 for the other modes."""
-    if not layouts.most("recompute_layers"):
+    if not layouts.max_of("recompute_layers"):
         return layouts.zeros()
     share = np.minimum(1.0, layouts.recompute_layers / np.maximum(1.0, shape.layer_count))
     return np.where(layouts.recompute == RECOMPUTE.index("block"), share, 0.0)
 
 
-def lora_targets(job: Job, block: Block) -> list[Matrix]:
+def lora_targets(job: Job, block: Block) -> list[WeightMatrix]:
     """The block's matrices that carry an adapter. 'all-linear' leaves out the router, as PEFT does."""
     wanted = job.training.lora.targets.strip()
     roles = {"all-linear": ("attention", "mlp", "expert", "shared_expert", "ssm"), "attention": ("attention",)}

@@ -15,7 +15,7 @@ from measure.fit.serving.factors import (
     DEVICE_FACTORS,
     ENGINE_FACTORS,
     Observation,
-    Run,
+    ServedRun,
     everything,
     fitted_numbers,
     lineage,
@@ -33,7 +33,7 @@ _HEADER = """\
 
 
 def calibrated(
-    values: Values, runs: Sequence[Run], seen: Sequence[Observation], spread: Mapping[tuple[str, Any], float]
+    values: Values, runs: Sequence[ServedRun], seen: Sequence[Observation], spread: Mapping[tuple[str, Any], float]
 ) -> dict[str, Any]:
     """The new contents of the file."""
     behind: dict[Node, list[Observation]] = defaultdict(list)

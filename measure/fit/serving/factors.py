@@ -24,7 +24,7 @@ from knowledge.fitted.serving import ENGINE, SHARED
 from knowledge.fitted.training import device_lineage
 from knowledge.jobs.serving import serving_job
 from measure.fit.hierarchy import NUDGE, Design, Factor, Node, Values, nearest, step
-from measure.history.scores import Prediction
+from measure.history.scores import CasePrediction
 from measure.history.serving import METRICS, Metric, ServingCase, serving_cases
 
 ENGINE_FACTORS = (
@@ -54,7 +54,7 @@ _STEPS, _REFINING_STEPS = 8, 3
 
 
 @dataclass(frozen=True)
-class Run:
+class ServedRun:
     """Measured runs of one job: `these` has one entry a run. A run has one observation of each of `metrics` at most."""
 
     cases: tuple[ServingCase, ...]
@@ -73,7 +73,7 @@ class Observation:
     value: float
 
 
-def runs_of(cases: Iterable[ServingCase]) -> list[Run]:
+def runs_of(cases: Iterable[ServingCase]) -> list[ServedRun]:
     """The runs of `cases` that the estimator has an answer for, those that differ in load and layout only together."""
     found: dict[str, list[tuple[ServingCase, ServingJob, Deployments]]] = defaultdict(list)
     for case in cases:
@@ -83,7 +83,7 @@ def runs_of(cases: Iterable[ServingCase]) -> list[Run]:
             continue
         found[_key(case)].append((case, job, these))
     return [
-        Run(tuple(case for case, _, _ in part), part[0][1], _joined([these for _, _, these in part]))
+        ServedRun(tuple(case for case, _, _ in part), part[0][1], _joined([these for _, _, these in part]))
         for part in found.values()
     ]
 
@@ -124,7 +124,7 @@ def figures(found: ServingEstimates) -> dict[Metric, Floats]:
     return {"tpot": found.steady.tpot_s, "ttft": found.steady.ttft_s, "throughput": found.output_tokens_per_s}
 
 
-def observations(runs: Sequence[Run]) -> list[Observation]:
+def observations(runs: Sequence[ServedRun]) -> list[Observation]:
     """Every figure that counts."""
     return [
         Observation(case, group, entry, metric, case.observed[metric])
@@ -135,7 +135,7 @@ def observations(runs: Sequence[Run]) -> list[Observation]:
     ]
 
 
-def _leaves(run: Run) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
+def _leaves(run: ServedRun) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
     return (
         (("engine", run.job.engine.name), ENGINE_FACTORS),
         (("device", run.job.machine.accelerator.family), DEVICE_FACTORS),
@@ -159,13 +159,13 @@ def applied(job: ServingJob, engine: Mapping[str, object], device: Mapping[str, 
     return replace(job, factors=replace(job.factors, **shared, **{name: engine[name] for name in ENGINE}))
 
 
-def estimates(run: Run, values: Values) -> dict[Metric, Floats]:
+def estimates(run: ServedRun, values: Values) -> dict[Metric, Floats]:
     """What is estimated of a group with fitted values."""
     engine, device = (_of(values, node) for node, _ in _leaves(run))
     return figures(estimate(applied(run.job, engine, device), run.these))
 
 
-def _responses(run: Run, values: Values) -> dict[Metric, Floats]:
+def _responses(run: ServedRun, values: Values) -> dict[Metric, Floats]:
     """Logs of the figures as they are, and derivatives by the run's factors; shape (1 + factors, entries)."""
     count, total = len(run.cases), 1 + sum(len(factors) for _, factors in _leaves(run))
     parts: list[dict[str, Floats]] = []
@@ -188,12 +188,12 @@ def _responses(run: Run, values: Values) -> dict[Metric, Floats]:
     return logs
 
 
-def fitted_numbers(runs: Sequence[Run]) -> int:
+def fitted_numbers(runs: Sequence[ServedRun]) -> int:
     """How many numbers are fitted to runs: what all share, what kin add, and each one's own."""
     return len(Design({node: factors for run in runs for node, factors in _leaves(run)}, lineage).columns)
 
 
-def fit(runs: Sequence[Run], seen: Sequence[Observation], start: Values | None = None) -> Values:
+def fit(runs: Sequence[ServedRun], seen: Sequence[Observation], start: Values | None = None) -> Values:
     """The factors of every engine and family; `seen` are the observations that count, of `runs`."""
     leaves = {node: factors for run in runs for node, factors in _leaves(run)}
     design = Design(leaves, lineage)
@@ -220,12 +220,12 @@ def fit(runs: Sequence[Run], seen: Sequence[Observation], start: Values | None =
     return values
 
 
-def _columns(design: Design, run: Run) -> list[list[int]]:
+def _columns(design: Design, run: ServedRun) -> list[list[int]]:
     return [design.columns_of(node, factor.name) for node, factors in _leaves(run) for factor in factors]
 
 
 @cache
-def everything() -> tuple[list[Run], list[Observation], Values]:
+def everything() -> tuple[list[ServedRun], list[Observation], Values]:
     """All runs that count, what was observed of them, and the fit."""
 
     runs = runs_of(case for case in serving_cases() if case.reason_unscored is None)
@@ -233,13 +233,13 @@ def everything() -> tuple[list[Run], list[Observation], Values]:
     return runs, seen, fit(runs, seen)
 
 
-def applied_as_calibrated() -> dict[tuple[str, Metric], Prediction]:
+def applied_as_calibrated() -> dict[tuple[str, Metric], CasePrediction]:
     """What is said of every figure with the factors as they are in the file, by case id and metric."""
     runs, seen, _ = everything()
     said = [figures(estimate(run.job, run.these)) for run in runs]
-    found: dict[tuple[str, Metric], Prediction] = {}
+    found: dict[tuple[str, Metric], CasePrediction] = {}
     for one in seen:
         value = float(said[one.group][one.metric][one.entry])
         spread = 1.0 + getattr(runs[one.group].job.factors, f"{one.metric}_spread")
-        found[one.case.id, one.metric] = Prediction(value, value / spread, value * spread, fits=True)
+        found[one.case.id, one.metric] = CasePrediction(value, value / spread, value * spread, fits=True)
     return found

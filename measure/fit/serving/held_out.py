@@ -10,9 +10,9 @@ from functools import cache
 from typing import Literal
 
 from measure.fit.hierarchy import Values
-from measure.fit.serving.factors import Observation, Run, estimates, everything, fit
+from measure.fit.serving.factors import Observation, ServedRun, estimates, everything, fit
 from measure.fit.spreads import Miss, blended, spread_of
-from measure.history.scores import Prediction
+from measure.history.scores import CasePrediction
 from measure.history.serving import Metric
 
 HoldOut = Literal["rows", "source"]
@@ -25,7 +25,7 @@ Key = tuple[str, Metric]
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedServing:
     """A figure's log of estimated over measured, fitted without its fold, and without its source; of an engine on an
     accelerator family."""
 
@@ -37,13 +37,13 @@ class Missed:
 
 
 @cache
-def missed() -> list[Missed]:
+def missed() -> list[MissedServing]:
     """How far every figure is off, both ways of leaving it out."""
     runs, seen, full = everything()
     rows, source = (misses(runs, seen, full, hold_out) for hold_out in ("rows", "source"))
     jobs = [runs[one.group].job for one in seen]
     return [
-        Missed(one, job.engine.name, rows[_key(one)], source[_key(one)], job.machine.accelerator.family)
+        MissedServing(one, job.engine.name, rows[_key(one)], source[_key(one)], job.machine.accelerator.family)
         for one, job in zip(seen, jobs, strict=True)
     ]
 
@@ -52,7 +52,7 @@ def _key(one: Observation) -> Key:
     return one.case.id, one.metric
 
 
-def misses(runs: Sequence[Run], seen: Sequence[Observation], full: Values, hold_out: HoldOut) -> dict[Key, float]:
+def misses(runs: Sequence[ServedRun], seen: Sequence[Observation], full: Values, hold_out: HoldOut) -> dict[Key, float]:
     """The log of estimated over measured of every figure, with factors fitted without its fold or its source."""
     keys = _folds(seen, hold_out)
     found: dict[Key, float] = {}
@@ -73,7 +73,7 @@ def _folds(seen: Sequence[Observation], hold_out: HoldOut) -> list[Hashable]:
     return [one.case.source for one in seen]
 
 
-def spreads(sample: Sequence[Missed]) -> dict[tuple[str, Metric], float]:
+def spreads(sample: Sequence[MissedServing]) -> dict[tuple[str, Metric], float]:
     """Half widths of 80 % intervals, as fractions: by engine and metric, and by 'default' and metric for all others."""
     own: dict[tuple[str, Metric], list[Miss]] = defaultdict(list)
     unseen: dict[Metric, list[Miss]] = defaultdict(list)
@@ -93,7 +93,7 @@ def spreads(sample: Sequence[Missed]) -> dict[tuple[str, Metric], float]:
     return found
 
 
-def predictions(hold_out: HoldOut) -> dict[Key, Prediction]:
+def predictions(hold_out: HoldOut) -> dict[Key, CasePrediction]:
     """By case id and metric, the figure (tokens/s or seconds) and an interval from other folds or sources only."""
     _, seen, _ = everything()
     every = missed()
@@ -101,7 +101,7 @@ def predictions(hold_out: HoldOut) -> dict[Key, Prediction]:
     kept = {name: [one for one in every if keys[_key(one.observation)] != name] for name in set(keys.values())}
     known: dict[Hashable, Mapping[tuple[str, Metric], float]] = {name: spreads(part) for name, part in kept.items()}
     families = {name: {one.family for one in part} for name, part in kept.items()}
-    found: dict[Key, Prediction] = {}
+    found: dict[Key, CasePrediction] = {}
     for one in every:
         key = _key(one.observation)
         value = one.observation.value * math.exp(one.rows if hold_out == "rows" else one.source)
@@ -109,5 +109,5 @@ def predictions(hold_out: HoldOut) -> dict[Key, Prediction]:
         # On devices that nothing else was measured on, nobody is surer than of an unknown engine.
         engine = one.engine if one.family in families[keys[key]] else "default"
         spread = 1.0 + table.get((engine, metric), table.get(("default", metric), 1.0))
-        found[key] = Prediction(value, value / spread, value * spread, fits=True)
+        found[key] = CasePrediction(value, value / spread, value * spread, fits=True)
     return found

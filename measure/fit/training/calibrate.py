@@ -14,17 +14,18 @@ from knowledge.fitted.training import frameworks_known
 from measure.fit.hierarchy import DEFAULT, Values
 from measure.fit.training import memory as memory_fit
 from measure.fit.training.held_out_times import device_spread, everything, missed, spreads
-from measure.fit.training.time import Run, values_of
+from measure.fit.training.time import TimedRun, values_of
 from measure.history.training import memory_cases, training_cases
 
 _FILE = Path(knowledge.__file__).parent / "calibration.yaml"
 _HEADER = """\
-# Fitted factors, written by `shardwise measure fit`. Meanings: estimator/plan/training/framework.py. `runs` counts the
+# Fitted factors, written by `shardwise measure fit`. Meanings: estimator/plan/calibration.py. `runs` counts the
 # measured runs behind an entry; where it is 0 its kin's factors stand in, or those that all share. `time_spread`,
 # `memory_below` and `memory_above` are half widths of 80 % intervals, from runs that were left out of the fit; those of
 # `default` from sources that were left out whole, and `strange_device_spread` of time from those on families that only
 # they ran. `witnesses` are runs that ran, which bound how far above its estimate a peak can be. `measured` is what
-# measured peaks cover. `kin` are families that are built alike: one that few runs speak for is held near its kin.
+# measured peaks cover. `fallback_family` names families that are built alike: one that few runs speak for is held
+# near its kin.
 # Surfaces of matmuls, attention and networks are files of their own.
 """
 # Fixed, not fitted: what the smallest kernels of any family take on the device.
@@ -32,12 +33,12 @@ _LAUNCH_S = 2.5e-6
 
 
 def calibrated(
-    old: Mapping[str, Any], values: Values, runs: Sequence[Run], spread: Mapping[str, float], strange: float
+    old: Mapping[str, Any], values: Values, runs: Sequence[TimedRun], spread: Mapping[str, float], strange: float
 ) -> dict[str, Any]:
     """The new contents of the calibration file: fitted factors, spreads and run counts. `strange` is the spread on
     families that nobody ran."""
-    by_family: dict[str, list[Run]] = defaultdict(list)
-    by_framework: dict[str, list[Run]] = defaultdict(list)
+    by_family: dict[str, list[TimedRun]] = defaultdict(list)
+    by_framework: dict[str, list[TimedRun]] = defaultdict(list)
     for run in runs:
         by_family[run.job.machine.accelerator.family].append(run)
         by_framework[run.job.framework.name].append(run)
@@ -58,7 +59,7 @@ def calibrated(
         frameworks[name] = row
     return {
         "date": old["date"],
-        "kin": old["kin"],
+        "fallback_family": old["fallback_family"],
         "strange_device_spread": _rounded(strange),
         "devices": devices,
         "frameworks": frameworks,
@@ -66,7 +67,7 @@ def calibrated(
     }
 
 
-def _sources(runs: Sequence[Run]) -> str:
+def _sources(runs: Sequence[TimedRun]) -> str:
     return "; ".join(sorted({run.case.source for run in runs})) or "no measured speed"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Literal
 
 from measure.fit.training.memory import Peak, countable, fit, interval, spreads
-from measure.history.scores import Prediction
+from measure.history.scores import CasePrediction
 
 HoldOut = Literal["rows", "source"]
 # Rows are left out a tenth at a time, every tenth one, so that each tenth has rows of all large sources.
@@ -15,13 +15,13 @@ _FOLDS = 10
 
 def predictions(
     sample: Sequence[Peak], ran: Sequence[Peak], hold_out: HoldOut
-) -> tuple[dict[str, Prediction], dict[str, Prediction]]:
+) -> tuple[dict[str, CasePrediction], dict[str, CasePrediction]]:
     """By case id, the estimates of the peaks of `sample`, and of the runs `ran` that ran unmeasured.
 
     Each is estimated with factors and spreads fitted without its fold ('rows') or without its source.
     """
     parts = sample, ran
-    found: tuple[dict[str, Prediction], dict[str, Prediction]] = ({}, {})
+    found: tuple[dict[str, CasePrediction], dict[str, CasePrediction]] = ({}, {})
     keys = [_keys(part, hold_out) for part in parts]
     for name in sorted({*keys[0], *keys[1]}, key=str):
         kept = [
@@ -35,7 +35,7 @@ def predictions(
             for peak, key in zip(part, names, strict=True):
                 if key == name:
                     low, high, fits = interval(peak, factors, spread)
-                    results[peak.case.id] = Prediction(peak.estimate(factors), low, high, fits)
+                    results[peak.case.id] = CasePrediction(peak.estimate(factors), low, high, fits)
     return found
 
 

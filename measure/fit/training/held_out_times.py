@@ -11,8 +11,8 @@ from typing import Literal
 
 from knowledge.fitted.training import device_lineage
 from measure.fit.spreads import Miss, blended, spread_of
-from measure.fit.training.time import Fit, Run, fit, residual, thinned, timed_runs
-from measure.history.scores import Prediction
+from measure.fit.training.time import Fit, TimedRun, fit, residual, thinned, timed_runs
+from measure.history.scores import CasePrediction
 from measure.history.training import training_cases
 
 HoldOut = Literal["rows", "source"]
@@ -26,31 +26,31 @@ _MOST_TRUST = 0.8
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedTime:
     """A run's log of estimated over measured step time, fitted without its fold, and without its source."""
 
-    run: Run
+    run: TimedRun
     rows: float
     source: float
 
 
 @cache
-def everything() -> tuple[list[Run], Fit]:
+def everything() -> tuple[list[TimedRun], Fit]:
     """All runs that count, and the fit to them."""
     runs = timed_runs(training_cases())
     return runs, fit(thinned(runs))
 
 
 @cache
-def missed() -> list[Missed]:
+def missed() -> list[MissedTime]:
     """How far every run is off, both ways of leaving it out."""
     runs, full = everything()
     rows, source = (misses(runs, full, hold_out) for hold_out in ("rows", "source"))
-    return [Missed(run, rows[run.case.id], source[run.case.id]) for run in runs]
+    return [MissedTime(run, rows[run.case.id], source[run.case.id]) for run in runs]
 
 
 def misses(
-    runs: Sequence[Run], full: Fit, hold_out: HoldOut, only: Collection[Hashable] | None = None
+    runs: Sequence[TimedRun], full: Fit, hold_out: HoldOut, only: Collection[Hashable] | None = None
 ) -> dict[str, float]:
     """By case id, the log of estimated over measured step time with factors fitted without its fold or its source.
 
@@ -66,14 +66,14 @@ def misses(
     return found
 
 
-def _keys(runs: Sequence[Run], hold_out: HoldOut) -> dict[str, Hashable]:
+def _keys(runs: Sequence[TimedRun], hold_out: HoldOut) -> dict[str, Hashable]:
     """What each run is left out with."""
     if hold_out == "rows":
         return {run.case.id: index % _FOLDS for index, run in enumerate(runs)}
     return {run.case.id: run.case.source for run in runs}
 
 
-def spreads(sample: Sequence[Missed]) -> dict[str, float]:
+def spreads(sample: Sequence[MissedTime]) -> dict[str, float]:
     """Half widths of 80 % intervals of a step time, as fractions: by framework, and 'default' for all others.
 
     A framework's own runs say how far runs like them are off; unseen sources how far anything else is.
@@ -89,7 +89,7 @@ def spreads(sample: Sequence[Missed]) -> dict[str, float]:
     return found
 
 
-def device_spread(sample: Sequence[Missed]) -> float:
+def device_spread(sample: Sequence[MissedTime]) -> float:
     """Half width of the 80 % interval of a step time on a family that nobody ran, nor its kin, as a fraction.
 
     Sources on families that no other source ran say it; those of 'default' where there are none. Network, attention
@@ -104,35 +104,35 @@ def device_spread(sample: Sequence[Missed]) -> float:
     return max(own, spreads(sample)["default"])
 
 
-def _family(run: Run) -> str:
+def _family(run: TimedRun) -> str:
     return run.job.machine.accelerator.family
 
 
 class _Width:
     """The half widths that a sample of runs gives others."""
 
-    def __init__(self, sample: Sequence[Missed]) -> None:
+    def __init__(self, sample: Sequence[MissedTime]) -> None:
         self.frameworks: Mapping[str, float] = spreads(sample)
         self.strange = device_spread(sample)
         self.families = {_family(one.run) for one in sample}
 
-    def of(self, run: Run) -> float:
+    def of(self, run: TimedRun) -> float:
         width = self.frameworks.get(run.job.framework.name, self.frameworks["default"])
         known = self.families.intersection(device_lineage(_family(run)))
         return width if known else max(width, self.strange)
 
 
-def predictions(hold_out: HoldOut) -> dict[str, Prediction]:
+def predictions(hold_out: HoldOut) -> dict[str, CasePrediction]:
     """By case id, tokens per second and device, and an interval from runs of other folds or sources only."""
     runs, _ = everything()
     keys = _keys(runs, hold_out)
     by_key = {name: _Width([one for one in missed() if keys[one.run.case.id] != name]) for name in set(keys.values())}
-    found: dict[str, Prediction] = {}
+    found: dict[str, CasePrediction] = {}
     for one in missed():
         run, case = one.run, one.run.case
         measured = case.observed["tokens_per_s_per_device"]
         assert measured is not None
         value = measured * math.exp(-(one.rows if hold_out == "rows" else one.source))
         spread = 1.0 + by_key[keys[case.id]].of(run)
-        found[case.id] = Prediction(value, value / spread, value * spread, fits=True)
+        found[case.id] = CasePrediction(value, value / spread, value * spread, fits=True)
     return found

@@ -153,7 +153,7 @@ def _errors(sample: Sequence[Peak], names: list[str], point: np.ndarray) -> np.n
 
 
 @dataclass(frozen=True)
-class Spread:
+class MemorySpread:
     """Half widths of the 80 % interval, as factors less one: below and above the estimate."""
 
     below: float
@@ -167,7 +167,7 @@ class Spread:
         return self.rows > 0 or self.above < self.below
 
 
-def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> dict[str, Spread]:
+def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> dict[str, MemorySpread]:
     """The spread of each framework, and of all of them as 'default'.
 
     `ran` are runs that ran, whose peaks cannot have been above what the device holds. They narrow the upper side where
@@ -181,16 +181,16 @@ def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> di
         rooms[peak.framework].append(peak.usable_bytes / peak.needed(factors) - 1.0)
     everything = [miss for part in misses.values() for miss in part]
     pooled = max(_LEAST_SPREAD, spread_of(everything, power=_SOURCE_POWER))
-    found = {"default": Spread(pooled, pooled, 0, 0)}
+    found = {"default": MemorySpread(pooled, pooled, 0, 0)}
     for name in sorted({*misses, *rooms}):
         own, room = misses.get(name, []), rooms.get(name, [])
         half = _half_width(own, pooled)
         above = half if len(own) >= _FEW_ROWS else min(half, _bound(room))
-        found[name] = Spread(half, max(_LEAST_ABOVE, above), len(own), len(room))
+        found[name] = MemorySpread(half, max(_LEAST_ABOVE, above), len(own), len(room))
     return found
 
 
-def interval(peak: Peak, factors: Factors, found: Mapping[str, Spread]) -> tuple[float, float, bool]:
+def interval(peak: Peak, factors: Factors, found: Mapping[str, MemorySpread]) -> tuple[float, float, bool]:
     """(low, high, whether it fits) of a run under fitted factors and spreads, kin standing in for what has none."""
     known = next((name for name in peak.frameworks if name in found and found[name].known), "default")
     own = peak.framework in found and found[peak.framework].known

@@ -17,8 +17,8 @@ from functools import cache
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.plan.calibration import Calibration
 from estimator.plan.layouts import Layouts
-from estimator.plan.training.framework import Calibration
 from estimator.plan.training.job import Job
 from estimator.training.schedule import step_time
 from knowledge.fitted.training import device_lineage, framework_lineage
@@ -64,7 +64,7 @@ _FEW_POINTS = 10
 
 
 @dataclass(frozen=True)
-class Run:
+class TimedRun:
     """A measured run as the fit sees it: one job with one layout, and the measured seconds of a step."""
 
     case: Case
@@ -73,21 +73,21 @@ class Run:
     measured_s: float
 
 
-def timed_runs(cases: Iterable[Case]) -> list[Run]:
+def timed_runs(cases: Iterable[Case]) -> list[TimedRun]:
     """The runs of `cases` that count and that the estimator has an answer for."""
     found = (_run(case) for case in cases if case.reason_unscored is None)
     return [run for run in found if run]
 
 
-def thinned(runs: Sequence[Run]) -> list[Run]:
+def thinned(runs: Sequence[TimedRun]) -> list[TimedRun]:
     """`runs` without most of those of sources that have very many."""
-    by_source: dict[str, list[Run]] = defaultdict(list)
+    by_source: dict[str, list[TimedRun]] = defaultdict(list)
     for run in runs:
         by_source[run.case.source].append(run)
     return [run for part in by_source.values() for run in part[:: max(1, math.ceil(len(part) / _ROWS_PER_SOURCE))]]
 
 
-def _run(case: Case) -> Run | None:
+def _run(case: Case) -> TimedRun | None:
     tokens = case.observed["tokens_per_s_per_device"]
     if not tokens:
         return None
@@ -97,7 +97,7 @@ def _run(case: Case) -> Run | None:
         return None
     job = found.all.job
     measured = job.tokens_per_step / job.machine.count / tokens
-    return Run(case, job, found.all.layouts.take(np.array([found.best])), measured)
+    return TimedRun(case, job, found.all.layouts.take(np.array([found.best])), measured)
 
 
 def lineage(node: Node) -> list[Node]:
@@ -106,7 +106,7 @@ def lineage(node: Node) -> list[Node]:
     return [(kind, member) for member in (framework_lineage(name) if kind == "framework" else device_lineage(name))]
 
 
-def _leaves(run: Run) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
+def _leaves(run: TimedRun) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
     device = run.job.calibration.device
     kernel = device.attention_kernel
     known = device.surface or run.job.machine.accelerator.id in _searched()
@@ -124,12 +124,12 @@ def _searched() -> frozenset[str]:
     return frozenset(best_rates(timings("bf16")))
 
 
-def factors_of(run: Run) -> dict[Node, tuple[Factor, ...]]:
+def factors_of(run: TimedRun) -> dict[Node, tuple[Factor, ...]]:
     """The framework and the family whose factors a run's time depends on."""
     return dict(_leaves(run))
 
 
-def fitted_numbers(sample: Sequence[Run]) -> int:
+def fitted_numbers(sample: Sequence[TimedRun]) -> int:
     """How many numbers are fitted to a sample: what all share, what kin add, and each one's own."""
     return len(_design(sample).columns)
 
@@ -148,14 +148,14 @@ def values_of(values: Values, kind: str, name: str) -> dict[str, float]:
     return nearest(values, [*lineage((kind, name)), (kind, DEFAULT)])
 
 
-def residual(run: Run, values: Values) -> float:
+def residual(run: TimedRun, values: Values) -> float:
     """Log of estimated over measured step time."""
     parts = {node[0]: {f.name: values_of(values, *node)[f.name] for f in factors} for node, factors in _leaves(run)}
     job = replace(run.job, calibration=applied(run.job.calibration, **parts))
     return math.log(float(step_time(job, run.layouts).seconds[0]) / run.measured_s)
 
 
-def _responses(run: Run, values: Values) -> np.ndarray:
+def _responses(run: TimedRun, values: Values) -> np.ndarray:
     """The residual, and its derivatives by the run's own factors in their fitted scale; shape (1 + factors,).
 
     One batch: the first entry as it is, each other with one factor nudged.
@@ -177,7 +177,7 @@ def _responses(run: Run, values: Values) -> np.ndarray:
     return logs
 
 
-def _design(sample: Sequence[Run]) -> Design:
+def _design(sample: Sequence[TimedRun]) -> Design:
     leaves: dict[Node, tuple[Factor, ...]] = {}
     for run in sample:
         for node, factors in _leaves(run):
@@ -186,7 +186,7 @@ def _design(sample: Sequence[Run]) -> Design:
     return Design(leaves, lineage)
 
 
-def _jacobian(design: Design, sample: Sequence[Run], responses: Sequence[np.ndarray]) -> np.ndarray:
+def _jacobian(design: Design, sample: Sequence[TimedRun], responses: Sequence[np.ndarray]) -> np.ndarray:
     """Derivatives of the residuals by the parts; shape (runs, parts)."""
     matrix = np.zeros((len(sample), len(design.columns)))
     for row, (run, response) in enumerate(zip(sample, responses, strict=True)):
@@ -204,7 +204,7 @@ class Fit:
     responses: dict[str, np.ndarray]
 
 
-def fit(sample: Sequence[Run], start: Fit | None = None) -> Fit:
+def fit(sample: Sequence[TimedRun], start: Fit | None = None) -> Fit:
     """The factors of every framework and family in `sample`.
 
     `start` is an earlier fit that a part of its runs was left out of: only few steps lead from there.

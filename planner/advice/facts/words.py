@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from estimator.plan.training.job import GIB
+from estimator.units import GIB
 
 
 def in_words(name: str, value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from knowledge.jobs.training import job as job_of
+from knowledge.jobs.training import job_of
 from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption

@@ -21,7 +21,7 @@ from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
 from estimator.search.rivals import nearest_multiple, outdone_multiple
-from knowledge.jobs.training import job as job_of
+from knowledge.jobs.training import job_of
 from knowledge.machines.training_devices import no_training
 from planner.clusters.candidates import (
     MISFIT,

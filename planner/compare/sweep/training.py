@@ -11,7 +11,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.jobs.training import job as job_of
+from knowledge.jobs.training import job_of
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import (
     COUNT,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.playbook import Entry, entries, files, topics
+from knowledge.playbook import PlaybookAdvice, entries, files, topics
 from planner.advice.conditions import holes_in, names_in, problems
 from planner.advice.facts.serving import serving_facts
 from planner.advice.facts.training import training_facts
@@ -34,7 +34,7 @@ IDS = [entry.id for entry in entries()]
 
 
 @pytest.mark.parametrize("entry", entries(), ids=IDS)
-def test_an_entry_is_well_formed(entry: Entry) -> None:
+def test_an_entry_is_well_formed(entry: PlaybookAdvice) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", entry.id)
     assert problems(entry.when) == []
     assert set(names_in(entry.when)) <= KNOWN[entry.kind]
@@ -49,7 +49,7 @@ def test_an_entry_is_well_formed(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", [entry for entry in entries() if entry.computable], ids=lambda entry: entry.id)
-def test_a_patch_is_of_the_plan(entry: Entry) -> None:
+def test_a_patch_is_of_the_plan(entry: PlaybookAdvice) -> None:
     assert entry.kind in ("training", "serving")
     assert entry.objective in (TRAINING_OBJECTIVES if entry.kind == "training" else SERVING_OBJECTIVES)
     assert bool(entry.patches) != bool(entry.change)

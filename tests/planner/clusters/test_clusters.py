@@ -10,7 +10,8 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
-from knowledge.machines.catalogue import GIB, accelerators
+from estimator.units import GIB
+from knowledge.machines.catalogue import accelerators
 from knowledge.prices.book import prices
 from planner.clusters.recommend import ClusterRequest
 from planner.clusters.request import asked as asked_of

@@ -9,7 +9,7 @@ import pytest
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.evidence import DEFAULT, memory_backing, time_backing
-from knowledge.jobs.training import job as look_up
+from knowledge.jobs.training import job_of
 from knowledge.machines.catalogue import accelerators
 from tools import call
 
@@ -82,7 +82,7 @@ def test_what_stands_in_is_named() -> None:
 def named(plan: dict[str, Any]) -> None:
     """Fails where a row claims measurements that there are not."""
     try:
-        job = look_up(Plan.parse({"model": "gpt2"}).patch(plan))
+        job = job_of(Plan.parse({"model": "gpt2"}).patch(plan))
     except PlanError:
         return
     for row in (*time_backing(job), memory_backing(job)):

@@ -37,43 +37,25 @@ def check_given(job: Job) -> None:
             what = f"does not go with the {architecture.kv_heads} key/value heads of {name}"
         raise PlanError("layout.tp", f"tp={layout.tp} {what}", valid_tp(architecture))
     for field, size in (("tp", layout.tp), ("pp", layout.pp), ("cp", layout.cp), ("ep", layout.ep)):
-        if size and size > 1 and not getattr(job.framework, field):
+        if size and size > 1 and not getattr(job.framework.limits, field):
             raise PlanError(
                 f"layout.{field}", f"{job.framework.name} has no {_LONG[field]}", ["1", "or another workload.framework"]
             )
-    if layout.sequence_parallel and (layout.tp or 1) > 1 and not job.framework.sequence_parallel:
+    if layout.sequence_parallel and (layout.tp or 1) > 1 and not job.framework.limits.sequence_parallel:
         problem = f"{job.framework.name} keeps whole sequences on every tensor-parallel rank"
         raise PlanError("layout.sequence_parallel", problem, ["false"])
-    if layout.schedule not in (None, "1f1b") and not job.framework.pp:
-        raise PlanError("layout.schedule", f"{job.framework.name} has no pipeline to schedule", ["1f1b"])
-    if layout.vpp and layout.vpp > 1 and (layout.pp == 1 or not job.framework.pp):
-        raise PlanError("layout.vpp", f"vpp={layout.vpp} needs pipeline stages to interleave, but pp is 1", [1])
-    if layout.vpp and layout.vpp > 1 and not job.framework.interleaves:
-        raise PlanError("layout.vpp", f"{job.framework.name} has no virtual stages", [1])
-    # Embedding and head may count as a pipeline layer each (Megatron-core, account_for_embedding_in_pipeline_split).
-    limit = min(architecture.layers, (architecture.layers + 2) // (layout.vpp or 1))
-    if layout.pp and layout.pp > limit:
-        times = f" × vpp={layout.vpp}" if layout.vpp else ""
-        problem = f"pp={layout.pp}{times} is more than the {architecture.layers} layers of {name}"
-        raise PlanError("layout.pp", problem, [f"up to {limit}"])
-    for field, size in (("ep", layout.ep), ("etp", layout.etp)):
-        if size and size > 1 and not architecture.experts:
-            raise PlanError(f"layout.{field}", f"{name} has no experts", [1])
-    if layout.ep and layout.ep > 1 and architecture.experts % layout.ep:
-        raise PlanError(
-            "layout.ep", f"ep={layout.ep} does not divide the {architecture.experts} experts of {name}",
-            divisors(architecture.experts),
-        )  # fmt: skip
+    _check_pipeline(job)
+    _check_experts(job)
     _check_product(job, count)
     _check_batch(job)
     _check_shard_group(job, count)
-    if layout.zero_stage is not None and layout.zero_stage not in job.framework.zero_stages:
-        stages = job.framework.zero_stages
+    if layout.zero_stage is not None and layout.zero_stage not in job.framework.limits.zero_stages:
+        stages = job.framework.limits.zero_stages
         raise PlanError("layout.zero_stage", f"{job.framework.name} has no ZeRO-{layout.zero_stage}", stages)
-    if layout.offload and layout.offload != "none" and layout.offload not in job.framework.offloads:
-        valid = ["none", *job.framework.offloads]
+    if layout.offload and layout.offload != "none" and layout.offload not in job.framework.limits.offloads:
+        valid = ["none", *job.framework.limits.offloads]
         raise PlanError("layout.offload", f"{job.framework.name} cannot offload {layout.offload}", valid)
-    if layout.recompute == "selective" and job.framework.selective == "none":
+    if layout.recompute == "selective" and job.framework.activations.selective == "none":
         raise PlanError(
             "layout.recompute", f"{job.framework.name} has no selective recompute", ["none", "full", "block:N"]
         )
@@ -89,6 +71,34 @@ _LONG = {
     "cp": "context parallelism",
     "ep": "expert parallelism",
 }
+
+
+def _check_pipeline(job: Job) -> None:
+    layout, architecture = job.plan.layout, job.architecture
+    if layout.schedule not in (None, "1f1b") and not job.framework.limits.pp:
+        raise PlanError("layout.schedule", f"{job.framework.name} has no pipeline to schedule", ["1f1b"])
+    if layout.vpp and layout.vpp > 1 and (layout.pp == 1 or not job.framework.limits.pp):
+        raise PlanError("layout.vpp", f"vpp={layout.vpp} needs pipeline stages to interleave, but pp is 1", [1])
+    if layout.vpp and layout.vpp > 1 and not job.framework.limits.interleaves:
+        raise PlanError("layout.vpp", f"{job.framework.name} has no virtual stages", [1])
+    # Embedding and head may count as a pipeline layer each (Megatron-core, account_for_embedding_in_pipeline_split).
+    limit = min(architecture.layers, (architecture.layers + 2) // (layout.vpp or 1))
+    if layout.pp and layout.pp > limit:
+        times = f" × vpp={layout.vpp}" if layout.vpp else ""
+        problem = f"pp={layout.pp}{times} is more than the {architecture.layers} layers of {architecture.id}"
+        raise PlanError("layout.pp", problem, [f"up to {limit}"])
+
+
+def _check_experts(job: Job) -> None:
+    layout, architecture = job.plan.layout, job.architecture
+    for field, size in (("ep", layout.ep), ("etp", layout.etp)):
+        if size and size > 1 and not architecture.experts:
+            raise PlanError(f"layout.{field}", f"{architecture.id} has no experts", [1])
+    if layout.ep and layout.ep > 1 and architecture.experts % layout.ep:
+        raise PlanError(
+            "layout.ep", f"ep={layout.ep} does not divide the {architecture.experts} experts of {architecture.id}",
+            divisors(architecture.experts),
+        )  # fmt: skip
 
 
 def _check_product(job: Job, count: int) -> None:
