@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("agent", "estimator", "knowledge", "launchers", "measure", "tools", "tui")
+ROOMS = ("agent", "estimator", "knowledge", "launchers", "measure", "pages", "planner", "server", "tools", "tui")
 
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:

@@ -11,10 +11,10 @@ from pages.answers.markdown import bullets, label, table
 from pages.answers.plan import complete, hardware_words, run_words
 
 if TYPE_CHECKING:
-    from planner.compare.serving_sweep import ServingPoint
     from typing_extensions import TypeIs
 
     from planner.compare.sweep import Sweep, SweepPoint
+    from planner.compare.sweep.serving import ServingPoint
 
 _NAMES = {
     "cluster.count": "devices", "workload.seq_len": "sequence length", "layout.zero_stage": "ZeRO stage",

@@ -63,7 +63,7 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
         phases=phases,
         page_cache_bytes=float(needed.page_cache[0]),
     )
-    at_save = float(device_bytes_at_save(replace(memory, standing=memory.standing[[index]]), needed.device_at_save)[0])
+    at_save = float(device_bytes_at_save(replace(memory, resident=memory.resident[[index]]), needed.device_at_save)[0])
     size = checkpoint_size(job, facts, int(layout.zero_stage[0]), whole)
     save = SaveEstimate(
         device_bytes=at_save,

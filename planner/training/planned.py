@@ -205,7 +205,10 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         capacity_bytes=planned.job.usable_bytes,
         fits=planned.fits,
         components=components,
-        own_peaks={name: max(components[name], float(values[index])) for name, values in estimates.memory.most.items()},
+        own_peaks={
+            name: max(components[name], float(values[index]))
+            for name, values in estimates.memory.component_peaks.items()
+        },
         stages=_stages(planned, layout, components),
         fullest_stage=int(estimates.fullest_stage[index]),
         decided_by=max(decisive, key=lambda name: decisive[name]),

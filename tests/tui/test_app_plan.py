@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_session import GIVEN, FakeSession, estimator
+from pydantic import BaseModel
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -157,7 +158,7 @@ async def test_what_is_chosen_for_you_stands_behind_an_empty_field() -> None:
 async def test_of_many_changes_the_last_one_wins() -> None:
     started: list[int] = []
 
-    def slow(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def slow(plan: Mapping[str, Any]) -> list[BaseModel]:
         import time
 
         started.append(plan["cluster"]["count"])

@@ -45,7 +45,7 @@ def _lengths(plan: Data) -> Sequence[Block]:
 def _roofline(plan: Data) -> Sequence[Block]:
 
     found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training").run({"plan": plan})
-    charts: list[Chart] = [block for block in blocks_of(found) if isinstance(block, Chart)]
+    charts = [block for block in blocks_of(found) if isinstance(block, Chart)]
     return sorted(charts, key=lambda chart: chart.plot.kind != "line")
 
 

@@ -71,7 +71,7 @@ def _sources(runs: Sequence[TimedRun]) -> str:
     return "; ".join(sorted({run.case.source for run in runs})) or "no measured speed"
 
 
-def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory_fit.Spread]]:
+def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory_fit.MemorySpread]]:
     """The memory part of the calibration, and how far each framework's peaks are off."""
     sample = memory_fit.peaks(filter(memory_fit.countable, memory_cases()))
     ran = memory_fit.peaks(case for case in training_cases() if case.reason_unscored is None)
@@ -80,7 +80,7 @@ def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory
     return memory, memory_fit.spreads(sample, factors, ran)
 
 
-def _bounds(spread: memory_fit.Spread) -> dict[str, float | int]:
+def _bounds(spread: memory_fit.MemorySpread) -> dict[str, float | int]:
     return {
         "memory_below": _rounded(spread.below),
         "memory_above": _rounded(spread.above),
