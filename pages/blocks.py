@@ -1,5 +1,5 @@
-"""What a page is made of. Results become blocks here in pages/, and blocks become text in pages/terminal.py,
-pages/markdown.py and pages/html.py."""
+"""What a page is made of. Results become blocks here in pages/, and blocks become text in pages/rendering/terminal.py,
+pages/rendering/markdown.py and pages/rendering/html.py."""
 
 from __future__ import annotations
 

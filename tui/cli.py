@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from estimator.errors import PlanError, nearest
-from pages.clean import one_line
+from pages.rendering.clean import one_line
 from tui.planning import PLANNING, Planning
 
 _EPILOG = """\

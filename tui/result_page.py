@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from rich.text import Text as RichText
 
 from pages.blocks import Block, Note
-from pages.of_results import blocks_of
-from pages.terminal import render
+from pages.rendering.terminal import render
+from pages.results.of_results import blocks_of
 
 _MOST_QUIET = 4
 

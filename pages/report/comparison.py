@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pages.basis import notes
 from pages.blocks import Block, Chart, Details, Figures, Headline
-from pages.many import differences, side_by_side
 from pages.report.sections import Told, asked, assumptions_section, evidence_section, plan_code
+from pages.results.basis import notes
+from pages.results.many import differences, side_by_side
 from planner.compare.scenarios import CompareRequest, compare
 
 

@@ -19,9 +19,9 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from launchers.pieces import File, Rendered
 from launchers.writing import write
-from pages import html, markdown
 from pages.blocks import Block, Chart, Details, Headline
-from pages.drawing import svg
+from pages.rendering import html, markdown
+from pages.rendering.drawing import svg
 from pages.report.comparison import comparison
 from pages.report.sections import Told
 from pages.report.serving import serving

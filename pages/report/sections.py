@@ -10,12 +10,12 @@ import yaml
 
 from estimator.errors import PlanError
 from pages import figures
-from pages.advice import gain_words
-from pages.basis import notes
 from pages.blocks import Block, Chart, Details, Note, Table, Text
-from pages.columns import Column, table
 from pages.figures import hours, percent, plain, shown, usd
-from pages.money import providers
+from pages.results.advice import gain_words
+from pages.results.basis import notes
+from pages.results.columns import Column, table
+from pages.results.money import providers
 from planner.advice.advise import AdviseRequest, advise
 from planner.money.cost import CostRequest, estimate_cost
 from planner.money.results import CostEstimate

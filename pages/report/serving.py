@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pages.basis import notes
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
-from pages.columns import Column, table
-from pages.estimate import memory, memory_plot, time_plot, where_time_goes
 from pages.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
-from pages.overview import figure_rows
-from pages.plan import plan_lines
 from pages.report.sections import (
     Told,
     asked,
@@ -23,6 +18,11 @@ from pages.report.sections import (
     plan_code,
     recommendations,
 )
+from pages.results.basis import notes
+from pages.results.columns import Column, table
+from pages.results.estimate import memory, memory_plot, time_plot, where_time_goes
+from pages.results.overview import figure_rows
+from pages.results.plan import plan_lines
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
 from planner.plots import Plot, Series

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pages.basis import notes
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
-from pages.choice import LAYOUTS
-from pages.columns import Column, table
-from pages.estimate import memory, memory_plot, roofline, time_plot, where_time_goes
 from pages.figures import between, gib, gib_range, interval, label, seconds, shown
-from pages.overview import figure_rows
-from pages.plan import plan_lines
 from pages.report.sections import (
     Told,
     asked,
@@ -24,6 +18,12 @@ from pages.report.sections import (
     plan_code,
     recommendations,
 )
+from pages.results.basis import notes
+from pages.results.choice import LAYOUTS
+from pages.results.columns import Column, table
+from pages.results.estimate import memory, memory_plot, roofline, time_plot, where_time_goes
+from pages.results.overview import figure_rows
+from pages.results.plan import plan_lines
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.layouts.best import SearchRequest, best_parallelism
 from planner.money.results import CostEstimate

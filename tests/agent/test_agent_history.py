@@ -78,7 +78,7 @@ def test_a_headline_has_no_figure_that_the_result_has_not() -> None:
     line = headline(Outcome(Call("1", "estimate_training", {}), RESULT))
     assert line.endswith(
         "fits, memory per device 64.0 GiB, capacity 80.0 GiB, step time 2.00 s, training speed 61,032 tokens/s, "
-        "MFU 37.1 %"
+        "MFU 37 %"
     )
     assert ungrounded(line, [RESULT], []) == []
     assert headline(Outcome(Call("1", "x", {}), {"error": "no"})) == "x: refused (no)"

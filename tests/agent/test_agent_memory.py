@@ -62,7 +62,7 @@ def test_without_a_pipeline_no_stage_is_told(plain: dict[str, Any]) -> None:
 def test_host_memory_is_told_with_its_phase_and_a_capacity_only_where_one_is_known(plain: dict[str, Any]) -> None:
     found = copy.deepcopy(plain)
     found["host"] |= {"phase": "loading", "per_node_bytes": 2.0**40}
-    assert "1,024.0 GiB per node while the weights are loaded, of " in told(found)
+    assert "1,024 GiB per node while the weights are loaded, of " in told(found)
     found["host"]["capacity_bytes"] = None
     assert "while the weights are loaded. A checkpoint takes" in told(found)
 

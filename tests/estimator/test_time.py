@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES
+from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import Job
 from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates, estimate, warnings
@@ -248,12 +249,16 @@ def test_warnings_say_what_to_know_before_trusting() -> None:
     assert "no measured run on Volta" in told(estimate_of(v100))
 
 
+def _reducing(framework: Framework, overlapped: bool) -> Framework:
+    return replace(framework, recipe=replace(framework.recipe, overlaps_reduction=overlapped))
+
+
 def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
     """Megatron-LM reduces after the last backward pass unless it is told otherwise; NeMo's recipes tell it."""
     layout = {"layout.tp": 1, "layout.pp": 1, "layout.dp": 16, "workload.global_batch": 16}
     found = make_job(layout)
-    exposed = replace(found, framework=replace(found.framework, overlaps_reduction=False))
-    hidden = replace(found, framework=replace(found.framework, overlaps_reduction=True))
+    exposed = replace(found, framework=_reducing(found.framework, False))
+    hidden = replace(found, framework=_reducing(found.framework, True))
     assert not found.framework.recipe.overlaps_reduction
     assert make_job(layout | {"workload.framework": "nemo"}).framework.recipe.overlaps_reduction
     one = candidates(found)
@@ -265,9 +270,7 @@ def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
     sharded = layout | {"workload.framework": "megatron-deepspeed", "layout.zero_stage": 3}
     found = make_job(sharded)
     three = [
-        step_time(
-            replace(found, framework=replace(found.framework, overlaps_reduction=said)), candidates(found)
-        ).seconds
+        step_time(replace(found, framework=_reducing(found.framework, said)), candidates(found)).seconds
         for said in (False, True)
     ]
     assert np.array_equal(three[0], three[1])

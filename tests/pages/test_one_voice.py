@@ -12,12 +12,13 @@ import pytest
 from pydantic import BaseModel
 
 from knowledge.figures import figures as described
-from pages import figures, html, markdown, terminal
+from pages import figures
 from pages.blocks import Block, Details, Figures, Table, value_of
-from pages.of_results import VIEWS, blocks_of
-from pages.overview import Overview, figure_rows, fold
+from pages.rendering import html, markdown, terminal
 from pages.report.serving import serving
 from pages.report.training import training
+from pages.results.of_results import VIEWS, blocks_of
+from pages.results.overview import Overview, figure_rows, fold
 from tools.registry import find, registry
 from tui.result_page import page
 

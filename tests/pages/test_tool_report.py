@@ -12,7 +12,7 @@ import pytest
 
 from estimator.errors import PlanError
 from pages import figures
-from pages.drawing import svg
+from pages.rendering.drawing import svg
 from pages.report import report
 from planner.plots import Plot, Series, grouped, stacked
 from tools.registry import find

@@ -212,7 +212,7 @@ def on_disk(folder: Path) -> set[Path]:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_every_tool_that_writes_asks_first(mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(WRITERS) == [tool.name for tool in registry().values() if not tool.read_only]
+    assert sorted(WRITERS) == sorted(tool.name for tool in registry().values() if not tool.read_only)
     for name in ("SHARDWISE_DATA", "SHARDWISE_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "home"))

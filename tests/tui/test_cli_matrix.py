@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pages import terminal as page
-from pages.of_results import blocks_of
+from pages.rendering import terminal as page
+from pages.results.of_results import blocks_of
 from tools.registry import find
 from tui.cli import main
 

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pages import terminal as page
 from pages.blocks import Chart, Figures, Headline, Note, Table, Text
-from pages.plotting import draw
-from pages.table import facts, table
+from pages.rendering import terminal as page
+from pages.rendering.plotting import draw
+from pages.rendering.table import facts, table
 from planner.plots import Plot
 
 WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), max_size=60)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pages import terminal as page
-from pages.of_results import blocks_of
+from pages.rendering import terminal as page
+from pages.results.of_results import blocks_of
 from tools import call
 from tools.registry import find
 from tui.cli import main

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
-from pages.overview import FIGURE_LABELS, Overview, fold
-from pages.plan import plan_lines
+from pages.results.overview import FIGURE_LABELS, Overview, fold
+from pages.results.plan import plan_lines
 from planner.serving.results import ServingEstimate
 from tools.registry import registry
 from tui.widgets.plan_pane import PlanPane

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages import figures
-from pages.clean import arguments_line, clean, one_line
-from pages.overview import FIGURE_LABELS, Overview, fold
-from pages.plan import plan_lines
-from pages.table import table
+from pages.rendering.clean import arguments_line, clean, one_line
+from pages.rendering.table import table
+from pages.results.overview import FIGURE_LABELS, Overview, fold
+from pages.results.plan import plan_lines
 from tui.jsonout import to_json
 
 json_values = st.recursive(

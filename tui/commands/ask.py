@@ -19,10 +19,10 @@ from typing import Any
 
 from agent import session
 from estimator.errors import PlanError
-from pages.clean import arguments_line, clean, one_line
 from pages.figures import file_size
 from pages.figures import seconds as written_seconds
-from pages.prose import BlockPrinter
+from pages.rendering.clean import arguments_line, clean, one_line
+from pages.rendering.prose import BlockPrinter
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
 

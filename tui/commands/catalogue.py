@@ -12,10 +12,10 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import models
-from pages.clean import one_line
 from pages.figures import gib, shown, written
-from pages.table import table
-from pages.terminal import screen_width
+from pages.rendering.clean import one_line
+from pages.rendering.table import table
+from pages.rendering.terminal import screen_width
 from tui.jsonout import write_json
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from agent import settings
 from knowledge.own.files import data_folder
-from pages.clean import one_line
-from pages.table import table
-from pages.terminal import screen_width
+from pages.rendering.clean import one_line
+from pages.rendering.table import table
+from pages.rendering.terminal import screen_width
 from tui.jsonout import write_json
 
 

@@ -11,7 +11,7 @@ import json
 import sys
 
 from estimator.errors import PlanError
-from pages.clean import clean, one_line
+from pages.rendering.clean import clean, one_line
 from server.mcp import clients as mcp_clients
 from tui.root_folder import root_folder
 

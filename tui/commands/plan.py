@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 from estimator.errors import PlanError
-from pages import terminal
 from pages.blocks import Block, Chart
-from pages.of_results import blocks_of
+from pages.rendering import terminal
+from pages.results.of_results import blocks_of
 from planner.results import FitCheck
 from tools.registry import find
 from tui.flags import arguments_of, serves

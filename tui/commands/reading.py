@@ -14,11 +14,11 @@ import yaml
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
-from pages import terminal
 from pages.blocks import Block
-from pages.clean import one_line
-from pages.of_results import blocks_of
-from pages.reading import plan
+from pages.rendering import terminal
+from pages.rendering.clean import one_line
+from pages.results.of_results import blocks_of
+from pages.results.reading import plan
 from planner.files.importing import ImportedConfig
 from tools.registry import Tool, find
 from tui.flags import arguments_of

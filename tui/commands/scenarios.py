@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
-from pages import terminal
 from pages.blocks import Text
-from pages.of_results import blocks_of
+from pages.rendering import terminal
+from pages.results.of_results import blocks_of
 from planner.records.scenarios import LoadedScenario
 from tools.registry import find
 from tui.flags import read_plan, saved_plan, settings_of

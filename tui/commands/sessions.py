@@ -11,9 +11,9 @@ from typing import Any
 from agent import store
 from agent.export import export_session
 from estimator.errors import PlanError
-from pages.clean import clean, one_line
-from pages.prose import BlockPrinter
-from pages.table import table
+from pages.rendering.clean import clean, one_line
+from pages.rendering.prose import BlockPrinter
+from pages.rendering.table import table
 from tui.jsonout import write_json
 
 

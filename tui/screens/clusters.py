@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
-from pages.basis import notes
 from pages.blocks import Block, Headline
-from pages.columns import listed
-from pages.money import CLUSTER, cluster_name
+from pages.results.basis import notes
+from pages.results.columns import listed
+from pages.results.money import CLUSTER, cluster_name
 from planner.clusters.results import ClusterOption, RecommendedCluster
 from tools.registry import find
 from tui.screens import Outcome

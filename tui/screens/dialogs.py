@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Static
 
 from pages.blocks import Block
-from pages.clean import clean
+from pages.rendering.clean import clean
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pages import figures
-from pages.clean import one_line
 from pages.figures import NONE
+from pages.rendering.clean import one_line
 
 Row = Any
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from pages.blocks import Block
-from pages.facts import beside
-from pages.of_results import blocks_of
+from pages.results.facts import beside
+from pages.results.of_results import blocks_of
 from planner.records.catalogue import CatalogueList, ModelEntry
 from planner.results import ModelDescription
 from tools.registry import find

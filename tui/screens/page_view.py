@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pages.blocks import Block
-from pages.terminal import render
+from pages.rendering.terminal import render
 
 _LEAST_WIDTH = 30
 

@@ -12,11 +12,11 @@ from textual.binding import Binding, BindingType
 from estimator.errors import PlanError
 from launchers.matrix import MANIFEST
 from measure.run.matrix import read
-from pages.basis import notes
 from pages.blocks import Block, Figures, Headline
-from pages.columns import table
 from pages.figures import NONE
-from pages.matrix import ACCURACY, MEASURED
+from pages.results.basis import notes
+from pages.results.columns import table
+from pages.results.matrix import ACCURACY, MEASURED
 from planner.matrix.results import MatrixResults, MeasuredCell, MeasuredFigure
 from tools.registry import find
 from tui.screens import Outcome

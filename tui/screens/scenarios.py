@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
 from knowledge.own.files import read_text, write_file
-from pages.basis import notes
 from pages.blocks import Block, Figures, Headline, Text
-from pages.of_results import blocks_of
-from pages.scenarios import machines
+from pages.results.basis import notes
+from pages.results.of_results import blocks_of
+from pages.results.scenarios import machines
 from planner.records.figures import PlanFigures
 from planner.records.scenarios import LoadedScenario, SavedScenario, ScenarioList, ScenarioRow
 from tools.registry import find

@@ -14,7 +14,7 @@ from agent.store import delete_session, fork_session, list_sessions, rename_sess
 from knowledge.own.files import write_file
 from pages.blocks import Block, Figures, Headline, Note, Prose
 from pages.figures import whole
-from pages.plan import plan_lines
+from pages.results.plan import plan_lines
 from tui.screens import Outcome
 from tui.screens.dialogs import Confirm
 from tui.screens.listing import Column, Listing, text

@@ -13,7 +13,7 @@ from textual.widgets import Footer, Input
 
 from estimator.errors import PlanError
 from pages.blocks import Block, Chart, Figures, Table
-from pages.of_results import blocks_of
+from pages.results.of_results import blocks_of
 from tools.registry import find
 from tui.plan_fields import find_field, kind_of
 from tui.screens.page_view import PageView

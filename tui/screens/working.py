@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from estimator.errors import PlanError
-from pages.clean import clean, one_line
+from pages.rendering.clean import clean, one_line
 from tui.screens import Outcome
 
 T = TypeVar("T")

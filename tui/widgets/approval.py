@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Collapsible, Static
 
-from pages.clean import clean, one_line
 from pages.figures import file_size
+from pages.rendering.clean import clean, one_line
 from tui.diff import change
 
 # Of one file; whoever approves more than this reads it in an editor.

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from pages.clean import one_line
+from pages.rendering.clean import one_line
 
 
 class Completions(Widget, can_focus=False):

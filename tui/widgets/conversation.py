@@ -13,7 +13,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pages.clean import clean, one_line
+from pages.rendering.clean import clean, one_line
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.ground import Ground, ground
 from tui.widgets.messages import Answer, Notice, Question

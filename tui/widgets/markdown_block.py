@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from pages.prose import FENCE
+from pages.rendering.prose import FENCE
 
 # A block that is still growing beyond this is shown as it is until it is whole; code is from its first line on.
 _LONGEST_LIVE = 800

@@ -10,8 +10,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Static
 
-from pages.clean import clean
-from pages.prose import split_blocks
+from pages.rendering.clean import clean
+from pages.rendering.prose import split_blocks
 from tui.widgets.ground import ground
 from tui.widgets.markdown_block import MarkdownBlock
 

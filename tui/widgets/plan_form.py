@@ -18,7 +18,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from estimator.errors import PlanError
-from pages.clean import clean, one_line
+from pages.rendering.clean import clean, one_line
 from tui.catalogue_names import names_of, starting
 from tui.plan_fields import PlanField, find_field, main_fields, matching, shown, value_at
 

@@ -18,10 +18,10 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from estimator.errors import PlanError
-from pages.clean import clean
 from pages.figures import gib, gib_range, label, seconds
-from pages.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold
-from pages.plan import plan_lines
+from pages.rendering.clean import clean
+from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold
+from pages.results.plan import plan_lines
 from planner.results import MemoryEstimate
 from tui.live import results_of
 from tui.plan_fields import checked, laid_over, read

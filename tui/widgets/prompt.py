@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from pages.clean import clean
+from pages.rendering.clean import clean
 from tui.history import MOST, read_history, remember
 from tui.slash import Surroundings, completions
 from tui.widgets.completions import Completions

@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from pages.clean import one_line
+from pages.rendering.clean import one_line
 
 PALETTE = 10
 _BLOCK = "█"

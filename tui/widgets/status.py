@@ -8,7 +8,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widgets import Static
 
-from pages.clean import one_line
+from pages.rendering.clean import one_line
 
 # What takes less is over before it could be read.
 _SHOW_AFTER_S = 0.5

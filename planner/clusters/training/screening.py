@@ -22,7 +22,7 @@ from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
 from estimator.search.rivals import nearest_multiple, outdone_multiple
 from knowledge.jobs.training import job_of
-from knowledge.machines.training_devices import no_training
+from knowledge.machines.without_training import no_training
 from planner.clusters.candidates import (
     MISFIT,
     NO_HOURLY,

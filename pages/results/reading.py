@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pages import figures
-from pages.basis import notes, tail
 from pages.blocks import Block, Figures, Headline, Note, Table
-from pages.clean import one_line
-from pages.columns import listed
+from pages.rendering.clean import one_line
+from pages.results.basis import notes, tail
+from pages.results.columns import listed
 from planner.requests import ALL_PATHS, flag_of
 
 if TYPE_CHECKING:  # has the readers of all programs behind it

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pages import figures
-from pages.basis import notes, tail
 from pages.blocks import Block, Chart, Figures, Headline
-from pages.columns import Column, table, yes
 from pages.figures import NONE, plain, rate
-from pages.plan import plan_figures
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, table, yes
+from pages.results.plan import plan_figures
 from planner.plots import Plot, Series
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it

@@ -8,8 +8,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pages import advice, choice, estimate, explanation, facts, files, many, matrix, money, reading, records, scenarios
 from pages.blocks import Block
+from pages.results import (
+    advice,
+    choice,
+    estimate,
+    explanation,
+    facts,
+    files,
+    many,
+    matrix,
+    money,
+    reading,
+    records,
+    scenarios,
+)
 
 VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
     "TrainingEstimate": estimate.estimate,

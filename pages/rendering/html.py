@@ -19,7 +19,7 @@ def page(title: str, blocks: Sequence[Block], footer: str) -> str:
     nav = f'<nav aria-label="Sections">{links}</nav>' if names else ""
     first = [block for block in blocks if not isinstance(block, Details)]
     body = "\n".join([*map(_first, first), nav, *(_block(block) for block in blocks if isinstance(block, Details))])
-    source = files("pages").joinpath("page.html").read_text(encoding="utf-8")
+    source = files("pages.rendering").joinpath("page.html").read_text(encoding="utf-8")
     return Template(source).substitute(title=escape(title), body=body, footer=escape(footer))
 
 
@@ -56,7 +56,7 @@ def _block(block: Block) -> str:
         case Prose(markdown):
             return f"<pre>{escape(markdown)}</pre>"
         case Chart(plot):
-            from pages.drawing import svg  # matplotlib, which only pages with plots need
+            from pages.rendering.drawing import svg  # matplotlib, which only pages with plots need
 
             return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
         case Details(title, inner):

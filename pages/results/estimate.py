@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pages import figures
-from pages.basis import notes, tail
 from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
-from pages.columns import Column, listed, table
 from pages.figures import gib, percent
-from pages.overview import figure_rows, latency_limit
-from pages.plan import flags, plan_figures
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, listed, table
+from pages.results.overview import figure_rows, latency_limit
+from pages.results.plan import flags, plan_figures
 from planner.plots import Plot, Series, stacked
 from planner.result import TimeLimit
 from planner.results import FitCheck, MemoryEstimate, Remedy, Roofline, TrainingEstimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from pages.clean import clean
+from pages.rendering.clean import clean
 
 FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
 _BLOCK_END = re.compile(r"\n[ \t]*\n")

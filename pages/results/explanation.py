@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pages.basis import notes, tail
 from pages.blocks import Block, Headline
-from pages.columns import Column, table
 from pages.figures import amount, change
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, table
 from planner.explain.results import ExplainedTerm, Explanation, Interval, NearestRun
 
 

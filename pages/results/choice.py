@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pages import figures
-from pages.basis import notes, tail
 from pages.blocks import Block, Headline
-from pages.columns import Column, listed, table, yes
-from pages.estimate import memory
 from pages.figures import count, rate, usd
-from pages.plan import plan_figures
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, listed, table, yes
+from pages.results.estimate import memory
+from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
 from planner.serving.results import BestServing, MlperfProjection, ServingChoice, SizedServing
 

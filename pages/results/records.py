@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pages.basis import notes, tail
 from pages.blocks import Block, Headline, Text
-from pages.columns import table
 from pages.figures import file_size
+from pages.results.basis import notes, tail
+from pages.results.columns import table
 
 if TYPE_CHECKING:  # each has the files that it reads behind it
     from planner.records.catalogue import AddedRow, CatalogueList, ShownRow

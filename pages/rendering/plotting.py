@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pages.clean import one_line
 from pages.figures import count
+from pages.rendering.clean import one_line
 from planner.plots import Plot, Series
 
 _HEIGHT = 18

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pages import figures
-from pages.basis import notes
 from pages.blocks import Block, Headline
-from pages.columns import Column, table
 from pages.figures import NONE, ratio, shown
+from pages.results.basis import notes
+from pages.results.columns import Column, table
 
 if TYPE_CHECKING:  # reads the files of saved plans
     from planner.records.figures import FigureChange, PlanFigures

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pages import figures
-from pages.basis import notes, tail
 from pages.blocks import Block, Headline, Note
 from pages.figures import change
-from pages.plan import flags, plan_figures
+from pages.results.basis import notes, tail
+from pages.results.plan import flags, plan_figures
 
 if TYPE_CHECKING:  # has all that can be estimated behind it
     from planner.advice.advise import Advice, Advised

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.screen import plain
+from pages.rendering.screen import plain
 
 
 def clean(text: object) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pages.basis import notes, tail
 from pages.blocks import Block, Figures, Headline, Note
-from pages.columns import Column, table, yes
 from pages.figures import NONE, between, label, shown
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, table, yes
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.matrix.render import RenderedMatrix, WrittenMatrix

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pages.blocks import Block, Figures
-from pages.clean import one_line
 from pages.figures import count
+from pages.rendering.clean import one_line
 from planner.requests import ALL_PATHS, flag_of
 
 Data = Mapping[str, Any]

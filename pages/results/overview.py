@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from pages import figures
 from pages.blocks import Row, value_of
-from pages.clean import one_line
+from pages.rendering.clean import one_line
 from planner.results import FitCheck, Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import LatencyLimit, ServingEstimate, ServingMemoryEstimate
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pages.basis import notes, tail
 from pages.blocks import Block, Headline, Table, value_of
-from pages.clean import one_line
-from pages.columns import Column, labelled, listed, table
 from pages.figures import NONE, count, number, shown
-from pages.money import dated
+from pages.rendering.clean import one_line
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, labelled, listed, table
+from pages.results.money import dated
 from planner.results import HardwareDescription, ModelDescription
 
 _MOST_PRICES = 12

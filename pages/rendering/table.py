@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-from pages.clean import one_line
+from pages.rendering.clean import one_line
 
 _GAP = 2
 # A column of words is not made narrower than this; below it each row is told as lines of its own.

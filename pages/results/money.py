@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pages import figures
-from pages.basis import notes, tail
 from pages.blocks import Block, Headline, Table
-from pages.columns import Column, listed, table
 from pages.figures import NONE, hours, plain, shown, usd
-from pages.plan import plan_figures
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, listed, table
+from pages.results.plan import plan_figures
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.money.results import CostEstimate, OwnedCost
 from planner.result import ProviderCost

@@ -9,10 +9,10 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
-from pages.clean import clean, one_line
-from pages.plotting import draw
-from pages.prose import laid_out
-from pages.table import facts, table
+from pages.rendering.clean import clean, one_line
+from pages.rendering.plotting import draw
+from pages.rendering.prose import laid_out
+from pages.rendering.table import facts, table
 
 # Of pages that go to a file or a pipe, where nobody said how wide it is.
 _USUAL_WIDTH = 100

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pages.basis import notes, tail
 from pages.blocks import Block, Figures, Headline, Text
 from pages.figures import file_size
-from pages.plan import plan_figures
+from pages.results.basis import notes, tail
+from pages.results.plan import plan_figures
 from planner.results import RenderedConfigs, WrittenConfigs
 
 if TYPE_CHECKING:  # a report draws on all that can be estimated
