@@ -16,7 +16,7 @@ Value = bool | int | float | str | None
 Tree = Value | Sequence["Tree"] | Mapping[str, "Tree"]
 
 
-class Note(str):
+class YamlNote(str):
     """A comment line: as a key of a mapping (its value is not looked at) or as an item of a list."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ def _quoted(character: str) -> str:
 
 
 def tree(value: Mapping[str, Tree], comments: Mapping[str, str] | None = None) -> list[str]:
-    """A mapping in YAML's block style, line by line, with `Note`s as comments between. `comments` stand beside the
+    """A mapping in YAML's block style, line by line, with `YamlNote`s as comments between. `comments` stand beside the
     values of keys, at any depth."""
     return [line for key, item in value.items() for line in _field(key, item, comments or {})]
 
@@ -71,7 +71,7 @@ def document(
 
 
 def _field(key: str, value: Tree, comments: Mapping[str, str]) -> list[str]:
-    if isinstance(key, Note):
+    if isinstance(key, YamlNote):
         return [f"# {key}"]
     name, comment = f"{scalar(key)}:", f"  # {comments[key]}" if key in comments else ""
     if isinstance(value, TextBlock) and (literal := _literal(value)):
@@ -87,14 +87,14 @@ def _field(key: str, value: Tree, comments: Mapping[str, str]) -> list[str]:
 
 def _one_line(values: Sequence[Tree]) -> str | None:
     """A list as `[a, b]`; None for one that is long, or holds more than plain values."""
-    if any(isinstance(value, Note | Mapping) or not isinstance(value, Value) for value in values):
+    if any(isinstance(value, YamlNote | Mapping) or not isinstance(value, Value) for value in values):
         return None
     text = f"[{', '.join(scalar(value) for value in values if isinstance(value, Value))}]"
     return text if len(text) <= _LIST_LINE else None
 
 
 def _item(item: Tree, comments: Mapping[str, str]) -> list[str]:
-    if isinstance(item, Note):
+    if isinstance(item, YamlNote):
         return [f"# {item}"]
     if isinstance(item, Mapping):
         first, *rest = _deeper(tree(item, comments)) or ["  {}"]

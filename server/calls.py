@@ -54,7 +54,7 @@ class Busy(Exception):
 
 
 @dataclass(eq=False)
-class Answer:
+class CallAnswer:
     """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`)."""
 
     text: str = ""
@@ -80,10 +80,10 @@ class Calls:
     _long: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LONG_AT_ONCE))
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _seconds: dict[str, float] = field(default_factory=dict)
-    _kept: OrderedDict[bytes, tuple[float, asyncio.Task[Answer]]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[bytes, tuple[float, asyncio.Task[CallAnswer]]] = field(default_factory=OrderedDict)
     _waiting: int = 0
 
-    async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> Answer:
+    async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> CallAnswer:
         """The answer of a tool. Raises Busy."""
         if (
             not keep
@@ -118,7 +118,7 @@ class Calls:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _compute(self, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
+    async def _compute(self, tool: Tool, arguments: Mapping[str, Any]) -> CallAnswer:
         if self._waiting >= _MOST_WAITING:
             raise Busy
         self._waiting += 1
@@ -133,29 +133,29 @@ class Calls:
         return answer
 
 
-def _bytes(task: asyncio.Task[Answer]) -> int:
+def _bytes(task: asyncio.Task[CallAnswer]) -> int:
     if not task.done() or task.cancelled() or task.exception():
         return 0
     return len(task.result().text)
 
 
-def _spoilt(task: asyncio.Task[Answer]) -> bool:
+def _spoilt(task: asyncio.Task[CallAnswer]) -> bool:
     return task.cancelled() or task.exception() is not None or task.result().bug is not None
 
 
-def _answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Answer, float]:
+def _answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[CallAnswer, float]:
     """The answer and the processor seconds it took. A bug of ours is logged under a reference; the caller learns only
     that."""
     # Not those of the clock: a short call beside many others would pass for a long one, and wait with these.
     started = time.thread_time()
     try:
-        answer = Answer(dumps(tool(arguments)))
+        answer = CallAnswer(dumps(tool(arguments)))
     except PlanError as error:
-        answer = Answer(error=error)
+        answer = CallAnswer(error=error)
     except Exception:
         reference = secrets.token_hex(4)
         _log.exception("tool %s failed (%s)", tool.name, reference)
-        answer = Answer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
+        answer = CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
     return answer, time.thread_time() - started
 
 

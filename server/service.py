@@ -12,7 +12,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from planner.files.render import writing_below
-from server.calls import FOLDER, Answer, Calls, refuse_depth, refuse_paths
+from server.calls import FOLDER, CallAnswer, Calls, refuse_depth, refuse_paths
 from server.mcp.writes import Consent, Writing, nobody, write
 from tools.registry import Tool, find, registry
 
@@ -39,7 +39,7 @@ class Service:
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], consent: Consent = nobody, tell: Tell | None = None
-    ) -> Answer:
+    ) -> CallAnswer:
         """The answer of a tool; a tool that writes runs once `consent` is given. `tell` is told that a call goes on.
 
         Raises Busy, and whatever `consent` raises beside PlanError and CannotAsk.
@@ -51,7 +51,7 @@ class Service:
                 if self.root is None and tool.read_only and FOLDER in arguments:
                     raise PlanError(FOLDER, "this server was started without a folder to read from (--root FOLDER)")
         except PlanError as error:
-            return Answer(error=error)
+            return CallAnswer(error=error)
         if not tool.read_only:
             return await write(self.writing, self.calls, tool, arguments, consent)
         with self._below_root(arguments):
@@ -65,7 +65,7 @@ class Service:
         return writing_below(self.root)
 
 
-async def _watched(work: Awaitable[Answer], tell: Tell, title: str) -> Answer:
+async def _watched(work: Awaitable[CallAnswer], tell: Tell, title: str) -> CallAnswer:
     """Awaits `work` and tells from time to time for how many seconds it has been going on.
 
     A search is one computation over all candidates at once, so there is no share of it that could be told instead.

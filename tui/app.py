@@ -21,9 +21,9 @@ from textual.widgets import Footer, Input, Static
 from agent.settings import value
 from agent.store import list_sessions, transcript
 from estimator.errors import PlanError
-from tui.screens import SCREENS, Outcome, find_screen, load_screen
+from tui.screens import SCREENS, ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
-from tui.slash import Surroundings, split
+from tui.slash import PromptContext, split
 from tui.slash_actions import call_events, carry_out
 from tui.talk import Event, Opener, Start, Talk, load_opener
 from tui.turns import Heard, TurnEnded, Turns
@@ -254,7 +254,7 @@ class ShardwiseApp(App[None]):
 
     action_open_screen = open_screen
 
-    async def _screen_left(self, outcome: Outcome | None) -> None:
+    async def _screen_left(self, outcome: ScreenResult | None) -> None:
         if outcome is None:
             return
         if outcome.session:
@@ -425,9 +425,9 @@ class ShardwiseApp(App[None]):
 
     # Underneath
 
-    def _surroundings(self) -> Surroundings:
+    def _surroundings(self) -> PromptContext:
         """What completion at the prompt may look at."""
-        return Surroundings(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
+        return PromptContext(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
 
     def every_key(self) -> Iterable[tuple[str, str]]:
         """Every key and what it does."""

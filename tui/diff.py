@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Change:
+class LineChange:
     """`lines` are (sign, text): '+' and '-' changed ones, ' ' those around, '@' where others are left out."""
 
     verb: str
@@ -16,19 +16,19 @@ class Change:
     lines: tuple[tuple[str, str], ...]
 
 
-def change(before: str | None, after: str) -> Change:
+def change(before: str | None, after: str) -> LineChange:
     """`before` is None for a file that is not there yet."""
     new = after.splitlines()
     if before is None:
-        return Change("new", len(new), 0, tuple(("+", line) for line in new))
+        return LineChange("new", len(new), 0, tuple(("+", line) for line in new))
     old = before.splitlines()
     if before == after:
-        return Change("unchanged", 0, 0, ())
+        return LineChange("unchanged", 0, 0, ())
     # The first two lines of a unified diff name the files, which are named already.
     lines = [_line(line) for line in difflib.unified_diff(old, new, lineterm="", n=3)][2:]
     added = sum(sign == "+" for sign, _ in lines)
     removed = sum(sign == "-" for sign, _ in lines)
-    return Change("changes", added, removed, tuple(lines or [("@", "only the line ends differ")]))
+    return LineChange("changes", added, removed, tuple(lines or [("@", "only the line ends differ")]))
 
 
 def _line(line: str) -> tuple[str, str]:

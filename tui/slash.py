@@ -22,7 +22,7 @@ _MOST = 8
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PromptContext:
     """What completion may look at: the plan, the themes, and (id, title) of earlier conversations."""
 
     plan: Data
@@ -37,7 +37,7 @@ class Command:
     name: str
     usage: str
     meaning: str
-    complete: Callable[[str, Surroundings], Iterable[tuple[str, str]]] | None = None
+    complete: Callable[[str, PromptContext], Iterable[tuple[str, str]]] | None = None
 
     @property
     def shown(self) -> str:
@@ -67,7 +67,7 @@ def split(text: str) -> tuple[str, list[str]] | None:
     return None if "/" in name or "\n" in text.strip() else (name.lower(), words)
 
 
-def completions(text: str, surroundings: Surroundings) -> Rows:
+def completions(text: str, surroundings: PromptContext) -> Rows:
     """What the line may become, each with what it means: whole lines, ready to be sent or typed on."""
     if not text.startswith("/") or "\n" in text:
         return ()
@@ -91,7 +91,7 @@ def _told(command: Command) -> str:
 # What may follow each command
 
 
-def _fields(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
+def _fields(last: str, surroundings: PromptContext) -> Iterable[tuple[str, str]]:
     """`field=`, and after it the values that the field is known to take."""
     name, sign, typed = last.partition("=")
     if sign:
@@ -108,31 +108,31 @@ def _fields(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
     ]
 
 
-def _swept(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
+def _swept(last: str, surroundings: PromptContext) -> Iterable[tuple[str, str]]:
     return [(word.removesuffix("="), told) for word, told in _fields(last, surroundings) if word.endswith("=")]
 
 
-def _names(field: str) -> Callable[[str, Surroundings], Iterable[tuple[str, str]]]:
-    def complete(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:
+def _names(field: str) -> Callable[[str, PromptContext], Iterable[tuple[str, str]]]:
+    def complete(last: str, _: PromptContext) -> Iterable[tuple[str, str]]:
         return [(word, "") for word in starting(names_of(field), last)]
 
     return complete
 
 
-def _of(*words: str) -> Callable[[str, Surroundings], Iterable[tuple[str, str]]]:
+def _of(*words: str) -> Callable[[str, PromptContext], Iterable[tuple[str, str]]]:
     return lambda last, _: [(word, "") for word in words if word.startswith(last)]
 
 
-def _themes(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
+def _themes(last: str, surroundings: PromptContext) -> Iterable[tuple[str, str]]:
     return [(theme, "") for theme in surroundings.themes if theme.startswith(last)]
 
 
-def _sessions(last: str, surroundings: Surroundings) -> Iterable[tuple[str, str]]:
+def _sessions(last: str, surroundings: PromptContext) -> Iterable[tuple[str, str]]:
     words = last.casefold()
     return [(id, title) for id, title in surroundings.sessions() if words in f"{id} {title}".casefold()]
 
 
-def _targets(last: str, _: Surroundings) -> Iterable[tuple[str, str]]:
+def _targets(last: str, _: PromptContext) -> Iterable[tuple[str, str]]:
     rows = [("write", "write the files, once you approve them"), *target_descriptions().items()]
     return [(name, told) for name, told in rows if name.startswith(last)]
 

@@ -16,7 +16,7 @@ from launchers.megatron import arguments as megatron
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import in_environment
 from launchers.tables import table
-from launchers.yaml_text import Note, Tree, tree
+from launchers.yaml_text import Tree, YamlNote, tree
 
 PATH = "primus.yaml"
 _DATA = "SET_ME_DATA"
@@ -36,14 +36,16 @@ def render(launch: TrainingLaunch) -> Piece:
     sections = _sections(launch, model, needs)
     written = {key for section in sections.values() for key in _renamed(section)}
     overrides: dict[str, Tree] = {}
-    overrides[Note("what the presets would say otherwise")] = ""
+    overrides[YamlNote("what the presets would say otherwise")] = ""
     overrides |= {key: value for key, value in words["defaults"].items() if key not in written}
     for title, section in sections.items():
         if section:
-            overrides[Note(title)] = ""
+            overrides[YamlNote(title)] = ""
             overrides |= _renamed(section)
     overrides[
-        Note("data" if launch.site.dataset else "data: set train_data_path, the prefix of files in Megatron's format")
+        YamlNote(
+            "data" if launch.site.dataset else "data: set train_data_path, the prefix of files in Megatron's format"
+        )
     ] = ""
     overrides |= {"mock_data": False, "train_data_path": launch.site.dataset or _DATA}
     if launch.site.dataset is None:

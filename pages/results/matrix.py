@@ -12,7 +12,7 @@ from pages.results.columns import Column, table, yes
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.matrix.render import RenderedMatrix, WrittenMatrix
-    from planner.matrix.results import Accuracy, MatrixResults, MeasuredCell, MeasuredFigure
+    from planner.matrix.results import Accuracy, CellFigure, MatrixResults, MeasuredCell
 
 _SHOWN = 8
 
@@ -62,15 +62,15 @@ def _by_run(cells: list[MeasuredCell]) -> list[Block]:
     return [*table(measured, columns, "By run"), *table(without, [("run", "id"), "outcome"], "Without a figure")]
 
 
-def _figure_name(row: MeasuredFigure | Accuracy) -> str:
+def _figure_name(row: CellFigure | Accuracy) -> str:
     return label(row.figure)
 
 
-def _in_its_unit(name: str) -> Callable[[MeasuredFigure], str]:
+def _in_its_unit(name: str) -> Callable[[CellFigure], str]:
     return lambda row: shown(row.figure, getattr(row, name))
 
 
-def _interval(row: MeasuredFigure) -> str:
+def _interval(row: CellFigure) -> str:
     return NONE if row.low is None or row.high is None else between(row.figure, row.low, row.high)
 
 

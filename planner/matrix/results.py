@@ -20,7 +20,7 @@ class MatrixQuestion(BaseModel):
     )
 
 
-class MeasuredFigure(Result):
+class CellFigure(Result):
     figure: str = Field(description="step_s, tokens_per_s_per_device or peak_bytes.")
     measured: float
     predicted: float | None = Field(description="Of memory as the result's counter would show it.")
@@ -39,7 +39,7 @@ class MeasuredCell(Result):
     file: str | None = Field(description="Where that stands: the cell's result.json, or else a log of the program.")
     note: str | None
     fits: bool | None = Field(description="Whether it was predicted to fit.")
-    figures: list[MeasuredFigure]
+    figures: list[CellFigure]
     versions: dict[str, str]
     problem: str | None = Field(description="Why its result does not count; null where it does.")
 
@@ -110,10 +110,10 @@ def _cell(measured: Measured) -> MeasuredCell:
     )
 
 
-def _figure(measured: Measured, name: str) -> MeasuredFigure:
+def _figure(measured: Measured, name: str) -> CellFigure:
     score = measured.scores.get(name)
     prediction = score and score.prediction
-    return MeasuredFigure(
+    return CellFigure(
         figure=name,
         measured=measured.values[name],
         predicted=prediction and prediction.value,

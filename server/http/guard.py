@@ -49,7 +49,7 @@ class Guard:
 
 
 @dataclass(frozen=True)
-class Refusal(Exception):
+class HttpRefusal(Exception):
     """A request that is answered by its status and one sentence."""
 
     status: int
@@ -74,15 +74,15 @@ def is_loopback(host: str) -> bool:
 
 
 def check(guard: Guard, headers: Mapping[str, str]) -> None:
-    """Raises Refusal: 421 for another server's name, 403 for a foreign page, 401 without the token."""
+    """Raises HttpRefusal: 421 for another server's name, 403 for a foreign page, 401 without the token."""
     name = _host_name(headers.get("host", ""))
     if not _is_ours(guard, name):
-        raise Refusal(421, "the Host header does not name this server; --allow-host adds a name")
+        raise HttpRefusal(421, "the Host header does not name this server; --allow-host adds a name")
     origin = headers.get("origin")
     if origin is not None and not _may_call(guard, origin):
-        raise Refusal(403, "pages of this Origin may not call this server; --allow-origin adds one")
+        raise HttpRefusal(403, "pages of this Origin may not call this server; --allow-origin adds one")
     if guard.token is not None and not _has_token(guard.token, headers.get("authorization", "")):
-        raise Refusal(401, "a bearer token is required: Authorization: Bearer TOKEN",
+        raise HttpRefusal(401, "a bearer token is required: Authorization: Bearer TOKEN",
                       ((b"www-authenticate", b'Bearer realm="shardwise"'),))  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) ->
         try:
             await _admit(seen, guard, receive)
             await app(scope, _replayed(seen.body, receive), counted)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await _answer(counted, refusal.status, error_text(refusal.problem, refusal.code), refusal.headers)
         except ConnectionError:
             pass
@@ -147,60 +147,60 @@ def error_text(error: PlanError | str, code: int | None = None) -> str:
 
 
 async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
-    """Reads the body of a request that may speak. Raises Refusal, ConnectionError."""
+    """Reads the body of a request that may speak. Raises HttpRefusal, ConnectionError."""
     raw = tuple(seen.scope["headers"])
     seen.headers, refusal = _verdict(guard, raw)
     # What is refused is read as well, so that the client reads the answer.
-    with suppress(*([Refusal, ConnectionError] if refusal else [])):
+    with suppress(*([HttpRefusal, ConnectionError] if refusal else [])):
         try:
             async with asyncio.timeout(_BODY_S):
                 seen.body = await read_body(seen.headers, receive)
         except TimeoutError:
-            raise Refusal(408, "the body did not arrive in time", ((b"connection", b"close"),)) from None
+            raise HttpRefusal(408, "the body did not arrive in time", ((b"connection", b"close"),)) from None
     if refusal:
         raise refusal
     if seen.scope["path"] == "/mcp" and seen.scope["method"] != "DELETE":
         if seen.scope["method"] != "POST":
             # No stream that the server opens by itself: it has nothing to announce, and its end would wait for them.
-            raise Refusal(405, "this address takes POST, DELETE", ((b"allow", b"POST, DELETE"),))
+            raise HttpRefusal(405, "this address takes POST, DELETE", ((b"allow", b"POST, DELETE"),))
         if not _accepts(seen.headers.get("accept", "")):
-            raise Refusal(406, "a client must accept both application/json and text/event-stream", code=-32600)
+            raise HttpRefusal(406, "a client must accept both application/json and text/event-stream", code=-32600)
         seen.message = _message(seen.body)
 
 
-def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], Refusal | None]:
+def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], HttpRefusal | None]:
     """A request's headers by name, and why it is refused for them, if it is."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name = raw_name.decode("latin-1")
         if name in headers and name in _ONCE:
-            return headers, Refusal(400, "a header that says who calls whom is there twice")
+            return headers, HttpRefusal(400, "a header that says who calls whom is there twice")
         headers[name] = raw_value.decode("latin-1")
     try:
         check(guard, headers)
-    except Refusal as refusal:
+    except HttpRefusal as refusal:
         return headers, refusal
     return headers, None
 
 
 def _message(body: bytes) -> dict[str, Any]:
-    """The one JSON-RPC message in a body; what comes after this can count on its form. Raises Refusal."""
+    """The one JSON-RPC message in a body; what comes after this can count on its form. Raises HttpRefusal."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refusal(400, "the body is not valid JSON", code=-32700) from None
+        raise HttpRefusal(400, "the body is not valid JSON", code=-32700) from None
     if isinstance(message, list):
-        raise Refusal(400, "send one message at a time, not a batch", code=-32600)
+        raise HttpRefusal(400, "send one message at a time, not a batch", code=-32600)
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise Refusal(400, 'a message must be an object with "jsonrpc": "2.0"', code=-32600)
+        raise HttpRefusal(400, 'a message must be an object with "jsonrpc": "2.0"', code=-32600)
     id, method = message.get("id"), message.get("method")
     if "id" in message and (isinstance(id, bool) or not isinstance(id, str | int)):
-        raise Refusal(400, "id must be text or a whole number", code=-32600)
+        raise HttpRefusal(400, "id must be text or a whole number", code=-32600)
     answers = "id" in message and (isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict))
     if not isinstance(method, str) and not (method is None and answers):
-        raise Refusal(400, "a message needs a method, or an id with a result or an error", code=-32600)
+        raise HttpRefusal(400, "a message needs a method, or an id with a result or an error", code=-32600)
     if not isinstance(message.get("params"), dict | None):
-        raise Refusal(400, "params must be an object", code=-32600)
+        raise HttpRefusal(400, "params must be an object", code=-32600)
     return message
 
 
@@ -214,8 +214,8 @@ def _accepts(accept: str) -> bool:
 
 
 async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
-    """The body of a request. Raises Refusal(413) when it is too large, ConnectionError when the client goes away."""
-    too_large = Refusal(413, f"the body is larger than {LARGEST_BODY_BYTES:,} bytes", ((b"connection", b"close"),))
+    """The body of a request. Raises HttpRefusal(413) when too large, ConnectionError when the client goes away."""
+    too_large = HttpRefusal(413, f"the body is larger than {LARGEST_BODY_BYTES:,} bytes", ((b"connection", b"close"),))
     announced = headers.get("content-length", "0")
     if len(announced) > 12 or not announced.isdigit() or int(announced) > _DRAINED_BYTES:
         raise too_large

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import find_model, models
-from server.calls import Answer, Busy, dumps
+from server.calls import Busy, CallAnswer, dumps
 from server.http.docs import page
 from server.http.guard import error_text
 from server.http.openapi import document
@@ -226,7 +226,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _answered(answer: Answer) -> Response:
+def _answered(answer: CallAnswer) -> Response:
     if answer.failure is not None:
         return _error(422, answer.error) if answer.error else _error(500, answer.failure)
     return Response(answer.text, media_type=_JSON)

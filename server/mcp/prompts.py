@@ -28,7 +28,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ServedPrompt:
     """`steps` say what to do; `tools` are those to do it with, of which a server names those that it has."""
 
     name: str
@@ -47,7 +47,7 @@ _SEQ_LEN = Argument("seq_len", "Tokens per sequence.")
 PROMPTS = {
     prompt.name: prompt
     for prompt in (
-        Prompt(
+        ServedPrompt(
             "plan_fine_tune",
             "Plan a fine-tune",
             "Does a fine-tune fit, which layout and method, how long and what it costs.",
@@ -65,7 +65,7 @@ PROMPTS = {
             ("check_fit", "best_parallelism", "estimate_training", "estimate_cost", "advise", "save_scenario",
              "render_configs", "write_configs"),
         ),
-        Prompt(
+        ServedPrompt(
             "size_cluster",
             "Size a cluster",
             "Which and how many accelerators a run needs to meet a deadline or a budget.",
@@ -82,7 +82,7 @@ PROMPTS = {
             ("recommend_cluster", "auto_configure", "project_scaling", "sweep", "best_parallelism", "estimate_cost",
              "compare", "report"),
         ),
-        Prompt(
+        ServedPrompt(
             "plan_serving",
             "Plan serving",
             "Which engine layout and how many accelerators serve a load within its latency targets.",
@@ -100,7 +100,7 @@ PROMPTS = {
             ("size_serving", "best_serving", "estimate_inference", "find_limit", "estimate_cost", "compare",
              "describe_model", "render_configs"),
         ),
-        Prompt(
+        ServedPrompt(
             "explain_oom",
             "Explain an out-of-memory error",
             "Why a run went out of memory, and the cheapest change that makes it fit.",
@@ -119,7 +119,7 @@ PROMPTS = {
             ("import_config", "check_fit", "estimate_training", "explain", "apply_strategies", "find_limit",
              "search_playbook", "ingest_logs"),
         ),
-        Prompt(
+        ServedPrompt(
             "tune_mfu",
             "Tune MFU",
             "What keeps a run from using its accelerators, and what would help most.",
@@ -140,7 +140,7 @@ PROMPTS = {
 }  # fmt: skip
 
 
-def filled(prompt: Prompt, values: Mapping[str, Any], tools: Container[str]) -> str:
+def filled(prompt: ServedPrompt, values: Mapping[str, Any], tools: Container[str]) -> str:
     """The prompt with a person's values. Raises PlanError for an unknown argument, or a missing one."""
     known = {each.name: each for each in prompt.arguments}
     for key, value in values.items():

@@ -19,7 +19,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from planner.files.render import inside_root, writing_below
-from server.calls import Answer, Calls, dumps
+from server.calls import CallAnswer, Calls, dumps
 from tools.registry import Tool, find
 
 Consent = Callable[["Shown"], Awaitable[bool]]
@@ -65,7 +65,7 @@ async def write(
     tool: Tool,
     arguments: Mapping[str, Any],
     consent: Consent,
-) -> Answer:
+) -> CallAnswer:
     """Runs a writing tool once `consent` has been given; without it, what would be written and how to go on."""
     request = {key: value for key, value in arguments.items() if key != "confirm"}
     try:
@@ -77,7 +77,7 @@ async def write(
         if confirm is not None and not isinstance(confirm, str):
             raise PlanError("confirm", "must be the code that the same call without it gave")
     except PlanError as error:
-        return Answer(error=error)
+        return CallAnswer(error=error)
     preview = await _preview(calls, tool, request)
     if preview.failure is not None:
         return preview
@@ -87,19 +87,19 @@ async def write(
         return _not_written(shown.preview, None, _NO_ROOT)
     if confirm is not None and not hmac.compare_digest(confirm.encode(errors="replace"), shown.code.encode()):
         problem = "does not belong to these arguments and files; call without it to see what would be written now"
-        return Answer(error=PlanError("confirm", problem))
+        return CallAnswer(error=PlanError("confirm", problem))
     try:
         if not await consent(shown):
-            return Answer(error=PlanError(tool.name, "the person did not agree; nothing was written"))
+            return CallAnswer(error=PlanError(tool.name, "the person did not agree; nothing was written"))
     except PlanError as error:
-        return Answer(error=error)
+        return CallAnswer(error=error)
     except CannotAsk:
         if confirm is None:
             return _not_written(shown.preview, shown.code, _CANNOT_ASK.format(name=tool.name))
     with writing_below(writing.root):
         done = await calls.run(tool, request, keep=False)
     calls.forget()
-    return done if done.failure is not None else Answer(dumps({**done.value, "written": True}))
+    return done if done.failure is not None else CallAnswer(dumps({**done.value, "written": True}))
 
 
 class CannotAsk(Exception):
@@ -134,10 +134,10 @@ def plain(text: Any, longest: int = 200) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-async def _preview(calls: Calls, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
+async def _preview(calls: Calls, tool: Tool, arguments: Mapping[str, Any]) -> CallAnswer:
     """The result of the tool that shows what `tool` would write; the arguments themselves where there is none."""
     if tool.preview is None:
-        return Answer(dumps({"arguments": arguments}))
+        return CallAnswer(dumps({"arguments": arguments}))
     shows = find(tool.preview)
     shared = {key: value for key, value in arguments.items() if key in shows.request.model_fields}
     return await calls.run(shows, shared)
@@ -148,5 +148,5 @@ def _code(writing: Writing, tool: Tool, arguments: Mapping[str, Any], preview: s
     return hmac.new(writing.secret, bound.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def _not_written(preview: dict[str, Any], code: str | None, how: str) -> Answer:
-    return Answer(dumps({"written": False, "preview": preview, "confirm": code, "how": how}))
+def _not_written(preview: dict[str, Any], code: str | None, how: str) -> CallAnswer:
+    return CallAnswer(dumps({"written": False, "preview": preview, "confirm": code, "how": how}))

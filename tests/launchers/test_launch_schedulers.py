@@ -23,7 +23,7 @@ from launchers.render import render
 from launchers.schedulers.node import plain_name
 from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
 from launchers.targets import TARGETS
-from launchers.yaml_text import Note, TextBlock, tree
+from launchers.yaml_text import TextBlock, YamlNote, tree
 
 KUBERNETES = [name for name in SCHEDULERS if name.startswith("kubernetes")]
 
@@ -307,7 +307,7 @@ trees = st.dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(trees)
 def test_trees_survive_yaml(value: dict[str, Any]):
-    found = yaml.safe_load("\n".join(tree({Note("note"): "", **value})) + "\n")
+    found = yaml.safe_load("\n".join(tree({YamlNote("note"): "", **value})) + "\n")
     assert (found or {}) == value
 
 

@@ -19,7 +19,7 @@ from tool_calls import FLAT, steady
 
 from estimator.errors import PlanError
 from server.calls import Calls
-from server.http.guard import LARGEST_BODY_BYTES, Guard, Refusal, check, guard_for, is_loopback
+from server.http.guard import LARGEST_BODY_BYTES, Guard, HttpRefusal, check, guard_for, is_loopback
 from server.http.server import app
 from server.service import Service
 from tools import call
@@ -216,7 +216,7 @@ def test_host_origin_and_token_are_checked(
     found = 200
     try:
         check(guard, {name: value for name, value in given.items() if value is not None})
-    except Refusal as refusal:
+    except HttpRefusal as refusal:
         found = refusal.status
     assert found == status
 

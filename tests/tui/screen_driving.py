@@ -10,7 +10,7 @@ from fake_session import FakeSession
 from textual.pilot import Pilot
 
 from tui.app import ShardwiseApp
-from tui.screens import Outcome, find_screen, load_screen
+from tui.screens import ScreenResult, find_screen, load_screen
 
 PLAN = {
     "model": "llama-3.1-8b",
@@ -37,7 +37,7 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 
 class Opened:
-    def __init__(self, pilot: Pilot[Any], outcomes: list[Outcome | None]) -> None:
+    def __init__(self, pilot: Pilot[Any], outcomes: list[ScreenResult | None]) -> None:
         self.pilot = pilot
         self.outcomes = outcomes
 
@@ -67,7 +67,7 @@ async def opened(name: str, plan: Mapping[str, Any] = PLAN, size: tuple[int, int
     row = find_screen(name)
     assert row is not None
     app = ShardwiseApp(opener=FakeSession, estimator=lambda plan: [])
-    outcomes: list[Outcome | None] = []
+    outcomes: list[ScreenResult | None] = []
     async with app.run_test(size=size) as pilot:
         await app.push_screen(load_screen(row, plan), outcomes.append)
         await settle(pilot)

@@ -10,7 +10,7 @@ from screen_driving import PLAN, opened
 
 from agent.store import begin_turn, end_turn, list_sessions
 from tools.registry import find
-from tui.screens import SCREENS, Outcome
+from tui.screens import SCREENS, ScreenResult
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ async def test_a_model_is_taken_into_the_plan_and_what_is_there_describes_it() -
         assert "46.7B" in at.text()
         chosen = at.names()[0]
         await at.press("enter")
-    assert at.outcomes == [Outcome(changes={"model": chosen})]
+    assert at.outcomes == [ScreenResult(changes={"model": chosen})]
 
 
 async def test_a_plan_is_saved_renamed_exported_brought_in_and_deleted(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ async def test_the_playbook_is_searched_and_advises_on_the_plan() -> None:
         while at.screen.row.id != gaining[0].id:
             await at.press("down")
         await at.press("enter")
-    assert at.outcomes == [Outcome(changes=gaining[0].patch)]
+    assert at.outcomes == [ScreenResult(changes=gaining[0].patch)]
 
 
 async def test_a_cluster_is_chosen_among_those_that_nothing_beats() -> None:
@@ -198,7 +198,7 @@ async def test_a_session_is_found_by_what_was_said_renamed_forked_deleted_and_re
         await at.press("d", "y")
         assert len(list_sessions()) == 2
         await at.press("enter")
-    assert at.outcomes == [Outcome(session=other)]
+    assert at.outcomes == [ScreenResult(session=other)]
 
 
 async def test_settings_are_changed_refused_and_taken_back() -> None:

@@ -21,10 +21,10 @@ from tui.plan_fields import (
     shown,
     value_at,
 )
-from tui.slash import COMMANDS, Surroundings, completions, find_command, split
+from tui.slash import COMMANDS, PromptContext, completions, find_command, split
 
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
-AROUND = Surroundings(PLAN, ["nord", "textual-dark"], lambda: [("ab12", "Llama on 8 H100s"), ("cd34", "Serving")])
+AROUND = PromptContext(PLAN, ["nord", "textual-dark"], lambda: [("ab12", "Llama on 8 H100s"), ("cd34", "Serving")])
 
 
 @pytest.mark.parametrize(

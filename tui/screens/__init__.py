@@ -1,7 +1,7 @@
 """The app's other screens, a key and a slash command away from the conversation; each is loaded when first opened.
 
 The app makes a key binding and the slash command `/name` of every row. A screen that is about the plan takes the plan
-as it stands (`plan`, a partial Plan) and hands a changed one back by dismissing itself with an `Outcome`.
+as it stands (`plan`, a partial Plan) and hands a changed one back by dismissing itself with an `ScreenResult`.
 The app itself has F1 (help), F2, F3, F4, Ctrl+N, Ctrl+O, Ctrl+P, Ctrl+Q, and the prompt the keys of a text editor
 (Ctrl+A C D E F J K U V W X Y Z, F6, F7): a row's key is another one.
 """
@@ -29,7 +29,7 @@ class ScreenRow:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScreenResult:
     """What a screen may be dismissed with (or None): changes of the plan by dotted path, a whole new plan, words to
     ask in the conversation, or a session to open."""
 
@@ -57,7 +57,7 @@ def find_screen(name: str) -> ScreenRow | None:
     return next((row for row in SCREENS if row.name == name), None)
 
 
-def load_screen(row: ScreenRow, plan: Mapping[str, Any]) -> Screen[Outcome | None]:
+def load_screen(row: ScreenRow, plan: Mapping[str, Any]) -> Screen[ScreenResult | None]:
     """The screen of a row, made for the plan as it stands."""
     module, _, name = row.place.partition(":")
     return getattr(importlib.import_module(f"tui.screens.{module}"), name)(plan=plan)

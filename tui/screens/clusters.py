@@ -15,7 +15,7 @@ from pages.results.columns import listed
 from pages.results.money import CLUSTER, cluster_name
 from planner.clusters.results import ClusterOption, RecommendedCluster
 from tools.registry import find
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
@@ -96,7 +96,7 @@ class ClustersScreen(TableScreen):
         }  # fmt: skip
         # The layout of the old cluster is chosen anew.
         changes |= {f"layout.{name}": None for name in (self.plan.get("layout") or {})}
-        self.dismiss(Outcome(changes=changes))
+        self.dismiss(ScreenResult(changes=changes))
 
     def action_pareto(self) -> None:
         names = {key: value for key, value in self.listing.filters.items() if key != "pareto"}

@@ -13,7 +13,7 @@ from pages.results.of_results import blocks_of
 from planner.records.catalogue import CatalogueList, HardwareEntry
 from planner.results import HardwareDescription
 from tools.registry import find
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.dialogs import PageScreen
 from tui.screens.listing import Listing, figure, text
 from tui.screens.table_screen import TableScreen
@@ -59,7 +59,7 @@ class HardwareScreen(TableScreen):
         # What belonged to the old machines goes.
         changes: dict[str, Any] = {"cluster.accelerator": row.id}
         changes |= {"cluster.per_node": None, "cluster.interconnect": None}
-        self.dismiss(Outcome(changes=changes))
+        self.dismiss(ScreenResult(changes=changes))
 
     def action_compare(self) -> None:
         ids = [row.id for row in self.chosen_rows()]

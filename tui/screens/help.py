@@ -17,7 +17,7 @@ COLUMNS = (text("KEY OR COMMAND", "what"), text("IS A", "where"), text("WHAT IT 
 
 
 @dataclass(frozen=True)
-class Told:
+class HelpRow:
     """A command, which may lead to a `screen`, or a key."""
 
     what: str
@@ -45,7 +45,7 @@ class HelpScreen(TableScreen):
         row = self.row
         return super().state() or (f"{row.what}: {row.meaning}" if row is not None else "")
 
-    def choose(self, row: Told) -> None:
+    def choose(self, row: HelpRow) -> None:
         name = row.what.removeprefix("/").partition(" ")[0]
         if row.where == "command" and row.screen:
             self._go(name)
@@ -57,11 +57,11 @@ class HelpScreen(TableScreen):
         app.call_later(app.open_screen, name)
 
 
-def _commands() -> Iterable[Told]:
+def _commands() -> Iterable[HelpRow]:
     for command in commands():
-        yield Told(command.shown, command.meaning, "command", find_screen(command.name) is not None)
+        yield HelpRow(command.shown, command.meaning, "command", find_screen(command.name) is not None)
 
 
-def _keys(app: Any) -> Iterable[Told]:
+def _keys(app: Any) -> Iterable[HelpRow]:
     for key, meaning in app.every_key():
-        yield Told(key, meaning, "key", False)
+        yield HelpRow(key, meaning, "key", False)

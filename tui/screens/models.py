@@ -13,7 +13,7 @@ from pages.results.of_results import blocks_of
 from planner.records.catalogue import CatalogueList, ModelEntry
 from planner.results import ModelDescription
 from tools.registry import find
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.dialogs import PageScreen
 from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
@@ -51,7 +51,7 @@ class ModelsScreen(TableScreen):
         return blocks_of(find("describe_model").run({"model": row.id}))
 
     def choose(self, row: ModelEntry) -> None:
-        self.dismiss(Outcome(changes={"model": row.id}))
+        self.dismiss(ScreenResult(changes={"model": row.id}))
 
     def action_compare(self) -> None:
         ids = [row.id for row in self.chosen_rows()]

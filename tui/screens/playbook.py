@@ -14,7 +14,7 @@ from pages.figures import change, label, plain
 from planner.advice.advise import Advice, Advised
 from planner.advice.playbook import PlaybookEntry, PlaybookFound
 from tools.registry import find
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, text
 from tui.screens.table_screen import TableScreen
 
@@ -79,7 +79,7 @@ class PlaybookScreen(TableScreen):
     def choose(self, row: Entry) -> None:
         patch = _patch(row)
         if patch:
-            self.dismiss(Outcome(changes=patch))
+            self.dismiss(ScreenResult(changes=patch))
         else:
             self.failed("This one changes nothing of the plan; p shows those that may.")
 

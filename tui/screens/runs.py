@@ -17,9 +17,9 @@ from pages.figures import NONE
 from pages.results.basis import notes
 from pages.results.columns import table
 from pages.results.matrix import ACCURACY, MEASURED
-from planner.matrix.results import MatrixResults, MeasuredCell, MeasuredFigure
+from planner.matrix.results import CellFigure, MatrixResults, MeasuredCell
 from tools.registry import find
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
@@ -35,7 +35,7 @@ class Run(MeasuredCell):
     place: str
 
 
-def _measured(name: str) -> Callable[[Run], MeasuredFigure | None]:
+def _measured(name: str) -> Callable[[Run], CellFigure | None]:
     return lambda row: next((figure for figure in row.figures if figure.figure == name), None)
 
 
@@ -69,7 +69,7 @@ class RunsScreen(TableScreen):
         "here, beside what was predicted."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "filter('outcome')", "Outcome"),
+        Binding("o", "filter('outcome')", "ScreenResult"),
         Binding("f", "filter('folder')", "Folder"),
     ]
 
@@ -121,7 +121,7 @@ class RunsScreen(TableScreen):
         if plan is None:
             self.failed("The plan of this run cannot be read.")
         else:
-            self.dismiss(Outcome(plan=plan.given()))
+            self.dismiss(ScreenResult(plan=plan.given()))
 
 
 def matrices(root: Path) -> list[str]:

@@ -17,7 +17,7 @@ from pages.results.scenarios import machines
 from planner.records.figures import PlanFigures
 from planner.records.scenarios import LoadedScenario, SavedScenario, ScenarioList, ScenarioRow
 from tools.registry import find
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.dialogs import Confirm, PageScreen
 from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
@@ -103,7 +103,7 @@ class ScenariosScreen(TableScreen):
 
     def choose(self, row: ScenarioRow) -> None:
         def loaded(found: LoadedScenario) -> None:
-            self.dismiss(Outcome(plan=found.plan))
+            self.dismiss(ScreenResult(plan=found.plan))
 
         self.do(lambda: _loaded(row.name), loaded, "loading")
 

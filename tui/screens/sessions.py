@@ -15,7 +15,7 @@ from knowledge.own.files import write_file
 from pages.blocks import Block, Figures, Headline, Note, Prose
 from pages.figures import whole
 from pages.results.plan import plan_lines
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 from tui.screens.dialogs import Confirm
 from tui.screens.listing import Column, Listing, text
 from tui.screens.table_screen import TableScreen
@@ -81,7 +81,7 @@ class SessionsScreen(TableScreen):
         return blocks
 
     def choose(self, row: SessionRow) -> None:
-        self.dismiss(Outcome(session=row.id))
+        self.dismiss(ScreenResult(session=row.id))
 
     def action_rename(self) -> None:
         row = self.row

@@ -28,7 +28,7 @@ class SettingRow:
     value: Any
     source: str
     meaning: str
-    setting: settings.Setting
+    setting: settings.SettingRow
 
 
 class SettingsScreen(TableScreen):

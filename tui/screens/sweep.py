@@ -46,7 +46,8 @@ def _roofline(plan: Data) -> Sequence[Block]:
 
     found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training").run({"plan": plan})
     charts = [block for block in blocks_of(found) if isinstance(block, Chart)]
-    return sorted(charts, key=lambda chart: chart.plot.kind != "line")
+    curves = [chart for chart in charts if chart.plot.kind == "line"]
+    return [*curves, *(chart for chart in charts if chart.plot.kind != "line")]
 
 
 DRAWINGS = (

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from estimator.errors import PlanError
 from pages.rendering.clean import clean, one_line
-from tui.screens import Outcome
+from tui.screens import ScreenResult
 
 T = TypeVar("T")
 Data = Mapping[str, Any]
@@ -22,7 +22,7 @@ Data = Mapping[str, Any]
 _SHOW_PROGRESS_S = 0.3
 
 
-class WorkingScreen(ModalScreen[Outcome | None]):
+class WorkingScreen(ModalScreen[ScreenResult | None]):
     """Covers the app, so that its keys for the conversation rest; F1 and Ctrl+Q go on working.
 
     `plan` is the plan as it stands, a partial Plan.

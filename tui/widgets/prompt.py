@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from pages.rendering.clean import clean
 from tui.history import MOST, read_history, remember
-from tui.slash import Surroundings, completions
+from tui.slash import PromptContext, completions
 from tui.widgets.completions import Completions
 
 _PLACEHOLDER = "Ask, or say what to change…  (/ for commands)"
@@ -47,7 +47,7 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self, listed: Completions, surroundings: Callable[[], Surroundings], *, id: str) -> None:
+    def __init__(self, listed: Completions, surroundings: Callable[[], PromptContext], *, id: str) -> None:
         super().__init__(
             id=id,
             placeholder=_PLACEHOLDER,

@@ -12,7 +12,7 @@ from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
-from launchers.yaml_text import Note, Tree, tree
+from launchers.yaml_text import Tree, YamlNote, tree
 
 PATH = "compose.yaml"
 _FOLDER = "/work"
@@ -30,7 +30,10 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
 
 
 def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, Tree]:
-    environment: dict[str, Tree] = {Note("from your own environment, where it is set"): "", "HF_TOKEN": "${HF_TOKEN:-}"}
+    environment: dict[str, Tree] = {
+        YamlNote("from your own environment, where it is set"): "",
+        "HF_TOKEN": "${HF_TOKEN:-}",
+    }
     environment |= {name: _literal(value) for name, value in start.environment.items()}
     service: dict[str, Tree] = {
         "image": image,

@@ -19,7 +19,7 @@ from launchers.pieces import File, Piece, Start
 from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
 from launchers.shell.quoting import AS_WRITTEN
 from launchers.tables import table
-from launchers.yaml_text import Note, TextBlock, Tree, tree
+from launchers.yaml_text import TextBlock, Tree, YamlNote, tree
 
 SCRIPT = "start-node.sh"
 KEEP_S = 7 * 24 * 3600
@@ -73,7 +73,7 @@ def finish(
     body = ["#!/bin/sh", "# Run in every pod.", AS_WRITTEN, *script(launch, start, variables, copies)]
     data: dict[str, Tree] = {}
     if names:
-        data[Note("Copies of the files beside this one: what you change there, change here too.")] = ""
+        data[YamlNote("Copies of the files beside this one: what you change there, change here too.")] = ""
         manifest.needs.append(f"{manifest.path}: it runs its own copies of {', '.join(names)}; fill those in")
     data |= {SCRIPT: TextBlock("\n".join(body) + "\n")} | {name: TextBlock(file.text) for name, file in names.items()}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(manifest, "-files"), "data": data}
@@ -98,7 +98,7 @@ def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict
     if queued and site.queue is not None:
         labels["kueue.x-k8s.io/queue-name"] = site.queue
     elif queued:
-        labels[Note("kueue.x-k8s.io/queue-name: SET_ME  # where Kueue admits jobs")] = ""
+        labels[YamlNote("kueue.x-k8s.io/queue-name: SET_ME  # where Kueue admits jobs")] = ""
     return fields | {"labels": labels}
 
 
@@ -106,13 +106,15 @@ def resources(manifest: Manifest) -> dict[str, Tree]:
     """The devices of one node, as limits and (they have to be equal) requests."""
     launch = manifest.launch
     word = word_of(launch, "kubernetes")
-    notes: dict[str, Tree] = {Note(f"cpu: {launch.node_devices * 8}  # and memory: as your nodes have"): ""}
+    notes: dict[str, Tree] = {YamlNote(f"cpu: {launch.node_devices * 8}  # and memory: as your nodes have"): ""}
     if launch.nodes > 1:
-        notes[Note("rdma/ib: 1  # the network's devices, by the name that your cluster's device plugin gives them")] = (
-            ""
-        )
+        notes[
+            YamlNote("rdma/ib: 1  # the network's devices, by the name that your cluster's device plugin gives them")
+        ] = ""
     if not word:
-        return {"limits": {Note("cpu: SET_ME  # the host processors are the plan's devices"): "", "memory": "SET_ME"}}
+        return {
+            "limits": {YamlNote("cpu: SET_ME  # the host processors are the plan's devices"): "", "memory": "SET_ME"}
+        }
     return {"limits": {word: launch.node_devices, **notes}, "requests": {word: launch.node_devices}}
 
 
@@ -155,7 +157,7 @@ def mounts(manifest: Manifest) -> dict[str, Tree]:
         ]
     }
     if manifest.launch.nodes > 1:
-        container[Note("RDMA pins memory")] = ""
+        container[YamlNote("RDMA pins memory")] = ""
         container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
     return container
 
@@ -167,7 +169,7 @@ def placement(manifest: Manifest) -> dict[str, Tree]:
             {"name": "files", "configMap": {"name": manifest.name + "-files"}},
             {
                 "name": "work",
-                Note("lost with the pod; for checkpoints: persistentVolumeClaim: {claimName: SET_ME}"): "",
+                YamlNote("lost with the pod; for checkpoints: persistentVolumeClaim: {claimName: SET_ME}"): "",
                 "emptyDir": {},
             },
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
@@ -180,12 +182,12 @@ def placement(manifest: Manifest) -> dict[str, Tree]:
             raise PlanError("cluster.accelerator", f"GKE has no node pools of {accelerator.id}", list(kinds))
         fields["nodeSelector"] = {
             "cloud.google.com/gke-tpu-accelerator": kinds[accelerator.id],
-            Note(f"the slice of {manifest.launch.devices // manifest.launch.replicas} chips, for example 4x4"): "",
+            YamlNote(f"the slice of {manifest.launch.devices // manifest.launch.replicas} chips, for example 4x4"): "",
             "cloud.google.com/gke-tpu-topology": "SET_ME",
         }
         manifest.needs.append(f"{manifest.path}: gke-tpu-topology, the shape of the slice")
     elif accelerator.vendor == "NVIDIA" and accelerator.family != "CPU":
-        fields[Note(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
+        fields[YamlNote(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
     return fields
 
 

@@ -11,7 +11,7 @@ from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.shell.quoting import AS_WRITTEN
-from launchers.yaml_text import Note, TextBlock, Tree, tree
+from launchers.yaml_text import TextBlock, Tree, YamlNote, tree
 
 PATH = "skypilot.yaml"
 _IDLE_MINUTES = 30
@@ -22,7 +22,9 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The task, with a service where an engine is served, and what a site must fill in. Raises PlanError."""
     needs: list[str] = []
     resources: dict[str, Tree] = {"accelerators": {skypilot_name(launch): launch.node_devices}}
-    resources[Note("infra: SET_ME  # a cloud, region or Kubernetes context; the cheapest that has them otherwise")] = ""
+    resources[
+        YamlNote("infra: SET_ME  # a cloud, region or Kubernetes context; the cheapest that has them otherwise")
+    ] = ""
     image = launch.site.image or start.image
     if image is not None:
         resources["image_id"] = f"docker:{image}"
@@ -36,9 +38,9 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     else:
         resources["autostop"] = {"idle_minutes": _IDLE_MINUTES, "down": False}
     document["workdir"] = "."
-    document[Note("secrets: {HF_TOKEN: null}  # for gated models; then add --secret HF_TOKEN to the command")] = ""
+    document[YamlNote("secrets: {HF_TOKEN: null}  # for gated models; then add --secret HF_TOKEN to the command")] = ""
     if image is None:
-        document[Note("setup: SET_ME  # commands that install what the run needs, once on every node")] = ""
+        document[YamlNote("setup: SET_ME  # commands that install what the run needs, once on every node")] = ""
         needs.append(f"{PATH}: setup, the commands that install {node.programs(start)}")
     variables = {
         "NODE_RANK": '"$SKYPILOT_NODE_RANK"',
