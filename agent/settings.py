@@ -44,8 +44,12 @@ SETTINGS = (
     ),
     SettingRow("gemini_model", "gemini-3.8-flash", "SHARDWISE_MODEL", "the Gemini model"),
     SettingRow("gemini_base_url", "", "GOOGLE_GEMINI_BASE_URL", "another address of the Gemini API, such as a proxy"),
-    SettingRow("gemini_timeout_s", 120, "SHARDWISE_GEMINI_TIMEOUT_S", "longest wait for Gemini's next words", high=3600),
-    SettingRow("gemini_attempts", 3, "SHARDWISE_GEMINI_ATTEMPTS", "attempts at a request that fails in passing", high=10),
+    SettingRow(
+        "gemini_timeout_s", 120, "SHARDWISE_GEMINI_TIMEOUT_S", "longest wait for Gemini's next words", high=3600
+    ),
+    SettingRow(
+        "gemini_attempts", 3, "SHARDWISE_GEMINI_ATTEMPTS", "attempts at a request that fails in passing", high=10
+    ),
     SettingRow(
         "gemini_input_tokens", 200_000, "SHARDWISE_GEMINI_INPUT_TOKENS",
         "most tokens of one request; older turns are left out beyond", low=20_000, high=2_000_000,
