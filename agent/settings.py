@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class SettingRow:
+class Option:
     """One key: its default says its type. `valid` are the values it may have; numbers lie between `low` and `high`."""
 
     key: str
@@ -39,23 +39,23 @@ class SettingRow:
 
 
 SETTINGS = (
-    SettingRow(
+    Option(
         "model", "auto", "SHARDWISE_THINK", "who thinks; auto: Gemini with a key", ("auto", "offline", "gemini"),
     ),
-    SettingRow("gemini_model", "gemini-3.8-flash", "SHARDWISE_MODEL", "the Gemini model"),
-    SettingRow("gemini_base_url", "", "GOOGLE_GEMINI_BASE_URL", "another address of the Gemini API, such as a proxy"),
-    SettingRow(
+    Option("gemini_model", "gemini-3.8-flash", "SHARDWISE_MODEL", "the Gemini model"),
+    Option("gemini_base_url", "", "GOOGLE_GEMINI_BASE_URL", "another address of the Gemini API, such as a proxy"),
+    Option(
         "gemini_timeout_s", 120, "SHARDWISE_GEMINI_TIMEOUT_S", "longest wait for Gemini's next words", high=3600
     ),
-    SettingRow(
+    Option(
         "gemini_attempts", 3, "SHARDWISE_GEMINI_ATTEMPTS", "attempts at a request that fails in passing", high=10
     ),
-    SettingRow(
+    Option(
         "gemini_input_tokens", 200_000, "SHARDWISE_GEMINI_INPUT_TOKENS",
         "most tokens of one request; older turns are left out beyond", low=20_000, high=2_000_000,
     ),
-    SettingRow("output", "", "SHARDWISE_OUTPUT", "folder that files may be written to (empty: the working folder)"),
-    SettingRow("theme", "", "SHARDWISE_THEME", "colours of the app (empty: its own)"),
+    Option("output", "", "SHARDWISE_OUTPUT", "folder that files may be written to (empty: the working folder)"),
+    Option("theme", "", "SHARDWISE_THEME", "colours of the app (empty: its own)"),
 )  # fmt: skip
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 
@@ -64,7 +64,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 class InForce:
     """A setting's value and where it is from: default, file or environment."""
 
-    setting: SettingRow
+    setting: Option
     value: str | int | float
     source: str
 
@@ -104,7 +104,7 @@ def unset(key: str) -> Path:
     return _rewrite(key, "")
 
 
-def _of(setting: SettingRow, stored: Mapping[str, Any]) -> InForce:
+def _of(setting: Option, stored: Mapping[str, Any]) -> InForce:
     if text := os.environ.get(setting.variable):
         return InForce(setting, _checked(setting, text, setting.variable), f"environment: {setting.variable}")
     if setting.key in stored:
@@ -125,7 +125,7 @@ def _read(path: Path) -> dict[str, Any]:
     return stored
 
 
-def _known(key: str, where: str = "") -> SettingRow:
+def _known(key: str, where: str = "") -> Option:
     if key in _BY_KEY:
         return _BY_KEY[key]
     shown = _CONTROL.sub("", key)[:60]
@@ -136,7 +136,7 @@ def _known(key: str, where: str = "") -> SettingRow:
     raise PlanError("setting", f"there is no setting {shown!r}{where}", nearest(key, _BY_KEY, limit=len(_BY_KEY)))
 
 
-def _checked(setting: SettingRow, content: Any, field: str) -> str | int | float:
+def _checked(setting: Option, content: Any, field: str) -> str | int | float:
     """`given` as the setting's type. Raises PlanError(field)."""
     if isinstance(setting.default, str):
         if not isinstance(content, str):

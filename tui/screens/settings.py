@@ -28,7 +28,7 @@ class SettingRow:
     value: Any
     source: str
     meaning: str
-    setting: settings.SettingRow
+    setting: settings.Option
 
 
 class SettingsScreen(TableScreen):
