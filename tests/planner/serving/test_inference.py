@@ -218,4 +218,4 @@ def test_one_call_is_quick() -> None:
         call("estimate_inference", SERVE)
         took.append(time.process_time() - started)
     # A shared machine is slow at times, so the best of many counts.
-    assert min(took) < 0.02
+    assert min(took) < 0.01
