@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from estimator.machine.matmul import Kind
 from estimator.model.architecture import Architecture
+from estimator.units import BITS_PER_BYTE
 
 
 @dataclass(frozen=True)
@@ -64,4 +65,4 @@ def weight_bytes(weights: WeightFormat, architecture: Architecture) -> float:
     embedding, head = architecture.embedding_parameters, architecture.head_parameters
     vectors = architecture.parameters - matrices - embedding - head
     bits += embedding * weights.embedding_bits + head * weights.head_bits + vectors * weights.vector_bits
-    return bits / 8.0
+    return bits / BITS_PER_BYTE

@@ -19,6 +19,7 @@ from estimator.plan.serving.engine import Split, cache_room, profiled_bytes
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.stages import sum_of
 from estimator.serving.operators import cache_share
+from estimator.units import BITS_PER_BYTE
 
 # Share of a device that an engine can be told to claim where its default leaves too little for the cache.
 MOST_SHARE = 0.95
@@ -127,9 +128,9 @@ def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
     for kv_heads, parameters in copied:
         # Key and value heads of which there are fewer than devices are held more than once.
         dense = dense + parameters * (np.maximum(1.0 / tp, 1.0 / kv_heads) - 1.0 / tp)
-    table = job.architecture.embedding_parameters * job.weights.embedding_bits / 8.0
+    table = job.architecture.embedding_parameters * job.weights.embedding_bits / BITS_PER_BYTE
     tied = job.architecture.head_parameters < job.architecture.embedding_parameters
-    head = job.architecture.embedding_parameters * job.weights.head_bits / 8.0
+    head = job.architecture.embedding_parameters * job.weights.head_bits / BITS_PER_BYTE
     if job.engine.embedding_on_host:
         table = head if tied else 0.0
     both = (0.0 if tied else head) + table
@@ -138,7 +139,7 @@ def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
     return {
         "dense": layer_share * (dense * job.block_bytes),
         "experts": layer_share * (routed * job.expert_bytes),
-        "vectors": layer_share * (vectors * job.weights.vector_bits / 8.0),
+        "vectors": layer_share * (vectors * job.weights.vector_bits / BITS_PER_BYTE),
         "embedding_and_head": ends,
         "outside": outside + np.zeros(len(these)),
     }

@@ -21,6 +21,7 @@ from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.operators import merged, moved, sums
+from estimator.units import BITS_PER_BYTE
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats
         if block.experts:
             seconds = seconds + float(job.architecture.pattern.count(kind)) * _experts(job, these, block, tokens)
     # Only the last token of a prompt needs logits.
-    head_bytes = (width, job.weights.head_bits / 8.0)
+    head_bytes = (width, job.weights.head_bits / BITS_PER_BYTE)
     rates = MatmulRates(job.device.surfaces["bf16"], job.wide_peak_flops, bandwidth, head_bytes, width)
     columns, hidden = job.architecture.vocab / these.tp, float(job.architecture.hidden)
     return seconds + matmul_seconds(rates, picked, columns, hidden)

@@ -16,7 +16,7 @@ from estimator.plan.layouts import Floats
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
-from estimator.units import GIB
+from estimator.units import BITS_PER_BYTE, GIB
 
 _CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 
@@ -108,7 +108,7 @@ class ServingJob:
     def block_bytes(self) -> float:
         """Bytes per weight of the blocks' matrices, scales included."""
         given = self.inference.weight_bits
-        return (self.weights.bits if given is None else given) / 8.0
+        return (self.weights.bits if given is None else given) / BITS_PER_BYTE
 
     @cached_property
     def wide_bytes(self) -> float:
@@ -118,7 +118,7 @@ class ServingJob:
     @cached_property
     def casts(self) -> bool:
         """Whether the inputs of the blocks' matmuls are rounded to 8 or 4 bits."""
-        return self.kernel.activation_bits < 8.0 * self.wide_bytes
+        return self.kernel.activation_bits < BITS_PER_BYTE * self.wide_bytes
 
     @cached_property
     def surface(self) -> MatmulSurface:
@@ -129,7 +129,7 @@ class ServingJob:
     def expert_bytes(self) -> float:
         """Bytes per weight of routed experts, scales included."""
         given = self.inference.weight_bits
-        return (self.weights.expert_bits if given is None else given) / 8.0
+        return (self.weights.expert_bits if given is None else given) / BITS_PER_BYTE
 
     @cached_property
     def expert_surface(self) -> MatmulSurface:
@@ -138,11 +138,11 @@ class ServingJob:
     @cached_property
     def operand_bytes(self) -> tuple[float, float]:
         """Bytes per element of the activations and weights that the blocks' matmuls read, scales included."""
-        return self.kernel.activation_bits / 8.0, self.block_bytes
+        return self.kernel.activation_bits / BITS_PER_BYTE, self.block_bytes
 
     @cached_property
     def expert_operand_bytes(self) -> tuple[float, float]:
-        return self.expert_matmul.activation_bits / 8.0, self.expert_bytes
+        return self.expert_matmul.activation_bits / BITS_PER_BYTE, self.expert_bytes
 
     @cached_property
     def peak_flops(self) -> float:
