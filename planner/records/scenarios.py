@@ -1,4 +1,4 @@
-"""StoredScenario tools: plans kept by name, listed, loaded, compared and deleted."""
+"""Scenario tools: plans kept by name, listed, loaded, compared and deleted."""
 
 from __future__ import annotations
 

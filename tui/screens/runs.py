@@ -69,7 +69,7 @@ class RunsScreen(TableScreen):
         "here, beside what was predicted."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "filter('outcome')", "ScreenResult"),
+        Binding("o", "filter('outcome')", "Outcome"),
         Binding("f", "filter('folder')", "Folder"),
     ]
 
