@@ -40,9 +40,16 @@ def seconds(value_s: float) -> str:
         return f"{value_s * 1e6:.0f} µs"
     if value_s < 1:
         return f"{value_s * 1e3:.0f} ms" if value_s >= 0.1 else f"{value_s * 1e3:.1f} ms"
-    if value_s >= 600:
-        return hours(value_s / 3600)
-    return f"{value_s:.2f} s" if value_s < 100 else f"{value_s:,.0f} s"
+    if value_s < 600:
+        return f"{value_s:.2f} s" if value_s < 100 else f"{value_s:.0f} s"
+    for limit_s, unit_s, unit in ((7200, 60, "min"), (172_800, 3600, "hours")):
+        if value_s < limit_s:
+            return f"{_three_digits(value_s / unit_s)} {unit}"
+    return f"{_three_digits(value_s / 86_400)} days"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 def hours(value_h: float) -> str:

@@ -68,7 +68,7 @@ def test_arguments_are_short() -> None:
         (figures.gib(300 * 2**20), "300 MiB"),
         (figures.seconds(0.0853), "85.3 ms"),
         (figures.seconds(12.34), "12.34 s"),
-        (figures.seconds(1800), "30 min"),
+        (figures.seconds(1800), "30.0 min"),
         (figures.hours(6.54), "6.5 hours"),
         (figures.hours(12 * 24), "12.0 days"),
         (figures.count(8.03e9), "8.03B"),
@@ -100,7 +100,7 @@ def test_figures(written: str, expected: str) -> None:
 def test_durations_read_back_to_what_they_say(seconds: float) -> None:
     number, unit = figures.seconds(seconds).replace(",", "").split()
     size = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "hours": 3600.0, "days": 86400.0}[unit]
-    assert float(number) * size == pytest.approx(seconds, rel=0.05, abs=5e-7)
+    assert float(number) * size == pytest.approx(seconds, rel=0.006, abs=5e-7)
 
 
 def test_tables_align() -> None:
