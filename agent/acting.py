@@ -14,7 +14,7 @@ from agent.approval import Proposal, carry_out, propose
 from agent.models import ThinkingModel
 from agent.wire import Call, Outcome, storable
 from estimator.errors import PlanError
-from pages.rendering.screen import plain_data
+from pages.rendering.clean import plain_data
 from planner.clock import on
 from tools.registry import Tool
 

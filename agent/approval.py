@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.wire import Call
 from estimator.errors import PlanError
-from pages.rendering.screen import plain, plain_data
+from pages.rendering.clean import plain, plain_data
 from planner.files.render import writing_below
 from tools.registry import Tool
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.store import find_session, transcript
 from estimator.errors import PlanError
-from pages.rendering.screen import plain, plain_data
+from pages.rendering.clean import plain, plain_data
 
 FORMATS = ("markdown", "json")
 _ENDINGS = {

@@ -45,7 +45,7 @@ from agent.wire import (
     thought,
     turn_outcomes,
 )
-from pages.rendering.screen import plain_data
+from pages.rendering.clean import plain_data
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.

@@ -48,7 +48,7 @@ from agent.store import (
 )
 from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
-from pages.rendering.screen import plain, plain_data
+from pages.rendering.clean import plain, plain_data
 from tools.registry import OnDemand
 
 ModelName = Literal["auto", "offline", "gemini"]

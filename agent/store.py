@@ -19,7 +19,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from knowledge.own.files import data_folder
-from pages.rendering.screen import plain
+from pages.rendering.clean import plain
 
 BUSY_S = 10.0
 _TITLE_LENGTH = 72

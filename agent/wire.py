@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pages.rendering.screen import SURROGATE
+from pages.rendering.clean import SURROGATE
 from tools.registry import OnDemand
 
 Content = dict[str, Any]

@@ -134,6 +134,7 @@ def _with(unit: str, size: float = 1.0) -> Callable[[float], str]:
     return lambda value: f"{number(round(value / size, 1)) if abs(value / size) < 100 else whole(value / size)} {unit}"
 
 
+bandwidth = _with("GB/s", 1e9)
 _RULES: dict[str, Callable[[float], str]] = {
     "B": gib,
     "bytes": lambda value: file_size(int(value)),
@@ -149,7 +150,7 @@ _RULES: dict[str, Callable[[float], str]] = {
     "FLOP/s": _with("TFLOP/s", 1e12),
     "FLOP": _with("TFLOP", 1e12),
     "FLOP/B": number,
-    "B/s": _with("GB/s", 1e9),
+    "B/s": bandwidth,
     "W": _with("W"),
     "kW": _with("kW"),
     "kWh": _with("kWh"),
@@ -243,11 +244,6 @@ def tenths(value: float) -> str:
     return f"{value:,.1f}"
 
 
-def factor(value: float) -> str:
-    """'1.32x'."""
-    return f"{value:.2f}x"
-
-
 def price(value_usd: float) -> str:
     """USD of tokens: fractions of a cent matter."""
     return f"${value_usd:,.4f}" if value_usd < 0.1 else usd(value_usd)
@@ -256,7 +252,3 @@ def price(value_usd: float) -> str:
 def billions(value: float) -> str:
     """'8.03 billion'."""
     return f"{value / 1e9:.2f} billion"
-
-
-def bandwidth(value_bytes_per_s: float) -> str:
-    return f"{value_bytes_per_s / 1e9:,.0f} GB/s"

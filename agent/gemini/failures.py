@@ -11,7 +11,7 @@ import httpx2
 from google.genai import errors
 
 from agent.settings import KEY_VARIABLES
-from pages.rendering.screen import plain
+from pages.rendering.clean import plain
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from agent.gemini.failures import Failure, finish_failure, read_failure
 from agent.gemini.request import config, outbound
 from agent.models import ModelFailed, Thought, Turn
 from agent.wire import Content, calls_of, text_of
-from pages.rendering.screen import plain
+from pages.rendering.clean import plain
 
 _FIRST_DELAY_S = 1.0
 _LONGEST_DELAY_S = 20.0

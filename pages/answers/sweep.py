@@ -127,7 +127,7 @@ def _served(fields: Sequence[str], points: Sequence[ServingPoint]) -> str:
 
 def _efficiency(value: float) -> str:
     """A share in percent; above one, as a factor."""
-    return figures.percent(value) if value <= 1 else figures.factor(value)
+    return figures.percent(value) if value <= 1 else figures.ratio(value)
 
 
 def _name(path: str) -> str:

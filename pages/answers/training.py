@@ -110,7 +110,7 @@ def _improvements(changes: Sequence[Improvement]) -> list[str]:
         return ["I found no change that fits and gains more than a percent."]
     lines = []
     for row in changes:
-        gain = f"{figures.percent(row.gain)} more" if row.gain < 1 else f"{figures.factor(row.speedup)} the"
+        gain = f"{figures.percent(row.gain)} more" if row.gain < 1 else f"{figures.ratio(row.speedup)} the"
         lines.append(
             f"{row.what}{_KINDS.get(row.kind, '')}: {gain} tokens/s, {figures.seconds(row.step_s)} a step, "
             f"{figures.percent(row.mfu)} MFU, {figures.gib(row.per_device_bytes)} per device; {row.why}"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.offline.dates import hours_until
 from agent.offline.numbers import amount, context_length, count
-from pages.rendering.screen import plain, plain_data
+from pages.rendering.clean import plain, plain_data
 
 WEDNESDAY_NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 
