@@ -14,10 +14,10 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from pages.rendering.clean import SURROGATE
-from tools.registry import OnDemand
+from tools.registry import typed
 
 Content = dict[str, Any]
 # Ids of calls start so where they are ours; a model must not see them.
@@ -42,15 +42,8 @@ class Outcome:
 
     @cached_property
     def result(self) -> BaseModel | None:
-        """What the tool answered as its own type; None of an error, of a tool that is gone and of what another version
-        answered."""
-        tool = OnDemand().get(self.call.name)
-        if tool is None or self.error is not None:
-            return None
-        try:
-            return tool.response.model_validate(self.response)
-        except ValidationError:
-            return None
+        """What the tool answered as its own type; None of an error and of what has no type any more."""
+        return None if self.error is not None else typed(self.call.name, self.response)
 
     @property
     def error(self) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from estimator.errors import PlanError, nearest
 from planner.requests import parsed
@@ -127,6 +127,18 @@ def find(name: str) -> Tool:
     if name not in tools:
         raise PlanError("tool", f"there is no tool {name!r}", nearest(name, tools, limit=len(tools)))
     return tools[name]
+
+
+def typed(name: str, data: Any) -> BaseModel | None:
+    """Plain data that was stored or came over the wire, as the result that its tool gives; None of a tool that is gone
+    and of what another version answered."""
+    tool = OnDemand().get(name)
+    if tool is None:
+        return None
+    try:
+        return tool.response.model_validate(data)
+    except ValidationError:
+        return None
 
 
 def _is_model(hint: object) -> bool:

@@ -6,10 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
-from estimator.errors import PlanError
-from tools.registry import find
+from tools.registry import typed
 from tui.background import Background
 
 Event = dict[str, Any]
@@ -26,15 +23,12 @@ def load_opener() -> Opener:
     return open_session
 
 
-def typed(event: Event) -> Event:
+def with_typed_result(event: Event) -> Event:
     """A tool's result, which came over the wire as JSON, has its type again; one of an earlier Shardwise that its tool
     would not give any more is left out."""
     if event["type"] != "tool_result" or not isinstance(event.get("result"), Mapping):
         return event
-    try:
-        return event | {"result": find(event["name"]).response.model_validate(event["result"])}
-    except (PlanError, ValidationError):
-        return event | {"result": None}
+    return event | {"result": typed(event["name"], event["result"])}
 
 
 class Talk:
@@ -62,7 +56,7 @@ class Talk:
             if edited is not None:
                 await self._hand_over(edited)
             async for event in start(self.session):
-                hear(typed(event))
+                hear(with_typed_result(event))
 
         await self._in_background(work())
 
