@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.approval import Proposal, carry_out, propose
+from agent.events import Event, ToolResult
 from agent.models import ThinkingModel
 from agent.wire import Call, Outcome, storable
 from estimator.errors import PlanError
-from pages.rendering.clean import plain_data
 from planner.clock import on
 from tools.registry import Tool
 
@@ -73,14 +73,11 @@ async def settled(
     return await _outcome(call, lambda: carry_out(proposal, shown, surroundings.tools, surroundings.root), surroundings)
 
 
-async def reported(write: Callable[[Any], None], running: Any) -> Outcome:
+async def reported(write: Callable[[Event], None], running: Any) -> Outcome:
     """Waits for an outcome and tells of it as an event."""
     started = time.perf_counter()
     outcome: Outcome = await running
-    seconds = round(time.perf_counter() - started, 3)
-    event = {"type": "tool_result", "id": outcome.call.id, "name": outcome.call.name, "seconds": seconds}
-    failed = outcome.error
-    write(event | ({"error": plain_data(failed)} if failed else {"result": plain_data(outcome.response)}))
+    write(ToolResult(outcome.cleaned, round(time.perf_counter() - started, 3)))
     return outcome
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.events import PlannedWrite, Preview, ShownFile
 from agent.wire import Call
 from estimator.errors import PlanError
-from pages.rendering.clean import plain, plain_data
+from pages.rendering.clean import plain
 from planner.files.render import writing_below
 from tools.registry import Tool
 
@@ -36,21 +37,15 @@ class Proposal:
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
-    def preview(self) -> dict[str, Any]:
-        """What the person is shown: the folder, and of each file its path, size, text, and what is there `before`
-        (None: nothing, or nothing that is text)."""
+    def question(self) -> PlannedWrite:
+        """What the person is asked, and the digest that the answer must come with."""
+        call, place = self.call.cleaned, self.root / self.folder
         files = [
-            {"path": plain(path), "bytes": len(text.encode()), "text": plain(text)}
-            | {"before": _before(self.root / self.folder / path)}
+            ShownFile(path=plain(path), bytes=len(text.encode()), text=plain(text), before=_before(place / path))
             for path, text in self.files
         ]
-        return {"folder": plain(self.folder), "files": files}
-
-    @property
-    def question(self) -> dict[str, Any]:
-        """What is asked, and the digest that the answer must come with."""
-        about = {"id": self.call.id, "name": self.call.name, "arguments": plain_data(self.call.arguments)}
-        return about | {"preview": self.preview, "digest": self.digest}
+        preview = Preview(folder=plain(self.folder), files=files)
+        return PlannedWrite(id=call.id, name=call.name, arguments=call.arguments, preview=preview, digest=self.digest)
 
 
 def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | None = None) -> Proposal:
@@ -63,13 +58,14 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     arguments = {key: value for key, value in call.arguments.items() if value is not None}
     shows = tools[writer.preview or ""]
     with _below(root):
-        result = shows({key: value for key, value in arguments.items() if key in shows.request.model_fields})
-    files = tuple((file["path"], file["text"]) for file in result["files"])
+        result: Any = shows.run({key: value for key, value in arguments.items() if key in shows.request.model_fields})
+    files = tuple((file.path, file.text) for file in result.files)
     if _takes_folder(writer):
-        folder = arguments["folder"] = _folder(arguments.get("folder") or default, result["plan"], root)
+        asked = arguments.get("folder") or default
+        folder = arguments["folder"] = _inside(root, _folder_of(result.plan) if asked is None else asked)
     else:
         # What is kept in the user's own folders has its place there.
-        folder = result["folder"]
+        folder = result.folder
     standing = tuple(_standing(root / folder / path, text) for path, text in files)
     return Proposal(Call(call.id, call.name, arguments), root, folder, files, standing)
 
@@ -115,14 +111,16 @@ def _takes_folder(tool: Tool) -> bool:
     return "folder" in tool.request.model_fields
 
 
-def _folder(folder: Any, plan: Mapping[str, Any], root: Path) -> str:
-    """The folder relative to `root`, inside it once links are followed."""
-    if folder is None:
-        model = plan["model"] if isinstance(plan["model"], str) else "model"
-        name = plan.get("name") or f"{Path(model).name}-{plan['workload'].get('method', 'run')}"
-        folder = "runs/" + (
-            "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".-") or "plan"
-        )
+def _folder_of(plan: Mapping[str, Any]) -> str:
+    """Named after the plan."""
+    model = plan["model"] if isinstance(plan["model"], str) else "model"
+    name = plan.get("name") or f"{Path(model).name}-{plan['workload'].get('method', 'run')}"
+    kept = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".-")
+    return f"runs/{kept or 'plan'}"
+
+
+def _inside(root: Path, folder: Any) -> str:
+    """The folder relative to `root`, inside it once links are followed. Raises PlanError."""
     if not isinstance(folder, str) or not folder.strip() or "\0" in folder:
         raise PlanError("folder", f"{folder!r} is not a folder name", ["runs/my-plan"])
     target = (root / folder).resolve()

@@ -7,8 +7,8 @@
 stops the run until the person has answered. `join` puts all responses, in the order of their calls, into one content.
 `check` looks for figures without an origin: the model may rewrite once, then their sentences are left out.
 
-What a language model streams is a draft until `check` has passed it: its text events say so, and a `discard` event
-takes back what was streamed since the last tool call or discard.
+What a language model streams is a draft until `check` has passed it: its pieces say so, and a `Discard` takes back what
+was streamed since the last tool call or discard.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from langgraph.types import Overwrite, Send, interrupt
 
 from agent.acting import Surroundings, called, proposed, reported, settled, writes
 from agent.approval import Proposal
+from agent.events import Discard, Event, Remark, TextPiece, ToolCall
 from agent.figures import headlines
 from agent.grounding.check import mark, ungrounded
 from agent.grounding.figures import Figure
@@ -45,7 +46,6 @@ from agent.wire import (
     thought,
     turn_outcomes,
 )
-from pages.rendering.clean import plain_data
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
@@ -112,13 +112,13 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
     write = get_stream_writer()
     if state["rounds"] >= _MOST_ROUNDS:
         text = _stopped(state["messages"])
-        write({"type": "text", "text": text, "draft": False})
+        write(TextPiece(text))
         return {"messages": [thought("shardwise", text)], "asked": []}
     tools = surroundings.tools
     turn = Turn(state["messages"], state.get("plan", {}), state.get("topic", {}), tools, surroundings.now())
     final, fallen = await _thought_of(surroundings, turn, write, state["fallen"])
     if final.notice:
-        write({"type": "notice", "text": final.notice})
+        write(Remark(final.notice))
     content = storable(identified(final.content, state["messages"]))
     calls = calls_of(content)
     changes: dict[str, Any] = {
@@ -135,14 +135,14 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
         changes["topic"] = storable(final.topic)
     if calls and not fallen and surroundings.model and _unfounded({**state, "messages": [*turn.messages, content]}):
         # Words before a tool call are shown, not checked; with figures that nothing gave yet they are not shown.
-        write({"type": "discard"})
+        write(Discard())
     for call in calls:
-        write({"type": "tool_call", "id": call.id, "name": call.name, "arguments": plain_data(call.arguments)})
+        write(ToolCall(call.cleaned))
     return changes
 
 
 async def _thought_of(
-    surroundings: Surroundings, turn: Turn, write: Callable[[Any], None], fallen: bool
+    surroundings: Surroundings, turn: Turn, write: Callable[[Event], None], fallen: bool
 ) -> tuple[Thought, bool]:
     """What the model thinks, or the offline planner where there is no model or it fails; and whether it has `fallen`
     back to that one in this turn."""
@@ -150,8 +150,8 @@ async def _thought_of(
         try:
             return await _thinking(surroundings.model, turn, write, draft=True), False
         except ModelFailed as failure:
-            write({"type": "discard"})
-            write({"type": "notice", "text": f"{failure} I go on with the offline planner."})
+            write(Discard())
+            write(Remark(f"{failure} I go on with the offline planner."))
             fallen = True
     return await _thinking(surroundings.offline, turn, write, draft=False), fallen
 
@@ -177,7 +177,7 @@ async def _approve(surroundings: Surroundings, writing: dict[str, Any]) -> dict[
     calls = [Call(**task["call"]) for task in writing["tasks"]]
     proposals = [await proposed(call, surroundings) for call in calls]
     ready = [proposal for proposal in proposals if isinstance(proposal, Proposal)]
-    verdict = interrupt(storable({"calls": [proposal.question for proposal in ready]})) if ready else {}
+    verdict = interrupt(storable({"calls": [proposal.question.model_dump() for proposal in ready]})) if ready else {}
     results: list[dict[str, Any]] = []
     for task, call, proposal in zip(writing["tasks"], calls, proposals, strict=True):
         outcome = await reported(get_stream_writer(), settled(call, proposal, verdict, surroundings))
@@ -202,10 +202,10 @@ def _check(surroundings: Surroundings, state: State) -> dict[str, Any]:
     model = surroundings.model
     drafted = model is not None and messages[-1].get("by") == model.name
     if drafted:
-        write({"type": "discard"})
+        write(Discard())
     if drafted and state["rounds"] < _MOST_ROUNDS and not state["rewritten"]:
         figures = ", ".join(shown)
-        write({"type": "notice", "text": f"The draft had figures that no tool gave ({figures}); it is rewritten."})
+        write(Remark(f"The draft had figures that no tool gave ({figures}); it is rewritten."))
         return {"messages": [said(_send_back(shown), by="check")], "rewritten": True}
     text = withhold(text, unfounded, turn_outcomes(messages)) if drafted else mark(text, unfounded)
     others = [part for part in messages[-1]["parts"] if "text" not in part]
@@ -219,12 +219,12 @@ def _after_check(state: State) -> str:
     return "think" if messages and messages[-1].get("by") == "check" else END
 
 
-async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Any], None], draft: bool) -> Thought:
+async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Event], None], draft: bool) -> Thought:
     """Runs a model to the end of its step, passing its text on as it comes."""
     async for piece in model.think(turn):
         if isinstance(piece, Thought):
             return piece
-        write({"type": "text", "text": piece, "draft": draft})
+        write(TextPiece(piece, draft))
     raise ModelFailed(f"The model {model.name} stopped without an answer.")
 
 

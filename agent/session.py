@@ -1,14 +1,6 @@
 """A conversation: the agent's public face. Say something, get events; approve or decline what it wants to write.
 
-Events are plain dicts with a `type`:
-
-- text {text, draft}: what is being written. A draft is not checked yet: show it as such;
-- discard: takes back the text since the last tool call or discard;
-- tool_call {id, name, arguments} and tool_result {id, name, seconds, result or error};
-- notice {text}: something that the person should know;
-- approval {id, calls: [{name, arguments, preview}]}: the run waits, across processes if need be, for `resume`;
-- done {answer, plan, asked, files, ungrounded, tool_calls, session}: last, and its answer is the one that counts.
-
+The events are those of `agent.events`.
 Sessions are listed, renamed, forked, deleted, exported and read back by the functions named here that take an id.
 """
 
@@ -30,11 +22,13 @@ from agent import settings
 from agent.acting import Surroundings
 from agent.alone import alone
 from agent.checkpoints import checkpoints
+from agent.events import Approval, Done, Event, PlannedWrite, TextPiece, ToolCall, ToolResult, done_data
 from agent.export import export_session
 from agent.figures import headline
 from agent.graph import RECURSION_LIMIT, build
 from agent.offline.planner import OfflinePlanner
 from agent.store import (
+    FileWritten,
     begin_turn,
     delete_session,
     end_turn,
@@ -48,11 +42,10 @@ from agent.store import (
 )
 from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
-from pages.rendering.clean import plain, plain_data
+from pages.rendering.clean import plain
 from tools.registry import OnDemand
 
 ModelName = Literal["auto", "offline", "gemini"]
-Event = dict[str, Any]
 _MODEL_NAMES = ("auto", "offline", "gemini")
 _MOST_CHARACTERS = 100_000
 _MOST_PLANS = 20
@@ -75,7 +68,7 @@ class Session:
     clock: datetime | None = None
 
     async def send(self, text: str) -> AsyncGenerator[Event, None]:
-        """Says `text`. Ends with an approval event (go on with `resume`) or a done event."""
+        """Says `text`. Ends with an `Approval` (go on with `resume`) or `Done`."""
         text = plain(text).strip()
         if not text:
             raise PlanError("text", "there is nothing to answer", ["a question about training or serving a model"])
@@ -106,11 +99,11 @@ class Session:
             state = await self._graph.copy(update={"checkpointer": saver}).aget_state(self._config)
         return dict(state.values.get("plan", {}))
 
-    async def waiting(self) -> Event | None:
-        """The approval event of a run that waits for one, from whichever process; None when nothing waits."""
+    async def waiting(self) -> Approval | None:
+        """What a run waits for, from whichever process; None when nothing waits."""
         async with checkpoints(self.id) as saver:
             state = await self._graph.copy(update={"checkpointer": saver}).aget_state(self._config)
-        return self._last(state, "") if state.interrupts else None
+        return _approval(state)
 
     async def set_plan(self, plan: Mapping[str, Any]) -> None:
         """Puts `plan` (a partial Plan) in the place of the session's, as an edit by the person; "undo that" undoes it.
@@ -146,7 +139,7 @@ class Session:
                 if heard is not None:
                     start, begin = {"heard": heard}, partial(begin_turn, self.id, heard)
                 else:
-                    start = Command(resume=_verdict(await graph.aget_state(self._config), approved))
+                    start = Command(resume=_verdict(_approval(await graph.aget_state(self._config)), approved))
                     begin = partial(go_on, self.id)
                 # Never on the loop's own thread: it may be what another session waits for to let go of the file.
                 number = await asyncio.to_thread(begin, self.now())
@@ -157,9 +150,9 @@ class Session:
                         yield event
                 except GraphRecursionError:
                     stopped = "I stopped: this took more steps than one answer should. Ask me for a part of it."
-                    yield {"type": "text", "text": stopped, "draft": False}
+                    yield TextPiece(stopped)
                 state = await graph.aget_state(self._config)
-                last = self._last(state, stopped)
+                last = _approval(state) or self._done(state, stopped)
             kept.conclude(last, state.values.get("messages", []))
             yield last
         except (asyncio.CancelledError, GeneratorExit):
@@ -173,23 +166,18 @@ class Session:
             if number:
                 await asyncio.to_thread(end_turn, self.id, number, kept.state, kept.told)
 
-    def _last(self, state: Any, stopped: str) -> Event:
-        """What the run ended with: a question for approval, or the answer."""
-        if state.interrupts:
-            waiting = state.interrupts[0]
-            calls = [{key: call[key] for key in ("name", "arguments", "preview")} for call in waiting.value["calls"]]
-            return {"type": "approval", "id": waiting.id, "calls": calls}
+    def _done(self, state: Any, stopped: str) -> Done:
         values = state.values
-        return {
-            "type": "done",
-            "answer": plain(values.get("answer") or stopped),
-            "plan": values.get("plan", {}),
-            "asked": list(values.get("asked", [])),
-            "files": _files(values.get("messages", [])),
-            "ungrounded": list(values.get("ungrounded", [])),
-            "tool_calls": _calls(values.get("messages", [])),
-            "session": self.id,
-        }
+        messages = values.get("messages", [])
+        return Done(
+            answer=plain(values.get("answer") or stopped),
+            plan=values.get("plan", {}),
+            session=self.id,
+            asked=list(values.get("asked", [])),
+            files=_files(messages),
+            ungrounded=list(values.get("ungrounded", [])),
+            tool_calls=[call for content in messages[max(turn_start(messages), 0) :] for call in calls_of(content)],
+        )
 
 
 class _Kept:
@@ -201,27 +189,25 @@ class _Kept:
         self._calls: dict[str, dict[str, Any]] = {}
 
     def note(self, event: Event) -> None:
-        match event["type"]:
-            case "tool_call":
-                self._calls[event["id"]] = {"name": event["name"], "arguments": event["arguments"]}
-            case "tool_result":
-                call = self._calls.setdefault(event["id"], {"name": event["name"], "arguments": {}})
-                call["seconds"] = event["seconds"]
-                if "error" in event:
-                    call["error"] = event["error"]
-        self.told["calls"] = list(self._calls.values())
+        match event:
+            case ToolCall(call):
+                self._note(call)
+            case ToolResult(outcome, seconds):
+                self._note(outcome.call, seconds=seconds, **({"error": outcome.error} if outcome.error else {}))
 
-    def conclude(self, last: Event, messages: list[dict[str, Any]]) -> None:
+    def conclude(self, last: Approval | Done, messages: list[dict[str, Any]]) -> None:
         """`messages` are those of the whole session; a turn that waited for approval began before this run."""
         for outcome in turn_outcomes(messages):
-            call = self._calls.setdefault(outcome.call.id, {})
-            call |= {"name": outcome.call.name, "arguments": plain_data(outcome.call.arguments)}
-            call |= {"error": plain(outcome.error)} if outcome.error else {"figures": plain(headline(outcome))}
+            failed = outcome.error and plain(outcome.error)
+            self._note(outcome.call.cleaned, **({"error": failed} if failed else {"figures": plain(headline(outcome))}))
+        self.state = "waiting" if isinstance(last, Approval) else "done"
+        if isinstance(last, Done):
+            told = {key: value for key, value in done_data(last).items() if key not in ("session", "tool_calls")}
+            self.told |= told | {"by": str(messages[-1].get("by", "")) if messages else ""}
+
+    def _note(self, call: Call, **more: Any) -> None:
+        self._calls.setdefault(call.id, {}).update(name=call.name, arguments=call.arguments, **more)
         self.told["calls"] = list(self._calls.values())
-        self.state = "waiting" if last["type"] == "approval" else "done"
-        if last["type"] == "done":
-            by = str(messages[-1].get("by", "")) if messages else ""
-            self.told |= {key: last[key] for key in ("answer", "plan", "asked", "files", "ungrounded")} | {"by": by}
 
 
 def open_session(
@@ -271,18 +257,18 @@ def ask(
 
     async def run() -> Event:
         last = await _last_event(session.send(text))
-        while last["type"] == "approval":
+        while isinstance(last, Approval):
             last = await _last_event(session.resume(approve))
         return last
 
     done = asyncio.run(run())
-    return {key: done[key] for key in ("session", "tool_calls", "plan", "answer", "asked", "files", "ungrounded")}
+    if not isinstance(done, Done):
+        raise RuntimeError("the turn ended without an answer")
+    return done_data(done)
 
 
 async def _last_event(events: AsyncIterator[Event]) -> Event:
-    last: Event = {}
-    async for event in events:
-        last = event
+    *_, last = [event async for event in events]
     return last
 
 
@@ -295,30 +281,30 @@ def _model(name: ModelName) -> Any:
     return Gemini()
 
 
-def _verdict(state: Any, approved: bool) -> dict[str, Any]:
-    """The answer to the pending question, bound to the bytes that were shown."""
+def _approval(state: Any) -> Approval | None:
+    """What the run waits for, if it does."""
     if not state.interrupts:
+        return None
+    waiting = state.interrupts[0]
+    return Approval(waiting.id, [PlannedWrite.model_validate(call) for call in waiting.value["calls"]])
+
+
+def _verdict(approval: Approval | None, approved: bool) -> dict[str, Any]:
+    """The answer to the pending question, bound to the bytes that were shown."""
+    if approval is None:
         raise PlanError("approval", "nothing is waiting for approval in this session")
-    calls = state.interrupts[0].value["calls"]
-    return {"approved": approved, "digests": {call["id"]: call["digest"] for call in calls}}
+    return {"approved": approved, "digests": {call.id: call.digest for call in approval.calls}}
 
 
-def _files(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _files(messages: list[dict[str, Any]]) -> list[FileWritten]:
     """The files that this turn wrote."""
-    done = [outcome for outcome in turn_outcomes(messages) if not outcome.error]
-    written = [outcome.response.get("files") for outcome in done if _has_written(outcome.call)]
-    return [plain_data(file) for files in written if isinstance(files, list) for file in files]
+    results = [outcome.cleaned.result for outcome in turn_outcomes(messages) if _has_written(outcome.call)]
+    return [FileWritten.model_validate(file.model_dump()) for each in results for file in getattr(each, "files", ())]
 
 
 def _has_written(call: Call) -> bool:
     tool = OnDemand().get(call.name)
     return tool is not None and not tool.read_only and not call.name.startswith("delete")
-
-
-def _calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tool calls of this turn in order."""
-    turn = messages[max(turn_start(messages), 0) :]
-    return [{"name": call.name, "arguments": call.arguments} for content in turn for call in calls_of(content)]
 
 
 __all__ = [

@@ -11,11 +11,14 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from estimator.errors import PlanError, nearest
 from knowledge.own.files import data_folder
@@ -33,18 +36,65 @@ _MIGRATIONS = (
         told TEXT NOT NULL, PRIMARY KEY (session, number)
     )""",
 )
-_SESSION = ("id", "title", "created", "last_used")
 # The checkpointer's own tables, there once a first turn has run.
 CHECKPOINT_TABLES = ("checkpoints", "writes")
+
+
+@dataclass(frozen=True)
+class SessionRow:
+    """A session as it is listed; `turns` is their number."""
+
+    id: str
+    title: str
+    created: str
+    last_used: str
+    turns: int
+
+
+class FileWritten(BaseModel, frozen=True):
+    """A file that a turn wrote; of a launch file its target too."""
+
+    path: str
+    target: str = ""
+    bytes: int = 0
+
+
+class KeptCall(BaseModel, frozen=True):
+    """A tool call of an earlier turn: how long it took, and why it failed or its main figures in a line."""
+
+    name: str
+    arguments: dict[str, Any]
+    seconds: float | None = None
+    error: str | None = None
+    figures: str = ""
+
+
+class KeptTurn(BaseModel, frozen=True):
+    """A turn as it was said; `state` is open, waiting (for an approval), done, stopped or failed."""
+
+    number: int
+    moment: str
+    said: str
+    state: str
+    answer: str = ""
+    calls: list[KeptCall] = []
+    plan: dict[str, Any] = {}
+    asked: list[str] = []
+    files: list[FileWritten] = []
+    ungrounded: list[str] = []
+    by: str = ""
+
+
+# What a turn has from its beginning on.
+_BLANK: dict[str, Any] = {"answer": "", "calls": [], "plan": {}, "asked": [], "files": [], "ungrounded": []}
 
 
 def new_id() -> str:
     return secrets.token_hex(4)
 
 
-def list_sessions(query: str = "") -> list[dict[str, Any]]:
-    """Every session as {id, title, created, last_used, turns}, the one used last first; with a `query`, those whose
-    title or turns hold all its words."""
+def list_sessions(query: str = "") -> list[SessionRow]:
+    """Every session, the one used last first; with a `query`, those whose title or turns hold all its words."""
     words = [f"%{_literal(word)}%" for word in plain(query).split()]
     matches = "".join(
         " AND (s.title LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id"
@@ -57,36 +107,34 @@ def list_sessions(query: str = "") -> list[dict[str, Any]]:
             f" FROM sessions s WHERE 1{matches} ORDER BY s.last_used DESC, s.rowid DESC",
             [word for word in words for _ in range(3)],
         )
-        return [dict(zip((*_SESSION, "turns"), row, strict=True)) for row in rows]
+        return [SessionRow(*row) for row in rows]
 
 
-def find_session(session_id: str) -> dict[str, Any]:
-    """One session as {id, title, created, last_used}. Raises PlanError when there is none."""
-    with _reading() as connection:
-        rows = connection.execute("SELECT id, title, created, last_used FROM sessions ORDER BY last_used DESC")
-        sessions = {row[0]: row for row in rows}
+def find_session(session_id: str) -> SessionRow:
+    """Raises PlanError when there is none of that id."""
+    sessions = {row.id: row for row in list_sessions()}
     if session_id not in sessions:
         valid = nearest(session_id, sessions) if sessions else ()
         raise PlanError("session", f"there is no session {plain(session_id)[:80]!r}", valid)
-    return dict(zip(_SESSION, sessions[session_id], strict=True))
+    return sessions[session_id]
 
 
-def transcript(session_id: str) -> list[dict[str, Any]]:
-    """The turns of a session in order, each {number, moment, said, state, answer, calls, plan, asked, files,
-    ungrounded}; `state` is open, waiting (for an approval), done, stopped or failed, and of the rest what there is.
-
-    Raises PlanError for an unknown session.
-    """
+def transcript(session_id: str) -> list[KeptTurn]:
+    """The turns of a session in order. Raises PlanError for an unknown session."""
     find_session(session_id)
     with _reading() as connection:
         rows = connection.execute(
             "SELECT number, moment, said, state, told FROM turns WHERE session = ? ORDER BY number", (session_id,)
         )
-        blank = {"answer": "", "calls": [], "plan": {}, "asked": [], "files": [], "ungrounded": []}
         return [
-            {"number": number, "moment": moment, "said": said, "state": state} | blank | json.loads(told)
+            KeptTurn(**{"number": number, "moment": moment, "said": said, "state": state} | _BLANK | json.loads(told))
             for number, moment, said, state, told in rows
         ]
+
+
+def last_plan(turns: Sequence[KeptTurn]) -> dict[str, Any]:
+    """The plan as of the last answer that had one, else none."""
+    return next((turn.plan for turn in reversed(turns) if turn.plan), {})
 
 
 def rename_session(session_id: str, title: str) -> str:
@@ -105,7 +153,7 @@ def fork_session(session_id: str, title: str | None = None) -> str:
     old = find_session(session_id)
     copy = new_id()
     moment = datetime.now().astimezone().isoformat(timespec="seconds")
-    named = _title(title or "") or _title(f"{old['title'][: _TITLE_LENGTH - 7]} (fork)")
+    named = _title(title or "") or _title(f"{old.title[: _TITLE_LENGTH - 7]} (fork)")
     with _writing() as connection:
         connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?)", (copy, named, moment, moment))
         _copy_rows(connection, "turns", "session", session_id, copy)

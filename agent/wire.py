@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pages.rendering.clean import SURROGATE
+from pages.rendering.clean import SURROGATE, plain_data
 from tools.registry import typed
 
 Content = dict[str, Any]
@@ -31,6 +31,11 @@ class Call:
     id: str
     name: str
     arguments: dict[str, Any]
+
+    @property
+    def cleaned(self) -> Call:
+        """With arguments that are safe to show."""
+        return Call(self.id, self.name, plain_data(self.arguments))
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ class Outcome:
     def error(self) -> str | None:
         error = self.response.get("error")
         return error if isinstance(error, str) and len(self.response) == 1 else None
+
+    @property
+    def cleaned(self) -> Outcome:
+        """With arguments and an answer that are safe to show."""
+        return Outcome(self.call.cleaned, plain_data(self.response))
 
 
 def said(text: str, by: str = "person") -> Content:

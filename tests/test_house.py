@@ -15,8 +15,8 @@ ROOMS = ("estimator", "knowledge", "launchers", "measure", "planner", "pages", "
 # The reader of language is to be replaced by one of another build; until then it is measured by nothing here.
 READER = ("agent", "offline")
 MOST_MODULES, MOST_LINES, MOST_DEFERRED = 25, 60, 60
-# What is left reads the agent's events and Plans, which share names with results; it is to go down, never up.
-MOST_KEY_READS = 385
+# What is left reads partial Plans and arguments, which share names with results; it is to go down, never up.
+MOST_KEY_READS = 90
 
 Import = ast.Import | ast.ImportFrom
 
@@ -183,14 +183,16 @@ def test_reads_by_key_are_counted(source: str, reads: int) -> None:
 
 
 def test_results_keep_their_types() -> None:
-    """The wire of the models and what reads language see plain data; everything else reads attributes."""
+    """The wire of the models sees plain data; everything else reads attributes."""
     fields = result_fields()
     assert {"mfu", "step_s", "per_device_bytes"} <= fields
     wire = re.compile(r"^agent\.(gemini|wire)|^tools\.schemas")
     reads = {
         module: key_reads(tree_of(module), fields)
         for module in modules()
-        if module.split(".")[0] in ("planner", "pages", "tools", "agent", "tui") and not wire.match(module)
+        if module.split(".")[0] in ("planner", "pages", "tools", "agent", "tui")
+        and not wire.match(module)
+        and not is_reader(module)
     }
     assert sum(reads.values()) <= MOST_KEY_READS, Counter(reads).most_common(10)
 

@@ -18,14 +18,15 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
+from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.settings import value
-from agent.store import list_sessions, transcript
+from agent.store import last_plan, list_sessions, transcript
 from estimator.errors import PlanError
 from tui.screens import SCREENS, ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
 from tui.slash import PromptContext, split
 from tui.slash_actions import call_events, carry_out
-from tui.talk import Event, Opener, Start, Talk, load_opener
+from tui.talk import Opener, Start, Talk, load_opener
 from tui.turns import Heard, TurnEnded, Turns
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.completions import Completions
@@ -72,7 +73,7 @@ class ShardwiseApp(App[None]):
         self.needs_loading = opener is None and session_id is None
         self.estimator = estimator
         self.turns = Turns(self, self.talk)
-        self.asked: Event | None = None
+        self.asked: Approval | None = None
         self.awaiting: ApprovalCard | None = None
         self.leaving = False
         self.typed = ""
@@ -275,20 +276,19 @@ class ShardwiseApp(App[None]):
         if self.talk.session is not None:
             # From its first event on the session is on disk, and can be resumed however this turn ends.
             self.talk.id = self.talk.session.id
-        if event["type"] == "approval":
+        if isinstance(event, Approval):
             # Shown once the session has come to rest: an answer before that would find it still busy.
             self.asked = event
             return
         await self.conversation.show(event)
-        match event["type"]:
-            case "tool_call":
-                self.query_one(Status).doing = event["name"]
-            case "tool_result" if event.get("result") and not event.get("opened"):
-                self.pane.hear(event["result"])
-            case "done":
-                # What was edited since the question is newer.
-                if not (self.pane.unkept or self.pane.pending):
-                    self.pane.take(event.get("plan") or {})
+        match event:
+            case ToolCall(call):
+                self.query_one(Status).doing = call.name
+            case ToolResult(outcome) if outcome.result is not None:
+                self.pane.hear(outcome.result)
+            # What was edited since the question is newer.
+            case Done() if not (self.pane.unkept or self.pane.pending):
+                self.pane.take(event.plan)
 
     async def on_turn_ended(self, message: TurnEnded) -> None:
         if not self.turns.is_of_now(message):
@@ -305,9 +305,9 @@ class ShardwiseApp(App[None]):
             await self._ask_approval(asked)
         self._show_state()
 
-    async def _ask_approval(self, asked: Event) -> None:
+    async def _ask_approval(self, asked: Approval) -> None:
         self.query_one("#main").remove_class("-plan-instead")
-        self.awaiting = ApprovalCard(asked["calls"])
+        self.awaiting = ApprovalCard(asked.calls)
         self.pane.work_out()
         await self.say(self.awaiting)
 
@@ -406,7 +406,7 @@ class ShardwiseApp(App[None]):
             turns = await asyncio.to_thread(transcript, session_id)
             await self.conversation.redraw(turns)
             # As of the last answer; what was edited since is known once the session is open.
-            told = next((turn["plan"] for turn in reversed(turns) if turn["plan"]), {})
+            told = last_plan(turns)
             self.pane.show(told)
             self.drawn.set()
             self._show_state(f"opening session {session_id}")
@@ -458,5 +458,5 @@ class ShardwiseApp(App[None]):
 
 def _earlier_sessions() -> Iterable[tuple[str, str]]:
     with suppress(PlanError):
-        return [(row["id"], row["title"]) for row in list_sessions()]
+        return [(row.id, row.title) for row in list_sessions()]
     return []

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.events import Event, Remark, ToolCall, ToolResult
 from agent.export import export_session
 from agent.figures import headline
 from agent.settings import set_value
@@ -26,7 +27,6 @@ from tui.widgets.messages import Notice
 if TYPE_CHECKING:
     from tui.app import ShardwiseApp
 
-Event = dict[str, Any]
 Action = Callable[["ShardwiseApp", list[str]], Awaitable[None]]
 
 _EDITS = ("model", "hardware", "plan")
@@ -49,21 +49,21 @@ async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
 
 async def call_events(calls: list[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[Event]:
     """Tools called by a command, as the events of a turn."""
-    plan: Mapping[str, Any] = {}
     for place, (name, arguments) in enumerate(calls):
-        call = {"id": f"slash-{place}-{time.monotonic_ns()}", "name": name}
-        yield {"type": "tool_call", **call, "arguments": dict(arguments), "opened": True}
+        call = Call(f"slash-{place}-{time.monotonic_ns()}", name, dict(arguments))
+        yield ToolCall(call, opened=True)
         started = time.perf_counter()
         try:
-            result = await asyncio.to_thread(lambda name=name, arguments=arguments: find(name)(arguments))
+            response = await asyncio.to_thread(lambda call=call: find(call.name)(call.arguments))
+            outcome = Outcome(call, response)
         except PlanError as error:
-            yield {"type": "tool_result", **call, "error": str(error), "seconds": time.perf_counter() - started}
-            yield {"type": "notice", "text": str(error), "bad": True}
+            outcome = Outcome(call, {"error": str(error)})
+        yield ToolResult(outcome, time.perf_counter() - started)
+        if outcome.error:
+            yield Remark(outcome.error, bad=True)
             return
-        yield {"type": "tool_result", **call, "result": result, "seconds": time.perf_counter() - started}
-        plan = result.get("plan") or plan
-        if line := headline(Outcome(Call(call["id"], name, dict(arguments)), result)):
-            yield {"type": "notice", "text": line}
+        if line := headline(outcome):
+            yield Remark(line)
 
 
 # The plan
@@ -216,18 +216,16 @@ async def _resume(app: ShardwiseApp, words: list[str]) -> None:
         return
     rows = await asyncio.to_thread(list_sessions)
     if not words:
-        lines = [f"{row['id']}  {row['last_used'][:16]}  {row['title']}" for row in rows[:15]]
+        lines = [f"{row.id}  {row.last_used[:16]}  {row.title}" for row in rows[:15]]
         await app.say(Notice("\n".join(["Go on with: /resume ID", *lines]) if lines else "There is no earlier one."))
         return
-    chosen = next((row["id"] for row in rows if row["id"] == words[0]), None)
+    chosen = next((row.id for row in rows if row.id == words[0]), None)
     if chosen is None:
-        matches = [row for row in rows if all(word.casefold() in row["title"].casefold() for word in words)]
+        matches = [row for row in rows if all(word.casefold() in row.title.casefold() for word in words)]
         if not matches:
             query = " ".join(words)
-            raise PlanError(
-                "session", f"there is no conversation {query!r}", nearest(query, [row["id"] for row in rows])
-            )
-        chosen = matches[0]["id"]
+            raise PlanError("session", f"there is no conversation {query!r}", nearest(query, [row.id for row in rows]))
+        chosen = matches[0].id
     await app.resume(chosen)
 
 

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from tools.registry import typed
+from agent.events import Approval, Event, ToolResult
 from tui.background import Background
 
-Event = dict[str, Any]
 Opener = Callable[..., Any]
 Start = Callable[[Any], AsyncIterator[Event]]
 # What was edited since the session was last told of the plan, or None. Asked once the session is open.
@@ -21,14 +20,6 @@ def load_opener() -> Opener:
     from agent.session import open_session  # LangGraph takes seconds, which the first picture is not to wait for
 
     return open_session
-
-
-def with_typed_result(event: Event) -> Event:
-    """A tool's result, which came over the wire as JSON, has its type again; one of an earlier Shardwise that its tool
-    would not give any more is left out."""
-    if event["type"] != "tool_result" or not isinstance(event.get("result"), Mapping):
-        return event
-    return event | {"result": typed(event["name"], event["result"])}
 
 
 class Talk:
@@ -56,7 +47,10 @@ class Talk:
             if edited is not None:
                 await self._hand_over(edited)
             async for event in start(self.session):
-                hear(with_typed_result(event))
+                if isinstance(event, ToolResult):
+                    # Its type is found here, so that the screen does not wait for that.
+                    _ = event.outcome.result
+                hear(event)
 
         await self._in_background(work())
 
@@ -65,10 +59,10 @@ class Talk:
         await self._in_background(self._hand_over(edited))
         self.id = self.session.id
 
-    async def state(self) -> tuple[dict[str, Any], Event | None]:
+    async def state(self) -> tuple[dict[str, Any], Approval | None]:
         """The session's plan, and what it waits for."""
 
-        async def work() -> tuple[dict[str, Any], Event | None]:
+        async def work() -> tuple[dict[str, Any], Approval | None]:
             session = await self._open()
             return await session.plan(), await session.waiting()
 

@@ -9,8 +9,9 @@ from textual.app import App
 from textual.message import Message
 from textual.worker import Worker, WorkerError
 
+from agent.events import Event
 from estimator.errors import PlanError
-from tui.talk import Edited, Event, Start, Talk
+from tui.talk import Edited, Start, Talk
 
 
 class Heard(Message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,22 @@ _DIGIT = re.compile(r"\d")
 _RATES = ("tokens_per_s", "samples_per_s")
 _PARTS_OF_MEMORY = frozenset({"components", "own_peaks", "phases"})
 _SHARES = frozenset({"gain", "efficiency", "reserved_discount", "utilisation"})
+_SIZES = ("per_device_bytes", "low_bytes", "high_bytes")
+# What follows from the figures of one result, by their dotted keys: (kind, factors, divisors).
+_QUOTIENTS = (
+    *(("fraction", (f"memory.{size}",), ("memory.capacity_bytes",)) for size in _SIZES),
+    ("usd", ("usd",), ("hours",)),
+    ("usd", ("usd",), ("device_hours",)),
+    ("rate", ("throughput.output_tokens_per_s",), ("replicas",)),
+    ("count", ("throughput.output_tokens_per_s",), ("replicas",)),
+    ("count", ("plan.workload.global_batch", "plan.workload.seq_len"), ()),
+    ("count", ("plan.workload.global_batch",), ("plan.workload.micro_batch", "plan.layout.dp")),
+)
+_DIFFERENCES = tuple(("memory.capacity_bytes", f"memory.{size}") for size in _SIZES)
+_SHARES_OF = {"memory.components.": "memory.per_device_bytes", "time.components.": "time.step_s"}
+_HEADROOM = "headroom_bytes"
+_NODES = ("plan.cluster.count", "plan.cluster.per_node")
+_LIMITED = ("value_s", "limit_s")
 _OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}
 
 
@@ -143,61 +160,37 @@ def _plain(value: float) -> Sequence[Origin]:
 
 def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     """Figures that follow from one result: headroom, shares of a whole, batch arithmetic, hourly prices."""
-    if isinstance(memory := result.get("memory"), Mapping):
-        total, capacity = memory.get("per_device_bytes"), memory.get("capacity_bytes")
-    else:
-        total = capacity = None
-    if isinstance(memory, Mapping) and total is not None and capacity:
-        # Of serving there is no interval of memory.
-        for size in (total, memory.get("low_bytes", total), memory.get("high_bytes", total)):
-            yield Origin("bytes", abs(capacity - size))
-            yield Origin("fraction", size / capacity)
-        yield from (Origin("fraction", size / total) for size in (memory.get("components") or {}).values() if total)
-    if isinstance(time := result.get("time"), Mapping) and time.get("step_s") and "components" in time:
-        yield from (Origin("fraction", part / time["step_s"]) for part in time["components"].values())
-    if isinstance(headroom := result.get("headroom_bytes"), int | float):
-        yield Origin("bytes", -headroom)
-    if result.get("hours") and result.get("usd"):
-        yield Origin("usd", result["usd"] / result["hours"])
-        if result.get("device_hours"):
-            yield Origin("usd", result["usd"] / result["device_hours"])
-    yield from _batch(result.get("plan"))
-    yield from _served(result)
-    yield from _flagged(result)
+    figures = {".".join(path): value for path, value in _scalars(result, ())}
+    for kind, factors, divisors in _QUOTIENTS:
+        if all(map(figures.get, (*factors, *divisors))):
+            yield Origin(
+                kind, math.prod(figures[name] for name in factors) / math.prod(figures[name] for name in divisors)
+            )
+    for first, second in _DIFFERENCES:
+        if first in figures and second in figures:
+            yield Origin("bytes", abs(figures[first] - figures[second]))
+    for parts, whole in _SHARES_OF.items():
+        sizes = [value for name, value in figures.items() if name.startswith(parts)]
+        yield from (Origin("fraction", size / figures[whole]) for size in sizes if figures.get(whole))
+    if _HEADROOM in figures:
+        yield Origin("bytes", -figures[_HEADROOM])
+    count, per_node = map(figures.get, _NODES)
+    if count and per_node:
+        yield Origin("count", -(-count // per_node))
+    yield from _listed(result)
 
 
-def _served(result: Mapping[str, Any]) -> Iterator[Origin]:
-    """Of a deployment: what one replica gives, and how far a latency is from its limit."""
-    rate, replicas = result.get("throughput"), result.get("replicas")
-    if isinstance(rate, Mapping) and isinstance(replicas, int) and replicas and "output_tokens_per_s" in rate:
-        yield from (Origin(kind, rate["output_tokens_per_s"] / replicas) for kind in ("rate", "count"))
-    for row in result.get("slo") or ():
-        if isinstance(row, Mapping) and row.get("value_s") and row.get("limit_s"):
-            times = row["value_s"] / row["limit_s"]
-            yield from (Origin("count", times), Origin("fraction", abs(times - 1)))
-
-
-def _flagged(result: Mapping[str, Any]) -> Iterator[Origin]:
-    """How many rows of a list are so and how many are not: '3 of 5 fit', 'you have saved 2'."""
+def _listed(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """How many rows of a list are so and how many are not ('3 of 5 fit', 'you have saved 2'), and how far each latency
+    is from its limit."""
     for rows in result.values():
         if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
             for name in (name for name, value in rows[0].items() if isinstance(value, bool)):
                 true = sum(row.get(name) is True for row in rows)
                 yield from (Origin("count", float(true)), Origin("count", float(len(rows) - true)))
-
-
-def _batch(plan: Any) -> Iterator[Origin]:
-    if not isinstance(plan, Mapping):
-        return
-    workload, cluster, layout = (plan.get(name) or {} for name in ("workload", "cluster", "layout"))
-    batch, seq_len = workload.get("global_batch"), workload.get("seq_len")
-    if batch and seq_len:
-        yield Origin("count", float(batch * seq_len))
-    if cluster.get("count") and cluster.get("per_node"):
-        yield Origin("count", float(-(-cluster["count"] // cluster["per_node"])))
-    micro = (workload.get("micro_batch") or 0) * (layout.get("dp") or 0)
-    if batch and micro:
-        yield Origin("count", batch / micro)
+            for value, limit in ([row.get(name) for name in _LIMITED] for row in rows):
+                if value and limit:
+                    yield from (Origin("count", value / limit), Origin("fraction", abs(value / limit - 1)))
 
 
 def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from estimator.plan.schema import Plan
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
 from pages.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
 from pages.report.sections import (
@@ -59,9 +60,9 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
 
 
 def _subject(found: ServingEstimate) -> str:
-    plan = found.plan
-    model = plan["model"] if isinstance(plan["model"], str) else "own model"
-    return f"{model}: {plan['workload']['engine']} on {found.devices} x {plan['cluster']['accelerator']}"
+    plan = Plan.parse(found.plan)
+    model = plan.model if isinstance(plan.model, str) else "own model"
+    return f"{model}: {plan.inference.engine} on {found.devices} x {plan.cluster.accelerator}"
 
 
 def _verdict(found: ServingEstimate) -> Headline:
@@ -98,12 +99,12 @@ def _kept(row: LatencyLimit) -> str:
 
 def _load(arguments: Mapping[str, Any]) -> Iterator[Details]:
     """Throughput and latency of the same deployment at other loads."""
-    workload = arguments["plan"]["workload"]
-    if workload["request_rate"] is not None:
-        field, now, name = "request_rate", workload["request_rate"], "requests/s"
+    workload = Plan.parse(arguments["plan"]).inference
+    if (now := workload.request_rate) is not None:
+        field, name = "request_rate", "requests/s"
         loads = [float(f"{now * factor:.3g}") for factor in _FACTORS]
-    elif workload["concurrency"] is not None:
-        field, now, name = "concurrency", workload["concurrency"], "requests in flight"
+    elif (now := workload.concurrency) is not None:
+        field, name = "concurrency", "requests in flight"
         loads = sorted({max(1, round(now * factor)) for factor in _FACTORS})
     else:
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from estimator.plan.schema import Cluster, Plan
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
 from pages.figures import between, gib, gib_range, interval, label, seconds, shown
 from pages.report.sections import (
@@ -39,7 +40,8 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     arguments = {"plan": plan}
     found = asked(estimate_training, EstimateRequest, arguments)
     bill = bill_of({**arguments, **price})
-    nodes = {**arguments, **price, "nodes": _most_nodes(found.plan["cluster"])}
+    whole = Plan.parse(found.plan)
+    nodes = {**arguments, **price, "nodes": _most_nodes(whole.cluster)}
     blocks: list[Block] = [
         _verdict(found),
         Figures(_cards(found, bill)),
@@ -55,13 +57,13 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
         evidence_section(found.evidence),
         plan_code(plan, found.plan),
     ]
-    return Told(_subject(found.plan), blocks)
+    return Told(_subject(whole), blocks)
 
 
-def _subject(plan: Mapping[str, Any]) -> str:
-    workload, cluster = plan["workload"], plan["cluster"]
-    model = plan["model"] if isinstance(plan["model"], str) else "own model"
-    return f"{model}: {workload['method']} {workload['stage']} on {cluster['count']} x {cluster['accelerator']}"
+def _subject(plan: Plan) -> str:
+    workload, cluster = plan.training, plan.cluster
+    model = plan.model if isinstance(plan.model, str) else "own model"
+    return f"{model}: {workload.method} {workload.stage} on {cluster.count} x {cluster.accelerator}"
 
 
 def _verdict(found: TrainingEstimate) -> Headline:
@@ -115,9 +117,9 @@ def _layouts(arguments: Mapping[str, Any]) -> Iterator[Details]:
         yield Details("Layouts", [Note("", text), *table(options, LAYOUTS, strong=(0,))])
 
 
-def _most_nodes(cluster: Mapping[str, Any]) -> int:
+def _most_nodes(cluster: Cluster) -> int:
     """Four times as many as planned, and 8 at the least."""
-    return max(8, 4 * -(-cluster["count"] // cluster["per_node"]))
+    return max(8, 4 * -(-(cluster.count or 1) // (cluster.per_node or 1)))
 
 
 def _scaling(arguments: Mapping[str, Any]) -> Iterator[Details]:

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from agent.events import Done, Event, done_data
 from agent.models import Thought, Turn
 from agent.offline.catalogue import known
 from agent.offline.reading import Reading, read
@@ -20,14 +21,15 @@ DEMO = (
 )
 
 
-async def collect(events: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
+async def collect(events: AsyncIterator[Event]) -> list[Any]:
     return [event async for event in events]
 
 
-def say(session: Session, text: str) -> list[dict[str, Any]]:
+def say(session: Session, text: str) -> list[Any]:
     return asyncio.run(collect(session.send(text)))
 
 
+Kind = TypeVar("Kind")
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 
 
@@ -37,17 +39,17 @@ def reading(text: str, plan: dict[str, Any] | None = None) -> Reading:
 
 
 def turns(*texts: str) -> list[dict[str, Any]]:
-    """How each turn of an offline conversation ended."""
+    """How each turn of an offline conversation ended, as other programs are told."""
     session = open_session(model="offline")
-    return [of(say(session, text), "done")[0] for text in texts]
+    return [done_data(of(say(session, text), Done)[0]) for text in texts]
 
 
-def answer_approval(session: Session, approved: bool) -> list[dict[str, Any]]:
+def answer_approval(session: Session, approved: bool) -> list[Any]:
     return asyncio.run(collect(session.resume(approved)))
 
 
-def of(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [event for event in events if event["type"] == kind]
+def of(events: list[Any], kind: type[Kind]) -> list[Kind]:
+    return [event for event in events if isinstance(event, kind)]
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conversations import Scripted, answer_approval, collect, of, say
 
+from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.session import Session, ask, open_session, transcript
 
 RUN = {"model": "gpt2", "accelerator": "h100", "count": 1, "framework": "deepspeed"}
@@ -46,19 +47,19 @@ def test_writes_of_one_step_are_one_question_and_one_that_cannot_be_shown_leaves
     calls = [write("a"), ("describe_model", {"model": "gpt2"}), write("../out"), write("b", seq_len="wat"), write("c")]
     session, model = scripted(calls, "Done.")
     question = say(session, "go")[-1]
-    assert [call["preview"]["folder"] for call in question["calls"]] == ["a", "c"]
+    assert [call.preview.folder for call in question.calls] == ["a", "c"]
     events = answer_approval(session, True)
     assert written() == {"a", "c"}
     assert [error.partition(":")[0] for error in errors(model)] == ["", "", "folder", "seq_len", ""]
     # What only reads ran before the question and does not run again.
-    assert {event["id"] for event in of(events, "tool_result")} == {"c1-0", "c1-2", "c1-3", "c1-4"}
-    assert [call["name"] for call in events[-1]["tool_calls"]] == [name for name, _ in calls]
+    assert {event.outcome.call.id for event in of(events, ToolResult)} == {"c1-0", "c1-2", "c1-3", "c1-4"}
+    assert [call.name for call in events[-1].tool_calls] == [name for name, _ in calls]
 
 
 def test_a_refusal_refuses_all_and_the_model_is_told(scripted: Any) -> None:
     session, model = scripted([write("a"), write("b")], "As you like.")
     say(session, "go")
-    assert answer_approval(session, False)[-1]["files"] == []
+    assert answer_approval(session, False)[-1].files == []
     assert all("declined" in error for error in errors(model))
     assert written() == set()
 
@@ -66,35 +67,33 @@ def test_a_refusal_refuses_all_and_the_model_is_told(scripted: Any) -> None:
 def test_a_file_that_changed_after_it_was_shown_is_not_replaced(scripted: Any) -> None:
     session, model = scripted([write("a", overwrite=True), write("b")], "Hm.", [write("a", overwrite=True)], "Done.")
     Path("a").mkdir()
-    (name,) = (file["path"] for file in say(session, "go")[-1]["calls"][0]["preview"]["files"][:1])
+    (name,) = (file.path for file in say(session, "go")[-1].calls[0].preview.files[:1])
     Path("a", name).write_text("mine\n")
     answer_approval(session, True)
     assert ["no longer those that were approved" in error for error in errors(model)] == [True, False]
     assert Path("a", name).read_text() == "mine\n"
-    shown = say(session, "again")[-1]["calls"][0]["preview"]["files"][0]
-    assert shown["before"] == "mine\n"
+    shown = say(session, "again")[-1].calls[0].preview.files[0]
+    assert shown.before == "mine\n"
     answer_approval(session, True)
-    assert Path("a", name).read_text() == shown["text"]
+    assert Path("a", name).read_text() == shown.text
 
 
 def test_an_approval_given_again_after_a_crash_in_the_middle_of_writing_writes_the_rest(scripted: Any) -> None:
     session, _ = scripted([write("a")], "Done.")
-    files = say(session, "go")[-1]["calls"][0]["preview"]["files"]
+    files = say(session, "go")[-1].calls[0].preview.files
     Path("a").mkdir()
-    Path("a", files[0]["path"]).write_text(files[0]["text"])
+    Path("a", files[0].path).write_text(files[0].text)
     answer_approval(session, True)
-    assert {path.name: path.read_text() for path in Path("a").iterdir()} == {
-        file["path"]: file["text"] for file in files
-    }
+    assert {path.name: path.read_text() for path in Path("a").iterdir()} == {file.path: file.text for file in files}
 
 
 def test_what_cannot_even_be_rendered_is_told_and_ends_nothing(scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("agent.approval._folder", broken)
+    monkeypatch.setattr("agent.approval._inside", broken)
     session, model = scripted([write("a")], "It broke.")
-    assert say(session, "go")[-1]["answer"] == "It broke."
+    assert say(session, "go")[-1].answer == "It broke."
     assert "defect of Shardwise" in errors(model)[0]
 
 
@@ -120,7 +119,7 @@ def test_two_runs_on_one_session_answer_one_after_the_other() -> None:
         await asyncio.gather(*(collect(open_session(session, "offline").send(text)) for text in texts))
 
     asyncio.run(both())
-    assert [turn["state"] for turn in transcript(session)] == ["done"] * 3
+    assert [turn.state for turn in transcript(session)] == ["done"] * 3
     plan = asyncio.run(open_session(session, "offline").plan())
     assert (plan["cluster"]["count"], plan["workload"]["seq_len"]) == (16, 512)
     assert not list(Path(os.environ["SHARDWISE_HOME"]).glob("*.lock"))
@@ -137,14 +136,14 @@ def test_a_run_waits_for_one_of_another_process_until_that_ends_or_dies(scripted
         assert other.stdout
         other.stdout.readline()
 
-        async def run() -> list[str]:
+        async def run() -> list[Any]:
             waiting = asyncio.create_task(collect(session.send("two")))
             await asyncio.sleep(0.2)
             assert not waiting.done()
             other.kill()
-            return [event["type"] for event in await waiting]
+            return await waiting
 
-        assert asyncio.run(run())[-1] == "done"
+        assert isinstance(asyncio.run(run())[-1], Done)
     assert not lock.exists()
 
 
@@ -152,15 +151,15 @@ def test_a_session_that_stays_busy_says_so(scripted: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr("agent.alone._PATIENCE_S", 0.1)
     session, _ = scripted("Hello.")
 
-    async def both() -> list[dict[str, Any]]:
+    async def both() -> list[Any]:
         first = session.send("one")
         await anext(first)
         with pytest.raises(Exception, match="answering something else"):
             await anext(session.send("two"))
         return [event async for event in first]
 
-    assert asyncio.run(both())[-1]["answer"] == "Hello."
-    assert [turn["said"] for turn in transcript(session.id)] == ["one"]
+    assert asyncio.run(both())[-1].answer == "Hello."
+    assert [turn.said for turn in transcript(session.id)] == ["one"]
 
 
 def test_a_session_deleted_while_it_answers_leaves_nothing(scripted: Any) -> None:
@@ -170,7 +169,7 @@ def test_a_session_deleted_while_it_answers_leaves_nothing(scripted: Any) -> Non
 
     async def run() -> None:
         async for event in session.send("the heliotrope run"):
-            if event["type"] == "tool_call":
+            if isinstance(event, ToolCall):
                 await asyncio.to_thread(delete_session, session.id)
 
     asyncio.run(run())
@@ -181,8 +180,8 @@ def test_a_session_deleted_while_it_answers_leaves_nothing(scripted: Any) -> Non
 def test_what_is_no_text_is_left_out_wherever_it_comes_from(scripted: Any) -> None:
     session, model = scripted([("describe_model", {"model": "gpt\ud8002", "\udc00": "\udfff"})], "It is \udcffknown.")
     done = say(session, "what is \udcffgpt2?")[-1]
-    assert done["answer"] == "It is known."
-    assert transcript(session.id)[0]["said"] == "what is gpt2?"
+    assert done.answer == "It is known."
+    assert transcript(session.id)[0].said == "what is gpt2?"
     assert json.dumps(model.seen[-1].messages).count("\\ud") == 0
 
 
@@ -190,11 +189,11 @@ def test_a_report_is_written_once_its_page_was_approved(tmp_path: Path, monkeypa
     root = tmp_path / "root"
     monkeypatch.chdir(tmp_path)
     session = open_session(model="offline", output=str(root))
-    (asked,) = of(say(session, "write a report for llama-3.1-8b full sft on 8 h100 to out.html"), "approval")
-    (shown,) = asked["calls"][0]["preview"]["files"]
+    (asked,) = of(say(session, "write a report for llama-3.1-8b full sft on 8 h100 to out.html"), Approval)
+    (shown,) = asked.calls[0].preview.files
     assert not list(tmp_path.rglob("*.html"))
-    (done,) = of(answer_approval(session, True), "done")
+    (done,) = of(answer_approval(session, True), Done)
     (page,) = tmp_path.rglob("*.html")
     assert page.is_relative_to(root)
-    assert page.read_text() == shown["text"]
-    assert [file["bytes"] for file in done["files"]] == [len(page.read_bytes())]
+    assert page.read_text() == shown.text
+    assert [file.bytes for file in done.files] == [len(page.read_bytes())]

@@ -12,18 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import DEMO, answer_approval, of, say
+from conversations import DEMO, answer_approval, of, say, turns
 
+from agent.events import Approval, Done, ToolCall
 from agent.session import Session, ask, list_sessions, open_session
 from estimator.errors import PlanError
 
 ROOT = Path(__file__).parents[2]
-
-
-def turns(*texts: str) -> list[dict[str, Any]]:
-    """The done events of a conversation."""
-    session = open_session(model="offline")
-    return [of(say(session, text), "done")[0] for text in texts]
 
 
 def plan_of(*texts: str) -> dict[str, Any]:
@@ -33,28 +28,28 @@ def plan_of(*texts: str) -> dict[str, Any]:
 def test_the_demo_question_is_answered_and_its_files_written() -> None:
     session = open_session(model="offline")
     events = say(session, DEMO)
-    names = [event["name"] for event in of(events, "tool_call")]
+    names = [event.call.name for event in of(events, ToolCall)]
     assert names[0] == "estimate_training"
     assert names[-1] == "write_configs"
     assert {"check_fit", "estimate_cost"} < set(names)
-    assert events[-1]["type"] == "approval"
-    call = events[-1]["calls"][0]
-    assert call["preview"]["folder"] == call["arguments"]["folder"]
-    assert {file["path"] for file in call["preview"]["files"]} >= {"llamafactory.yaml", "deepspeed.json"}
+    assert isinstance(events[-1], Approval)
+    call = events[-1].calls[0]
+    assert call.preview.folder == call.arguments["folder"]
+    assert {file.path for file in call.preview.files} >= {"llamafactory.yaml", "deepspeed.json"}
     assert not list(Path.cwd().rglob("*.yaml"))
 
     done = answer_approval(session, True)[-1]
-    assert done["type"] == "done"
+    assert isinstance(done, Done)
     written = {path.name: path.stat().st_size for path in Path.cwd().rglob("*") if path.is_file()}
-    assert written == {file["path"]: file["bytes"] for file in call["preview"]["files"]}
-    assert len(done["files"]) == len(written)
-    assert done["ungrounded"] == []
-    assert done["asked"] == []
-    assert done["plan"]["workload"]["framework"] == "deepspeed"
+    assert written == {file.path: file.bytes for file in call.preview.files}
+    assert len(done.files) == len(written)
+    assert done.ungrounded == []
+    assert done.asked == []
+    assert done.plan["workload"]["framework"] == "deepspeed"
     for words in ("GiB", "tokens/s", "MFU", "hours", "$", "Assumed", "You still have to fill in"):
-        assert words in done["answer"]
+        assert words in done.answer
     # What stays with the framework is nothing to decide, so it takes no line.
-    assert ": auto (" not in done["answer"]
+    assert ": auto (" not in done.answer
 
 
 def test_every_call_after_the_layout_was_chosen_carries_it() -> None:
@@ -138,10 +133,10 @@ def test_what_does_not_fit_is_not_written_unless_insisted_on() -> None:
     session = open_session(model="offline")
     text = "fully fine-tune Llama-3.1-70B on 1 H100 with deepspeed, write the files"
     done = say(session, text)[-1]
-    assert done["type"] == "done"
-    assert "No, it does not fit" in done["answer"]
-    assert "No files were written" in done["answer"]
-    assert say(session, "write them anyway")[-1]["type"] == "approval"
+    assert isinstance(done, Done)
+    assert "No, it does not fit" in done.answer
+    assert "No files were written" in done.answer
+    assert isinstance(say(session, "write them anyway")[-1], Approval)
 
 
 def test_alternatives_are_compared_without_changing_the_plan() -> None:
@@ -251,14 +246,15 @@ def test_new_question_forgets_the_plan() -> None:
 
 def test_an_approval_can_be_given_in_another_process() -> None:
     session = open_session(model="offline")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     program = (
         "import asyncio, json, sys\n"
+        "from agent.events import done_data\n"
         "from agent.session import open_session\n"
         "async def main():\n"
         "    session = open_session(sys.argv[1], 'offline')\n"
         "    return [event async for event in session.resume(True)][-1]\n"
-        "print(json.dumps(asyncio.run(main())))\n"
+        "print(json.dumps(done_data(asyncio.run(main()))))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
@@ -271,7 +267,7 @@ def test_an_approval_can_be_given_in_another_process() -> None:
 
 def test_an_approval_is_good_only_for_the_bytes_that_were_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(model="offline")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     from launchers.render import render
 
     def other(*arguments: Any, **named: Any) -> Any:
@@ -283,8 +279,8 @@ def test_an_approval_is_good_only_for_the_bytes_that_were_shown(monkeypatch: pyt
     monkeypatch.setattr("planner.files.render.render", other)
     fresh = Session(session.id, "offline", session.root)
     done = answer_approval(fresh, True)[-1]
-    assert "no longer those that were approved" in done["answer"]
-    assert done["files"] == []
+    assert "no longer those that were approved" in done.answer
+    assert done.files == []
     assert not [path for path in Path.cwd().rglob("*") if path.is_file()]
 
 
@@ -304,10 +300,10 @@ def test_resuming_nothing_is_an_error() -> None:
 
 def test_speaking_on_drops_an_open_approval() -> None:
     session = open_session(model="offline")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     done = say(session, "what about 16 GPUs?")[-1]
-    assert done["type"] == "done"
-    assert done["plan"]["cluster"]["count"] == 16
+    assert isinstance(done, Done)
+    assert done.plan["cluster"]["count"] == 16
     assert not [path for path in Path.cwd().rglob("*") if path.is_file()]
 
 
@@ -318,8 +314,8 @@ def test_sessions_are_kept_private_and_listed(tmp_path: Path) -> None:
     assert second["session"] == first["session"]
     ask("hi\x1b[31m there", approve=False, model="offline")
     listed = list_sessions()
-    assert [row["title"] for row in listed] == ["hi there", "llama-3.1-8b on 8 H100"]
-    assert set(listed[0]) == {"id", "title", "created", "last_used", "turns"}
+    assert [row.title for row in listed] == ["hi there", "llama-3.1-8b on 8 H100"]
+    assert set(vars(listed[0])) == {"id", "title", "created", "last_used", "turns"}
     for file in (tmp_path / "home").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     with pytest.raises(PlanError, match="no session 'nope'"):

@@ -15,6 +15,7 @@ import pytest
 from conversations import DEMO, answer_approval, of, say
 from fake_gemini import FakeGemini, Reply, call, chunk, error, says, text, think
 
+from agent.events import Approval, Discard, Done, Remark, TextPiece, ToolCall, ToolResult
 from agent.gemini.declarations import declarations
 from agent.gemini.model import Gemini
 from agent.gemini.request import outbound
@@ -68,14 +69,14 @@ def test_three_parallel_calls_and_their_signature_come_back_byte_for_byte(fake: 
     ]
     fake.replies = [Reply([chunk(*calls, finish="STOP")]), says("The model is known, the H900 is not.")]
     events = say(open_session(model="gemini"), "tell me about it")
-    assert [event["name"] for event in of(events, "tool_call")] == [
+    assert [event.call.name for event in of(events, ToolCall)] == [
         "estimate_training",
         "describe_model",
         "describe_hardware",
     ]
-    assert len(of(events, "tool_result")) == 3
-    assert events[-1]["answer"] == "The model is known, the H900 is not."
-    assert events[-1]["plan"]["cluster"] == {"accelerator": "h100", "count": 8}
+    assert len(of(events, ToolResult)) == 3
+    assert events[-1].answer == "The model is known, the H900 is not."
+    assert events[-1].plan["cluster"] == {"accelerator": "h100", "count": 8}
 
     sent = fake.requests[1]["contents"]
     assert [item["role"] for item in sent] == ["user", "model", "user"]
@@ -98,7 +99,7 @@ def test_calls_without_ids_get_their_answers_and_stay_without_ids(fake: FakeGemi
         says("Both are known."),
     ]
     events = say(open_session(model="gemini"), "describe them")
-    assert len({event["id"] for event in of(events, "tool_result")}) == 2
+    assert len({event.outcome.call.id for event in of(events, ToolResult)}) == 2
     sent = fake.requests[1]["contents"]
     assert all("id" not in part["functionCall"] for part in sent[1]["parts"])
     assert [part["functionResponse"]["response"]["layers"] for part in sent[2]["parts"]] == [32, 12]
@@ -186,18 +187,18 @@ def test_an_answer_cut_at_the_limit_is_kept_and_said(fake: FakeGemini) -> None:
 def test_when_gemini_fails_for_good_the_offline_planner_goes_on(fake: FakeGemini) -> None:
     fake.replies = [error(403)]
     events = say(open_session(model="gemini"), "does llama-3.1-8b fit on 8 H100?")
-    notice = of(events, "notice")[0]["text"]
+    notice = of(events, Remark)[0].text
     assert "permissions" in notice
     assert "offline planner" in notice
-    assert "It fits" in events[-1]["answer"] or "it fits" in events[-1]["answer"]
+    assert "It fits" in events[-1].answer or "it fits" in events[-1].answer
     assert len(fake.requests) == 1
 
 
 def test_a_failure_in_the_middle_of_a_turn_also_ends_in_an_answer(fake: FakeGemini) -> None:
     fake.replies = [Reply([chunk(call("estimate_training", RUN, "a", SIGNATURE), finish="STOP")]), error(403)]
     done = say(open_session(model="gemini"), "does llama-3.1-8b fit on 8 H100?")[-1]
-    assert "it fits" in done["answer"].lower()
-    assert done["ungrounded"] == []
+    assert "it fits" in done.answer.lower()
+    assert done.ungrounded == []
 
 
 def test_unsigned_calls_of_the_offline_planner_are_never_sent(fake: FakeGemini) -> None:
@@ -218,9 +219,9 @@ def test_an_answer_with_made_up_figures_is_sent_back_once(fake: FakeGemini) -> N
         says("It fits."),
     ]
     events = say(open_session(model="gemini"), "does it fit?")
-    assert "333.3 GiB" in of(events, "notice")[0]["text"]
-    assert events[-1]["answer"] == "It fits."
-    assert events[-1]["ungrounded"] == []
+    assert "333.3 GiB" in of(events, Remark)[0].text
+    assert events[-1].answer == "It fits."
+    assert events[-1].ungrounded == []
     assert "333.3 GiB" in fake.requests[2]["contents"][-1]["parts"][0]["text"]
 
 
@@ -228,20 +229,21 @@ def test_sentences_with_figures_made_up_again_give_way_to_the_tools_own(fake: Fa
     bad = says("It fits. It needs 333.3 GiB on each device. Start it today.")
     fake.replies = [Reply([chunk(call("estimate_training", RUN, "a", SIGNATURE), finish="STOP")]), bad]
     events = say(open_session(model="gemini"), "does it fit?")
-    answer = events[-1]["answer"]
+    answer = events[-1].answer
     assert "333" not in answer
     assert answer.startswith("It fits. *(left out: a figure that no tool gave)* Start it today.")
-    needed = of(events, "tool_result")[0]["result"]["memory"]["per_device_bytes"] / 2**30
+    needed = of(events, ToolResult)[0].outcome.response["memory"]["per_device_bytes"] / 2**30
     assert f"memory per device {needed:,.1f} GiB" in answer.partition("The tools' own figures:")[2]
-    assert events[-1]["ungrounded"] == ["333.3 GiB"]
+    assert events[-1].ungrounded == ["333.3 GiB"]
     assert len(fake.requests) == 3
 
 
 def test_what_streams_is_a_draft_until_its_figures_are_checked(fake: FakeGemini) -> None:
     fake.replies = [says("It needs 333.3 GiB."), says("It fits.")]
     events = say(open_session(model="gemini"), "does it fit?")
-    kinds = [(event["type"], event.get("draft")) for event in events]
-    assert kinds == [("text", True), ("discard", None), ("notice", None), ("text", True), ("done", None)]
+    assert [(type(event), getattr(event, "draft", None)) for event in events] == [
+        (TextPiece, True), (Discard, None), (Remark, None), (TextPiece, True), (Done, None),
+    ]  # fmt: skip
 
 
 def test_words_before_a_call_with_figures_from_nowhere_are_taken_back(fake: FakeGemini) -> None:
@@ -249,16 +251,16 @@ def test_words_before_a_call_with_figures_from_nowhere_are_taken_back(fake: Fake
     first = chunk(text("It takes 77 hours. Let me check."), described, finish="STOP")
     fake.replies = [Reply([first]), says("It is known.")]
     events = say(open_session(model="gemini"), "tell me about gpt2")
-    assert [event["type"] for event in events][:3] == ["text", "discard", "tool_call"]
+    assert list(map(type, events[:3])) == [TextPiece, Discard, ToolCall]
 
 
 def test_a_stream_that_breaks_is_taken_back_and_the_offline_planner_answers(fake: FakeGemini) -> None:
     fake.replies = [Reply([chunk(text("It takes 5"))], cut=True)]
     events = say(open_session(model="gemini"), "does llama-3.1-8b fit on 8 H100?")
-    assert [event["type"] for event in events][:3] == ["text", "discard", "notice"]
-    assert "broke off" in events[2]["text"]
-    assert "it fits" in events[-1]["answer"].lower()
-    assert not events[-1]["answer"].startswith("It takes 5")
+    assert list(map(type, events[:3])) == [TextPiece, Discard, Remark]
+    assert "broke off" in events[2].text
+    assert "it fits" in events[-1].answer.lower()
+    assert not events[-1].answer.startswith("It takes 5")
 
 
 def test_the_next_turn_is_geminis_again_after_one_that_was_finished_offline(fake: FakeGemini) -> None:
@@ -267,7 +269,7 @@ def test_the_next_turn_is_geminis_again_after_one_that_was_finished_offline(fake
     say(session, "does llama-3.1-8b fit on 8 H100?")
     fake.replies = [says("With LoRA too.")]
     done = say(session, "and with LoRA?")[-1]
-    assert done["answer"] == "With LoRA too."
+    assert done.answer == "With LoRA too."
     sent = fake.requests[-1]["contents"]
     assert not any("functionCall" in part for item in sent for part in item["parts"])
 
@@ -282,7 +284,7 @@ def test_a_stream_is_cancelled_in_the_middle_and_the_session_goes_on(fake: FakeG
 
         async def listen() -> None:
             async for event in session.send("tell me about gpt2"):
-                if event["type"] == "text":
+                if isinstance(event, TextPiece):
                     arrived.set()
 
         task = asyncio.create_task(listen())
@@ -297,9 +299,9 @@ def test_a_stream_is_cancelled_in_the_middle_and_the_session_goes_on(fake: FakeG
         assert asyncio.run(cancelled()) < 1.0
     finally:
         held.set()
-    assert [turn["state"] for turn in transcript(session.id)] == ["stopped"]
+    assert [turn.state for turn in transcript(session.id)] == ["stopped"]
     fake.replies = [says("Very well.")]
-    assert say(session, "never mind")[-1]["answer"] == "Very well."
+    assert say(session, "never mind")[-1].answer == "Very well."
     sent = fake.requests[-1]["contents"]
     assert [item["role"] for item in sent] == ["user", "model", "user"]
     assert "stopped" in sent[1]["parts"][0]["text"]
@@ -315,7 +317,7 @@ def test_a_request_that_is_too_long_is_made_again_shorter(fake: FakeGemini) -> N
     ]
     before = len(fake.requests)
     fake.replies = [*[says("")] * before, *fake.replies]
-    assert say(session, "sure?")[-1]["answer"] == "Yes."
+    assert say(session, "sure?")[-1].answer == "Yes."
     long, short = (len(json.dumps(request["contents"])) for request in fake.requests[before:])
     assert short < long / 2
 
@@ -341,10 +343,10 @@ def test_gemini_too_needs_approval_to_write(fake: FakeGemini) -> None:
     fake.replies = [Reply([chunk(call("write_configs", arguments, "w", SIGNATURE), finish="STOP")]), says("Done.")]
     session = open_session(model="gemini")
     waiting = say(session, DEMO)[-1]
-    assert waiting["type"] == "approval"
+    assert isinstance(waiting, Approval)
     assert len(fake.requests) == 1
     done = answer_approval(Session(session.id, "gemini", session.root), True)[-1]
-    assert done["answer"] == "Done."
+    assert done.answer == "Done."
     assert len([path for path in Path.cwd().rglob("*") if path.is_file()]) == 3
     assert signatures(fake.requests[1]["contents"]) == [bytes(range(256))]
 
@@ -356,8 +358,8 @@ def test_gemini_cannot_write_outside_the_folder(fake: FakeGemini) -> None:
         says("I could not."),
     ]
     events = say(open_session(model="gemini"), DEMO)
-    assert events[-1]["type"] == "done"
-    assert "outside" in of(events, "tool_result")[0]["error"]
+    assert isinstance(events[-1], Done)
+    assert "outside" in str(of(events, ToolResult)[0].outcome.error)
 
 
 def test_a_question_at_the_end_is_what_is_asked(fake: FakeGemini) -> None:
@@ -382,9 +384,9 @@ def test_history_with_open_calls_is_repaired(fake: FakeGemini) -> None:
         )
     ]
     session = open_session(model="gemini")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     fake.replies = [says("Very well.")]
-    assert say(session, "never mind")[-1]["answer"] == "Very well."
+    assert say(session, "never mind")[-1].answer == "Very well."
     contents = fake.requests[-1]["contents"]
     assert contents[2]["parts"][0]["functionResponse"]["response"] == {"error": "stopped before its result came"}
 

@@ -12,6 +12,7 @@ from conversations import Scripted, collect, of, say
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.events import ToolCall, ToolResult
 from agent.session import Session, open_session
 from agent.wire import Call, Outcome, answered, repair, said, storable, thought, turn_outcomes
 
@@ -33,7 +34,7 @@ def test_results_are_joined_in_call_order_however_long_they_take(monkeypatch: py
 def test_a_model_that_never_stops_calling_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Scripted([[("describe_model", {"model": "gpt2"})]])
     events = say(session_with(model, monkeypatch), "go")
-    assert "I stopped here" in events[-1]["answer"]
+    assert "I stopped here" in events[-1].answer
     assert len(model.seen) < 10
 
 
@@ -42,8 +43,8 @@ def test_numbers_too_large_for_a_checkpoint_are_kept_as_floats(monkeypatch: pyte
         [[("estimate_training", {"model": "gpt2", "accelerator": "h100", "dataset_tokens": 10**40})], "No."]
     )
     events = say(session_with(model, monkeypatch), "go")
-    assert events[-1]["answer"] == "No."
-    assert of(events, "tool_result")[0]["error"]
+    assert events[-1].answer == "No."
+    assert of(events, ToolResult)[0].outcome.error
 
 
 def test_a_defect_of_a_tool_is_told_and_does_not_end_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,13 +54,13 @@ def test_a_defect_of_a_tool_is_told_and_does_not_end_the_session(monkeypatch: py
     monkeypatch.setattr("planner.facts.find_architecture", broken)
     model = Scripted([[("describe_model", {"model": "gpt2"})], "It broke."])
     events = say(session_with(model, monkeypatch), "go")
-    assert "defect of Shardwise" in of(events, "tool_result")[0]["error"]
-    assert events[-1]["answer"] == "It broke."
+    assert "defect of Shardwise" in str(of(events, ToolResult)[0].outcome.error)
+    assert events[-1].answer == "It broke."
 
 
 def test_bad_arguments_come_back_as_the_tools_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Scripted([[("estimate_training", {"model": "gpt2", "acelerator": "h100"})], "Sorry."])
-    error = of(say(session_with(model, monkeypatch), "go"), "tool_result")[0]["error"]
+    error = of(say(session_with(model, monkeypatch), "go"), ToolResult)[0].outcome.error or ""
     assert error.startswith("acelerator: there is no such field")
     assert "accelerator" in error.partition("valid:")[2]
 
@@ -70,23 +71,23 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(monkeypatch: pytest.Mo
     async def cancelled() -> None:
         async with aclosing(session.send("does llama-3.1-8b fit on 8 H100?")) as events:
             async for event in events:
-                if event["type"] == "tool_call":
+                if isinstance(event, ToolCall):
                     break
 
     asyncio.run(cancelled())
     done = say(session, "does llama-3.1-8b fit on 16 H100?")[-1]
-    assert done["plan"]["cluster"]["count"] == 16
-    assert "fits" in done["answer"]
+    assert done.plan["cluster"]["count"] == 16
+    assert "fits" in done.answer
 
 
 def test_two_sessions_at_once_do_not_mix() -> None:
-    async def both() -> list[list[dict[str, Any]]]:
+    async def both() -> list[list[Any]]:
         asked = (("llama-3.1-8b on 8 H100", "a"), ("gpt2 on 2 A100 80GB", "b"))
         return await asyncio.gather(*(collect(open_session(model="offline").send(text)) for text, _ in asked))
 
     first, second = asyncio.run(both())
-    assert first[-1]["plan"]["cluster"]["count"] == 8
-    assert second[-1]["plan"]["cluster"]["count"] == 2
+    assert first[-1].plan["cluster"]["count"] == 8
+    assert second[-1].plan["cluster"]["count"] == 2
 
 
 def test_text_of_a_config_is_data(tmp_path: Path) -> None:
@@ -106,8 +107,8 @@ def test_text_of_a_config_is_data(tmp_path: Path) -> None:
     }
     Path("config.json").write_text(json.dumps(config))
     events = say(open_session(model="offline"), "train ./config.json on 1 H100")
-    assert "\x1b" not in json.dumps(of(events, "tool_result")) + events[-1]["answer"]
-    assert {event["name"] for event in of(events, "tool_call")} <= {"estimate_training", "check_fit"}
+    assert "\x1b" not in json.dumps([event.outcome.response for event in of(events, ToolResult)]) + events[-1].answer
+    assert {event.call.name for event in of(events, ToolCall)} <= {"estimate_training", "check_fit"}
 
 
 def test_repair_answers_every_open_call() -> None:

@@ -6,10 +6,9 @@ import copy
 from typing import Any
 
 import pytest
-from conversations import of, say
+from conversations import turns
 
 from agent.offline.patching import flat, nested
-from agent.session import open_session
 from pages.answers import memory
 from pages.figures import gib
 from planner.results import MemoryEstimate
@@ -20,11 +19,6 @@ FIT: dict[str, Any] = {
     "zero_stage": 2, "recompute": "full", "offload": "none", "micro_batch": 1,
 }  # fmt: skip
 PIPED = FIT | {"framework": "megatron-lm", "pp": 4, "tp": 2, "zero_stage": 0, "recompute": "none"}
-
-
-def turns(*texts: str) -> list[dict[str, Any]]:
-    session = open_session(model="offline")
-    return [of(say(session, text), "done")[0] for text in texts]
 
 
 def told(found: dict[str, Any]) -> str:

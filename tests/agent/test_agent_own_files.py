@@ -26,8 +26,8 @@ def test_a_file_of_the_users_own_is_shown_approved_and_written(
     monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "home"))
     tools, path = registry(), tmp_path / "home" / place
     proposal = propose(Call("1", name, arguments), tools, tmp_path / "root")
-    assert proposal.preview["folder"] == str(path.parent)
-    assert [file["path"] for file in proposal.preview["files"]] == [path.name]
+    assert proposal.question.preview.folder == str(path.parent)
+    assert [file.path for file in proposal.question.preview.files] == [path.name]
     with pytest.raises(PlanError, match="approval"):
         carry_out(proposal, "another digest", tools, tmp_path / "root")
     assert not path.exists()

@@ -20,6 +20,7 @@ from conversations import DEMO, Scripted, answer_approval, of, say
 from fake_gemini import Reply, call, chunk, says, serving
 
 from agent.checkpoints import checkpoints
+from agent.events import Approval, ToolResult
 from agent.session import (
     Session,
     ask,
@@ -50,24 +51,24 @@ def test_a_fork_goes_its_own_way() -> None:
     assert ask("and on 16?", approve=False, session_id=copy, model="offline")["plan"]["cluster"]["count"] == 16
     assert asyncio.run(open_session(first).plan())["cluster"]["count"] == 8
     assert [len(transcript(each)) for each in (first, copy)] == [1, 2]
-    assert [row["title"] for row in list_sessions()] == [f"{FIT} (fork)", FIT]
-    assert [row["turns"] for row in list_sessions()] == [2, 1]
+    assert [row.title for row in list_sessions()] == [f"{FIT} (fork)", FIT]
+    assert [row.turns for row in list_sessions()] == [2, 1]
 
 
 def test_a_fork_can_be_approved_apart_from_its_origin() -> None:
     session = open_session(model="offline")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     copy = open_session(fork_session(session.id), "offline")
-    assert answer_approval(copy, True)[-1]["files"]
-    assert answer_approval(session, False)[-1]["files"] == []
-    assert [transcript(each.id)[0]["state"] for each in (session, copy)] == ["done", "done"]
+    assert answer_approval(copy, True)[-1].files
+    assert answer_approval(session, False)[-1].files == []
+    assert [transcript(each.id)[0].state for each in (session, copy)] == ["done", "done"]
 
 
 def test_a_deleted_session_leaves_nothing_and_others_alone() -> None:
     secret = "llama-3.1-8b on 8 H100 for project heliotrope"
     kept, gone = (ask(text, approve=False, model="offline")["session"] for text in (FIT, secret))
     delete_session(gone)
-    assert [row["id"] for row in list_sessions()] == [kept]
+    assert [row.id for row in list_sessions()] == [kept]
     assert rows_of("checkpoints", gone) == rows_of("writes", gone) == 0
     home = Path(os.environ["SHARDWISE_HOME"])
     assert not [path for path in home.iterdir() if b"heliotrope" in path.read_bytes()]
@@ -80,7 +81,7 @@ def test_a_deleted_session_leaves_nothing_and_others_alone() -> None:
 def test_titles_are_short_plain_and_never_empty() -> None:
     session = ask("hi", approve=False, model="offline")["session"]
     assert rename_session(session, "a\x1b[2J\n b" + "x" * 200).startswith("a bxxx")
-    assert len(list_sessions()[0]["title"]) == 72
+    assert len(list_sessions()[0].title) == 72
     with pytest.raises(PlanError, match="empty"):
         rename_session(session, " \x1b[2J ")
 
@@ -88,8 +89,8 @@ def test_titles_are_short_plain_and_never_empty() -> None:
 def test_sessions_are_found_by_their_words() -> None:
     ask("does gpt2 fit on one T4?", approve=False, model="offline")
     ask("thanks 100%", approve=False, model="offline")
-    assert [row["title"] for row in list_sessions("GPT2 t4")] == ["does gpt2 fit on one T4?"]
-    assert [row["title"] for row in list_sessions("100%")] == ["thanks 100%"]
+    assert [row.title for row in list_sessions("GPT2 t4")] == ["does gpt2 fit on one T4?"]
+    assert [row.title for row in list_sessions("100%")] == ["thanks 100%"]
     assert list_sessions("nothing-like-it") == list_sessions("_hanks") == []
 
 
@@ -98,13 +99,13 @@ def test_an_export_has_what_was_said_told_called_and_planned() -> None:
     done = say(session, FIT)[-1]
     text = export_session(session.id)
     assert f"> {FIT}" in text
-    assert done["answer"].strip() in text
+    assert done.answer.strip() in text
     assert 'estimate_training {"model": "meta-llama/Llama-3.1-8B"' in text
     found = json.loads(export_session(session.id, "json"))
-    assert found["plan"] == done["plan"]
+    assert found["plan"] == done.plan
     (turn,) = found["turns"]
-    assert (turn["said"], turn["answer"], turn["state"], turn["by"]) == (FIT, done["answer"], "done", "offline")
-    assert [each["name"] for each in turn["calls"]] == [each["name"] for each in done["tool_calls"]]
+    assert (turn["said"], turn["answer"], turn["state"], turn["by"]) == (FIT, done.answer, "done", "offline")
+    assert [each["name"] for each in turn["calls"]] == [call.name for call in done.tool_calls]
     assert turn["calls"][0]["figures"].startswith("estimate_training of meta-llama/Llama-3.1-8B on 8 x h100-sxm: fits")
     with pytest.raises(PlanError, match="markdown json"):
         export_session(session.id, "pdf")
@@ -123,39 +124,39 @@ def test_an_edit_of_the_plan_is_known_and_can_be_undone() -> None:
     asyncio.run(session.set_plan(edited))
     assert asyncio.run(open_session(session.id).plan()) == edited
     done = say(session, "and with 16k context?")[-1]
-    assert done["plan"] == edited | {"workload": {"seq_len": 16384}}
+    assert done.plan == edited | {"workload": {"seq_len": 16384}}
     fresh = open_session(model="offline")
     asyncio.run(fresh.set_plan(edited))
-    assert say(fresh, "does it fit?")[-1]["plan"] == edited
-    assert list_sessions()[0]["title"] == "does it fit?"
+    assert say(fresh, "does it fit?")[-1].plan == edited
+    assert list_sessions()[0].title == "does it fit?"
 
 
 def test_a_plan_is_not_edited_while_files_wait_for_approval() -> None:
     session = open_session(model="offline")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     with pytest.raises(PlanError, match="waiting"):
         asyncio.run(session.set_plan({}))
-    assert answer_approval(session, True)[-1]["files"]
+    assert answer_approval(session, True)[-1].files
 
 
 def test_an_approval_shows_the_bytes_and_what_they_replace() -> None:
     session = open_session(model="offline")
-    shown = say(session, DEMO)[-1]["calls"][0]["preview"]
-    assert all(file["before"] is None and len(file["text"].encode()) == file["bytes"] for file in shown["files"])
+    shown = say(session, DEMO)[-1].calls[0].preview
+    assert all(file.before is None and len(file.text.encode()) == file.bytes for file in shown.files)
     done = answer_approval(session, True)[-1]
     texts = {path.name: path.read_text() for path in Path.cwd().rglob("*") if path.is_file()}
-    assert texts == {file["path"]: file["text"] for file in shown["files"]}
-    assert transcript(session.id)[0]["files"] == done["files"]
+    assert texts == {file.path: file.text for file in shown.files}
+    assert transcript(session.id)[0].files == done.files
     again = say(session, "write the files")[-1]
-    assert {file["path"]: file["before"] for file in again["calls"][0]["preview"]["files"]} == texts
+    assert {file.path: file.before for file in again.calls[0].preview.files} == texts
 
 
 def test_an_approval_is_not_good_for_another_folder(tmp_path: Path) -> None:
     session = open_session(model="offline")
-    assert say(session, DEMO)[-1]["type"] == "approval"
+    assert isinstance(say(session, DEMO)[-1], Approval)
     other = tmp_path / "elsewhere"
     done = answer_approval(Session(session.id, "offline", other), True)[-1]
-    assert done["files"] == []
+    assert done.files == []
     assert not other.exists()
 
 
@@ -191,7 +192,7 @@ def test_a_long_conversation_stays_small_and_knows_its_plan(monkeypatch: pytest.
     last = json.dumps(model.seen[-1].messages)
     assert "question number 29" in last
     assert "question number 3 about" in last
-    assert transcript(session.id)[0]["said"] == "question number 0 about it"
+    assert transcript(session.id)[0].said == "question number 0 about it"
 
 
 def test_a_session_of_fifty_turns_is_reopened_within_half_a_second() -> None:
@@ -212,10 +213,13 @@ def test_a_session_of_fifty_turns_is_reopened_within_half_a_second() -> None:
 def test_the_clock_of_a_session_dates_prices() -> None:
     text = "llama-3.1-8b on 8 H100, 1B tokens: what does it cost?"
     soon, late = (
-        of(say(open_session(model="offline", now=datetime(year, 1, 5, tzinfo=UTC)), text), "tool_result")
+        of(say(open_session(model="offline", now=datetime(year, 1, 5, tzinfo=UTC)), text), ToolResult)
         for year in (2026, 2031)
     )
-    ages = [next(event["result"] for event in each if event["name"] == "estimate_cost") for each in (soon, late)]
+    ages = [
+        next(event.outcome.response for event in each if event.outcome.call.name == "estimate_cost")
+        for each in (soon, late)
+    ]
     assert json.dumps(ages[0]["warnings"]) != json.dumps(ages[1]["warnings"])
 
 
@@ -223,17 +227,18 @@ def test_gemini_goes_on_in_another_process_after_an_approval(monkeypatch: pytest
     run = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "framework": "deepspeed", "seq_len": 4096}
     program = (
         "import asyncio, json, sys\n"
+        "from agent.events import done_data\n"
         "from agent.session import open_session\n"
         "async def main():\n"
         "    return [event async for event in open_session(sys.argv[1], 'gemini').resume(True)][-1]\n"
-        "print(json.dumps(asyncio.run(main())))\n"
+        "print(json.dumps(done_data(asyncio.run(main()))))\n"
     )
     with serving() as fake:
         monkeypatch.setenv("GEMINI_API_KEY", "k")
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         fake.replies = [Reply([chunk(call("write_configs", run, "w", "AAECAw=="), finish="STOP")]), says("Written.")]
         session = open_session(model="gemini")
-        assert say(session, DEMO)[-1]["type"] == "approval"
+        assert isinstance(say(session, DEMO)[-1], Approval)
         done = subprocess.run(
             [sys.executable, "-c", program, session.id], capture_output=True, text=True, check=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -243,7 +248,7 @@ def test_gemini_goes_on_in_another_process_after_an_approval(monkeypatch: pytest
     assert found["answer"] == "Written."
     assert len(found["files"]) == 3
     assert "AAECAw==" in json.dumps(sent)
-    assert [turn["state"] for turn in transcript(session.id)] == ["done"]
+    assert [turn.state for turn in transcript(session.id)] == ["done"]
 
 
 def test_a_file_of_an_earlier_version_is_brought_up_to_date() -> None:
@@ -255,9 +260,9 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date() -> None:
             " last_used TEXT NOT NULL)"
         )
         connection.execute("INSERT INTO sessions VALUES ('0ld', 'old one', '2026-01-01', '2026-01-01')")
-    assert [row["title"] for row in list_sessions()] == ["old one"]
+    assert [row.title for row in list_sessions()] == ["old one"]
     assert begin_turn("0ld", "more", datetime(2026, 2, 1, tzinfo=UTC)) == 1
-    assert transcript("0ld")[0]["state"] == "open"
+    assert transcript("0ld")[0].state == "open"
 
 
 def test_managing_sessions_imports_no_langgraph() -> None:
@@ -286,7 +291,7 @@ def test_a_failure_of_ours_leaves_its_turn_marked(monkeypatch: pytest.MonkeyPatc
     session = open_session(model="offline")
     with pytest.raises(ZeroDivisionError):
         say(session, "hello")
-    assert [turn["state"] for turn in transcript(session.id)] == ["failed"]
+    assert [turn.state for turn in transcript(session.id)] == ["failed"]
 
 
 def test_a_file_that_another_writes_to_is_waited_for() -> None:
@@ -306,4 +311,4 @@ def test_a_file_that_another_writes_to_is_waited_for() -> None:
 
         asyncio.run(begin())
         release.join()
-    assert [session["id"] for session in list_sessions()] == ["other"]
+    assert [session.id for session in list_sessions()] == ["other"]

@@ -10,6 +10,7 @@ import pytest
 from conversations import of, say
 from fake_gemini import KEY, Chunk, FakeGemini, Reply, call, chunk, error, says, text, think
 
+from agent.events import Remark, ToolResult
 from agent.models import ModelFailed
 from agent.session import Session, open_session
 from agent.wire import calls_of
@@ -78,7 +79,7 @@ USABLE: list[tuple[Reply, str]] = [
 def test_what_can_be_used_is_used(fake: FakeGemini, reply: Reply, answer: str) -> None:
     fake.replies = [reply]
     events = say(open_session(model="gemini"), "hello")
-    assert (events[-1]["answer"], of(events, "notice")) == (answer, [])
+    assert (events[-1].answer, of(events, Remark)) == (answer, [])
     assert len(fake.requests) == 1
 
 
@@ -98,9 +99,9 @@ def test_odd_arguments_are_the_tools_to_refuse(fake: FakeGemini, arguments: str,
     line = raw(f'{{"candidates":[{{"content":{{"parts":[{part}]}},"finishReason":"STOP"}}]}}')
     fake.replies = [Reply([line]), says("Fine.")]
     events = say(open_session(model="gemini"), "tell me about gpt2")
-    (result,) = of(events, "tool_result")
-    assert events[-1]["answer"] == "Fine."
-    assert (told in result["error"]) if told else ("result" in result)
+    (result,) = of(events, ToolResult)
+    assert events[-1].answer == "Fine."
+    assert (told in str(result.outcome.error)) if told else result.outcome.error is None
 
 
 def test_calls_that_share_an_id_are_told_apart(fake: FakeGemini) -> None:
@@ -108,7 +109,7 @@ def test_calls_that_share_an_id_are_told_apart(fake: FakeGemini) -> None:
     again = Reply([chunk(call("describe_hardware", {"accelerator": "h100"}, "same", "BBBB"), finish="STOP")])
     fake.replies = [Reply([chunk(*twins, finish="STOP")]), again, says("Known.")]
     events = say(open_session(model="gemini"), "describe them")
-    assert len({event["id"] for event in of(events, "tool_result")}) == 3
+    assert len({event.outcome.call.id for event in of(events, ToolResult)}) == 3
     sent = fake.requests[-1]["contents"]
     assert [part["functionResponse"]["response"]["layers"] for part in sent[2]["parts"]] == [12, 32]
     assert [part["functionCall"].get("id") for item in (sent[1], sent[3]) for part in item["parts"]] == [
@@ -127,10 +128,10 @@ def test_an_id_of_the_models_own_comes_back_whatever_it_is_like(fake: FakeGemini
 def test_the_key_in_a_servers_words_is_not_shown(fake: FakeGemini, status: int) -> None:
     fake.replies = [error(status, f"no good: {KEY} at https://x/?key={KEY}&b=1 (not {KEY[:-1]}Z)\x1b[2J")]
     events = say(open_session(model="gemini"), "hello")
-    (notice,) = of(events, "notice")
-    assert "(key)" in notice["text"]
-    assert "AIza" not in json.dumps(events)
-    assert "\x1b" not in notice["text"]
+    (notice,) = of(events, Remark)
+    assert "(key)" in notice.text
+    assert "AIza" not in repr(events)
+    assert "\x1b" not in notice.text
 
 
 def test_a_stream_left_open_by_an_error_is_closed(fake: FakeGemini, capfd: pytest.CaptureFixture[str]) -> None:

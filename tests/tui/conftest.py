@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import tools.registry
 from agent import session, store
+from agent.store import SessionRow
 from estimator.errors import PlanError
 from tools.registry import Tool
 
 SESSIONS = [
-    {"id": "old", "title": "An older one", "created": "2026-01-01T10:00:00", "last_used": "2026-01-02T10:00:00"},
-    {"id": "new", "title": "The \x1b[31mlatest", "created": "2026-01-01T11:00:00", "last_used": "2026-02-01T11:00:00"},
+    SessionRow("new", "The \x1b[31mlatest", "2026-01-01T11:00:00", "2026-02-01T11:00:00", 2),
+    SessionRow("old", "An older one", "2026-01-01T10:00:00", "2026-01-02T10:00:00", 1),
 ]
 
 
@@ -36,7 +37,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     def ask(text: str, *, approve: bool, **given: Any) -> dict[str, Any]:
         asked.append({"text": text, "approve": approve} | given)
-        files = WRITTEN if approve else []
+        files = [file.model_dump(exclude_unset=True) for file in WRITTEN] if approve else []
         return {"session": "s-123", "tool_calls": [], "plan": PLAN, "answer": ANSWER, "files": files, "ungrounded": []}
 
     for name, value in {"open_session": open_session, "ask": ask, "opened": opened, "asked": asked}.items():

@@ -9,6 +9,9 @@ from typing import Any
 from filled import filled
 from pydantic import BaseModel
 
+from agent.events import Approval, Done, Event, PlannedWrite, Preview, ShownFile, TextPiece, ToolCall, ToolResult
+from agent.store import FileWritten
+from agent.wire import Call, Outcome
 from estimator.errors import PlanError
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
@@ -70,10 +73,10 @@ TEXTS = {
 }
 BEFORE = {"train.yaml": "model: llama\nseq_len: 2048\n", "ds.json": TEXTS["ds.json"]}
 FILES = [
-    {"path": path, "bytes": size, "text": TEXTS[path], "before": BEFORE.get(path)}
+    ShownFile(path=path, bytes=size, text=TEXTS[path], before=BEFORE.get(path))
     for path, size in (("train.yaml", 1234), ("ds.json", 567), ("job.slurm", 890))
 ]
-WRITTEN = [{"path": f"runs/llama/{file['path']}", "bytes": file["bytes"]} for file in FILES]
+WRITTEN = [FileWritten(path=f"runs/llama/{file.path}", bytes=file.bytes) for file in FILES]
 
 
 def estimator(plan: Mapping[str, Any]) -> list[BaseModel]:
@@ -85,9 +88,14 @@ def estimator(plan: Mapping[str, Any]) -> list[BaseModel]:
     return [result.model_copy(update={"plan": whole}) for result in (ESTIMATE, COST)]
 
 
-def _told(id: str, name: str, result: BaseModel, seconds: float) -> dict[str, Any]:
-    data = result.model_dump(mode="json")
-    return {"type": "tool_result", "id": id, "name": name, "result": data, "seconds": seconds}
+def _told(call: Call, result: BaseModel, seconds: float) -> ToolResult:
+    return ToolResult(Outcome(call, result.model_dump(mode="json")), seconds)
+
+
+def done(answer: str, plan: dict[str, Any] = GIVEN, **more: Any) -> Done:
+    """The end of a turn that called and wrote nothing, but for what `more` says."""
+    nothing: dict[str, Any] = {"session": "s-123", "asked": [], "files": [], "ungrounded": [], "tool_calls": []}
+    return Done(answer=answer, plan=plan, **nothing | more)
 
 
 class FakeSession:
@@ -108,13 +116,13 @@ class FakeSession:
     async def plan(self) -> dict[str, Any]:
         return self.plans[-1] if self.plans else dict(GIVEN)
 
-    async def waiting(self) -> dict[str, Any] | None:
+    async def waiting(self) -> Approval | None:
         return None
 
-    async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
+    async def send(self, text: str) -> AsyncIterator[Event]:
         self.sent.append(text)
         if "hang" in text:
-            yield {"type": "text", "text": "Thinking about it"}
+            yield TextPiece("Thinking about it")
             try:
                 await asyncio.sleep(3600)
             finally:
@@ -122,36 +130,30 @@ class FakeSession:
         if "explode" in text:
             raise KeyError("boom")
         arguments = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "plan": {"layout": {"tp": 1}}}
-        yield {"type": "tool_call", "id": "c1", "name": "estimate_training", "arguments": arguments}
-        yield {"type": "tool_call", "id": "c2", "name": "estimate_cost", "arguments": {"count": 8}}
-        yield _told("c1", "estimate_training", ESTIMATE, 0.12)
-        yield _told("c2", "estimate_cost", COST, 0.03)
+        estimate, cost = Call("c1", "estimate_training", arguments), Call("c2", "estimate_cost", {"count": 8})
+        yield ToolCall(estimate)
+        yield ToolCall(cost)
+        yield _told(estimate, ESTIMATE, 0.12)
+        yield _told(cost, COST, 0.03)
         if "nasty" in text:
-            yield {"type": "tool_call", "id": "c3", "name": "check_fit", "arguments": {"model": "[red]\x1b[31mx\x07"}}
-            yield {
-                "type": "tool_result",
-                "id": "c3",
-                "name": "check_fit",
-                "error": "model: \x1b]0;t\x07no",
-                "seconds": 0,
-            }
+            fit = Call("c3", "check_fit", {"model": "[red]\x1b[31mx\x07"})
+            yield ToolCall(fit)
+            yield ToolResult(Outcome(fit, {"error": "model: \x1b]0;t\x07no"}), 0)
         if "write" in text:
-            preview = {"folder": "runs/llama", "files": FILES}
-            call = {"name": "write_configs", "arguments": {"folder": "runs/llama"}, "preview": preview}
-            yield {"type": "approval", "id": "a1", "calls": [call]}
+            preview = Preview(folder="runs/llama", files=FILES)
+            folder = {"folder": preview.folder}
+            write = PlannedWrite(id="c4", name="write_configs", arguments=folder, preview=preview, digest="")
+            yield Approval("a1", [write])
             return
         async for event in self._answer([]):
             yield event
 
-    async def resume(self, approved: bool) -> AsyncIterator[dict[str, Any]]:
+    async def resume(self, approved: bool) -> AsyncIterator[Event]:
         self.resumed.append(approved)
         async for event in self._answer(WRITTEN if approved else []):
             yield event
 
-    async def _answer(self, files: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    async def _answer(self, files: list[FileWritten]) -> AsyncIterator[Event]:
         for start in range(0, len(ANSWER), 20):
-            yield {"type": "text", "text": ANSWER[start : start + 20]}
-        yield {
-            "type": "done", "answer": ANSWER, "plan": GIVEN, "asked": [], "files": files, "ungrounded": [],
-            "session": self.id,
-        }  # fmt: skip
+            yield TextPiece(ANSWER[start : start + 20])
+        yield done(ANSWER, files=files, session=self.id)

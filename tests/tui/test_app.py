@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from fake_session import ANSWER, FakeSession, estimator
+from fake_session import ANSWER, FakeSession, done, estimator
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from agent.events import Event, TextPiece
+from agent.store import FileWritten
 from estimator.errors import PlanError
 from tui.app import ShardwiseApp
 from tui.widgets.approval import ApprovalCard, FileDiff
@@ -254,10 +256,9 @@ async def test_an_approval_is_in_sight_even_from_the_plan() -> None:
 
 async def test_the_checked_answer_replaces_a_streamed_one() -> None:
     class Checked(FakeSession):
-        async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
-            yield {"type": "text", "text": "It takes 99 GiB."}
-            done = {"plan": {}, "asked": [], "files": [], "ungrounded": ["99"], "session": self.id}
-            yield {"type": "done", "answer": "It takes 65 GiB.", **done}
+        async def send(self, text: str) -> AsyncIterator[Event]:
+            yield TextPiece("It takes 99 GiB.")
+            yield done("It takes 65 GiB.", {}, ungrounded=["99"])
 
     app = ShardwiseApp(opener=Checked, estimator=estimator)
     async with app.run_test(size=SMALL) as pilot:
@@ -268,14 +269,13 @@ async def test_the_checked_answer_replaces_a_streamed_one() -> None:
 
 async def test_a_long_answer_is_shown_from_its_start() -> None:
     class Long(FakeSession):
-        async def _answer(self, files: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        async def _answer(self, files: list[FileWritten]) -> AsyncIterator[Event]:
             async for event in super()._answer(files):
-                if event["type"] == "text":
+                if isinstance(event, TextPiece):
                     yield event
             text = "".join(f"\n\nParagraph {i}." for i in range(40))
-            yield {"type": "text", "text": text}
-            done = {"plan": {}, "asked": [], "files": [], "ungrounded": [], "session": self.id}
-            yield {"type": "done", "answer": ANSWER + text, **done}
+            yield TextPiece(text)
+            yield done(ANSWER + text, {})
 
     app = ShardwiseApp(opener=Long, estimator=estimator)
     async with app.run_test(size=SMALL) as pilot:

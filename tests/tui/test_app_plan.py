@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_session import GIVEN, FakeSession, estimator
+from fake_session import GIVEN, FakeSession, done, estimator
 from pydantic import BaseModel
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from agent.events import Discard, Event, TextPiece
+from agent.store import FileWritten, KeptCall, KeptTurn
 from tui.app import ShardwiseApp
 from tui.widgets.conversation import Conversation
 from tui.widgets.messages import Answer, Notice, Question
@@ -205,7 +207,7 @@ async def test_an_edit_during_an_answer_is_not_lost() -> None:
     gate.set()
 
     class Slow(FakeSession):
-        async def _answer(self, files: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        async def _answer(self, files: list[FileWritten]) -> AsyncIterator[Event]:
             await asyncio.to_thread(gate.wait)
             async for event in super()._answer(files):
                 yield event
@@ -327,13 +329,12 @@ async def test_drafts_are_marked_and_taken_back() -> None:
     gate = threading.Event()
 
     class Drafting(FakeSession):
-        async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
-            yield {"type": "text", "text": "It takes 99 GiB.", "draft": True}
+        async def send(self, text: str) -> AsyncIterator[Event]:
+            yield TextPiece("It takes 99 GiB.", draft=True)
             await asyncio.to_thread(gate.wait)
-            yield {"type": "discard"}
-            yield {"type": "text", "text": "It takes 65 GiB.", "draft": True}
-            done = {"plan": GIVEN, "asked": [], "files": [], "ungrounded": [], "session": self.id}
-            yield {"type": "done", "answer": "It takes 65 GiB.", **done}
+            yield Discard()
+            yield TextPiece("It takes 65 GiB.", draft=True)
+            yield done("It takes 65 GiB.")
 
     app = ShardwiseApp(opener=Drafting, estimator=estimator)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -348,13 +349,12 @@ async def test_drafts_are_marked_and_taken_back() -> None:
 
 
 async def test_an_earlier_conversation_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    call = {"name": "check_fit", "arguments": {"count": 8}, "seconds": 0.2, "figures": "check_fit: fits"}
+    call = KeptCall(name="check_fit", arguments={"count": 8}, seconds=0.2, figures="check_fit: fits")
     turns = [
-        {
-            "number": n, "moment": "2026-01-01T10:00:00+00:00", "said": f"Question {n}", "state": "done",
-            "answer": f"Answer **{n}**\n\n```yaml\nn: {n}\n```", "calls": [call], "plan": GIVEN, "asked": [],
-            "files": [], "ungrounded": [],
-        }
+        KeptTurn(
+            number=n, moment="2026-01-01T10:00:00+00:00", said=f"Question {n}", state="done",
+            answer=f"Answer **{n}**\n\n```yaml\nn: {n}\n```", calls=[call], plan=GIVEN,
+        )
         for n in range(1, 22)
     ]  # fmt: skip
     monkeypatch.setattr("tui.app.transcript", lambda session_id: turns)

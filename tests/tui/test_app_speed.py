@@ -6,11 +6,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
-from fake_session import GIVEN, FakeSession, estimator
+from fake_session import FakeSession, done, estimator
 from textual import events
 
+from agent.events import Event, TextPiece
 from tui.app import ShardwiseApp
 from tui.widgets.markdown_block import drawn
 from tui.widgets.plan_form import FieldInput
@@ -24,13 +24,12 @@ CHUNKS = 1500
 
 
 class Streaming(FakeSession):
-    async def send(self, text: str) -> AsyncIterator[dict[str, Any]]:
+    async def send(self, text: str) -> AsyncIterator[Event]:
         size = -(-len(TEXT) // CHUNKS)
         for start in range(0, len(TEXT), size):
-            yield {"type": "text", "text": TEXT[start : start + size], "draft": False}
+            yield TextPiece(TEXT[start : start + size])
             await asyncio.sleep(0.001)
-        done = {"plan": GIVEN, "asked": [], "files": [], "ungrounded": [], "session": self.id}
-        yield {"type": "done", "answer": TEXT.strip(), **done}
+        yield done(TEXT.strip())
 
 
 async def test_keys_are_heard_while_an_answer_streams() -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from screen_driving import settle
 from textual.pilot import Pilot
 
+from agent.store import KeptTurn, SessionRow
 from tools.registry import find
 from tui.app import ShardwiseApp
 from tui.screens import SCREENS, find_screen, load_screen
@@ -86,11 +87,18 @@ class Told:
 
 
 SESSIONS = [
-    {"id": f"{n}bcd1234", "title": f"Does it fit on {n} cards?", "created": "2026-01-01T10:00:00+00:00",
-     "last_used": f"2026-01-0{n}T10:00:00+00:00", "turns": n}
+    SessionRow(
+        id=f"{n}bcd1234", title=f"Does it fit on {n} cards?", created="2026-01-01T10:00:00+00:00",
+        last_used=f"2026-01-0{n}T10:00:00+00:00", turns=n,
+    )
     for n in range(1, 6)
 ]  # fmt: skip
-TURNS = [{"number": 1, "said": "Does it fit?", "answer": "**Yes.** It needs 61 GiB.", "plan": PLAN, "state": "done"}]
+TURNS = [
+    KeptTurn(
+        number=1, moment="2026-01-01T10:00:00+00:00", said="Does it fit?", state="done",
+        answer="**Yes.** It needs 61 GiB.", plan=PLAN,
+    )
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

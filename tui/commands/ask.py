@@ -15,9 +15,9 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Any
 
 from agent import session
+from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, ToolCall, ToolResult
 from estimator.errors import PlanError
 from pages.figures import file_size
 from pages.figures import seconds as written_seconds
@@ -25,8 +25,6 @@ from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.prose import BlockPrinter
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
-
-Event = dict[str, Any]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,11 +51,10 @@ class _Turn:
     """Shows the events of a turn as they come, and keeps the last approval asked for."""
 
     def __init__(self) -> None:
-        self.approval: Event | None = None
-        self.calls: dict[str, Event] = {}
+        self.approval: Approval | None = None
         self.streamed: list[str] = []
         self.drafting = False
-        self.done: Event | None = None
+        self.done: Done | None = None
         self.printer = None
         if sys.stdout.isatty():
             self.printer = BlockPrinter()
@@ -65,28 +62,27 @@ class _Turn:
     async def follow(self, events: AsyncIterator[Event]) -> None:
         self.approval = None
         async for event in events:
-            match event["type"]:
-                case "text" if event.get("draft"):
+            match event:
+                case TextPiece(draft=True):
                     if not self.drafting and sys.stderr.isatty():
                         say("Writing …")
                     self.drafting = True
-                case "text":
-                    self.streamed.append(event["text"])
+                case TextPiece(text):
+                    self.streamed.append(text)
                     if self.printer:
-                        self.printer.feed(event["text"])
-                case "tool_call":
+                        self.printer.feed(text)
+                case ToolCall():
                     self.drafting = False
-                    self.calls[event["id"]] = event
-                case "tool_result":
+                case ToolResult():
                     self._flush()
-                    say(_tool_line(self.calls.get(event["id"], {}), event))
-                case "notice":
+                    say(_tool_line(event))
+                case Remark(text):
                     self._flush()
-                    say(one_line(event["text"]))
-                case "approval":
+                    say(one_line(text))
+                case Approval():
                     self._flush()
                     self.approval = event
-                case "done":
+                case Done():
                     self.done = event
 
     def _flush(self) -> None:
@@ -96,43 +92,40 @@ class _Turn:
     def finish(self) -> None:
         """The answer where it was not streamed, the files written, and how to go on."""
         self._flush()
-        if self.done is None:
+        done = self.done
+        if done is None:
             raise RuntimeError("the turn ended without an answer")
-        answer, streamed = clean(self.done["answer"]).strip(), clean("".join(self.streamed)).strip()
+        answer, streamed = clean(done.answer).strip(), clean("".join(self.streamed)).strip()
         if not self.printer:
             print(answer)
         elif not streamed or not streamed.endswith(answer):
             self.printer.feed(answer)
             self.printer.finish()
-        if self.done["files"]:
-            print("\nWritten:" + "".join(f"\n- {one_line(_path(file))}" for file in self.done["files"]))
-        if self.done["ungrounded"]:
-            numbers = ", ".join(one_line(number) for number in self.done["ungrounded"])
+        if done.files:
+            print("\nWritten:" + "".join(f"\n- {one_line(file.path)}" for file in done.files))
+        if done.ungrounded:
+            numbers = ", ".join(map(one_line, done.ungrounded))
             say(f"No tool result backs these numbers, which the first answer had: {numbers}")
-        id = self.done["session"]
-        say(f'Session {id}. To go on: shardwise ask --session {id} "…"')
+        say(f'Session {done.session}. To go on: shardwise ask --session {done.session} "…"')
 
 
-def _tool_line(call: Event, result: Event) -> str:
+def _tool_line(result: ToolResult) -> str:
     """One line a tool: its name, short arguments and time, or why it failed."""
-    width = shutil.get_terminal_size((100, 24)).columns
-    seconds = written_seconds(result["seconds"]) if result.get("seconds") is not None else ""
-    if result.get("error") is not None:
-        return f"✗ {one_line(result['name'])}: {one_line(result['error'])}"
-    name = one_line(result["name"])
-    room = max(width - len(name) - len(seconds) - 6, 20)
-    return f"✓ {name}  {arguments_line(call.get('arguments', {}), room)}  {seconds}"
+    outcome = result.outcome
+    name, seconds = one_line(outcome.call.name), written_seconds(result.seconds)
+    if outcome.error is not None:
+        return f"✗ {name}: {one_line(outcome.error)}"
+    room = max(shutil.get_terminal_size((100, 24)).columns - len(name) - len(seconds) - 6, 20)
+    return f"✓ {name}  {arguments_line(outcome.call.arguments, room)}  {seconds}"
 
 
-def _approved(approval: Event, yes: bool) -> bool:
+def _approved(approval: Approval, yes: bool) -> bool:
     """Shows exactly what would be written and asks. Without a person to ask, only --yes approves."""
-    for call in approval["calls"]:
-        preview = call["preview"]
-        gone = _deletes(call)
-        does = "delete from" if gone else "write to"
-        say(f"{one_line(call['name'])} would {does} {one_line(preview['folder'])}:")
-        for file in preview["files"]:
-            say(f"  {one_line(file['path'])}  {file_size(file['bytes'])}  {'deleted' if gone else _change(file)}")
+    for call in approval.calls:
+        does = "delete from" if call.deletes else "write to"
+        say(f"{one_line(call.name)} would {does} {one_line(call.preview.folder)}:")
+        for file in call.preview.files:
+            say(f"  {one_line(file.path)}  {file_size(file.bytes)}  {'deleted' if call.deletes else _change(file)}")
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -140,41 +133,33 @@ def _approved(approval: Event, yes: bool) -> bool:
         return False
     say("(s shows them)")
     while True:
-        sys.stderr.write(f"{'Delete' if all(map(_deletes, approval['calls'])) else 'Write'} them? [y/N] ")
+        sys.stderr.write(f"{'Delete' if all(call.deletes for call in approval.calls) else 'Write'} them? [y/N] ")
         sys.stderr.flush()
         reply = sys.stdin.readline().strip().lower()
         if reply not in ("s", "show"):
             return reply in ("y", "yes")
-        for call in approval["calls"]:
-            for file in call["preview"]["files"]:
-                say(f"--- {one_line(file['path'])}")
+        for call in approval.calls:
+            for file in call.preview.files:
+                say(f"--- {one_line(file.path)}")
                 sys.stderr.write("".join(_shown(file)))
 
 
-def _deletes(call: Event) -> bool:
-    return call["name"].startswith("delete")
-
-
-def _change(file: Event) -> str:
+def _change(file: ShownFile) -> str:
     """What a file would change: nothing there yet, the same, or how many lines come and go."""
-    if file.get("before") is None:
+    if file.before is None:
         return "new"
     lines = _shown(file)
     added, gone = (sum(line.startswith(mark) for line in lines) for mark in "+-")
     return f"+{added} -{gone} lines" if added or gone else "unchanged"
 
 
-def _shown(file: Event) -> list[str]:
+def _shown(file: ShownFile) -> list[str]:
     """The text of a new file; of one that is there already, the difference line by line."""
-    new = [f"{line}\n" for line in clean(file.get("text", "")).splitlines()]
-    if file.get("before") is None:
+    new = [f"{line}\n" for line in clean(file.text).splitlines()]
+    if file.before is None:
         return new
-    old = [f"{line}\n" for line in clean(file["before"]).splitlines()]
+    old = [f"{line}\n" for line in clean(file.before).splitlines()]
     return [line for line in difflib.unified_diff(old, new, n=2) if not line.startswith(("---", "+++"))]
-
-
-def _path(file: Any) -> str:
-    return file["path"] if isinstance(file, dict) else str(file)
 
 
 def _question(words: list[str]) -> str:

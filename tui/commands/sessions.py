@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from agent import store
 from agent.export import export_session
@@ -38,14 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(query: str, as_json: bool) -> None:
-    rows = earlier(query)
+    rows = store.list_sessions(query)
     if as_json:
-        write_json(rows)
+        write_json([asdict(row) for row in rows])
         return
     if not rows:
         print(f"No conversation has {one_line(query)!r}." if query else "No conversation yet.", file=sys.stderr)
         return
-    shown = [(r["id"], str(r["last_used"])[:16], str(r.get("turns", "")), one_line(r["title"], 80)) for r in rows]
+    shown = [(row.id, row.last_used[:16], str(row.turns), one_line(row.title, 80)) for row in rows]
     print(table(("ID", "LAST USED", "TURNS", "TITLE"), shown))
 
 
@@ -64,15 +64,15 @@ def _delete(ids: list[str], yes: bool) -> int:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise PlanError("delete", "nobody here can confirm it", ["--yes"])
         for row in rows:
-            print(f"{row['id']}  {one_line(row['title'], 80)}", file=sys.stderr)
+            print(f"{row.id}  {one_line(row.title, 80)}", file=sys.stderr)
         sys.stderr.write("Delete for good? [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.", file=sys.stderr)
             return 0
     for row in rows:
-        store.delete_session(row["id"])
-        print(f"{row['id']} is deleted.")
+        store.delete_session(row.id)
+        print(f"{row.id} is deleted.")
     return 0
 
 
@@ -95,23 +95,14 @@ def _export(arguments: argparse.Namespace) -> None:
     print(f"Written: {one_line(arguments.to)}")
 
 
-def earlier(query: str = "") -> list[dict[str, Any]]:
-    # The one used last first, whoever lists them.
-    return sorted(store.list_sessions(query), key=lambda row: row["last_used"], reverse=True)
-
-
-def _latest() -> str:
-    rows = earlier()
+def _latest(field: str = "session") -> str:
+    """The conversation that was used last. Raises PlanError."""
+    rows = store.list_sessions()
     if not rows:
-        raise PlanError("session", "there is no earlier conversation")
-    return rows[0]["id"]
+        raise PlanError(field, "there is no earlier conversation")
+    return rows[0].id
 
 
 def chosen(arguments: argparse.Namespace) -> str | None:
     """The conversation that --session or --continue names; None starts a new one."""
-    if not arguments.latest:
-        return arguments.session
-    rows = earlier()
-    if not rows:
-        raise PlanError("--continue", "there is no earlier conversation")
-    return rows[0]["id"]
+    return _latest("--continue") if arguments.latest else arguments.session

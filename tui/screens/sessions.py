@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from agent.export import export_session
-from agent.store import delete_session, fork_session, list_sessions, rename_session, transcript
+from agent.store import SessionRow, delete_session, fork_session, last_plan, list_sessions, rename_session, transcript
 from knowledge.own.files import write_file
 from pages.blocks import Block, Figures, Headline, Note, Prose
 from pages.figures import whole
@@ -31,17 +30,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class SessionRow:
-    """As agent.store lists it."""
-
-    id: str
-    title: str
-    created: str
-    last_used: str
-    turns: int
-
-
 class SessionsScreen(TableScreen):
     heading = "Sessions"
     placeholder = "Search titles and what was said; Enter goes on with it"
@@ -58,7 +46,7 @@ class SessionsScreen(TableScreen):
         self.asked = ""
 
     def load(self) -> Sequence[SessionRow]:
-        return [SessionRow(**row) for row in list_sessions(self.asked)]
+        return list_sessions(self.asked)
 
     def searched(self, words: str) -> None:
         self.asked = words
@@ -70,14 +58,14 @@ class SessionsScreen(TableScreen):
 
     def details(self, row: SessionRow) -> Sequence[Block]:
         turns = transcript(row.id)
-        plan = next((turn["plan"] for turn in reversed(turns) if turn["plan"]), None)
+        plan = last_plan(turns)
         blocks: list[Block] = [Headline(row.title or "(no title)")]
         blocks += [Figures(plan_lines(plan), "Plan")] if plan else []
         for turn in turns[-_MOST_TURNS:]:
             # An answer in a glance; the whole is a key away.
-            blocks.append(Note(f"{turn['number']}. {turn['said']}", []))
-            if turn["answer"]:
-                blocks.append(Prose(_start(turn["answer"])))
+            blocks.append(Note(f"{turn.number}. {turn.said}", []))
+            if turn.answer:
+                blocks.append(Prose(_start(turn.answer)))
         return blocks
 
     def choose(self, row: SessionRow) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -12,6 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Collapsible, Static
 
+from agent.events import PlannedWrite, ShownFile
 from pages.figures import file_size
 from pages.rendering.clean import clean, one_line
 from tui.diff import change
@@ -24,18 +24,14 @@ _STYLES = {"+": "$text-success", "-": "$text-error", "@": "dim", " ": ""}
 class FileDiff(Collapsible):
     """One file: its path, size and what changes; opened, every line that is new or goes. Drawn when first opened."""
 
-    def __init__(self, file: Mapping[str, Any]) -> None:
-        self.file = file
-        text = file.get("text")
-        self.change = change(file.get("before"), text) if isinstance(text, str) else None
+    def __init__(self, file: ShownFile) -> None:
+        self.change = change(file.before, file.text)
         self.lines = Static("", markup=False)
         super().__init__(self.lines, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
         # Content, since a plain string would be read as markup.
-        self.title = Content(f"{one_line(file['path'])}  {file_size(file['bytes'])}{self._summary()}")  # type: ignore[assignment]
+        self.title = Content(f"{one_line(file.path)}  {file_size(file.bytes)}{self._summary()}")  # type: ignore[assignment]
 
     def _summary(self) -> str:
-        if self.change is None:
-            return ""
         change = self.change
         counts = f"  +{change.added}" + (f" -{change.removed}" if change.removed else "") if change.lines else ""
         return f"  {change.verb}{counts}"
@@ -49,8 +45,8 @@ class FileDiff(Collapsible):
 
     def _content(self) -> Content:
         change = self.change
-        if change is None or not change.lines:
-            return Content("The same as what is there." if change else "")
+        if not change.lines:
+            return Content("The same as what is there.")
         shown = [
             # Of a part of the file that is left out, the text says so itself.
             Content.assemble((clean(text) if sign == "@" else f"{sign} {clean(text)}", _STYLES[sign]))
@@ -61,7 +57,7 @@ class FileDiff(Collapsible):
 
 
 class ApprovalCard(Vertical, can_focus=True):
-    """Shows an approval event: {calls: [{name, arguments, preview: {folder, files: [{path, bytes, text, before}]}}]}"""
+    """Shows what would be written."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Write them"),
@@ -83,27 +79,27 @@ class ApprovalCard(Vertical, can_focus=True):
             super().__init__()
             self.card = card
 
-    def __init__(self, calls: list[dict[str, Any]]) -> None:
+    def __init__(self, calls: list[PlannedWrite]) -> None:
         super().__init__()
         self.calls = calls
         self.answered = False
 
     def compose(self) -> ComposeResult:
         files = self.files
-        replaced = sum(isinstance(file.get("before"), str) for file in files)
+        replaced = sum(file.before is not None for file in files)
         over = f" ({replaced} of them there already)" if replaced else ""
         yield Static(f"Write {len(files)} file{'s' if len(files) != 1 else ''}?{over}", classes="heading", markup=False)
         for call in self.calls:
-            yield Static(f"to {one_line(call['preview']['folder'])}", markup=False)
-            for file in call["preview"]["files"]:
+            yield Static(f"to {one_line(call.preview.folder)}", markup=False)
+            for file in call.preview.files:
                 yield FileDiff(file)
         yield Static(
             "y  write them      n  do not write      d  show what changes", id="verdict", classes="hint", markup=False
         )
 
     @property
-    def files(self) -> list[Mapping[str, Any]]:
-        return [file for call in self.calls for file in call["preview"]["files"]]
+    def files(self) -> list[ShownFile]:
+        return [file for call in self.calls for file in call.preview.files]
 
     def on_mount(self) -> None:
         self.focus()
@@ -129,6 +125,6 @@ class ApprovalCard(Vertical, can_focus=True):
             self.post_message(self.Opened(self))
 
     def action_copy(self) -> None:
-        texts = [clean(file["text"]) for file in self.files if isinstance(file.get("text"), str)]
+        texts = [clean(file.text) for file in self.files]
         self.app.copy_to_clipboard("\n".join(texts))
         self.app.notify(f"{len(texts)} file{'s' if len(texts) != 1 else ''} copied.", markup=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 from textual.containers import VerticalScroll
@@ -13,6 +12,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent.events import Discard, Done, Event, Remark, TextPiece, ToolCall, ToolResult
+from agent.store import KeptTurn
 from pages.rendering.clean import clean, one_line
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.ground import Ground, ground
@@ -63,50 +64,47 @@ class Conversation(VerticalScroll, can_focus=False):
         self.reading = None
         self.anchor()
 
-    async def show(self, event: dict[str, Any]) -> None:
-        match event["type"]:
-            case "text":
-                self.unsure_text += event["text"]
-                (await self._current_answer(bool(event.get("draft")))).add(event["text"])
-            case "discard":
+    async def show(self, event: Event) -> None:
+        match event:
+            case TextPiece(text, draft):
+                self.unsure_text += text
+                (await self._current_answer(draft)).add(text)
+            case Discard():
                 await self._discard()
-            case "tool_call":
+            case ToolCall(call, opened):
                 await self.settle()
                 self.turn_text, self.unsure_text, self.unsure = self.turn_text + self.unsure_text, "", []
-                opened = bool(event.get("opened"))
-                card = self.cards[event["id"]] = ToolCard(event["name"], event["arguments"], opened=opened)
+                card = self.cards[call.id] = ToolCard(call.name, call.arguments, opened=opened)
                 await self.add(card)
-            case "tool_result":
-                if card := self.cards.get(event["id"]):
-                    card.finish(event.get("error"), event.get("seconds"), event.get("result"))
+            case ToolResult(outcome, seconds):
+                if card := self.cards.get(outcome.call.id):
+                    card.finish(outcome.error, seconds, outcome.result)
                     # What a command asked for is read from its first line, as an answer is.
                     self.reading = card if card.opened else self.reading
-                self._keep_files(event.get("result"))
-            case "notice":
+                self._keep_files(outcome.result)
+            case Remark(text, bad):
                 await self.settle()
-                await self.add(Notice(event["text"], bad=bool(event.get("bad"))))
-            case "done":
+                await self.add(Notice(text, bad=bad))
+            case Done():
                 await self._conclude(event)
 
-    async def _conclude(self, event: dict[str, Any]) -> None:
+    async def _conclude(self, done: Done) -> None:
         """The last word on the turn is the checked answer, wherever it differs from what was streamed."""
-        checked = clean(event["answer"]).strip()
+        checked = clean(done.answer).strip()
         if checked and not clean(self.turn_text + self.unsure_text).strip().endswith(checked):
             await (await self._current_answer(False)).replace(checked)
         await self.settle()
         for answer in self.unsure:
             answer.set_draft(False)
-        if event.get("files"):
-            await self.add(Notice(_written(event["files"])))
-        if event.get("ungrounded"):
-            await self.add(Notice(_unbacked(event["ungrounded"]), bad=True))
+        for notice in _notices(done):
+            await self.add(notice)
         self._keep_answer(checked)
 
-    async def redraw(self, turns: Sequence[Mapping[str, Any]]) -> None:
-        """Earlier turns as they were (agent.store.transcript): the last ones now, those before them bit by bit."""
+    async def redraw(self, turns: Sequence[KeptTurn]) -> None:
+        """Earlier turns as they were: the last ones now, those before them bit by bit."""
         await self.query(Welcome).remove()
         for turn in turns:
-            self._keep_answer(clean(turn["answer"]).strip())
+            self._keep_answer(clean(turn.answer).strip())
         now, before = turns[-_AT_ONCE:], turns[:-_AT_ONCE]
         with self.app.batch_update():
             await self.turns.mount_all([widget for turn in now for widget in _drawn(turn)])
@@ -114,7 +112,7 @@ class Conversation(VerticalScroll, can_focus=False):
         if before:
             self.run_worker(self._redraw_earlier(before), group="redraw", exit_on_error=False)
 
-    async def _redraw_earlier(self, turns: Sequence[Mapping[str, Any]]) -> None:
+    async def _redraw_earlier(self, turns: Sequence[KeptTurn]) -> None:
         for end in range(len(turns), 0, -_AT_ONCE):
             await asyncio.sleep(0.02)
             some = turns[max(end - _AT_ONCE, 0) : end]
@@ -193,27 +191,25 @@ class Conversation(VerticalScroll, can_focus=False):
                 self.blocks.append((one_line(file.path), clean(text)))
 
 
-def _drawn(turn: Mapping[str, Any]) -> list[Widget]:
+def _drawn(turn: KeptTurn) -> list[Widget]:
     """The widgets of an earlier turn."""
-    widgets: list[Widget] = [Question(turn["said"])]
-    for call in turn["calls"]:
-        card = ToolCard(call.get("name", "?"), call.get("arguments") or {})
-        card.finish(call.get("error"), call.get("seconds"), said=call.get("figures") or "")
+    widgets: list[Widget] = [Question(turn.said)]
+    for call in turn.calls:
+        card = ToolCard(call.name, call.arguments)
+        card.finish(call.error, call.seconds, said=call.figures)
         widgets.append(card)
-    if answer := clean(turn["answer"]).strip():
+    if answer := clean(turn.answer).strip():
         widgets.append(Answer(answer))
-    if turn["files"]:
-        widgets.append(Notice(_written(turn["files"])))
-    if turn["ungrounded"]:
-        widgets.append(Notice(_unbacked(turn["ungrounded"]), bad=True))
-    if note := _ENDINGS.get(turn["state"]):
-        widgets.append(Notice(note, bad=turn["state"] == "failed"))
+    widgets += _notices(turn)
+    if note := _ENDINGS.get(turn.state):
+        widgets.append(Notice(note, bad=turn.state == "failed"))
     return widgets
 
 
-def _written(files: Sequence[Mapping[str, Any]]) -> str:
-    return "Written:\n" + "\n".join(f"  {one_line(file['path'])}" for file in files)
-
-
-def _unbacked(numbers: Sequence[Any]) -> str:
-    return f"No tool result backs these numbers: {', '.join(one_line(number) for number in numbers)}"
+def _notices(turn: Done | KeptTurn) -> Iterator[Notice]:
+    """What a turn wrote, and what its answer had that no tool gave."""
+    if turn.files:
+        yield Notice("Written:\n" + "\n".join(f"  {one_line(file.path)}" for file in turn.files))
+    if turn.ungrounded:
+        numbers = ", ".join(map(one_line, turn.ungrounded))
+        yield Notice(f"No tool result backs these numbers: {numbers}", bad=True)
