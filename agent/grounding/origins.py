@@ -76,9 +76,14 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:
 
 
 def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
-    """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time."""
+    """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time; and what a step
+    waits for."""
     origins_of: dict[str, list[Origin]] = {}
     for result in responses:
+        for row in result.get("limits") or ():
+            if isinstance(row, Mapping) and isinstance(seconds := row.get("seconds"), int | float):
+                name = str(row.get("limit")).lower().replace(" ", "_")
+                origins_of.setdefault(name, []).append(Origin("seconds", seconds))
         for whole in ("memory", "time"):
             part = result.get(whole)
             holders = [part.get(name) for name in ("components", "own_peaks")] if isinstance(part, Mapping) else []

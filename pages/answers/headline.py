@@ -95,7 +95,7 @@ def _run(run: CostEstimate | ClusterOption | TrainingFigures | ServingFigures) -
     return [
         *_known("run", run.hours, figures.hours),
         *_known("cost", run.usd, figures.usd),
-        *_known("per million tokens", run.usd_per_million_tokens, figures.price),
+        *_known("per million tokens", run.usd_per_million_tokens, figures.usd),
     ]
 
 

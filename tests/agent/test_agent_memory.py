@@ -12,6 +12,7 @@ from agent.offline.patching import flat, nested
 from agent.session import open_session
 from pages.answers import memory
 from pages.figures import gib
+from pages.rendering.markdown import render
 from planner.results import MemoryEstimate
 from tools import call
 
@@ -28,7 +29,7 @@ def turns(*texts: str) -> list[dict[str, Any]]:
 
 
 def told(found: dict[str, Any]) -> str:
-    return "\n\n".join(memory.training(MemoryEstimate.model_validate(found)))
+    return render(memory.training(MemoryEstimate.model_validate(found)))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_what_fails_outside_training_is_in_the_verdict() -> None:
     first = done["answer"].partition("\n")[0]
     assert first.startswith("**Yes, it fits.**")
     assert "**But** the host memory of a usual node runs out while a checkpoint is saved." in first
-    assert "host memory runs out" in done["answer"].partition("Beware:")[2]
+    assert "host memory runs out" in done["answer"].partition("Watch out")[2]
     assert done["ungrounded"] == []
 
 
