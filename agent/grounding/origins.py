@@ -17,7 +17,7 @@ _HOUR_S, _DAY_S = 3600.0, 86400.0
 # Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
 _NEVER_TOLD = frozenset({"plots", "pareto"})
 _DIGIT = re.compile(r"\d")
-_RATES = ("tokens_per_s", "samples_per_s")
+_RATES = ("tokens_per_s", "samples_per_s", "replica_limit")
 _PARTS_OF_MEMORY = frozenset({"components", "own_peaks", "phases"})
 _SHARES = frozenset({"gain", "efficiency", "reserved_discount", "utilisation"})
 _OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Block, Prose
 from pages.results import basis
 from planner.money.results import CostEstimate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Inference
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
 from pages.blocks import Block, Prose

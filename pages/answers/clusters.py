@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Inference, Plan
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete, hardware_words, model_words
 from pages.blocks import Block, Prose
 from pages.results.basis import notes

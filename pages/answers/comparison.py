@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
 from pages.results.many import by_strategy, peaks, side_by_side, sizes

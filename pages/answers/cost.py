@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estimator.plan.schema import Inference
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
 from pages.results.money import owned, providers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Block, Prose, Text
 from pages.results.basis import notes
 from pages.results.matrix import accuracy, predicted

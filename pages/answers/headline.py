@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import hardware_words
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.money.results import CostEstimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estimator.plan.schema import Inference, Training
-from pages import figures
+from knowledge import figures
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
 from pages.blocks import Block, Prose

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estimator.plan.schema import Inference
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete, model_words
 from pages.blocks import Block, Prose, Table
 from pages.results.basis import notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Training
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
 from pages.results.estimate import remedies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Block, Prose, Text
 from pages.results.basis import notes
 from pages.results.reading import estimated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from estimator.plan.schema import Inference
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
 from pages.blocks import Block, Figures, Prose
 from pages.results.columns import labelled

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference, Plan
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Block, Prose
 from pages.results.many import points

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from knowledge.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
-from pages.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
 from pages.report.sections import (
     Told,
     asked,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from knowledge.figures import between, gib, gib_range, interval, label, seconds, shown
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
-from pages.figures import between, gib, gib_range, interval, label, seconds, shown
 from pages.report.sections import (
     Told,
     asked,

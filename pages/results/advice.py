@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import change
 from pages.blocks import Block, Headline, Note
-from pages.figures import change
 from pages.results.basis import notes, tail
 from pages.results.plan import flags, plan_figures
 

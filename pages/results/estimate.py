@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import gib, percent
 from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
-from pages.figures import gib, percent
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.overview import figure_rows, latency_limit

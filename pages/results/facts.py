@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from knowledge.figures import NONE, count, number, shown
 from pages.blocks import Block, Headline, Table, value_of
-from pages.figures import NONE, count, number, shown
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, labelled, listed, table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import NONE, plain, rate
 from pages.blocks import Block, Chart, Figures, Headline
-from pages.figures import NONE, plain, rate
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.plan import plan_figures

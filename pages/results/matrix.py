@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from knowledge.figures import NONE, between, label, shown
 from pages.blocks import Block, Figures, Headline, Note
-from pages.figures import NONE, between, label, shown
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 

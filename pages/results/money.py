@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import NONE, hours, plain, shown, usd
 from pages.blocks import Block, Headline
-from pages.figures import NONE, hours, plain, shown, usd
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.plan import plan_figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Block, Figures, Headline, Note, Table
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail

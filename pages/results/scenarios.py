@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import NONE, ratio, shown
 from pages.blocks import Block, Headline
-from pages.figures import NONE, ratio, shown
 from pages.results.basis import notes
 from pages.results.columns import Column, table
 

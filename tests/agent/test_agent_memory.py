@@ -10,8 +10,8 @@ from conversations import of, say
 
 from agent.offline.patching import flat, nested
 from agent.session import open_session
+from knowledge.figures import gib
 from pages.answers import memory
-from pages.figures import gib
 from pages.rendering.markdown import render
 from planner.results import MemoryEstimate
 from tools import call

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from knowledge.figures import figures as described
-from pages import figures
+from knowledge import figures
+from knowledge.figure_facts import figures as described
 from pages.blocks import Block, Details, Figures, Table, value_of
 from pages.rendering import html, markdown, terminal
 from pages.report.serving import serving
@@ -95,7 +95,7 @@ def test_every_figure_reads_the_same_on_every_face(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_labelled_figure_is_written_by_its_row_alone(name: str) -> None:
-    """Whatever stands under a figure's label is how pages.figures writes one of the result's values of that figure."""
+    """Whatever stands under a label is how knowledge.figures writes one of the result's values of that figure."""
     found = result(name)
     written: dict[str, set[str]] = {}
     for key, value in values(found):
