@@ -201,9 +201,10 @@ def in_words(estimated_plan: Estimated) -> list[str]:
     found = estimated_plan.figures
     if found.problem is not None:
         return [f"not estimated: {found.problem}"]
-    fits = f"{'fits' if found.fits else 'does not fit'} what is usable, {shown('capacity_bytes', found.capacity_bytes)}"
-    known = [name for name in _FIGURES if getattr(found, name) is not None]
-    lines = [fits, *(f"{label(name)}: {held(found, name)}" for name in known)]
+    memory = f"{held(found, 'per_device_bytes')} per device of {shown('capacity_bytes', found.capacity_bytes)}"
+    known = [name for name in _FIGURES[1:] if getattr(found, name) is not None]
+    lines = [f"{'fits' if found.fits else 'does not fit'}: {memory}"]
+    lines += [f"{label(name)}: {held(found, name)}" for name in known]
     if found.output_tokens_per_s is not None and found.ttft_s is None:
         lines.append(f"{label('ttft_s')}: grows without end")
     return [*lines, f"price: {found.price or 'your own'}"] if found.usd or found.usd_per_hour else lines
