@@ -19,7 +19,7 @@ _NEVER_TOLD = frozenset({"plots", "pareto"})
 _DIGIT = re.compile(r"\d")
 _RATES = ("tokens_per_s", "samples_per_s", "replica_limit")
 _PARTS_OF_MEMORY = frozenset({"components", "own_peaks", "phases"})
-_SHARES = frozenset({"gain", "efficiency", "reserved_discount", "utilisation"})
+_SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
 _OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}
 
 
@@ -111,7 +111,7 @@ def _size_or_time(value: float, key: str, path: tuple[str, ...]) -> Sequence[Ori
     """Sizes, rates and times; none where the number is something else."""
     if key.endswith("bytes_per_s"):
         return [Origin("bytes_per_s", value)]
-    if key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user")) or key.startswith(_RATES):
+    if key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user", "_flop_per_byte")) or key.startswith(_RATES):
         return [Origin("rate", value), Origin("count", value), Origin("count", value * _DAY_S)]
     in_memory = "memory" in path and not _PARTS_OF_MEMORY.isdisjoint(path)
     if in_memory or "bytes" in key.split("_"):
