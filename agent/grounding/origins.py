@@ -83,7 +83,8 @@ def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
         for row in result.get("limits") or ():
             if isinstance(row, Mapping) and isinstance(seconds := row.get("seconds"), int | float):
                 name = str(row.get("limit")).lower().replace(" ", "_")
-                origins_of.setdefault(name, []).append(Origin("seconds", seconds))
+                own = [Origin("seconds", seconds), Origin("fraction", float(row.get("share") or 0.0))]
+                origins_of.setdefault(name, []).extend(own)
         for whole in ("memory", "time"):
             part = result.get(whole)
             holders = [part.get(name) for name in ("components", "own_peaks")] if isinstance(part, Mapping) else []
@@ -91,6 +92,8 @@ def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
                 for name, value in values.items() if isinstance(values, Mapping) else ():
                     if isinstance(value, int | float):
                         origins_of.setdefault(name, []).extend(_number(float(value), (whole, "components", name)))
+                        total = sum(size for size in values.values() if isinstance(size, int | float))
+                        origins_of[name].append(Origin("fraction", value / total if total else 0.0))
     return origins_of
 
 
