@@ -1,128 +1,239 @@
-"""What the figures of results are, and the inputs of their formulas: names, units, labels, formulas and sources."""
+"""The one place where a number becomes text. A figure is written by its row of knowledge/data/figures.yaml: its unit
+has a rule, and the row may name another. Units stay those of the origin, so that a figure can be checked against it."""
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+import math
+from collections.abc import Callable
 
-from estimator.errors import PlanError
-from knowledge.data_files import document
+from knowledge.figure_facts import known_figure
+
+NONE = "–"
+_KIB, _MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 
 
-@dataclass(frozen=True)
-class FigureFacts:
-    """`label` is what tables call it, `rounding` how it is written where its unit's rule does not serve, `ends` the
-    keys beside it that hold its interval. `formula`, `source` and `code` are empty for inputs, `origin` for what is
-    computed of other figures."""
-
-    key: str
-    name: str
-    unit: str
-    label: str = ""
-    rounding: str = ""
-    better: Literal["higher", "lower", ""] = ""
-    ends: tuple[str, ...] = ()
-    symbol: str = ""
-    formula: str = ""
-    source: str = ""
-    code: str = ""
-    origin: str = ""
-    words: tuple[str, ...] = ()
+def gib(size_bytes: float) -> str:
+    """GiB; below one GiB in MiB, below one MiB in KiB."""
+    size = abs(size_bytes)
+    if size >= GIB or size == 0:
+        return f"{size_bytes / GIB:,.{0 if size >= 1000 * GIB else 1}f} GiB"
+    unit, name = (_MIB, "MiB") if size >= _MIB else (_KIB, "KiB")
+    return f"{size_bytes / unit:,.{0 if size >= 10 * unit else 1}f} {name}"
 
 
-@cache
-def figures() -> dict[str, FigureFacts]:
-    """By dotted key, in which * stands for a number or name."""
-    return {
-        key: FigureFacts(key=key, **(row | {name: tuple(row.get(name, ())) for name in ("words", "ends")}))
-        for key, row in document("figures.yaml").items()
-    }
+def gib_range(low_bytes: float, high_bytes: float) -> str:
+    """Both ends in the unit that suits the upper one."""
+    if high_bytes < GIB:
+        return _between(gib(low_bytes), gib(high_bytes))
+    return f"{low_bytes / GIB:,.1f}–{high_bytes / GIB:,.1f} GiB"
 
 
-def known_figure(key: str) -> FigureFacts | None:
-    """What a key of a result is: its whole name, or the last part where that has one unit. None where nothing says."""
-    return figures().get(key) or _by_last_part().get(key.rpartition(".")[2])
+def file_size(size_bytes: int) -> str:
+    """Exact, since it is what a person is asked to approve."""
+    return f"{size_bytes:,} bytes" if size_bytes != 1 else "1 byte"
 
 
-@cache
-def _by_last_part() -> dict[str, FigureFacts]:
-    """The first figure of each last part, a labelled one before others; parts that have several units are left out."""
-    units: dict[str, set[str]] = {}
-    first: dict[str, FigureFacts] = {}
-    for key, row in sorted(figures().items(), key=lambda item: not item[1].label):
-        part = key.rpartition(".")[2]
-        units.setdefault(part, set()).add(row.unit)
-        first.setdefault(part, row)
-    return {part: row for part, row in first.items() if len(units[part]) == 1 or row.key == part}
+def seconds(value_s: float) -> str:
+    if value_s < 0.001:
+        return f"{value_s * 1e6:.0f} µs"
+    if value_s < 1:
+        return f"{value_s * 1e3:.0f} ms" if value_s >= 0.1 else f"{value_s * 1e3:.1f} ms"
+    if value_s < 600:
+        return f"{value_s:.2f} s" if value_s < 100 else f"{value_s:.0f} s"
+    for limit_s, unit_s, unit in ((7200, 60, "min"), (172_800, 3600, "hours")):
+        if value_s < limit_s:
+            return f"{_three_digits(value_s / unit_s)} {unit}"
+    return f"{_three_digits(value_s / 86_400)} days"
 
 
-def figure(key: str, kind: str = "training") -> FigureFacts:
-    """What a key is, of the stages' memory that of the whole; `kind` is training or serving where the two differ.
-
-    Raises KeyError for what is not described.
-    """
-    known = figures()
-    plain = re.sub(r"^memory\.stages\.\d+\.", "memory.", key)
-    for name in (f"{plain}.{kind}", plain, re.sub(r"_\d+", "_*", plain), f"{plain.rpartition('.')[0]}.*"):
-        if name in known:
-            return known[name]
-    raise KeyError(key)
+def _three_digits(value: float) -> str:
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
-def find_figure(said: str, offered: Iterable[str], kind: str = "training") -> str:
-    """The key among `offered` that a key or plain words mean. Raises PlanError with the nearest that there are."""
-    keys = list(offered)
-    if found := meant(said, keys, kind):
-        return found
-    named = _named(keys, kind)
-    alike = difflib.get_close_matches(_plain(said)[:200], named, n=8, cutoff=0.5)
-    # Where nothing is like it, those that people ask for by words of their own.
-    close = [named[words] for words in alike] or [key for key in keys if figure(key, kind).words]
-    raise PlanError("figure", f"there is no figure {said[:80]!r} of a {kind} plan", list(dict.fromkeys(close))[:12])
+def hours(value_h: float) -> str:
+    """Minutes, hours or days, whichever reads best."""
+    if value_h < 1:
+        return f"{value_h * 60:.0f} min" if value_h * 60 >= 10 else f"{value_h * 60:.1f} min"
+    if value_h < 72:
+        return f"{value_h:.1f} hours"
+    return f"{value_h / 24:.1f} days" if value_h / 24 < 1000 else f"{value_h / 24:,.0f} days"
 
 
-def meant(said: str, keys: list[str], kind: str = "training") -> str | None:
-    """The key that a key or plain words mean in so many words; None where they mean none."""
-    if said.strip() in keys:
-        return said.strip()
-    named, wanted = _named(keys, kind), _plain(said)
-    if found := named.get(wanted):
-        return found
-    bare = {_bare(words): key for words, key in reversed(named.items())}
-    return bare.get(_bare(wanted)) if _bare(wanted) else None
+def hour_range(low_h: float, high_h: float) -> str:
+    """Both ends in the unit that suits the upper one."""
+    if high_h < 1:
+        return f"{low_h * 60:.1f}–{high_h * 60:.1f} min"
+    if high_h < 72:
+        return f"{low_h:.1f}–{high_h:.1f} hours"
+    return f"{low_h / 24:.1f}–{high_h / 24:.1f} days"
 
 
-def _named(keys: list[str], kind: str) -> dict[str, str]:
-    """Keys by the words that mean them, those that people say before the names of parts."""
-    whole = [key for key in keys if not key.startswith("memory.stages.")]
-    named: dict[str, str] = {}
-    for key in whole:
-        for words in figure(key, kind).words:
-            named.setdefault(_plain(words), key)
-    for key in keys:
-        named.setdefault(_plain(key), key)
-    for key in whole:
-        for words in (figure(key, kind).name, key.rpartition(".")[2]):
-            named.setdefault(_plain(words), key)
-    return named
+def usd(value_usd: float) -> str:
+    """Dollars from a hundred on, else cents; below ten cents up to three digits."""
+    size = abs(value_usd)
+    if 0 < size < 0.1:
+        digits = f"{value_usd:.{min(2 - math.floor(math.log10(size)), 12)}f}".rstrip("0")
+        return f"${digits:0<{digits.index('.') + 3}}"
+    return f"${value_usd:,.2f}" if size < 100 else f"${value_usd:,.0f}"
 
 
-_UNITS = {"bytes", "s", "usd", "seconds"}
-_FILLERS = {
-    "the", "a", "an", "of", "per", "my", "is", "what", "whats", "how", "why", "come", "comes", "from", "does", "where",
-    "number", "figure", "this", "that", "estimated", "total", "explain", "much", "many", "gpu", "gpus", "device",
-}  # fmt: skip
+def rate(value: float) -> str:
+    """Tokens per second and the like: whole above ten."""
+    if value >= 10 or value == 0:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
-def _plain(said: str) -> str:
-    """Lower case, words apart."""
-    return " ".join(re.findall(r"[a-z0-9/*]+", said.lower().replace("_", " ").replace(".", " ")))
+def percent(fraction: float) -> str:
+    return f"{fraction * 100:.0f} %" if abs(fraction) >= 0.1 else f"{fraction * 100:.1f} %"
 
 
-def _bare(plain: str) -> str:
-    """Without units and words that mean little."""
-    return " ".join(word for word in plain.split() if word not in _UNITS | _FILLERS)
+def change(fraction: float) -> str:
+    """'+12 %' of a gain, '-3.4 %' of an error."""
+    return f"{fraction * 100:+.0f} %" if abs(fraction) >= 0.1 else f"{fraction * 100:+.1f} %"
+
+
+def ratio(factor: float) -> str:
+    return f"{factor:.2f} x"
+
+
+def whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def count(value: float) -> str:
+    """'8.03B' and '1.5T' of what is counted in millions, else all digits: 32,768."""
+    for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{value / size:.{2 if abs(value) < 10 * size else 1}f}".rstrip("0").rstrip(".") + suffix
+    return number(value)
+
+
+def number(value: float) -> str:
+    """Four digits, or all those before the point; never a power of ten: 157.3, 10,066."""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def plain(value: object) -> str:
+    """An assumption's value."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return number(value) if abs(value) < 1e15 else f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={plain(item)}" for key, item in value.items())
+    return "none" if value is None else str(value)
+
+
+def _with(unit: str, size: float = 1.0) -> Callable[[float], str]:
+    return lambda value: f"{number(round(value / size, 1)) if abs(value / size) < 100 else whole(value / size)} {unit}"
+
+
+bandwidth = _with("GB/s", 1e9)
+_RULES: dict[str, Callable[[float], str]] = {
+    "B": gib,
+    "bytes": lambda value: file_size(int(value)),
+    "s": seconds,
+    "h": hours,
+    "USD": usd,
+    "USD/h": usd,
+    "1": number,
+    "tokens/s": rate,
+    "requests/s": rate,
+    "samples/s": rate,
+    "TFLOP/s": whole,
+    "FLOP/s": _with("TFLOP/s", 1e12),
+    "FLOP": _with("TFLOP", 1e12),
+    "FLOP/B": number,
+    "B/s": bandwidth,
+    "W": _with("W"),
+    "kW": _with("kW"),
+    "kWh": _with("kWh"),
+    "kg": _with("kg"),
+    "percent": percent,
+    "change": change,
+    "ratio": ratio,
+    "rate": rate,
+    "count": count,
+    "number": number,
+}
+
+
+def written(unit: str, value: float | bool | str | None) -> str:
+    """A value by the rule of its unit or `rounding`; what has no rule is counted: parameters, tokens, devices."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NONE
+    if isinstance(value, bool | str):
+        return plain(value)
+    return _RULES.get(unit, count)(value)
+
+
+def amount(key: str, unit: str, value: float | bool | None) -> str:
+    """A figure or an input of one where no label says what it counts: '42,500 tokens/s', '61.2 GiB', '42 %'."""
+    row = known_figure(key) if key else None
+    text = written((row.rounding if row else "") or unit, value)
+    bare = value is not None and not isinstance(value, bool) and text.replace(",", "").replace(".", "").isdigit()
+    return f"{text} {unit}" if bare and unit != "1" else text
+
+
+def shown(key: str, value: object) -> str:
+    """The figure of that key; words, lists and truth values as they are, an en dash for what there is not."""
+    if value is None:
+        return NONE
+    if not isinstance(value, int | float):
+        return plain(value)
+    row = known_figure(key)
+    return written(row.rounding or row.unit if row else "1", value)
+
+
+def label(key: str) -> str:
+    """What tables call it; a field that is no figure by its own name."""
+    row = known_figure(key)
+    return row.label or row.name if row else key.rpartition(".")[2].replace("_", " ")
+
+
+def better(key: str) -> str:
+    """'higher', 'lower', or '' where neither end is better."""
+    row = known_figure(key)
+    return row.better if row else ""
+
+
+def between(key: str, low: float, high: float) -> str:
+    """The ends of an interval, their unit said once: '11.00–13.50 s'; '' where both read the same."""
+    row, ends = known_figure(key), (shown(key, low), shown(key, high))
+    if ends[0] == ends[1]:
+        return ""
+    match row.unit if row else "1":
+        case "B":
+            return gib_range(low, high)
+        case "h":
+            return hour_range(low, high)
+    return _between(*ends)
+
+
+def interval(part: object, key: str) -> str:
+    """The 80 % interval of a figure of a result; '' where it has none."""
+    row = known_figure(key)
+    low, high = (getattr(part, end, None) for end in (row.ends if row and row.ends else ("", "")))
+    return "" if low is None or high is None else between(key, low, high)
+
+
+def held(part: object, key: str) -> str:
+    """A figure of a result with its interval: '12.34 s (11.00–13.50 s)'."""
+    value = shown(key, getattr(part, key))
+    span = interval(part, key) if value != NONE else ""
+    return f"{value} ({span})" if span else value
+
+
+def _between(low: str, high: str) -> str:
+    (first, _, unit), (last, _, other) = low.partition(" "), high.partition(" ")
+    return f"{first}–{last} {other}".strip() if unit == other else f"{low} to {high}"
+
+
+def known(value: float | None, write: Callable[[float], str], other: str = "") -> str:
+    """The figure as `write` prints it, or `other` where it is not known."""
+    return other if value is None else write(value)

@@ -14,7 +14,7 @@ from typing import Any
 from agent.grounding.figures import Figure, figures_in
 from agent.grounding.origins import origins, parts
 
-_ROW = re.compile(r"^\|\s*(?P<name>[A-Za-z][\w &-]*)\|[^|\n]*\|$", re.MULTILINE)
+_ROW = re.compile(r"^\|\s*(?P<name>[A-Za-z][\w &-]*)\|[^\n]*\|$", re.MULTILINE)
 
 
 def ungrounded(text: str, results: Iterable[Mapping[str, Any]], words: Iterable[str]) -> list[Figure]:
@@ -42,7 +42,7 @@ def without_origin(text: str, known: Mapping[str, list[float]]) -> list[Figure]:
 
 
 def _rows(text: str, known: Mapping[str, list[float]]) -> Iterator[tuple[int, int, str]]:
-    """(start, end, name) of table rows that give one figure of a part: '| weights | 1.3 GiB |'."""
+    """(start, end, name) of table rows that give the figures of a part: '| weights | 1.3 GiB | 8 % |'."""
     names = {kind.partition(" of ")[2] for kind in known}
     for match in _ROW.finditer(text):
         name = match["name"].strip().lower().replace(" ", "_")

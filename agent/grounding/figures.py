@@ -43,7 +43,7 @@ _RANGE = re.compile(
 # Words that start with a letter take the digits joined to them along: names, versions, ZeRO-3, fp8, file names.
 _NAME = re.compile(r"(?<![\w$])[A-Za-z_][\w]*(?:[-./_:+][\w]+)*")
 _ORDINAL = re.compile(r"^\s*(?:#+\s*)?\d{1,2}[.)]\s", re.MULTILINE)
-_DIMENSION = re.compile(r"\b[1-4][dD]\b")
+_DIMENSION = re.compile(r"\b[1-4][dD]\b|\b[Pp]er 1M\b")
 
 
 @dataclass(frozen=True)

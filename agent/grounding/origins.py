@@ -18,9 +18,8 @@ _HOUR_S, _DAY_S = 3600.0, 86400.0
 # Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
 _NEVER_TOLD = frozenset({"plots", "pareto"})
 _DIGIT = re.compile(r"\d")
-_RATES = ("tokens_per_s", "samples_per_s")
+_RATES = ("tokens_per_s", "samples_per_s", "replica_limit")
 _PARTS_OF_MEMORY = frozenset({"components", "own_peaks", "phases"})
-_SHARES = frozenset({"gain", "efficiency", "reserved_discount", "utilisation"})
 _SIZES = ("per_device_bytes", "low_bytes", "high_bytes")
 # What follows from the figures of one result, by their dotted keys: (kind, factors, divisors).
 _QUOTIENTS = (
@@ -37,6 +36,7 @@ _SHARES_OF = {"memory.components.": "memory.per_device_bytes", "time.components.
 _HEADROOM = "headroom_bytes"
 _NODES = ("plan.cluster.count", "plan.cluster.per_node")
 _LIMITED = ("value_s", "limit_s")
+_SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
 _OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}
 
 
@@ -93,16 +93,28 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:
 
 
 def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
-    """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time."""
+    """What each part of memory or time is, by its name: 'optimizer' for both its memory and its time; and what a step
+    waits for."""
     origins_of: dict[str, list[Origin]] = {}
     for result in responses:
+        for row in result.get("limits") or ():
+            if isinstance(row, Mapping) and isinstance(seconds := row.get("seconds"), int | float):
+                name = str(row.get("limit")).lower().replace(" ", "_")
+                own = [Origin("seconds", seconds), Origin("fraction", float(row.get("share") or 0.0))]
+                origins_of.setdefault(name, []).extend(own)
         for whole in ("memory", "time"):
             part = result.get(whole)
             holders = [part.get(name) for name in ("components", "own_peaks")] if isinstance(part, Mapping) else []
             for values in holders:
-                for name, value in values.items() if isinstance(values, Mapping) else ():
-                    if isinstance(value, int | float):
-                        origins_of.setdefault(name, []).extend(_number(float(value), (whole, "components", name)))
+                sizes = {} if not isinstance(values, Mapping) else values
+                known = {name: float(size) for name, size in sizes.items() if isinstance(size, int | float)}
+                total = sum(known.values())
+                for name, value in known.items():
+                    own = [
+                        *_number(value, (whole, "components", name)),
+                        Origin("fraction", value / total if total else 0.0),
+                    ]
+                    origins_of.setdefault(name, []).extend(own)
     return origins_of
 
 
@@ -123,7 +135,7 @@ def _size_or_time(value: float, key: str, path: tuple[str, ...]) -> Sequence[Ori
     """Sizes, rates and times; none where the number is something else."""
     if key.endswith("bytes_per_s"):
         return [Origin("bytes_per_s", value)]
-    if key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user")) or key.startswith(_RATES):
+    if key.endswith(("_per_s", "_per_s_per_device", "_per_s_per_user", "_flop_per_byte")) or key.startswith(_RATES):
         return [Origin("rate", value), Origin("count", value), Origin("count", value * _DAY_S)]
     in_memory = "memory" in path and not _PARTS_OF_MEMORY.isdisjoint(path)
     if in_memory or "bytes" in key.split("_"):

@@ -10,6 +10,7 @@ from agent.offline.patching import knows_length
 from agent.offline.slots import get
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
+from pages.blocks import Block, Prose
 from planner.money.results import CostEstimate
 from planner.results import (
     BestParallelism,
@@ -22,7 +23,7 @@ from planner.results import (
     WrittenConfigs,
 )
 
-_Blocks = tuple[list[str], list[str]]
+_Blocks = tuple[list[Block], list[str]]
 _FILE_TOOLS = ("write_configs", "render_configs")
 
 
@@ -39,19 +40,19 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     return joined(blocks, work), asked
 
 
-def _facts(outcome: Outcome, providers: Sequence[str]) -> list[str]:
+def _facts(outcome: Outcome, providers: Sequence[str]) -> list[Block]:
     if isinstance(outcome.result, ModelDescription):
         return facts.model(outcome.result)
     if isinstance(outcome.result, HardwareDescription):
         return facts.device(outcome.result, providers)
-    return [f"I cannot answer that. {outcome.error}"]
+    return [Prose(f"I cannot answer that. {outcome.error}")]
 
 
 def _sweep(work: Mapping[str, Any], outcomes: list[Outcome]) -> _Blocks:
     swept: Any = outcomes[0].result
     if swept is None:
         return refused(outcomes[0].error, work)[0], []
-    rest = [*assumptions.warnings([swept]), *assumptions.training([swept], work["notes"])]
+    rest = [*assumptions.warnings([swept]), *assumptions.assumed([swept], work["notes"])]
     return [*sweep.describe(swept), *rest], []
 
 
@@ -79,7 +80,7 @@ def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcom
     if intents & {"cost", "run"} and not knows_length(plan):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
-        blocks.append(f"For {wanted} I need the size of the data: how many tokens will it train on?")
+        blocks.append(Prose(f"For {wanted} I need the size of the data: how many tokens will it train on?"))
     by_name = results(outcomes)
     blocks += advice.beside(by_name["advise"]) if "advise" in by_name else []
     unfit = estimate is not None and not estimate.memory.fits
@@ -87,42 +88,42 @@ def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcom
     blocks += failures(outcomes)
     blocks += assumptions.warnings(by_name.values())
     told = [result for name, result in by_name.items() if name != "advise"]
-    return [*blocks, *assumptions.training(told, work["notes"])], asked
+    return [*blocks, *assumptions.assumed(told, work["notes"])], asked
 
 
 def _verdict(
     estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
-) -> str:
+) -> Prose:
     if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
         return training.best(search, estimate)
-    return training.verdict(estimate, bill, "fit" in intents) if estimate else ""
+    return training.verdict(estimate, bill, "fit" in intents) if estimate else Prose("")
 
 
-def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[str]:
+def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[Block]:
     return cost.training(bill, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
 
 
-def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> list[str]:
+def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> list[Block]:
     """What became of the files that were asked for; `withheld` where the run would run out of memory."""
     if not intents & {"write", "render"}:
         return []
     if made := result_of(outcomes, WrittenConfigs):
         return files.written(made)
     shown = result_of(outcomes, RenderedConfigs)
-    head = [files.WITHHELD] if withheld and ("write" in intents or shown is None) else []
+    head: list[Block] = [Prose(files.WITHHELD)] if withheld and ("write" in intents or shown is None) else []
     if shown:
         return [*head, *files.rendered(shown)]
     refusals = errors(outcomes)
     for name, said in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
         if name in refusals:
-            return [f"**{said}**: {refusals[name]}"]
+            return [Prose(f"**{said}**: {refusals[name]}")]
     return head
 
 
-def failures(outcomes: list[Outcome]) -> list[str]:
+def failures(outcomes: list[Outcome]) -> list[Block]:
     """What tools refused that write no files."""
     refusals = errors(outcomes).items()
-    return [f"The tool {name} answered: {text}" for name, text in refusals if name not in _FILE_TOOLS]
+    return [Prose(f"The tool {name} answered: {text}") for name, text in refusals if name not in _FILE_TOOLS]
 
 
 def _limit(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> _Blocks:
@@ -133,19 +134,19 @@ def _limit(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outc
     blocks += _runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
     if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
-        blocks.append("For the length and cost of the run I need the size of the data: how many tokens is it?")
-    return [*blocks, *assumptions.warnings([found]), *assumptions.training([found], work["notes"])], asked
+        blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
+    return [*blocks, *assumptions.warnings([found]), *assumptions.assumed([found], work["notes"])], asked
 
 
-def _runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[str]:
+def _runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
     """What the run at the limit takes and costs; of devices, beside the same run on more of them."""
     estimates = [outcome for outcome in outcomes if outcome.call.name == "estimate_training"]
     if found.goal == "devices" and estimates:
         return _on_more(estimates, outcomes)
-    blocks: list[str] = []
+    blocks: list[Block] = []
     for outcome in outcomes:
         if outcome.error:
-            blocks.append(outcome.error)
+            blocks.append(Prose(outcome.error))
         elif isinstance(outcome.result, TrainingEstimate):
             blocks += training.speed(outcome.result, why)
         elif isinstance(outcome.result, CostEstimate):
@@ -153,7 +154,7 @@ def _runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why
     return blocks
 
 
-def _on_more(estimates: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[str]:
+def _on_more(estimates: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[Block]:
     runs: list[tuple[str, TrainingEstimate, float | None]] = []
     problems: list[str] = []
     for each in estimates:
@@ -165,4 +166,4 @@ def _on_more(estimates: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[
             runs.append((name, each.result, bill.usd if bill else None))
         else:
             problems.append(f"I could not estimate {name}: {each.error}")
-    return [*limit.more_devices(runs), *problems]
+    return [*limit.more_devices(runs), *map(Prose, problems)]

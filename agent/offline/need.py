@@ -39,5 +39,4 @@ def compose(work: Mapping[str, Any], outcomes: list[Outcome]) -> tuple[str, list
     serving = isinstance(found, ServingEstimate)
     cards = [(outcome.call.arguments["accelerator"], outcome.result) for outcome in limits]
     blocks = memory.need(found, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
-    assumed = (assumptions.serving if serving else assumptions.training)([found], work["notes"])
-    return joined([*blocks, *assumed], work), []
+    return joined([*blocks, *assumptions.assumed([found], work["notes"], layout=not serving)], work), []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pages import figures
+from knowledge import figures
 
 _WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,

@@ -9,7 +9,9 @@ from pydantic import BaseModel
 
 from agent.offline.small_talk import not_placed
 from agent.wire import Outcome
-from pages.answers.markdown import bullets
+from pages.blocks import Block, Prose
+from pages.rendering import markdown
+from pages.results.basis import notes
 
 Result = TypeVar("Result", bound=BaseModel)
 
@@ -29,12 +31,13 @@ def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
 
 
-def refused(error: str | None, work: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def refused(error: str | None, work: Mapping[str, Any]) -> tuple[list[Block], list[str]]:
     """The blocks of an answer that there is not, and what it asks. `work` is the planner's reading of the turn."""
     problem = error or "no tool gave a result"
-    return [f"I cannot work that out as asked. {problem}", *bullets("", work.get("notes", []))], [problem]
+    return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.get("notes"))], [problem]
 
 
-def joined(blocks: Sequence[str], work: Mapping[str, Any]) -> str:
-    """The answer, with the words that had no place at its end."""
-    return "\n\n".join([*blocks, *([not_placed(work["unread"])] if work.get("unread") else [])])
+def joined(blocks: Sequence[Block], work: Mapping[str, Any]) -> str:
+    """The answer in Markdown, with the words that had no place at its end."""
+    unread = Prose(not_placed(work["unread"]) if work.get("unread") else "")
+    return markdown.render([*blocks, unread])

@@ -11,6 +11,7 @@ from agent.wire import Outcome
 from estimator.plan.schema import Inference
 from pages.answers import assumptions, choice, cost, limit, memory, room, serving, sweep
 from pages.answers.plan import complete
+from pages.blocks import Block
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
 from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
@@ -34,17 +35,17 @@ def compose(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Out
     fits = estimate is None or estimate.memory.fits
     blocks += files_made(outcomes, set(work["intents"]), not fits and not work["anyway"])
     blocks += assumptions.warnings(by_name.values())
-    blocks += assumptions.how_sure(next(iter(by_name.values())).evidence) if fits else []
-    blocks += assumptions.serving(by_name.values(), work["notes"])
+    blocks += [assumptions.how_sure(next(iter(by_name.values())).evidence)] if fits else []
+    blocks += assumptions.assumed(by_name.values(), work["notes"], layout=False)
     return joined(blocks, work), []
 
 
-def _deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[str]:
+def _deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[Block]:
     """One deployment: what was asked for, or the best that a search found. `limits` are those that no plan holds."""
     estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
-    blocks: list[str] = []
+    blocks: list[Block] = []
     if sized := result_of(outcomes, SizedServing):
-        blocks += choice.sizes(sized)
+        blocks += choice.size(sized)
     elif search := result_of(outcomes, BestServing):
         blocks += choice.best(search, bool(intents & {"why", "best"}))
     elif estimate:
@@ -60,12 +61,12 @@ def _deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str,
     return [*blocks, *failures(outcomes)]
 
 
-def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[str]:
+def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[Block]:
     workload = complete(estimate.plan).workload
     engine = workload.engine if isinstance(workload, Inference) else "the engine"
-    blocks: list[str] = []
+    blocks: list[Block] = []
     if estimate.memory.fits:
-        blocks += serving.slo(estimate, e2e_limit_s)
+        blocks.append(serving.slo(estimate, e2e_limit_s))
         # Of what is sent all at once, the wait says nothing.
         at_once = isinstance(workload, Inference) and workload.scenario == "offline"
         blocks += [] if at_once else [serving.latencies(estimate.latency)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.offline.numbers import short
 from agent.offline.slots import get
-from pages import figures
+from knowledge import figures
 
 HELP = (
     "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "

@@ -8,9 +8,9 @@ from typing import Any
 from agent.offline.outcomes import joined, refused
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, scenarios
-from pages.answers.markdown import bullets
+from pages.blocks import Block
 
-_ANSWERS: dict[str, Callable[[Any], list[str]]] = {
+_ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "recommend_cluster": clusters.recommended,
     "auto_configure": clusters.configured,
     "compare": comparison.compared,
@@ -37,13 +37,10 @@ _ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies
 
 
 def compose(work: Mapping[str, Any], outcomes: list[Outcome]) -> str:
-    outcome, notes = outcomes[0], work.get("notes", [])
+    outcome, readings = outcomes[0], work.get("notes", [])
     name, result = outcome.call.name, outcome.result
     if result is None:
         return joined(refused(outcome.error, work)[0], work)
     blocks = [*_ANSWERS.get(name, files.row)(result), *assumptions.warnings([result])]
-    if name in _ASSUMING and isinstance(result, assumptions.Assuming):
-        blocks += assumptions.in_short(result, notes)
-    else:
-        blocks += bullets("Assumed:", notes)
+    blocks += assumptions.assumed([result] if name in _ASSUMING else [], readings)
     return joined(blocks, work)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from estimator.plan.schema import Inference
-from pages import figures
-from pages.answers.markdown import bullets, table
+from knowledge import figures
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
-from planner.serving.results import BestServing, MlperfProjection, ServingChoice, SizedServing
+from pages.blocks import Block, Prose
+from pages.results.basis import notes
+from pages.results.choice import by_nodes, neighbours, ranked, sizes
+from planner.serving.results import BestServing, MlperfProjection, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
 _AIMS = {
@@ -17,7 +17,7 @@ _AIMS = {
 }  # fmt: skip
 
 
-def best(search: BestServing, why: bool) -> list[str]:
+def best(search: BestServing, why: bool) -> list[Block]:
     """The best deployment, its rivals, and what was not taken."""
     one, model = search.best, model_words(complete(search.plan))
     what = f"{one.summary} on {figures.whole(one.devices)} x {one.accelerator}"
@@ -32,41 +32,22 @@ def best(search: BestServing, why: bool) -> list[str]:
         head = f"**{what}** is the best way I found to serve {model}, for {aim}"
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
-    rejected = [f"{row.choice.summary}: {row.rule}" for row in search.rejected[:_MOST_REASONS]] if why else []
     return [
-        f"{head}. {' '.join(search.why)}",
-        *([_deployments(rows[:_MOST_ROWS])] if len(rows) > 1 else []),
-        *bullets("Not taken:", rejected),
-        *bullets("Not tried:", search.skipped[:_MOST_REASONS]),
+        Prose(f"{head}. {' '.join(search.why)}"),
+        *(ranked(rows[:_MOST_ROWS]) if len(rows) > 1 else []),
+        *(neighbours(search, _MOST_REASONS) if why else []),
+        *notes("Left out", search.skipped[:_MOST_REASONS]),
     ]
 
 
-def _deployments(rows: Sequence[ServingChoice]) -> str:
-    several = len({row.accelerator for row in rows}) > 1
-    heads = ("Deployment", "TTFT", "per token", "output tokens/s", "per device", "per million output tokens")
-    names = [f"{_named(row) if several else row.summary}{'' if row.fits else ' (does not fit)'}" for row in rows]
-    cells = [
-        (name, _first_token(row), row.tpot_s, row.output_tokens_per_s,
-         figures.rate(row.output_tokens_per_s_per_device), row.usd_per_million_output_tokens)
-        for name, row in zip(names, rows, strict=True)
-    ]  # fmt: skip
-    return table(heads, cells)
-
-
-def _first_token(choice: ServingChoice) -> str:
-    return figures.known(choice.ttft_s, figures.seconds, "grows")
-
-
-def _named(choice: ServingChoice) -> str:
-    return f"{choice.accelerator}: {choice.summary}"
-
-
-def sizes(sized: SizedServing) -> list[str]:
+def size(sized: SizedServing) -> list[Block]:
     """How many devices serve the load, the cheapest first."""
     one, plan = sized.best, complete(sized.plan)
     load = load_words(plan.workload) if isinstance(plan.workload, Inference) else ""
     if one is None:
-        return [f"**None** of the sizes that I tried serves {model_words(plan)} with {load}. {' '.join(sized.why)}"]
+        return [
+            Prose(f"**None** of the sizes that I tried serves {model_words(plan)} with {load}. {' '.join(sized.why)}")
+        ]
     price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
@@ -76,20 +57,14 @@ def sizes(sized: SizedServing) -> list[str]:
         f"be served; what limits one replica is {_limit(one.limited_by)}."
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
-    heads = ("Size", "devices", "used", "TTFT", "per token", "per hour", "per million output tokens")
-    cells = [
-        (_named(row), row.devices, row.utilisation, _first_token(row), row.tpot_s, row.usd_per_hour,
-         row.usd_per_million_output_tokens)
-        for row in rows[:_MOST_ROWS]
-    ]  # fmt: skip
-    return [text, table(heads, cells)] if len(cells) > 1 else [text]
+    return [Prose(text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]
 
 
 def _limit(name: str) -> str:
     return (LATENCIES | {"kv memory": "memory of the cache"}).get(name, name)
 
 
-def mlperf(score: MlperfProjection) -> list[str]:
+def mlperf(score: MlperfProjection) -> list[Block]:
     """What a machine would score, on one node and on several."""
     low, high = score.samples_low_per_s, score.samples_high_per_s
     text = (
@@ -97,15 +72,11 @@ def mlperf(score: MlperfProjection) -> list[str]:
         f"{figures.whole(score.devices)} x {score.accelerator}, {figures.rate(score.samples_per_s)} samples/s "
         f"({figures.rate(low)} to {figures.rate(high)}): {score.choice.summary}."
     )
-    blocks = [text, " ".join(score.why), _mlperf_limits(score)]
-    if len(score.by_nodes) > 1:
-        heads = ("nodes", "devices", "samples/s", "tokens/s", "scaling efficiency")
-        rows = [
-            (row.nodes, row.devices, row.samples_per_s, row.tokens_per_s, row.scaling_efficiency)
-            for row in score.by_nodes
-        ]
-        blocks.append(table(heads, rows, words=0))
-    return [*blocks, f"**What limits it**: {_limit(score.limited_by)}."]
+    return [
+        *map(Prose, (text, " ".join(score.why), _mlperf_limits(score))),
+        *(by_nodes(score) if len(score.by_nodes) > 1 else []),
+        Prose(f"**What limits it**: {_limit(score.limited_by)}."),
+    ]
 
 
 def _mlperf_limits(score: MlperfProjection) -> str:

@@ -2,147 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages import figures
-from pages.answers.markdown import bullets, label, table
+from knowledge import figures
+from pages.blocks import Block, Prose
+from pages.results.basis import notes
+from pages.results.many import by_strategy, peaks, side_by_side, sizes
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
     from planner.compare.scaling import ScalingProjection
-    from planner.compare.scenarios import ComparedServing, ComparedTraining, Comparison
+    from planner.compare.scenarios import Comparison
     from planner.layouts.peak import PeakRow, PeakThroughput
-    from planner.layouts.strategies import AppliedStrategies, StrategyRow
+    from planner.layouts.strategies import AppliedStrategies
 
 _LED, _MOST_CONCLUSIONS = 2, 6
 _MOST_STRATEGIES, _MOST_PEAKS, _MOST_PROBLEMS = 24, 16, 6
 
 
-def _led(sentences: Sequence[str]) -> list[str]:
+def _led(sentences: Sequence[str]) -> list[Block]:
     """The sentences as one block, the first in bold."""
     first, _, rest = " ".join(sentences).partition(". ")
-    return [f"**{first.rstrip('.')}.** {rest}".strip()] if sentences else []
+    return [Prose(f"**{first.rstrip('.')}.** {rest}".strip())] if sentences else []
 
 
-def _fits(fits: bool) -> str:
-    return "yes" if fits else "**no**"
+def compared(comparison: Comparison) -> list[Block]:
+    more = comparison.conclusions[_LED:_MOST_CONCLUSIONS]
+    return [*_led(comparison.conclusions[:_LED]), *side_by_side(comparison), *notes("What matters", more)]
 
 
-def compared(comparison: Comparison) -> list[str]:
-    estimated = [row for row in comparison.rows if not row.error]
-    trained = [row for row in estimated if _is_trained(row)]
-    served = [row for row in estimated if not _is_trained(row)]
-    tables = [_trained(trained)] if trained else [_served(served)] if served else []
-    return [
-        *_led(comparison.conclusions[:_LED]),
-        *tables,
-        *bullets("Not estimated:", [f"{row.name}: {row.error}" for row in comparison.rows if row.error]),
-        *bullets("", comparison.conclusions[_LED:_MOST_CONCLUSIONS]),
-    ]
-
-
-def _is_trained(row: ComparedTraining | ComparedServing) -> TypeIs[ComparedTraining]:
-    return hasattr(row, "step_s")
-
-
-def _trained(rows: Sequence[ComparedTraining]) -> str:
-    heads = ("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost")
-    cells = [
-        (row.name, _fits(row.fits), row.per_device_bytes, row.step_s, row.tokens_per_s, row.mfu, row.hours, row.usd)
-        for row in rows
-    ]
-    return table(heads, cells)
-
-
-def _served(rows: Sequence[ComparedServing]) -> str:
-    heads = ("", "fits", "per device", "first token", "per token", "tokens/s", "per M tokens")
-    cells = [
-        (row.name, _fits(row.fits), row.per_device_bytes, row.ttft_s, row.tpot_s, row.output_tokens_per_s,
-         row.usd_per_million_tokens)
-        for row in rows
-    ]  # fmt: skip
-    return table(heads, cells)
-
-
-def strategies(applied: AppliedStrategies) -> list[str]:
+def strategies(applied: AppliedStrategies) -> list[Block]:
     rows = [row for row in applied.rows if row.per_device_bytes is not None]
     able = [row for row in rows if row.fits]
     head = "**No strategy fits.**"
     if able:
         best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
         head = (
-            f"**{label(best.strategy)}** on {best.accelerator} is the fastest per device: {best.summary}, "
-            f"{figures.known(best.tokens_per_s_per_device, figures.rate)} tokens/s per device at "
-            f"{figures.known(best.mfu, figures.percent)} MFU."
+            f"**{figures.label(best.strategy)}** on {best.accelerator} is the fastest per device: {best.summary}, "
+            f"{figures.shown('tokens_per_s_per_device', best.tokens_per_s_per_device)} tokens/s per device at "
+            f"{figures.shown('mfu', best.mfu)} MFU."
         )
-    whys = [f"{label(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
-    many = len({row.model for row in rows}) > 1
-    cells = [
-        (label(row.strategy), f"{_model(row)}, {row.accelerator}" if many else row.accelerator, row.summary,
-         _fits(row.fits), row.per_device_bytes, row.tokens_per_s_per_device, row.mfu)
-        for row in rows[:_MOST_STRATEGIES]
-    ]  # fmt: skip
+    whys = [f"{figures.label(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
+    meant = [f"{figures.label(name)}: {text}" for name, text in applied.strategies.items()]
     return [
-        head,
-        table(("Strategy", "on", "layout", "fits", "per device", "tokens/s per device", "MFU"), cells),
-        *bullets("", whys[:_MOST_PROBLEMS]),
-        *bullets("", [f"{label(name)}: {text}" for name, text in applied.strategies.items()]),
+        Prose(head),
+        *by_strategy(rows[:_MOST_STRATEGIES]),
+        *notes("", whys[:_MOST_PROBLEMS]),
+        *notes("Strategies", meant),
     ]
 
 
-def _model(row: StrategyRow | PeakRow) -> str:
-    return row.model.rpartition("/")[2]
-
-
-def scaling(projection: ScalingProjection) -> list[str]:
-    able = [point for point in projection.points if not point.error and point.tokens_per_s is not None]
-    others = [point for point in projection.points if point not in able]
+def scaling(projection: ScalingProjection) -> list[Block]:
     kind = "the global batch stays" if projection.scaling == "strong" else "the batch grows with the devices"
-    heads = ("Nodes", "devices", "tokens/s", "step", "efficiency", "run", "cost", "limited by")
-    cells = [
-        (row.nodes, row.devices, row.tokens_per_s, row.step_s, row.efficiency, row.hours, row.usd, row.bottleneck)
-        for row in able
-    ]
-    return [
-        *_led(projection.why),
-        *([table(heads, cells, words=0)] if able else []),
-        *bullets("", [f"{point.nodes} nodes: {point.error or 'does not fit'}" for point in others]),
-        f"This is {projection.scaling} scaling: {kind}.",
-    ]
+    last = Prose(f"This is {projection.scaling} scaling: {kind}.")
+    return [*_led(projection.why), *sizes(projection), last]
 
 
-def peak(throughput: PeakThroughput) -> list[str]:
+def peak(throughput: PeakThroughput) -> list[Block]:
     rows = [row for row in throughput.rows if not row.error and row.fits]
     failed = [f"{row.model} on {row.accelerator}: {row.error}" for row in throughput.rows if row.error]
-    problems = bullets("", failed[:_MOST_PROBLEMS])
+    problems = notes("Not estimated", failed[:_MOST_PROBLEMS])
     if not rows:
-        return ["**None of these runs.**", *problems]
+        return [Prose("**None of these runs.**"), *problems]
     best = max(rows, key=lambda row: row.tokens_per_s_per_device or 0.0)
-    low, high = best.low_tokens_per_s_per_device, best.high_tokens_per_s_per_device
     head = (
-        f"**{best.accelerator} in {best.precision}** reaches the most for {_model(best)}: "
-        f"{figures.known(best.tokens_per_s_per_device, figures.rate)} tokens/s per device "
-        f"({figures.known(low, figures.rate)} to {figures.known(high, figures.rate)}), "
-        f"{figures.known(best.mfu, figures.percent)} MFU."
+        f"**{best.accelerator} in {best.precision}** reaches the most for {best.model.rpartition('/')[2]}: "
+        f"{figures.held(best, 'tokens_per_s_per_device')} tokens/s per device, {figures.shown('mfu', best.mfu)} MFU."
     )
-    heads = ("Model", "on", "precision", "tokens/s per device", "TFLOPS", "MFU", "tokens a day, all", "rating")
-    cells = [
-        (_model(row), f"{row.devices} x {row.accelerator}", row.precision, row.tokens_per_s_per_device,
-         row.model_tflops_per_device, row.mfu, row.tokens_per_day, row.rating or "not measured")
-        for row in rows[:_MOST_PEAKS]
-    ]  # fmt: skip
-    return [head, table(heads, cells), *bullets("Rated against measured runs:", _measured(rows)), *problems]
+    return [Prose(head), *peaks(rows[:_MOST_PEAKS]), *notes("Rated against measured runs", _measured(rows)), *problems]
 
 
-def _measured(rows: Sequence[PeakRow]) -> Iterable[str]:
+def _measured(rows: Sequence[PeakRow]) -> list[str]:
     """What the measured runs reach that the ratings compare with, once each."""
     lines: dict[str, str] = {}
     for row in rows:
         if row.rated_against and row.measured_mfu_median is not None:
-            lower = figures.known(row.measured_mfu_lower, figures.percent)
-            upper = figures.known(row.measured_mfu_upper, figures.percent)
-            middle = figures.percent(row.measured_mfu_median)
+            lower, middle, upper = (
+                figures.known(mfu, figures.percent)
+                for mfu in (row.measured_mfu_lower, row.measured_mfu_median, row.measured_mfu_upper)
+            )
             lines[row.rated_against] = f"measured MFU is {middle} in the middle, {lower} to {upper} for half of them"
     return [f"{rated_against}: {words}" for rated_against, words in lines.items()]

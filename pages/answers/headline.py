@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from pages import figures
+from knowledge import figures
 from pages.answers.plan import hardware_words
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.money.results import CostEstimate
@@ -95,7 +95,7 @@ def _run(run: CostEstimate | ClusterOption | TrainingFigures | ServingFigures) -
     return [
         *_known("run", run.hours, figures.hours),
         *_known("cost", run.usd, figures.usd),
-        *_known("per million tokens", run.usd_per_million_tokens, figures.price),
+        *_known("per million tokens", run.usd_per_million_tokens, figures.usd),
     ]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from estimator.plan.schema import Inference, Training
-from pages import figures
+from knowledge import figures
 from pages.answers import memory
-from pages.answers.markdown import label, table
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
+from pages.blocks import Block, Prose
+from pages.results.columns import Column, table
+from pages.results.estimate import component
 from planner.results import Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
@@ -18,18 +19,19 @@ _OTHERS = {"range": "nothing else", "catalogue": "the catalogue"}
 _OF_CACHE = {"kv memory_slo_ms": "memory of the cache", "kv_cache": "memory of the cache"}
 
 
-def training(limit: Limit) -> list[str]:
+def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
-    by = _OTHERS.get(limit.limited_by, memory.component(limit.limited_by))
-    blocks = [_verdict(limit), f"What limits it: **{by}**; {limit.why}."]
+    by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
+    blocks: list[Block] = [Prose(_verdict(limit)), Prose(f"What limits it: **{by}**; {limit.why}.")]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):
-        blocks.append(
+        there = (
             f"**Layout** there, {chosen.framework}: {layout_words(complete(limit.plan))}. A step takes about "
             f"{figures.seconds(chosen.step_s)}, {figures.rate(chosen.tokens_per_s)} tokens/s at "
             f"{figures.percent(chosen.mfu)} MFU."
         )
+        blocks.append(Prose(there))
     return [*blocks, *(memory.training(limit.memory) if isinstance(limit.memory, MemoryEstimate) else [])]
 
 
@@ -59,26 +61,25 @@ def _verdict(limit: Limit) -> str:
 
 
 def _largest(limit: Limit) -> str:
-    return f"**{limit.value}** ({figures.billions(limit.parameters)} parameters) is the largest model that fits"
+    return f"**{limit.value}** ({figures.count(limit.parameters)} parameters) is the largest model that fits"
 
 
-def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[str]:
+def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[Block]:
     """The same run on several numbers of devices, each with its name and cost in USD."""
-    rows: list[tuple[Any, ...]] = []
-    for name, estimate, usd in runs:
-        used, rate, run = estimate.memory.per_device_bytes, estimate.throughput, estimate.run
-        speed = (estimate.time.step_s, rate.tokens_per_s, rate.mfu, run.hours if run else None, usd)
-        rows.append((name, "yes", used, *speed) if estimate.memory.fits else (name, "no", used, *[None] * len(speed)))
-    heads = ("", "fits", "per device", "step", "tokens/s", "MFU", "run", "cost")
-    return ["What more of them would give:", table(heads, rows)] if rows else []
+    own = {id(estimate): (name, figures.shown("usd", usd)) for name, estimate, usd in runs}
+    columns: list[Column] = [
+        ("", lambda row: own[id(row)][0]), "memory.fits", "memory.per_device_bytes", "time.step_s",
+        "throughput.tokens_per_s", "throughput.mfu", "run.hours", (figures.label("usd"), lambda row: own[id(row)][1]),
+    ]  # fmt: skip
+    return table([estimate for _, estimate, _ in runs], columns, "What more of them would give")
 
 
-def serving(limit: Limit) -> list[str]:
+def serving(limit: Limit) -> list[Block]:
     """The most that a deployment takes, what stops it there, and its speed and memory."""
     plan, chosen, workload = complete(limit.plan), limit.chosen, complete(limit.plan).workload
     run, hardware = run_words(plan), hardware_words(plan)
     lengths = length_words(workload) if isinstance(workload, Inference) else ""
-    by = (_OTHERS | _OF_CACHE).get(limit.limited_by, label(limit.limited_by))
+    by = (_OTHERS | _OF_CACHE).get(limit.limited_by, figures.label(limit.limited_by))
     goal = "context" if limit.goal == "seq_len" else limit.goal
     if limit.value is None:
         nothing = {
@@ -88,7 +89,7 @@ def serving(limit: Limit) -> list[str]:
             "model": "not even the smallest model considered fits",
             "devices": "no number of these devices that I tried is enough",
         }[goal]
-        return [f"**None**: {nothing} ({run} on {hardware}). What limits it: {by}; {limit.why}."]
+        return [Prose(f"**None**: {nothing} ({run} on {hardware}). What limits it: {by}; {limit.why}.")]
     value = figures.plain(limit.value)
     heads = {
         "context": f"**{value} tokens** is the longest request, prompt and answer, that fits",
@@ -98,13 +99,14 @@ def serving(limit: Limit) -> list[str]:
         "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that do",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
-    blocks = [f"{heads[goal]}: {where}.", f"What limits it: **{by}**; {limit.why}."]
+    blocks: list[Block] = [Prose(f"{heads[goal]}: {where}."), Prose(f"What limits it: **{by}**; {limit.why}.")]
     if isinstance(chosen, ServingChoice):
-        blocks.append(
+        there = (
             f"**There**: {chosen.summary}; first token after {figures.known(chosen.ttft_s, figures.seconds, 'grows')}, "
             f"then one every {figures.seconds(chosen.tpot_s)}, {figures.rate(chosen.output_tokens_per_s)} output "
             f"tokens/s."
         )
+        blocks.append(Prose(there))
     if isinstance(limit.memory, ServingMemoryEstimate) and isinstance(workload, Inference):
         blocks += memory.serving(limit.memory, workload.engine)
     return blocks

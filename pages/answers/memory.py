@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from estimator.plan.schema import Inference
-from pages import figures
-from pages.answers.markdown import bullets, label, listed, table
+from knowledge import figures
 from pages.answers.plan import complete, model_words
+from pages.blocks import Block, Prose, Table
+from pages.results.basis import notes
+from pages.results.estimate import component, components
 from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
-_COMPONENTS = {
-    "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
-}  # fmt: skip
 _MOMENTS = {
     "loss": "while the loss is made",
     "backward_start": "as the backward pass begins",
@@ -23,23 +21,22 @@ _MOMENTS = {
     "generation": "while samples are generated",
 }
 _PHASES = {"loading": "while the weights are loaded", "steady": "in training", "saving": "while a checkpoint is saved"}
-_SMALLEST_SHOWN_BYTES = 0.005 * figures.GIB
 # A component counts as absent at the peak below this part of its own most, and is told from this part of the total on.
 _ABSENT, _TOLD = 0.1, 0.02
 _MOST_STAGES = 8
 
 
-def training(memory: MemoryEstimate) -> list[str]:
+def training(memory: MemoryEstimate) -> list[Block]:
     """All that is told of the memory of a run."""
-    blocks = [components(memory.components, memory.per_device_bytes), " ".join([_peak(memory), *_absent(memory)])]
-    return [*blocks, *_stages(memory), *_overridden(memory), _host(memory)]
+    peak = Prose(" ".join([_peak(memory), *_absent(memory)]))
+    as_set = notes("As you set it", [_set(row) for row in memory.overridden])
+    return [*components(memory), peak, Prose(_stages(memory)), *as_set, Prose(_host(memory))]
 
 
-def serving(memory: ServingMemoryEstimate, engine: str) -> list[str]:
+def serving(memory: ServingMemoryEstimate, engine: str) -> list[Block]:
     """The fullest device by component, and how many requests it holds."""
-    blocks = [components(memory.components, memory.per_device_bytes)]
     if not memory.fits:
-        return blocks
+        return components(memory)
     text = (
         f"A device can allocate {figures.gib(memory.capacity_bytes)}, of which {engine} claims "
         f"{figures.gib(memory.claimed_bytes)}. **Users**: {figures.whole(memory.max_concurrency)} whole requests have "
@@ -50,7 +47,7 @@ def serving(memory: ServingMemoryEstimate, engine: str) -> list[str]:
         text += f", {figures.whole(memory.kv_tokens)} tokens of cache at {each} bytes each"
     if memory.longest_request is not None:
         text += f"; the longest that fits alone is {figures.whole(memory.longest_request)} tokens"
-    return [*blocks, f"{text}."]
+    return [*components(memory), Prose(f"{text}.")]
 
 
 def besides(memory: MemoryEstimate) -> str:
@@ -61,17 +58,6 @@ def besides(memory: MemoryEstimate) -> str:
     if not memory.save.fits:
         fails.append("saving a checkpoint may run out of device memory")
     return f"**But** {' and '.join(fails)}." if fails else ""
-
-
-def component(name: str) -> str:
-    return _COMPONENTS.get(name, label(name))
-
-
-def components(sizes: Mapping[str, float], per_device_bytes: float) -> str:
-    """The fullest device by component, largest first."""
-    shown = [(name, size) for name, size in sizes.items() if size >= _SMALLEST_SHOWN_BYTES]
-    rows = [(component(name), figures.gib(size)) for name, size in sorted(shown, key=lambda part: -part[1])]
-    return table(("Memory per device", ""), [*rows, ("**total**", f"**{figures.gib(per_device_bytes)}**")])
 
 
 def _peak(memory: MemoryEstimate) -> str:
@@ -90,24 +76,25 @@ def _absent(memory: MemoryEstimate) -> list[str]:
         for name, most in memory.own_peaks.items()
         if memory.components[name] < _ABSENT * most and most >= _TOLD * memory.per_device_bytes
     ]
-    return [f"Not there at that moment: {listed(absent)}."] if absent else []
+    return [f"Not there at that moment: {_listed(absent)}."] if absent else []
 
 
-def _stages(memory: MemoryEstimate) -> list[str]:
+def _listed(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _stages(memory: MemoryEstimate) -> str:
     stages = memory.stages
     if len(stages) < 2:
-        return []
+        return ""
     fullest = f"Stage {memory.fullest_stage} decides."
     if len(stages) > _MOST_STAGES:
         sizes = [stage.per_device_bytes for stage in stages]
         least = sizes.index(min(sizes))
-        return [f"By pipeline stage: {figures.gib(min(sizes))} (stage {least}) to {figures.gib(max(sizes))}. {fullest}"]
-    each = listed([f"{figures.gib(stage.per_device_bytes)} (stage {stage.stage})" for stage in stages])
-    return [f"By pipeline stage: {each}. {fullest}"]
-
-
-def _overridden(memory: MemoryEstimate) -> list[str]:
-    return bullets("As you set it:", [_set(row) for row in memory.overridden])
+        return f"By pipeline stage: {figures.gib(min(sizes))} (stage {least}) to {figures.gib(max(sizes))}. {fullest}"
+    each = _listed([f"{figures.gib(stage.per_device_bytes)} (stage {stage.stage})" for stage in stages])
+    return f"By pipeline stage: {each}. {fullest}"
 
 
 def _set(row: Overridden) -> str:
@@ -132,22 +119,23 @@ def _host(memory: MemoryEstimate) -> str:
     return f"{text}. A checkpoint takes {weights} on disk, {resumable} with all that it needs to resume."
 
 
-def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[str, Limit | None]]) -> list[str]:
+def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[str, Limit | None]]) -> list[Block]:
     """All of a model on one device; `fewest` are the limits in devices of some cards by name, None where none holds."""
     plan, found = complete(estimate.plan), estimate.memory
     count, workload = plan.cluster.count or 1, plan.workload
     whose = "if one GPU held all of it" if count == 1 else f"on each of {count} GPUs"
     how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage})"
     what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}"
+    head = ("card", "fewest", figures.label("per_device_bytes"))
     return [
-        f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}.",
-        table(("Card", "fewest", "memory on each"), [_card(name, limit) for name, limit in fewest]),
-        components(found.components, found.per_device_bytes),
-        "Name your GPUs for speed, cost and the best layout.",
+        Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}."),
+        Table(head, [_card(name, limit) for name, limit in fewest], right=head[1:]),
+        *components(found),
+        Prose("Name your GPUs for speed, cost and the best layout."),
     ]
 
 
-def _card(name: str, limit: Limit | None) -> tuple[Any, ...]:
+def _card(name: str, limit: Limit | None) -> tuple[str, str, str]:
     if limit is None or limit.value is None:
-        return name, "none that I tried", None
-    return name, limit.value, limit.memory.per_device_bytes
+        return name, "none that I tried", figures.NONE
+    return name, figures.plain(limit.value), figures.gib(limit.memory.per_device_bytes)

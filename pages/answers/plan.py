@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator.plan.schema import Inference, Plan, Training
-from pages import figures
+from knowledge import figures
 
 _METHODS = {"lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "pissa": "PiSSA", "freeze": "frozen-layer"}
 _STAGES = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference, Plan
-from pages import figures
-from pages.answers.markdown import bullets, label, table
+from knowledge import figures
 from pages.answers.plan import complete, hardware_words, run_words
+from pages.blocks import Block, Prose
+from pages.results.many import points
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -22,24 +23,19 @@ _NAMES = {
     "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
 }  # fmt: skip
 _BEST = {"memory": "needs the least memory", "cost": "costs the least per token"}
-_KEPT = {True: "kept", False: "missed", None: ""}
 
 
-def describe(sweep: Sweep) -> list[str]:
+def describe(sweep: Sweep) -> list[Block]:
     """Of training or of serving."""
     plan, best = complete(sweep.plan), sweep.best
-    trained = [point for point in sweep.points if _is_trained(point)]
-    served = [point for point in sweep.points if not _is_trained(point)]
     if best is None:
         verdict = f"**None of these fits**: {run_words(plan)}."
     elif _is_trained(best):
-        verdict = _training_verdict(sweep, plan, best, [point for point in trained if point.fits])
+        able = [point for point in sweep.points if _is_trained(point) and point.fits]
+        verdict = _training_verdict(sweep, plan, best, able)
     else:
         verdict = _serving_verdict(sweep, plan, best)
-    rows = _trained(sweep.fields, trained) if trained else _served(sweep.fields, served)
-    lines = [f"{', '.join(map(figures.plain, point.values.values()))}: {point.why}"
-             for point in sweep.points if point.why]  # fmt: skip
-    return [verdict, rows, *bullets("What cannot be, or does not fit:", lines)]
+    return [Prose(verdict), *points(sweep)]
 
 
 def _is_trained(point: SweepPoint | ServingPoint) -> TypeIs[SweepPoint]:
@@ -79,52 +75,6 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     )
 
 
-def _trained(fields: Sequence[str], points: Sequence[SweepPoint]) -> str:
-    priced = any(point.usd_per_million_tokens is not None for point in points)
-    # Where the framework is open, what does not fit one may fit another.
-    several = "workload.framework" not in fields and len({point.framework for point in points} - {None}) > 1
-    scales = "cluster.count" in fields
-    heads = [
-        *map(_name, fields), *(["framework"] if several else []), "fits", "step", "tokens/s", "MFU", "per device",
-        "tokens/s per device kept" if scales else "tokens/s against the first", "limit",
-        *(["per million tokens"] if priced else []),
-    ]  # fmt: skip
-    rows = [
-        (
-            *(point.values[path] for path in fields), *([point.framework] if several else []),
-            "yes" if point.fits else "no", point.step_s, point.tokens_per_s, point.mfu,
-            None if point.step_s is None else point.per_device_bytes,
-            figures.known(point.scaling_efficiency if scales else point.speedup, _efficiency), point.bottleneck,
-            *([point.usd_per_million_tokens] if priced else []),
-        )
-        for point in points
-    ]  # fmt: skip
-    return table(heads, rows, words=0)
-
-
-def _served(fields: Sequence[str], points: Sequence[ServingPoint]) -> str:
-    limited = any(point.meets_slo is not None for point in points)
-    priced = any(point.usd_per_million_output_tokens is not None for point in points)
-    heads = [
-        *map(_name, fields), "fits", *(["limits"] if limited else []), "TTFT", "per token", "tokens/s per user",
-        "output tokens/s", "per device", "memory per device", "limited by",
-        *(["per million output tokens"] if priced else []),
-    ]  # fmt: skip
-    rows: list[Sequence[Any]] = []
-    for point in points:
-        cells = [*(point.values[path] for path in fields), "yes" if point.fits else "no"]
-        if point.tpot_s is None:
-            rows.append(cells + [None] * (len(heads) - len(cells)))
-            continue
-        rows.append([
-            *cells, *([_KEPT[point.meets_slo]] if limited else []),
-            figures.known(point.ttft_s, figures.seconds, "grows"), point.tpot_s, point.tokens_per_s_per_user,
-            point.output_tokens_per_s, figures.known(point.output_tokens_per_s_per_device, figures.rate),
-            point.per_device_bytes, point.bottleneck, *([point.usd_per_million_output_tokens] if priced else []),
-        ])  # fmt: skip
-    return table(heads, rows, words=0)
-
-
 def _efficiency(value: float) -> str:
     """A share in percent; above one, as a factor."""
     return figures.percent(value) if value <= 1 else figures.ratio(value)
@@ -132,4 +82,4 @@ def _efficiency(value: float) -> str:
 
 def _name(path: str) -> str:
     name = path.rpartition(".")[2]
-    return _NAMES.get(path, name.upper() if len(name) == 2 else label(name))
+    return _NAMES.get(path, name.upper() if len(name) == 2 else figures.label(name))

@@ -56,4 +56,4 @@ def _table(table: Table) -> str:
 def _line(text: str) -> str:
     """User text as one line that Markdown does not read as markup."""
     line = "".join(character if character.isprintable() else " " for character in text)
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", line)
+    return re.sub(r"([\\`*\[\]<>|#~]|(?<!\w)_|_(?!\w))", r"\\\1", line)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pages.figures import count
+from knowledge.figures import count
 from pages.rendering.clean import one_line
 from planner.plots import Plot, Series
 

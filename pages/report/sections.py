@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import yaml
 
 from estimator.errors import PlanError
-from pages import figures
+from knowledge import figures
+from knowledge.figures import hours, percent, plain, shown, usd
 from pages.blocks import Block, Chart, Details, Note, Table, Text
-from pages.figures import hours, percent, plain, shown, usd
 from pages.results.advice import gain_words
 from pages.results.basis import notes
 from pages.results.columns import Column, table

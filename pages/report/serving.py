@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator.plan.schema import Plan
+from knowledge.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
-from pages.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
 from pages.report.sections import (
     Told,
     asked,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator.plan.schema import Cluster, Plan
+from knowledge.figures import between, gib, gib_range, interval, label, seconds, shown
 from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
-from pages.figures import between, gib, gib_range, interval, label, seconds, shown
 from pages.report.sections import (
     Told,
     asked,

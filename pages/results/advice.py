@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import change
 from pages.blocks import Block, Headline, Note
-from pages.figures import change
 from pages.results.basis import notes, tail
 from pages.results.plan import flags, plan_figures
 
@@ -34,8 +34,12 @@ def playbook(result: PlaybookFound) -> list[Block]:
         return [Headline("Nothing found." if result.query else "Topics"), *notes("Topics", topics)]
     return [
         Headline(f"{len(result.entries)} of {result.matches} entries."),
-        *[Note(row.title, _lines(row)) for row in result.entries],
+        *map(entry, result.entries),
     ]
+
+
+def entry(row: PlaybookEntry) -> Block:
+    return Note(row.title, _lines(row))
 
 
 def advised(row: Advised) -> Block:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from knowledge.figures import plain
 from pages.blocks import Block, Note
-from pages.figures import plain
 from planner.result import Assumption, Evidence
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pages import figures
+from collections.abc import Sequence
+
+from knowledge import figures
+from knowledge.figures import count, rate, usd
 from pages.blocks import Block, Headline
-from pages.figures import count, rate, usd
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.estimate import memory
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
-from planner.serving.results import BestServing, MlperfProjection, ServingChoice, SizedServing
+from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
 
 LAYOUTS: list[Column] = [
     ("layout", "summary"), "framework", "step_s", "tokens_per_s", "mfu", "per_device_bytes", "headroom_bytes",
@@ -25,21 +27,26 @@ _MOST = 8
 
 
 def best(result: BestParallelism | BestServing) -> list[Block]:
-    columns = columns_of(result.best)
-    rejected = [
-        ("neighbour", lambda row: row.choice.summary if isinstance(result, BestServing) else row.summary),
-        ("why not", "rule"),
-    ]
     return [
         _best_verdict(result),
         *plan_figures(result.plan),
         *notes("Why", result.why),
-        *table([result.best, *result.alternatives], columns, "Best first"),
-        *table(result.pareto[:_MOST], columns, "Nothing is better in every way (Pareto)"),
-        *table(result.rejected[:_MOST], rejected, "Neighbours"),
+        *ranked([result.best, *result.alternatives]),
+        *table(result.pareto[:_MOST], columns_of(result.best), "Nothing is better in every way (Pareto)"),
+        *neighbours(result, _MOST),
         *notes("Left out", result.skipped if isinstance(result, BestServing) else ()),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def ranked(choices: Sequence[LayoutChoice | ServingChoice]) -> list[Block]:
+    return table(choices, columns_of(choices[0]), "Best first")
+
+
+def neighbours(result: BestParallelism | BestServing, most: int) -> list[Block]:
+    """What was not taken, and the rule that says why."""
+    summary: Column = ("neighbour", "choice.summary" if isinstance(result, BestServing) else "summary")
+    return table(result.rejected[:most], [summary, ("why not", "rule")], "Neighbours")
 
 
 def columns_of(choice: LayoutChoice | ServingChoice) -> list[Column]:
@@ -82,16 +89,20 @@ def size(result: SizedServing) -> list[Block]:
         price = f", {usd(found.usd_per_hour)} per hour" if found.usd_per_hour is not None else ""
         replicas = f"{found.replicas} replica{'s' if found.replicas != 1 else ''}"
         said = f"{found.devices} x {found.accelerator} in {replicas}{price}: {found.summary}."
-    columns = [*_WHERE, "replicas", "replica_limit", "utilisation", ("limited by", "limited_by"), *_SERVED, *_MONEY]
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", "price_date")]
     return [
         Headline(said, bool(found)),
         *plan_figures(result.plan),
         *notes("Why", result.why),
-        *table(result.sizes, columns, "Cheapest first"),
+        *sizes(result.sizes),
         *table(result.offers[:_MOST], offers, "Where to rent"),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def sizes(rows: Sequence[ServingSize]) -> list[Block]:
+    columns = [*_WHERE, "replicas", "replica_limit", "utilisation", ("limited by", "limited_by"), *_SERVED, *_MONEY]
+    return table(rows, columns, "Cheapest first")
 
 
 def mlperf(result: MlperfProjection) -> list[Block]:
@@ -99,7 +110,6 @@ def mlperf(result: MlperfProjection) -> list[Block]:
         "samples_per_s", "tokens_per_s", "tokens_per_s_per_device", "dataset_s", "run_s", "ttft_p99_s", "tpot_p99_s",
         ("limited by", "limited_by"),
     ]  # fmt: skip
-    nodes: list[Column] = ["nodes", "devices", "samples_per_s", "tokens_per_s", "scaling_efficiency"]
     # Offline all samples wait from the start: how long the last one does says nothing of latency.
     deployments = [column for column in DEPLOYMENTS if result.scenario != "offline" or column != "ttft_s"]
     where = f"{count(result.devices)} x {result.accelerator}"
@@ -108,7 +118,12 @@ def mlperf(result: MlperfProjection) -> list[Block]:
         Headline(f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s."),
         *listed(result, rows, "Figures (80 % interval)"),
         *table([result.choice], deployments, "With"),
-        *table(result.by_nodes, nodes, "By nodes"),
+        *by_nodes(result),
         *notes("Why", result.why),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def by_nodes(result: MlperfProjection) -> list[Block]:
+    columns: list[Column] = ["nodes", "devices", "samples_per_s", "tokens_per_s", "scaling_efficiency"]
+    return table(result.by_nodes, columns, "By nodes")

@@ -1,5 +1,5 @@
 """Tables of results: a row of a table is a part of a result, a column one of its fields, named and written as the table
-of figures says (pages/figures.py)."""
+of figures says (knowledge/figures.py)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import NONE
 from pages.blocks import Block, Figures, Row, Table
-from pages.figures import NONE
 
 Write = Callable[[Any], str]
 Column = str | tuple[str, str | Write]

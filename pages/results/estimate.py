@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import gib, percent
 from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
-from pages.figures import gib, percent
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.overview import figure_rows, latency_limit
@@ -18,18 +18,20 @@ from planner.serving.results import PassSplit, ServingEstimate, ServingMemoryEst
 
 Estimate = TrainingEstimate | ServingEstimate
 Memory = MemoryEstimate | ServingMemoryEstimate
+_FLAGS: Column = ("flags", lambda row: flags(row.patch))
+_COMPONENTS = {
+    "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
+}  # fmt: skip
 
 
 def estimate(result: Estimate) -> list[Block]:
-    improvements = result.improvements or [] if isinstance(result, TrainingEstimate) else []
-    faster: list[Column] = [("change", "what"), "gain", "tokens_per_s", ("flags", lambda row: flags(row.patch))]
     return [
         fit_verdict(result),
         *plan_figures(result.plan),
         Figures(estimate_rows(result), "Figures (80 % interval)"),
         *memory(result.memory),
         *where_time_goes(result.limits),
-        *table(improvements, faster, "What would be faster"),
+        *improvements(result),
         *notes("Why this layout", result.why),
         *charts(result),
         *tail(result.warnings, result.assumptions, result.evidence),
@@ -44,8 +46,8 @@ def fit(result: FitCheck) -> list[Block]:
         *plan_figures(result.plan),
         *memory(result.memory),
         *listed(result, most, "What fits at most"),
-        *_remedies(result.remedies, room if result.fits else wish),
-        *_remedies(result.relaxations, "What more room would allow"),
+        *remedies(result.remedies, room if result.fits else wish),
+        *remedies(result.relaxations, "What more room would allow"),
         *map(Chart, memory_plot(result.memory)),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
@@ -77,13 +79,23 @@ def estimate_rows(result: Estimate) -> list[Row]:
     return [*figure_rows(result), ("waits for", result.bottleneck), *limits]
 
 
-def memory(found: Memory) -> list[Block]:
+def component(name: str) -> str:
+    """What a part of memory is called."""
+    return _COMPONENTS.get(name, name.replace("_", " "))
+
+
+def components(found: Memory) -> list[Block]:
     """The parts of the fullest device, largest first."""
     parts = sorted(found.components.items(), key=lambda part: -part[1])
     total = sum(size for _, size in parts)
-    rows = [[name.replace("_", " "), gib(size), percent(size / total)] for name, size in parts if size > 0]
+    rows = [[component(name), gib(size), percent(size / total)] for name, size in parts if size > 0]
     head = ("memory per device", "size", "share")
-    blocks: list[Block] = [Table(head, rows, right=head[1:])] if rows else []
+    return [Table(head, rows, right=head[1:])] if rows else []
+
+
+def memory(found: Memory) -> list[Block]:
+    """The parts of the fullest device, and whether the host is short."""
+    blocks = components(found)
     host = found.host if isinstance(found, MemoryEstimate) else None
     if host and host.fits is False and host.capacity_bytes is not None:
         said = f"{gib(host.per_node_bytes)} needed of {gib(host.capacity_bytes)} per node"
@@ -96,11 +108,16 @@ def where_time_goes(limits: Sequence[TimeLimit]) -> list[Block]:
     return table(waits, [("a step waits for", lambda row: row.limit), "seconds", "share"])
 
 
-def _remedies(rows: Sequence[Remedy], title: str) -> list[Block]:
-    columns: list[Column] = [
-        ("change", "what"), "per_device_bytes", "fits", "slowdown", ("flags", lambda row: flags(row.patch))
-    ]  # fmt: skip
-    return table(rows, columns, title)
+def improvements(result: Estimate, last: Column = _FLAGS) -> list[Block]:
+    """What would make a run faster, each change by itself, and how it is made or why it helps."""
+    rows = result.improvements or [] if isinstance(result, TrainingEstimate) else []
+    return table(rows, [("change", "what"), "gain", "tokens_per_s", last], "What would be faster")
+
+
+def remedies(rows: Sequence[Remedy], title: str, last: Column = _FLAGS, timed: bool = True) -> list[Block]:
+    """`timed` is false where the plan itself has no speed to compare with."""
+    time = ["slowdown"] if timed else []
+    return table(rows, [("change", "what"), "per_device_bytes", "fits", *time, last], title)
 
 
 # ------------------------------------------------------------------------------------------------------------ charts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from knowledge.figures import amount, change
 from pages.blocks import Block, Headline
-from pages.figures import amount, change
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
 from planner.explain.results import ExplainedTerm, Explanation, Interval, NearestRun

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from knowledge.figures import NONE, count, number, shown
 from pages.blocks import Block, Headline, Table, value_of
-from pages.figures import NONE, count, number, shown
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, labelled, listed, table
 from pages.results.money import dated
+from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
 
 _MOST_PRICES = 12
@@ -21,10 +22,14 @@ def model(result: ModelDescription) -> list[Block]:
     of_experts = f", {count(active)} of them active" if active != result.parameters else ""
     return [
         Headline(f"{result.id}: {count(result.parameters)} parameters{of_experts}."),
-        *listed(result, _MODEL),
+        *model_facts(result),
         *notes("Notes", result.notes),
         *tail((), result.assumptions),
     ]
+
+
+def model_facts(result: ModelDescription) -> list[Block]:
+    return listed(result, _MODEL)
 
 
 def _exactly(row: ModelDescription) -> str:
@@ -50,18 +55,26 @@ _MODEL: tuple[Column, ...] = (
 
 
 def accelerator(result: HardwareDescription) -> list[Block]:
-    prices: list[Column] = [
-        "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour", ("price of", dated),
-    ]  # fmt: skip
     offers = result.prices
     title = "Prices of an instance" if len(offers) <= _MOST_PRICES else f"The {_MOST_PRICES} cheapest of {len(offers)}"
     return [
         Headline(f"{result.id}: {result.name}."),
-        *listed(result, _HARDWARE),
-        *table(offers[:_MOST_PRICES], prices, title),
+        *device_facts(result),
+        *prices(offers[:_MOST_PRICES], title),
         *notes("Notes", result.notes),
         *tail((), result.assumptions),
     ]
+
+
+def device_facts(result: HardwareDescription) -> list[Block]:
+    return listed(result, _HARDWARE)
+
+
+def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:
+    columns: list[Column] = [
+        "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour", ("price of", dated),
+    ]  # fmt: skip
+    return table(offers, columns, title)
 
 
 def _rates(row: HardwareDescription) -> str:

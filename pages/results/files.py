@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from knowledge.figures import file_size
 from pages.blocks import Block, Figures, Headline, Text
-from pages.figures import file_size
 from pages.results.basis import notes, tail
 from pages.results.plan import plan_figures
 from planner.results import RenderedConfigs, WrittenConfigs

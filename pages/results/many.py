@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import NONE, plain, rate
 from pages.blocks import Block, Chart, Figures, Headline
-from pages.figures import NONE, plain, rate
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.plan import plan_figures
@@ -17,8 +18,8 @@ if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.compare.scaling import ScalingProjection
     from planner.compare.scenarios import Comparison
     from planner.compare.sweep import Sweep
-    from planner.layouts.peak import PeakThroughput
-    from planner.layouts.strategies import AppliedStrategies
+    from planner.layouts.peak import PeakRow, PeakThroughput
+    from planner.layouts.strategies import AppliedStrategies, StrategyRow
 
 _LAYOUT: Column = ("layout", "summary")
 _TRAINED: list[Column] = ["step_s", "tokens_per_s", "mfu", "per_device_bytes", "fits"]
@@ -69,19 +70,25 @@ def _setting(scenario: str) -> Column:
 
 
 def sweep(result: Sweep) -> list[Block]:
-    axes: list[Column] = [_swept(field) for field in result.fields]
     said = "No point fits."
     if result.best:
         at = ", ".join(f"{_short(field)} {plain(result.best.values[field])}" for field in result.fields)
         speed = _speed(result.best)
         said = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
-    found = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens"]
     return [
         Headline(said, bool(result.best)),
-        *table(result.points, [*axes, *found, "speedup", _LAYOUT, ("why not", "why")]),
+        *points(result),
         *map(Chart, sweep_plots(result)),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def points(result: Sweep) -> list[Block]:
+    """A row a point; over devices with what is left of the speed of each."""
+    axes: list[Column] = [_swept(field) for field in result.fields]
+    found = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens"]
+    against: list[Column] = ["speedup", *(["scaling_efficiency"] if "cluster.count" in result.fields else [])]
+    return table(result.points, [*axes, *found, *against, _LAYOUT, ("why not", "why")])
 
 
 def _swept(field: str) -> Column:
@@ -131,40 +138,43 @@ def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
 
 def scaling(result: ScalingProjection) -> list[Block]:
     why = list(result.why)
-    columns: list[Column] = [
-        "nodes", "devices", "efficiency", *_OF_A_RUN, "communication_share", ("waits for", "bottleneck"), _LAYOUT,
-        ("why not", "error"),
-    ]  # fmt: skip
     return [
         Headline(why.pop(0) if why else f"{result.scaling} scaling"),
         *plan_figures(result.plan),
         *notes("Why", why),
-        *table(result.points, columns, f"{result.scaling.capitalize()} scaling"),
+        *sizes(result),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
 
-def strategies(result: AppliedStrategies) -> list[Block]:
+def sizes(result: ScalingProjection) -> list[Block]:
     columns: list[Column] = [
-        "model", ("device", "accelerator"), ("strategy", lambda row: row.strategy.replace("_", " ")), "relative_speed",
-        *_OF_A_RUN, _LAYOUT, ("why not", "why"),
+        "nodes", "devices", "efficiency", *_OF_A_RUN, "communication_share", ("waits for", "bottleneck"), _LAYOUT,
+        ("why not", "error"),
     ]  # fmt: skip
+    return table(result.points, columns, f"{result.scaling.capitalize()} scaling")
+
+
+def strategies(result: AppliedStrategies) -> list[Block]:
     return [
         Headline(f"{sum(row.fits for row in result.rows)} of {len(result.rows)} layouts fit."),
-        *table(result.rows, columns),
+        *by_strategy(result.rows),
         Figures(list(result.strategies.items()), "Strategies"),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
 
-def peak(result: PeakThroughput) -> list[Block]:
+def by_strategy(rows: Sequence[StrategyRow]) -> list[Block]:
     columns: list[Column] = [
-        "model", ("device", "accelerator"), "devices", "precision",
-        (figures.label("tokens_per_s_per_device"), lambda row: figures.held(row, "tokens_per_s_per_device")),
-        "tokens_per_day", "mfu", ("rated", "rating"), ("against", "rated_against"), _LAYOUT, ("why not", "error"),
+        "model", ("device", "accelerator"), ("strategy", lambda row: row.strategy.replace("_", " ")), "relative_speed",
+        *_OF_A_RUN, _LAYOUT, ("why not", "why"),
     ]  # fmt: skip
+    return table(rows, columns)
+
+
+def peak(result: PeakThroughput) -> list[Block]:
     able = [row for row in result.rows if row.tokens_per_s_per_device is not None]
     top = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0, default=None)
     said = "None can be estimated."
@@ -173,7 +183,16 @@ def peak(result: PeakThroughput) -> list[Block]:
         said = f"Fastest per device: {top.model} on {top.accelerator} in {top.precision}, {speed} tokens/s."
     return [
         Headline(said, bool(top)),
-        *table(result.rows, columns),
+        *peaks(result.rows),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def peaks(rows: Sequence[PeakRow]) -> list[Block]:
+    columns: list[Column] = [
+        "model", ("device", "accelerator"), "devices", "precision",
+        (figures.label("tokens_per_s_per_device"), lambda row: figures.held(row, "tokens_per_s_per_device")),
+        "tokens_per_day", "mfu", ("rated", "rating"), ("against", "rated_against"), _LAYOUT, ("why not", "error"),
+    ]  # fmt: skip
+    return table(rows, columns)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from knowledge.figures import NONE, between, label, shown
 from pages.blocks import Block, Figures, Headline, Note
-from pages.figures import NONE, between, label, shown
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
-    from planner.matrix.render import RenderedMatrix, WrittenMatrix
+    from planner.matrix.render import MatrixCell, RenderedMatrix, WrittenMatrix
     from planner.matrix.results import Accuracy, CellFigure, MatrixResults, MeasuredCell
 
 _SHOWN = 8
@@ -21,19 +21,23 @@ def matrix(result: RenderedMatrix | WrittenMatrix) -> list[Block]:
     cells, folder = result.cells, getattr(result, "folder", None)
     runs = sum(cell.runs for cell in cells)
     where = f"written to {folder}" if folder is not None else "--write DIR writes them"
-    columns: list[Column] = [
-        "model", "platform", ("strategy", lambda row: row.strategy.replace("_", " ")), "framework",
-        "predicted.step_s", "predicted.tokens_per_s_per_device", "predicted.peak_bytes",
-        "runs", ("layout", "summary"), ("why not", "skip_reason"),
-    ]  # fmt: skip
     return [
         Headline(f"{runs} of {len(cells)} runs can be started; {len(result.files)} files, {where}.", runs > 0 or None),
-        *table(cells, columns, "Predicted"),
+        *predicted(cells),
         Figures(list(result.strategies.items()), "Strategies"),
         Figures([("start with", result.launch_command)]),
         *notes("You still have to fill in", result.needs_from_user),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def predicted(cells: Sequence[MatrixCell]) -> list[Block]:
+    columns: list[Column] = [
+        "model", "platform", ("strategy", lambda row: row.strategy.replace("_", " ")), "framework",
+        "predicted.step_s", "predicted.tokens_per_s_per_device", "predicted.peak_bytes",
+        "runs", ("layout", "summary"), ("why not", "skip_reason"),
+    ]  # fmt: skip
+    return table(cells, columns, "Predicted")
 
 
 def results(result: MatrixResults) -> list[Block]:
@@ -42,12 +46,16 @@ def results(result: MatrixResults) -> list[Block]:
     rows = max(result.training_csv.count("\n"), 1) - 1 + max(result.memory_csv.count("\n"), 1) - 1
     return [
         Headline(f"{len(cells)} of {len(cells) + len(missing)} runs in {result.folder} have a result."),
-        *table(result.accuracy, ACCURACY, "Predicted against measured"),
+        *accuracy(result.accuracy),
         *_by_run(cells),
         *notes("No result yet", absent),
         *([Note("", [f"--json has {rows} rows for the tables of measurements"], True)] if rows else []),
         *tail(result.warnings, ()),
     ]
+
+
+def accuracy(rows: Sequence[Accuracy]) -> list[Block]:
+    return table(rows, ACCURACY, "Predicted against measured")
 
 
 def _by_run(cells: list[MeasuredCell]) -> list[Block]:

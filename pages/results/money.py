@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from pages import figures
-from pages.blocks import Block, Headline, Table
-from pages.figures import NONE, hours, plain, shown, usd
+from collections.abc import Sequence
+
+from knowledge import figures
+from knowledge.figures import NONE, hours, plain, shown, usd
+from pages.blocks import Block, Headline
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.plan import plan_figures
-from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
+from planner.clusters.results import (
+    AutoConfigured,
+    ClusterOption,
+    ClusterRejected,
+    Considered,
+    Reason,
+    RecommendedCluster,
+)
 from planner.money.results import CostEstimate, OwnedCost
 from planner.result import ProviderCost
 
@@ -25,13 +34,13 @@ def cost(result: CostEstimate) -> list[Block]:
         *listed(result, rows, "Figures (80 % interval)"),
         *table(result.parts, ["part", "usd", "what"], "Made of"),
         *providers(result.by_provider),
-        *_owned(result.owned),
+        *owned(result.owned),
         *notes("Not included", result.not_included),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
 
-def providers(rows: list[ProviderCost]) -> list[Block]:
+def providers(rows: Sequence[ProviderCost]) -> list[Block]:
     columns: list[Column] = [
         ("from", "provider"), ("machines", lambda row: f"{row.instances} x {row.instance}"), "usd_per_hour", "usd",
         "spot_usd_with_interruptions", "reserved_usd", ("price of", dated),
@@ -62,14 +71,15 @@ def _cost_verdict(result: CostEstimate) -> Headline:
     return Headline(f"No price is known{end}.", False)
 
 
-def _owned(owned: OwnedCost | None) -> list[Block]:
-    if not owned:
+def owned(cost: OwnedCost | None) -> list[Block]:
+    """The same run on hardware of one's own."""
+    if not cost:
         return []
-    parts = ", ".join(f"{name} {usd(amount)}" for name, amount in owned.parts.items())
+    parts = ", ".join(f"{name} {usd(amount)}" for name, amount in cost.parts.items())
     rows: list[Column] = [
         "capex_usd", "years", "utilisation", "usd_per_device_hour", "usd", "usd_per_year", ("parts", lambda _: parts),
     ]  # fmt: skip
-    return listed(owned, rows, f"Owned: {owned.machine}")
+    return listed(cost, rows, f"Owned: {cost.machine}")
 
 
 # ---------------------------------------------------------------------------------------------------------- clusters
@@ -87,24 +97,28 @@ def _speed(row: ClusterOption) -> str:
 def clusters(result: RecommendedCluster) -> list[Block]:
     why = list(result.why)
     head = why.pop(0) if why else "No cluster does."
-    title = f"By {result.sort}, best first (* nothing beats it in both)"
     return [
         Headline(head, bool(result.options) and result.satisfied),
         *notes("Why", why),
-        *table(result.options, option_columns(result.options), title),
-        *table(result.rejected, ["accelerators", "why"], "Not among them"),
+        *options(result.options, result.sort),
+        *rejected(result.rejected),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
 
-def option_columns(options: list[ClusterOption]) -> list[Column]:
+def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     """Of serving the hours are those of a month, and say nothing."""
-    run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in options) else []
-    return [
+    run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in rows) else []
+    columns: list[Column] = [
         ("cluster", cluster_name), "provider", "instance", *run, "usd_per_hour",
         (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", ("layout", "summary"),
         ("Pareto", lambda row: "*" if row.pareto else ""),
     ]  # fmt: skip
+    return table(rows, columns, f"By {sort}, best first (* nothing beats it in both)")
+
+
+def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
+    return table(rows, ["accelerators", "why"], "Not among them")
 
 
 CLUSTER: tuple[Column, ...] = (
@@ -124,15 +138,21 @@ def auto(result: AutoConfigured) -> list[Block]:
     serving = ((result.plan or {}).get("workload") or {}).get("kind") == "inference"
     run: list[Column] = [] if serving else ["hours"]
     targets: Column = ("launch files", lambda _: plain(result.launch_targets) or NONE)
-    reasons = [[row.field, plain(row.value), row.why] for row in result.reasons]
-    considered: list[Column] = [("also", "choice"), "fits", "usd", "hours", ("why not", "why")]
     return [
         Headline(f"{said}.", bool(option) and result.satisfied),
         *plan_figures(result.plan),
         *listed(result, [*run, "usd", "usd_per_hour", "tokens_per_s", "per_device_bytes", targets],
                 "Figures (80 % interval)"),
-        *([Table(("field", "value", "why"), reasons, title="Decisions")] if reasons else []),
-        *table(result.considered, considered, "Considered"),
+        *decisions(result.reasons),
+        *considered(result.considered),
         *notes("To meet the goal", result.relax),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]  # fmt: skip
+
+
+def decisions(rows: Sequence[Reason]) -> list[Block]:
+    return table(rows, ["field", ("value", lambda row: plain(row.value)), "why"], "Decisions")
+
+
+def considered(rows: Sequence[Considered]) -> list[Block]:
+    return table(rows, [("also", "choice"), "fits", "usd", "hours", ("why not", "why")], "Considered")

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Row, value_of
 from pages.rendering.clean import one_line
 from planner.results import FitCheck, Limit, MemoryEstimate, TrainingEstimate

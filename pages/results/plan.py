@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from knowledge.figures import count
 from pages.blocks import Block, Figures
-from pages.figures import count
 from pages.rendering.clean import one_line
 from planner.requests import ALL_PATHS, flag_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
 from pages.blocks import Block, Figures, Headline, Note, Table
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
@@ -25,7 +25,7 @@ def check(result: ImportedConfig) -> list[Block]:
     rows = [[row.field, _short(row.value), row.origin] for row in result.read]
     return [
         _verdict(result),
-        *_figures(result),
+        *estimated(result),
         Figures(list(result.formats.items()), "Files"),
         *([Table(("read", "value", "from"), rows)] if rows else []),
         *_left(result),
@@ -57,7 +57,8 @@ def _listed(fields: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(flags.get(field, field) for field in fields))
 
 
-def _figures(result: ImportedConfig) -> list[Block]:
+def estimated(result: ImportedConfig) -> list[Block]:
+    """What the plan that was read comes to, as far as it is known."""
     if result.per_device_bytes is None:
         return []
     memory = f"{figures.held(result, 'per_device_bytes')} of {figures.shown('capacity_bytes', result.capacity_bytes)}"

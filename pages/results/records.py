@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from knowledge.figures import file_size
 from pages.blocks import Block, Headline, Text
-from pages.figures import file_size
 from pages.results.basis import notes, tail
 from pages.results.columns import table
 
@@ -39,13 +39,19 @@ def added(result: AddedRow) -> list[Block]:
 
 
 def catalogue(result: CatalogueList) -> list[Block]:
-    hardware = ["id", "usable_bytes", "memory_bandwidth_bytes_per_s", "bf16_tflops", "per_node", "vendor", "name"]
-    prices = ["provider", "instance", "accelerator", "count", "usd_per_hour", "spot_usd_per_hour", "price_date"]
     shown = len(result.hardware) + len(result.models) + len(result.prices)
     return [
         Headline(f"{shown} of {result.total} rows."),
+        *rows(result),
+        *notes("Files that cannot be used", [f"{row.path}: {row.problem}" for row in result.left_out]),
+    ]
+
+
+def rows(result: CatalogueList) -> list[Block]:
+    hardware = ["id", "usable_bytes", "memory_bandwidth_bytes_per_s", "bf16_tflops", "per_node", "vendor", "name"]
+    prices = ["provider", "instance", "accelerator", "count", "usd_per_hour", "spot_usd_per_hour", "price_date"]
+    return [
         *table(result.hardware, hardware),
         *table(result.models, ["id", "parameters", "active_parameters", "context_tokens", "family"]),
         *table(result.prices, prices),
-        *notes("Files that cannot be used", [f"{row.path}: {row.problem}" for row in result.left_out]),
     ]

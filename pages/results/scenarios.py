@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages import figures
+from knowledge import figures
+from knowledge.figures import NONE, ratio, shown
 from pages.blocks import Block, Headline
-from pages.figures import NONE, ratio, shown
 from pages.results.basis import notes
 from pages.results.columns import Column, table
 
@@ -16,16 +17,20 @@ if TYPE_CHECKING:  # reads the files of saved plans
 
 
 def scenarios(result: ScenarioList) -> list[Block]:
+    return [
+        *(kept(result.scenarios) or [Headline("No plan is saved.")]),
+        *notes("Files that cannot be read", [f"{row.path}: {row.problem}" for row in result.left_out]),
+        *notes("Watch out", result.warnings),
+    ]
+
+
+def kept(rows: Sequence[ScenarioRow]) -> list[Block]:
     columns: list[Column] = [
         "name", "model", ("kind", "what"), ("on", machines), "figures.fits",
         (figures.label("tokens_per_s"), lambda row: speed(row.figures)), "figures.hours", "figures.usd",
         ("saved", lambda row: "example" if row.read_only else (row.saved or NONE)[:16]),
     ]  # fmt: skip
-    return [
-        *(table(result.scenarios, columns) or [Headline("No plan is saved.")]),
-        *notes("Files that cannot be read", [f"{row.path}: {row.problem}" for row in result.left_out]),
-        *notes("Watch out", result.warnings),
-    ]
+    return table(rows, columns)
 
 
 def machines(row: ScenarioRow) -> str:
@@ -42,18 +47,24 @@ def speed(found: PlanFigures | None) -> str:
 
 def diff(result: ScenarioDiff) -> list[Block]:
     fields: list[Column] = ["field", ("A", "a"), ("B", "b")]
-    changes: list[Column] = [
-        ("figure", lambda row: figures.label(row.figure)), ("A", lambda row: shown(row.figure, row.a)),
-        ("B", lambda row: shown(row.figure, row.b)), ("B / A", _ratio),
-    ]  # fmt: skip
     return [
         Headline("The plans are the same." if result.same else f"{len(result.given)} fields differ."),
         *table(result.given, fields, "As given"),
         *table(result.complete, fields, "As completed"),
-        *table(result.figures, changes, "What that does"),
+        *changes(result.figures, "A", "B"),
         *notes("Watch out", result.warnings),
     ]
 
 
+def changes(rows: Sequence[FigureChange], a: str, b: str) -> list[Block]:
+    """What the figures of two plans are."""
+    columns: list[Column] = [
+        ("figure", lambda row: figures.label(row.figure)), (a, lambda row: shown(row.figure, row.a)),
+        (b, lambda row: shown(row.figure, row.b)), ("B / A", _ratio),
+    ]  # fmt: skip
+    return table(rows, columns, "What that does", names=(a, b))
+
+
 def _ratio(row: FigureChange) -> str:
-    return NONE if row.ratio is None else ratio(row.ratio)
+    inside = " (within the interval)" if row.within_interval else ""
+    return NONE if row.ratio is None else f"{ratio(row.ratio)}{inside}"

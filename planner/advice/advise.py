@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from estimator.errors import PlanError, nearest
+from knowledge.figures import percent
 from knowledge.playbook import PlaybookAdvice, entries, topics
 from planner.advice.conditions import filled, holds, names_in
 from planner.advice.facts import facts_of
@@ -191,14 +192,10 @@ def _no_use(estimate: PlanEstimate, gain: Gain) -> str | None:
     if estimate.fits and not other.fits:
         return "the changed plan does not fit"
     if gain.gain < LEAST_GAIN:
-        return f"{gain.objective} would be {_percent(-gain.gain)} worse" if gain.gain < -0.0005 else "no gain"
+        return f"{gain.objective} would be {percent(-gain.gain)} worse" if gain.gain < -0.0005 else "no gain"
     if isinstance(estimate, Served) and isinstance(other, Served) and estimate.meets_slo and not other.meets_slo:
         return "a limit of latency would be missed"
     return None
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %"
 
 
 def _distinct(gains: list[tuple[PlaybookAdvice, Gain]]) -> list[tuple[PlaybookAdvice, Gain]]:

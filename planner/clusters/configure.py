@@ -9,6 +9,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
+from knowledge.figures import hours, shown, usd
 from knowledge.models.catalogue import find_architecture
 from launchers.render import render
 from launchers.targets import target_descriptions
@@ -186,9 +187,9 @@ def _missing(attempt: Attempt) -> str:
 def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:
     goal = ask.plan.goal
     if option.fits_budget is False and option.usd is not None:
-        yield f"costs {option.usd:,.2f} USD of a budget of {goal.budget_usd:,.2f}"
+        yield f"costs {usd(option.usd)} of a budget of {shown('usd', goal.budget_usd)}"
     if option.fits_deadline is False and option.hours is not None:
-        yield f"takes {option.hours:,.1f} h of {goal.deadline_h:,.1f}"
+        yield f"takes {hours(option.hours)} of {shown('hours', goal.deadline_h)}"
 
 
 def _reasons(
@@ -223,9 +224,9 @@ def _why_cluster(ask: Asked, last: Attempt, option: ClusterOption) -> str:
         return "it was given"
     goal, words = ask.plan.goal, []
     if goal.deadline_h is not None and option.fits_deadline:
-        words.append(f"in time ({option.hours:,.1f} of {goal.deadline_h:,.1f} h)")
+        words.append(f"in time ({shown('hours', option.hours)} of {hours(goal.deadline_h)})")
     if goal.budget_usd is not None and option.fits_budget:
-        words.append(f"within budget ({option.usd:,.2f} of {goal.budget_usd:,.2f} USD)")
+        words.append(f"within budget ({shown('usd', option.usd)} of {usd(goal.budget_usd)})")
     quick = "objective" in goal.model_fields_set and sort_of(ask) == "time"
     best = "the quickest" if quick else "the quickest of what costs about as little as the cheapest"
     kept = f", {' and '.join(words)}" if words else ""

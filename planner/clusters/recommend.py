@@ -12,6 +12,7 @@ from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
+from knowledge.figures import hours, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
@@ -237,15 +238,15 @@ def described(option: ClusterOption) -> str:
     where = f" at {option.provider}" if option.provider else ""
     figures = []
     if option.engine:
-        figures += [f"{option.usd_per_hour:,.2f} USD an hour"] if option.usd_per_hour is not None else []
-        figures += [f"{option.e2e_s:,.1f} s a request"] if option.e2e_s is not None else []
+        figures += [f"{usd(option.usd_per_hour)} per hour"] if option.usd_per_hour is not None else []
+        figures += [f"{seconds(option.e2e_s)} a request"] if option.e2e_s is not None else []
     elif option.hours is not None:
-        figures += [f"{option.usd:,.2f} USD"] if option.usd is not None else ["no price known"]
-        figures += [f"{option.hours:,.1f} h"]
+        figures += [usd(option.usd)] if option.usd is not None else ["no price known"]
+        figures += [hours(option.hours)]
     else:
         value = option.usd_per_million_tokens
-        figures += [f"{value:,.3f} USD per million tokens"] if value is not None else ["no price known"]
-        figures += [f"{option.tokens_per_s:,.0f} tokens/s"]
+        figures += [f"{usd(value)} per million tokens"] if value is not None else ["no price known"]
+        figures += [f"{rate(option.tokens_per_s or 0.0)} tokens/s"]
     return f"{option.count} x {option.accelerator}{where} ({', '.join(figures)})"
 
 

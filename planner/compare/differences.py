@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from knowledge.figures import gib, number, rate, seconds, usd
 from planner.compare.rows import ComparedServing, ComparedTraining
 from planner.estimates import PlanEstimate, component_bytes
 from planner.fields import leaves
@@ -152,7 +153,7 @@ def _speed(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) -
     mine, other = speed(row), speed(first)
     if mine is None or other is None or row.speedup is None or abs(row.speedup - 1.0) < _MATTERS:
         return
-    rates = f"{_number(mine[0])} against {_number(other[0])} tokens/s"
+    rates = f"{rate(mine[0])} against {rate(other[0])} tokens/s"
     if row.devices != first.devices:
         rates += f", on {row.devices} against {first.devices} devices"
     factor = f"{row.speedup:.2f}x the speed" if row.speedup > 1.0 else f"{1.0 / row.speedup:.2f}x slower than"
@@ -176,7 +177,7 @@ def _why_faster(estimate: PlanEstimate, behind: PlanEstimate, ratio: float) -> s
     if growth[kind] * change <= 0 or (ratio > 1.0) != (change < 0):
         return ""
     now, before = mine.get(kind, 0.0), other.get(kind, 0.0)
-    return f", most of it {kind}: {_number(now)} instead of {_number(before)} device-seconds per million tokens"
+    return f", most of it {kind}: {number(now)} instead of {number(before)} device-seconds per million tokens"
 
 
 def _device_s_per_million(planned: Planned) -> dict[str, float]:
@@ -194,9 +195,7 @@ def _latency(row: Row, first: Row) -> Iterator[str]:
         ends = [getattr(side, f"{kind}_{end}_s") for side in (row, first) for end in ("low", "high")]
         apart = None not in ends and (ends[0] > ends[3] or ends[1] < ends[2])
         doubt = "" if apart else ", within the interval"
-        yield (
-            f"{row.name}: {words} {_number(1e3 * mine)} instead of {_number(1e3 * other)} ms of {first.name}{doubt}."
-        )
+        yield (f"{row.name}: {words} {seconds(mine)} instead of {seconds(other)} of {first.name}{doubt}.")
 
 
 def _memory(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) -> Iterator[str]:
@@ -207,11 +206,11 @@ def _memory(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) 
     growth = {name: parts.get(name, 0.0) - others.get(name, 0.0) for name in {**parts, **others}}
     kind = (max if ratio > 1.0 else min)(growth, key=lambda name: growth[name])
     factor = f"{ratio:.2f}x the memory of" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less memory than"
-    sizes = f"{_number(mine / GIB)} against {_number(other / GIB)} GiB per device{_memory_doubt(row, first)}"
+    sizes = f"{gib(mine)} against {gib(other)} per device{_memory_doubt(row, first)}"
     yield (
         f"{row.name} needs {factor} {first.name} ({sizes}), "
-        f"most of it {kind.replace('_', ' ')}: {_number(parts.get(kind, 0.0) / GIB)} instead of "
-        f"{_number(others.get(kind, 0.0) / GIB)} GiB."
+        f"most of it {kind.replace('_', ' ')}: {gib(parts.get(kind, 0.0))} instead of "
+        f"{gib(others.get(kind, 0.0))}."
     )
 
 
@@ -229,8 +228,8 @@ def _cost(row: Row, first: Row) -> Iterator[str]:
     factor = f"{ratio:.2f}x as much as" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less than"
     hourly = ""
     if row.usd_per_hour and first.usd_per_hour and abs(row.usd_per_hour / first.usd_per_hour - 1.0) > _MATTERS:
-        hourly = f"; an hour costs ${_number(row.usd_per_hour)} instead of ${_number(first.usd_per_hour)}"
-    paid = f"${_number(mine)} against ${_number(other)} per million tokens{_cost_doubt(row, first)}"
+        hourly = f"; an hour costs {usd(row.usd_per_hour)} instead of {usd(first.usd_per_hour)}"
+    paid = f"{usd(mine)} against {usd(other)} per million tokens{_cost_doubt(row, first)}"
     yield f"{row.name} costs {factor} {first.name} ({paid}){hourly}."
 
 
@@ -242,11 +241,6 @@ def _cost_doubt(row: Row, first: Row) -> str:
     overlap = row.usd_per_hour / mine[2] <= first.usd_per_hour / other[1]
     overlap &= first.usd_per_hour / other[2] <= row.usd_per_hour / mine[1]
     return ", within the interval" if overlap else ""
-
-
-def _number(value: float) -> str:
-    """Three digits; large numbers in full."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _listed(names: Sequence[str]) -> str:

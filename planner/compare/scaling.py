@@ -11,6 +11,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.figures import percent
 from knowledge.machines.catalogue import find_accelerator
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import COUNT, TriedPoint
@@ -186,15 +187,14 @@ def _why(
     if last is None:
         return ["Nothing fits on any of these numbers of nodes."]
     first = next(point for point in points if point.fits)
-    percent = f"{100 * threshold:.3g} %"
     texts = [] if first is points[0] else [f"The first that fits are {_many(first.nodes)}; efficiency is against that."]
     if stop is None:
         most = [point for point in points if point.fits][-1]
-        texts.append(f"Efficiency stays at {percent} or more up to {_many(most.nodes)}.")
+        texts.append(f"Efficiency stays at {percent(threshold)} or more up to {_many(most.nodes)}.")
     else:
         texts.append(
-            f"Up to {_many(last.nodes)} efficiency is {percent} or more; at {_many(stop.nodes)} it is "
-            f"{100 * (stop.efficiency or 0.0):.0f} %, and {100 * (stop.communication_share or 0.0):.0f} % of the step "
+            f"Up to {_many(last.nodes)} efficiency is {percent(threshold)} or more; at {_many(stop.nodes)} it is "
+            f"{percent(stop.efficiency or 0.0)}, and {percent(stop.communication_share or 0.0)} of the step "
             f"is communication; most of the step goes to {stop.bottleneck}."
         )
     if any((point.efficiency or 0.0) > _ABOVE for point in points if point.fits):

@@ -9,7 +9,7 @@ from pydantic import Field
 from estimator.account import Account
 from estimator.plan.schema import Inference, Plan
 from estimator.training.time_account import PHASES
-from knowledge.figures import FigureFacts, figure, figures, find_figure, meant
+from knowledge.figure_facts import FigureFacts, figure, figures, find_figure, meant
 from measure.history.nearest import File, nearest_runs
 from planner.explain.origins import origin_of
 from planner.explain.results import (

@@ -8,7 +8,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.job import Job
-from knowledge.figures import FigureFacts
+from knowledge.figure_facts import FigureFacts
 from knowledge.models.catalogue import find_model
 from knowledge.prices.energy import Fact
 from planner.fields import value_at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from knowledge.figures import amount
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Interval, NearestRun
 
 _MOST_TERMS = 5
@@ -19,10 +20,10 @@ def told(
 ) -> str:
     """Three to eight lines."""
     unit = explained.unit
-    answer = ("yes" if value else "no") if isinstance(value, bool) else amount(value, unit)
+    answer = "unbounded" if value is None else amount(explained.figure, unit, value)
     first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
-        first += f" (80 %: {amount(low, unit)} to {amount(high, unit)})"
+        first += f" (80 %: {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
     if terms := _arithmetic(explained):
         lines.append(f"- Arithmetic: {terms}")
@@ -37,8 +38,8 @@ def told(
     if nearest:
         run = nearest[0]
         figures = "; ".join(
-            f"{figure.name} measured {amount(figure.measured, figure.unit)}, "
-            f"estimated {amount(figure.estimated, figure.unit)} ({figure.error:+.1%})"
+            f"{figure.name} measured {amount('', figure.unit, figure.measured)}, "
+            f"estimated {amount('', figure.unit, figure.estimated)} ({figure.error:+.1%})"
             for figure in run.figures
         )
         lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
@@ -51,22 +52,22 @@ def _arithmetic(explained: ExplainedFigure) -> str:
     if rule == "inputs" or not terms:
         return ""
     if rule in ("least", "most"):
-        return f"the {rule} of " + ", ".join(f"{term.what} {amount(term.value, term.unit)}" for term in terms)
+        return f"the {rule} of " + ", ".join(f"{term.what} {_amount(term)}" for term in terms)
     if rule == "sum":
         ordered = sorted(terms, key=lambda term: -abs(term.value))
-        shown = [f"{term.enters} {amount(term.value, term.unit)} {term.what}" for term in ordered[:_MOST_TERMS]]
+        shown = [f"{term.enters} {_amount(term)} {term.what}" for term in ordered[:_MOST_TERMS]]
         if rest := ordered[_MOST_TERMS:]:
             left = sum(-term.value if term.enters == "-" else term.value for term in rest)
-            shown.append(f"+ {amount(left, rest[0].unit)} in {len(rest)} others")
+            shown.append(f"+ {amount('', rest[0].unit, left)} in {len(rest)} others")
         text = " ".join(shown).removeprefix("+ ")
     else:
         ordered = sorted(terms, key=lambda term: term.enters == "/")
         marks = {"*": "x", "/": "/"}
-        text = " ".join(f"{marks[term.enters]} {amount(term.value, term.unit)} ({term.what})" for term in ordered)
+        text = " ".join(f"{marks[term.enters]} {_amount(term)} ({term.what})" for term in ordered)
         text = text.removeprefix("x ") if not text.startswith("/") else f"1 {text}"
     rounded = {"rounded_up": ", rounded up", "rounded_down": ", rounded down"}.get(rule, "")
     made = explained.check.recomputed
-    return f"{text}{rounded} = {amount(made, explained.unit)}"
+    return f"{text}{rounded} = {amount(explained.figure, explained.unit, made)}"
 
 
 def _inputs(terms: Sequence[ExplainedTerm]) -> str:
@@ -78,33 +79,8 @@ def _inputs(terms: Sequence[ExplainedTerm]) -> str:
     return "; ".join(f"{origin}: {words}" for origin, words in list(origins.items())[:3])
 
 
-_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
-    "B": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")),
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")),
-    "FLOP": ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP")),
-    "FLOP/s": ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s")),
-    "B/s": ((1e12, "TB/s"), (1e9, "GB/s")),
-}
-
-
-def amount(value: float | None, unit: str) -> str:
-    """A number with its unit, in the size that reads best."""
-    if value is None:
-        return "unbounded"
-    for size, name in _SCALES.get(unit, ()):
-        if abs(value) >= size:
-            return f"{_number(value / size)} {name}"
-    if unit == "1":
-        return _number(value)
-    return f"{_number(value)} {unit}"
-
-
-def _number(value: float) -> str:
-    if value == int(value) and abs(value) < 1e7:
-        return f"{int(value)}"
-    if 1e4 <= abs(value) < 1e15:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+def _amount(term: ExplainedTerm) -> str:
+    return amount(term.figure or "", term.unit, term.value)
 
 
 def _capital(words: str) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Precision
+from knowledge.figures import gib
 from knowledge.machines.catalogue import find_accelerator
 from measure.history.reached import main_accelerators, reached_mfu
 from planner.compare.rows import TrainingFigures, training_figures
@@ -212,10 +213,8 @@ def _filled(row: PeakRow, planned: Planned, own_usd: float | None) -> PeakRow:
     row.tokens_per_day = speed.tokens_per_s * _DAY_S
     row.peak_tflops_per_device = job.peak_flops / 1e12
     if not planned.fits:
-        need, have = float(planned.estimates.high_bytes[planned.index]) / 2**30, job.usable_bytes / 2**30
-        row.error = (
-            f"does not fit on {figures.devices} devices: up to {need:.1f} GiB per device of {have:.1f} GiB usable"
-        )
+        need, have = gib(float(planned.estimates.high_bytes[planned.index])), gib(job.usable_bytes)
+        row.error = f"does not fit on {figures.devices} devices: up to {need} per device of {have} usable"
         return row
     reached = reached_mfu(job.machine.accelerator.family, job.training.precision)
     if reached is None or job.training.method != "full":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from estimator.training.estimates import Estimates
+from knowledge.figures import gib
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.plots import Plot, grouped
 from planner.training.planned import Planned
@@ -43,8 +44,8 @@ class StrategyRow(TrainingFigures):
 
 
 def misfit(estimates: Estimates) -> str:
-    least, have = float(estimates.high_bytes.min()) / 2**30, estimates.job.usable_bytes / 2**30
-    return f"nothing fits: the least of the layouts takes up to {least:.1f} GiB per device of {have:.1f} GiB usable"
+    least, have = gib(float(estimates.high_bytes.min())), gib(estimates.job.usable_bytes)
+    return f"nothing fits: the least of the layouts takes up to {least} per device of {have} usable"
 
 
 def rows_of(group: Sequence[StrategyChoice], own_usd: float | None) -> list[StrategyRow]:

@@ -15,7 +15,7 @@ from estimator.plan.schema import Plan
 from estimator.search.layouts import divisors
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
-from estimator.units import GIB
+from knowledge.figures import gib
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
@@ -216,8 +216,8 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     if larger is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
         return _Furthest(plan_at, value, smallest, None, "catalogue", why, probes, [scope])
-    need = (larger.per_device_bytes or 0.0) / GIB
-    why = f"{larger.value} would take {need:.1f} GiB per device even in the layout that needs least"
+    need = gib(larger.per_device_bytes or 0.0)
+    why = f"{larger.value} would take {need} per device even in the layout that needs least"
     return _Furthest(plan_at, value, smallest, larger.value, "weights", why, probes, [scope])
 
 
@@ -254,8 +254,8 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     if before is None:
         return _Furthest(plan_at, value, 1, None, "range", "it fits on a single device", probes)
     if before.why is None and before.per_device_bytes and not _roomy(plan_at(before.value)):
-        need = before.per_device_bytes / GIB
-        why = f"on {before.value} devices even the layout that needs least takes {need:.1f} GiB per device"
+        need = gib(before.per_device_bytes)
+        why = f"on {before.value} devices even the layout that needs least takes {need} per device"
         return _Furthest(plan_at, value, 1, before.value, "weights", why, probes)
     why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
     return _Furthest(plan_at, value, 1, before.value, "layout" if before.why else "latency", why, probes)

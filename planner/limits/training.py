@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.search.layouts import divisors
-from estimator.units import GIB
+from knowledge.figures import gib
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import ModelFacts
 from planner.evidence import evidence_of
@@ -245,14 +245,13 @@ def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:
     part, size = memory.decided_by, memory.components[memory.decided_by]
     stage = f" on pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""
     layouts = beyond.planned.estimates.layouts
-    high, have = memory.high_bytes / GIB, memory.capacity_bytes / GIB
-    # Just beyond the limit both figures would look the same with one digit.
-    digits = 1 if high - have > 0.1 else 3
+    high, have = gib(memory.high_bytes), gib(memory.capacity_bytes)
+    # Just beyond the limit both look the same.
+    over = f", {gib(memory.high_bytes - memory.capacity_bytes)} more than" if high == have else " of"
     why = (
         f"with {name} even the layout that needs least memory ({beyond.planned.job.framework.name}, "
-        f"{layouts.summary(beyond.planned.index)}) takes up to {high:.{digits}f} GiB per device of "
-        f"{have:.{digits}f} GiB usable; the largest part{stage} is {part.replace('_', ' ')}, "
-        f"{size / GIB:.1f} GiB"
+        f"{layouts.summary(beyond.planned.index)}) takes up to {high} per device{over} "
+        f"{have} usable; the largest part{stage} is {part.replace('_', ' ')}, {gib(size)}"
     )
     return part, why
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from knowledge.figures import percent, shown, usd
 from planner.clock import today
 from planner.money.offers import PriceKind, age_days, cheapest, dated, is_stale
 from planner.money.results import CostPart, OwnedCost
@@ -85,7 +86,7 @@ def choose(
     if longer[0] > hours[0]:
         every = best.spot_checkpoint_minutes
         saved = f", a checkpoint every {every:.3g} minutes" if every else ""
-        more = f"lost work, restarts and checkpoints: {longer[0] - hours[0]:.2f} hours more{saved}"
+        more = f"lost work, restarts and checkpoints: {shown('hours', longer[0] - hours[0])} more{saved}"
         parts.append(CostPart(part="interruptions", usd=rate * (longer[0] - hours[0]), what=more))
     price_date = {"spot": best.spot_price_date, "reserved": best.reserved_price_date}.get(kind, best.price_date)
     why = f"the cheapest {_CALLED[kind]} offer in the price book ({dated(price_date, today())})"
@@ -106,7 +107,7 @@ def _owned(owned: OwnedCost | None, hours: tuple[float, float, float]) -> Chosen
         missing = "what these devices cost to buy is not known, or their power: give capex_usd_per_device"
         return Chosen("owned", None, *hours, warnings=[missing])
     what = {
-        "hardware": f"{owned.capex_usd:,.0f} USD over {owned.years:g} years at {owned.utilisation:.0%} use",
+        "hardware": f"{usd(owned.capex_usd)} over {owned.years:g} years at {percent(owned.utilisation)} use",
         "power": "electricity at the meter, cooling included",
         "colocation": f"room for {owned.kw:,.1f} kW, without electricity",
         "maintenance": "spare parts and support",

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.figure_facts import known_figure
+from knowledge.figures import held, label, shown
 from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
 from planner.money.terms import CostTerms
@@ -19,21 +21,10 @@ from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
 
-_GIB = 2**30
-# Each figure with its interval, as (figure, low, high).
-_INTERVALS = {
-    "per_device_bytes": ("low_bytes", "high_bytes"),
-    "step_s": ("low_s", "high_s"),
-    "tokens_per_s": ("tokens_low_per_s", "tokens_high_per_s"),
-    "mfu": ("mfu_low", "mfu_high"),
-    "hours": ("low_hours", "high_hours"),
-    "usd": ("low_usd", "high_usd"),
-    "ttft_s": ("ttft_low_s", "ttft_high_s"),
-    "tpot_s": ("tpot_low_s", "tpot_high_s"),
-    "output_tokens_per_s": ("output_tokens_low_per_s", "output_tokens_high_per_s"),
-    "usd_per_hour": (None, None),
-    "usd_per_million_tokens": (None, None),
-}
+_FIGURES = (
+    "per_device_bytes", "step_s", "tokens_per_s", "mfu", "hours", "usd", "ttft_s", "tpot_s", "output_tokens_per_s",
+    "usd_per_hour", "usd_per_million_tokens",
+)  # fmt: skip
 
 
 class PlanFigures(Result):
@@ -184,7 +175,7 @@ def _price(bill: CostEstimate | None) -> str | None:
 def changes(a: PlanFigures, b: PlanFigures) -> list[FigureChange]:
     """Every figure that both or one of them has."""
     rows = [] if a.fits == b.fits else [_change("fits", a, b)]
-    return rows + [_change(name, a, b) for name in _INTERVALS if (getattr(a, name), getattr(b, name)) != (None, None)]
+    return rows + [_change(name, a, b) for name in _FIGURES if (getattr(a, name), getattr(b, name)) != (None, None)]
 
 
 def _change(name: str, a: PlanFigures, b: PlanFigures) -> FigureChange:
@@ -197,7 +188,8 @@ def _change(name: str, a: PlanFigures, b: PlanFigures) -> FigureChange:
 
 
 def _within(name: str, a: PlanFigures, b: PlanFigures) -> bool | None:
-    spans = [[getattr(each, end) if end else None for end in _INTERVALS[name]] for each in (a, b)]
+    row = known_figure(name)
+    spans = [[getattr(each, end) for end in row.ends] for each in (a, b)] if row and row.ends else [[None]]
     if any(end is None for span in spans for end in span):
         return None
     (a_low, a_high), (b_low, b_high) = spans
@@ -206,28 +198,13 @@ def _within(name: str, a: PlanFigures, b: PlanFigures) -> bool | None:
 
 def in_words(estimated_plan: Estimated) -> list[str]:
     """The figures as lines for a person."""
-    figures = estimated_plan.figures
-    if figures.problem is not None:
-        return [f"not estimated: {figures.problem}"]
-    lines = []
-    if figures.per_device_bytes is not None and figures.capacity_bytes is not None:
-        most = f", up to {figures.high_bytes / _GIB:.1f}" if figures.high_bytes is not None else ""
-        fits = "fits" if figures.fits else "does not fit"
-        used, room = figures.per_device_bytes / _GIB, figures.capacity_bytes / _GIB
-        lines.append(f"{fits}: {used:.1f} GiB per device{most}, of {room:.1f}")
-    if figures.step_s is not None and figures.tokens_per_s is not None and figures.mfu is not None:
-        lines.append(
-            f"step {figures.step_s:.4g} s ({figures.low_s:.4g} to {figures.high_s:.4g}), "
-            f"{figures.tokens_per_s:,.0f} tokens/s, MFU {100 * figures.mfu:.1f} %"
-        )
-    if figures.hours is not None:
-        lines.append(f"run {figures.hours:,.4g} hours ({figures.low_hours:,.4g} to {figures.high_hours:,.4g})")
-    if figures.output_tokens_per_s is not None:
-        first = "grows without end" if figures.ttft_s is None else f"{figures.ttft_s:.4g} s"
-        lines.append(f"{figures.output_tokens_per_s:,.0f} output tokens/s, TTFT {first}, TPOT {figures.tpot_s:.4g} s")
-    money = [f"{figures.usd:,.0f} USD"] if figures.usd is not None else []
-    money += [f"{figures.usd_per_hour:,.2f} USD per hour"] if figures.usd_per_hour is not None else []
-    money += [f"{figures.usd_per_million_tokens:,.3g} USD per million tokens"] if figures.usd_per_million_tokens else []
-    if money:
-        lines.append(f"{', '.join(money)} ({figures.price or 'your own price'})")
-    return lines
+    found = estimated_plan.figures
+    if found.problem is not None:
+        return [f"not estimated: {found.problem}"]
+    memory = f"{held(found, 'per_device_bytes')} per device of {shown('capacity_bytes', found.capacity_bytes)}"
+    known = [name for name in _FIGURES[1:] if getattr(found, name) is not None]
+    lines = [f"{'fits' if found.fits else 'does not fit'}: {memory}"]
+    lines += [f"{label(name)}: {held(found, name)}" for name in known]
+    if found.output_tokens_per_s is not None and found.ttft_s is None:
+        lines.append(f"{label('ttft_s')}: grows without end")
+    return [*lines, f"price: {found.price or 'your own'}"] if found.usd or found.usd_per_hour else lines

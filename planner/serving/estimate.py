@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.figures import percent
 from planner.evidence import evidence_of
 from planner.result import TimeLimit
 from planner.serving.planned import (
@@ -56,7 +57,7 @@ def estimate_of(served: Served) -> ServingEstimate:
 def why_chosen(served: Served) -> list[str]:
     """Sentences that say why the layout won, and what its step waits for."""
     first = next(iter(served.limits))
-    limit = f"Most of a step goes to {first} ({100 * served.limits[first] / sum(served.limits.values()):.0f} %)."
+    limit = f"Most of a step goes to {first} ({percent(served.limits[first] / sum(served.limits.values()))})."
     if served.bottleneck != first:
         limit += f" More room for the {served.bottleneck} would let more requests share it."
     if not served.searched:

@@ -16,6 +16,7 @@ from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
 from estimator.serving.space import deployments
+from knowledge.figures import percent
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.mlperf import Benchmark, LatencyLimits, benchmark, loadgen_name, samples_of_run
 from planner.evidence import evidence_of
@@ -286,5 +287,5 @@ def _why(bench: Benchmark, scenario: str, rate: float, fastest: float, bottlenec
     lengths = f"{bench.input.mean:.0f} tokens in and {bench.output.mean:.0f} out on average"
     yield f"{bench.id}: {bench.dataset}; {bench.samples:,} samples, {lengths}."
     if scenario in ("server", "interactive") and fastest > 0:
-        yield f"Within the limits it serves {100 * rate / fastest:.0f} % of what it does offline."
+        yield f"Within the limits it serves {percent(rate / fastest)} of what it does offline."
     yield f"What binds it is {bottleneck}."

@@ -19,6 +19,7 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
+from knowledge.figures import gib, percent, rate, seconds
 from planner.evidence import evidence_of
 from planner.serving.options import Options, options
 from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
@@ -209,8 +210,8 @@ def _lost(pool: Pool, best: int, index: int, goal: Goal, slo: Slo) -> str:
     """Why a deployment comes after the best."""
     if not pool.fits[index]:
         estimates, entry = pool.of(index)
-        need, gib = float(estimates.memory.total[entry]), 2.0**30
-        return f"does not fit: {need / gib:.1f} GiB per device of {estimates.memory.capacity / gib:.1f} GiB usable"
+        need, have = gib(float(estimates.memory.total[entry])), gib(estimates.memory.capacity)
+        return f"does not fit: {need} per device of {have} usable"
     missed = pool.missed(slo)
     if missed[index] > 1.0 and missed[index] > missed[best]:
         return _misses(pool, index, slo)
@@ -218,7 +219,7 @@ def _lost(pool: Pool, best: int, index: int, goal: Goal, slo: Slo) -> str:
     latency = float(pool.e2e_s[index] / pool.e2e_s[best])
     money = float(pool.usd_per_million[index] / pool.usd_per_million[best])
     slower = f"a request takes {_more(latency)}"
-    fewer = f"{100.0 * (1.0 - tokens):.1f} % fewer tokens/s per device"
+    fewer = f"{percent(1.0 - tokens)} fewer tokens/s per device"
     match goal:
         case "latency" if latency > 1.0:
             return slower
@@ -232,7 +233,7 @@ def _lost(pool: Pool, best: int, index: int, goal: Goal, slo: Slo) -> str:
 
 
 def _more(ratio: float) -> str:
-    return f"{100.0 * (ratio - 1.0):.1f} % more" if ratio < 3.0 else f"{ratio:.1f} times as much"
+    return f"{percent(ratio - 1.0)} more" if ratio < 3.0 else f"{ratio:.1f} times as much"
 
 
 def _misses(pool: Pool, index: int, slo: Slo) -> str:
@@ -240,10 +241,10 @@ def _misses(pool: Pool, index: int, slo: Slo) -> str:
     first = float((pool.ttft_p99_s if tail else pool.ttft_s)[index])
     between = float((pool.tpot_p99_s if tail else pool.tpot_s)[index])
     if pool.saturated[index]:
-        return f"cannot serve the load: at most {float(pool.requests_per_s[index]):.3g} requests/s"
+        return f"cannot serve the load: at most {rate(float(pool.requests_per_s[index]))} requests/s"
     if first / slo.ttft_s > between / slo.tpot_s:
-        return f"misses the limit: {1e3 * first:,.0f} ms to the first token, limit {1e3 * slo.ttft_s:,.0f} ms"
-    return f"misses the limit: {1e3 * between:,.1f} ms per token, limit {1e3 * slo.tpot_s:,.1f} ms"
+        return f"misses the limit: {seconds(first)} to the first token, limit {seconds(slo.ttft_s)}"
+    return f"misses the limit: {seconds(between)} per token, limit {seconds(slo.tpot_s)}"
 
 
 def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:

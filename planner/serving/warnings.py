@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.serving.job import ServingJob
-from estimator.units import GIB
+from knowledge.figures import gib, number, percent, seconds
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, per_replica, slo_rows
 
@@ -20,13 +20,13 @@ def misfit(served: Served) -> str:
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     need, have = float(memory.total[entry]), float(memory.capacity)
     largest = max(components, key=lambda name: components[name])
-    parts = f"{largest.replace('_', ' ')} alone {components[largest] / GIB:.1f} GiB"
+    parts = f"{largest.replace('_', ' ')} alone {gib(components[largest])}"
     if need > have:
-        return f"does not fit: {need / GIB:.1f} GiB per device of {have / GIB:.1f} GiB usable; {parts}"
+        return f"does not fit: {gib(need)} per device of {gib(have)} usable; {parts}"
     claimed = float(memory.claimed[entry])
     return (
-        f"does not fit: {need / GIB:.1f} GiB per device, but {served.job.engine.name} takes no more than "
-        f"{claimed / GIB:.1f} GiB of {have / GIB:.1f} GiB usable; {parts}"
+        f"does not fit: {gib(need)} per device, but {served.job.engine.name} takes no more than "
+        f"{gib(claimed)} of {gib(have)} usable; {parts}"
     )
 
 
@@ -46,7 +46,8 @@ def _load(served: Served) -> list[str]:
     why = "for memory of the cache" if by_memory else f"as {served.job.engine.name} runs no more at once"
     if bool(estimates.steady.saturated[entry]):
         wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
-        return [f"{wanted:.4g} requests/s cannot be served: at most {most:.4g}, and the queue grows all the time"]
+        most_told = f"at most {number(most)}, and the queue grows all the time"
+        return [f"{number(wanted)} requests/s cannot be served: {most_told}"]
     clients = float(deployments.concurrency[entry])
     if served.fits and waiting and clients > room * _MANY:
         return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; the others wait, which is in ttft_s"]
@@ -59,12 +60,13 @@ def _latency(served: Served) -> list[str]:
         name = {"ttft": "time to first token", "tpot": "time per output token"}[row.limit]
         what = f"p99 {name}" if row.statistic == "p99" else name
         if row.value_s is None:
-            texts.append(f"{what} grows without end; the limit is {_ms(row.limit_s)}")
+            texts.append(f"{what} grows without end; the limit is {seconds(row.limit_s)}")
         elif not row.met:
-            over = 100.0 * (row.value_s / row.limit_s - 1.0)
-            texts.append(f"{what} is {_ms(row.value_s)}, {over:.0f} % over the limit of {_ms(row.limit_s)}")
+            over = percent(row.value_s / row.limit_s - 1.0)
+            texts.append(f"{what} is {seconds(row.value_s)}, {over} over the limit of {seconds(row.limit_s)}")
         elif not row.sure:
-            texts.append(f"{what} is {_ms(row.value_s)} and may miss the limit of {_ms(row.limit_s)}: see its interval")
+            value, limit = seconds(row.value_s), seconds(row.limit_s)
+            texts.append(f"{what} is {value} and may miss the limit of {limit}: see its interval")
     return texts
 
 
@@ -93,7 +95,3 @@ def reads(job: ServingJob) -> bool:
     """Whether the engine reads weights in the plan's format; `gguf` stands for all kinds of it."""
     name, known = job.inference.weight_dtype, job.engine.weight_formats
     return name in known or (name.startswith(("q", "iq")) and "gguf" in known)
-
-
-def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:,.3g} ms" if seconds < 1.0 else f"{seconds:,.3g} s"

@@ -12,7 +12,7 @@ from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save
 from estimator.training.host import PHASES, host_memory
 from estimator.training.memory import Memory
 from estimator.training.node import whole_model
-from estimator.units import GIB
+from knowledge.figures import gib
 from knowledge.machines.host import host_capacity, host_facts
 from planner.results import HostMemoryEstimate, SaveEstimate
 
@@ -82,11 +82,11 @@ def _host_warnings(host: HostMemoryEstimate) -> list[str]:
     if have is None or least is None or host.per_node_bytes <= least:
         return []
     over = [phase for phase in PHASES if host.phases[phase] > (least if host.fits else have)]
-    takes = " and ".join(f"{_WHEN[phase]} takes {_gib(host.phases[phase])}" for phase in over)
+    takes = " and ".join(f"{_WHEN[phase]} takes {gib(host.phases[phase])}" for phase in over)
     if host.fits:
-        text = f"host memory can run out: {takes}; nodes of this kind usually have {_gib(have)}, but some {_gib(least)}"
+        text = f"host memory can run out: {takes}; nodes of this kind usually have {gib(have)}, but some {gib(least)}"
     else:
-        text = f"host memory runs out: {takes} of the {_gib(have)} that a node of this kind usually has"
+        text = f"host memory runs out: {takes} of the {gib(have)} that a node of this kind usually has"
     largest = max(host.components, key=lambda name: host.components[name])
     return [f"{text}; {_WAYS_OUT[largest]}, or use machines with more host memory"]
 
@@ -97,11 +97,7 @@ def _save_warnings(job: Job, save: SaveEstimate, gathered_bytes: float) -> list[
         return []
     high = save.device_bytes * (1.0 + job.memory_above)
     return [
-        f"training fits, but saving a checkpoint may not: it gathers {_gib(gathered_bytes)} on a device beside what "
-        f"stays there, up to {_gib(high)} of {_gib(job.usable_bytes)} usable; save sharded checkpoints, or shard the "
+        f"training fits, but saving a checkpoint may not: it gathers {gib(gathered_bytes)} on a device beside what "
+        f"stays there, up to {gib(high)} of {gib(job.usable_bytes)} usable; save sharded checkpoints, or shard the "
         "states over more devices"
     ]
-
-
-def _gib(size_bytes: float) -> str:
-    return f"{size_bytes / GIB:,.1f} GiB"

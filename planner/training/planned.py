@@ -19,6 +19,7 @@ from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
 from estimator.units import GIB
+from knowledge.figures import percent
 from knowledge.jobs.training import job_of
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
@@ -331,7 +332,7 @@ def why_chosen(planned: Planned) -> list[str]:
     for other in search.order[1:]:
         if fits[other] and layouts.summary(int(other)) != layouts.summary(best):
             slower = estimates.step.seconds[other] / estimates.step.seconds[best] - 1.0
-            words = f"{100 * slower:.1f} % slower" if slower > 0 else "as fast"
+            words = f"{percent(slower)} slower" if slower > 0 else "as fast"
             sentences.append(f"Next comes {layouts.summary(int(other))}: {words}.")
             break
     return sentences

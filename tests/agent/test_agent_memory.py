@@ -9,8 +9,9 @@ import pytest
 from conversations import turns
 
 from agent.offline.patching import flat, nested
+from knowledge.figures import gib
 from pages.answers import memory
-from pages.figures import gib
+from pages.rendering.markdown import render
 from planner.results import MemoryEstimate
 from tools import call
 
@@ -22,7 +23,7 @@ PIPED = FIT | {"framework": "megatron-lm", "pp": 4, "tp": 2, "zero_stage": 0, "r
 
 
 def told(found: dict[str, Any]) -> str:
-    return "\n\n".join(memory.training(MemoryEstimate.model_validate(found)))
+    return render(memory.training(MemoryEstimate.model_validate(found)))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def test_what_fails_outside_training_is_in_the_verdict() -> None:
     first = done["answer"].partition("\n")[0]
     assert first.startswith("**Yes, it fits.**")
     assert "**But** the host memory of a usual node runs out while a checkpoint is saved." in first
-    assert "host memory runs out" in done["answer"].partition("Beware:")[2]
+    assert "host memory runs out" in done["answer"].partition("Watch out")[2]
     assert done["ungrounded"] == []
 
 

@@ -171,7 +171,7 @@ def _thousand(figure: Figure, chance: random.Random) -> str | None:
 
 def _of_another_part(answer: Answer, chance: random.Random) -> str | None:
     """The answer with the figure of another part in one row of its table of memory or time."""
-    table = re.compile(r"^\| (?P<name>[a-z][\w &-]*) \| (?P<figure>[\d.,]+ \w+) \|$", re.MULTILINE)
+    table = re.compile(r"^\| (?P<name>[a-z][\w &-]*) \| (?P<figure>[\d.,]+ \w+) \|(?: [\d.]+ % \|)?$", re.MULTILINE)
     rows = [row for row in table.finditer(answer.text) if row["figure"].endswith(("GiB", "ms", "s"))]
     if len({row["figure"] for row in rows}) < 2:
         return None

@@ -88,7 +88,7 @@ def test_scaling_is_answered_and_asked_again() -> None:
         assert [call["name"] for call in done["tool_calls"]] == ["sweep"]
         assert done["tool_calls"][0]["arguments"]["values"] == [8, 16, 32]
         assert "From 8 to 32 devices" in done["answer"]
-        assert "tokens/s per device kept" in done["answer"]
+        assert "| Efficiency |" in done["answer"]
         assert done["ungrounded"] == []
         assert "count" not in done["plan"].get("cluster", {})
     assert second["tool_calls"][0]["arguments"]["precision"] == "fp8"
@@ -120,5 +120,5 @@ def test_what_limits_a_run_is_answered_with_what_would_help() -> None:
     assert done["tool_calls"][0]["arguments"]["improvements"] is True
     assert "limits it:" in done["answer"]
     assert "**Roofline**" in done["answer"]
-    assert "- no recompute" in done["answer"]
+    assert "| no recompute" in done["answer"]
     assert done["ungrounded"] == []

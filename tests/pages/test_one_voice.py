@@ -1,4 +1,5 @@
-"""The same figure reads the same on the command line, in the app's cards and pane, in Markdown and in a report."""
+"""The same figure reads the same on the command line, in the app's cards and pane, in Markdown, in a report and in the
+offline chat's answer."""
 
 from __future__ import annotations
 
@@ -11,14 +12,19 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from knowledge.figures import figures as described
-from pages import figures
+from agent.offline import answer, serving_answer, wish_answer
+from agent.wire import Call, Outcome
+from knowledge import figures
+from knowledge.figure_facts import figures as described
 from pages.blocks import Block, Details, Figures, Table, value_of
 from pages.rendering import html, markdown, terminal
 from pages.report.serving import serving
 from pages.report.training import training
+from pages.results.advice import gain_words
 from pages.results.of_results import VIEWS, blocks_of
 from pages.results.overview import Overview, figure_rows, fold
+from planner.advice.advise import Advice
+from planner.explain.results import Explanation
 from tools.registry import find, registry
 from tui.result_page import page
 
@@ -95,7 +101,7 @@ def test_every_figure_reads_the_same_on_every_face(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_labelled_figure_is_written_by_its_row_alone(name: str) -> None:
-    """Whatever stands under a figure's label is how pages.figures writes one of the result's values of that figure."""
+    """Whatever stands under a label is how knowledge.figures writes one of the result's values of that figure."""
     found = result(name)
     written: dict[str, set[str]] = {}
     for key, value in values(found):
@@ -120,6 +126,59 @@ def test_pane_and_report_have_the_figures_of_the_command_line(name: str, told: A
     for row in rows:
         assert pane[row[0]] == value_of(row) == command_line[row[0]]
         assert report[row[0]].partition(" (")[0] == row[1]
+
+
+# What the chat asks its tools for an answer about each.
+ASKED = {name: (name,) for name in CALLS} | {"fit": ("estimate", "fit"), "cost": ("estimate", "cost")}
+WORK: dict[str, Any] = {"intents": ["fit", "layout", "why"], "notes": [], "asked": {}, "anyway": False}
+
+
+def chat(name: str) -> str:
+    """The offline answer in Markdown."""
+    outcomes = [Outcome(Call("1", *CALLS[part]), result(part).model_dump(mode="json")) for part in ASKED[name]]
+    if name in ("clusters", "compare", "advise", "explain"):
+        return wish_answer.compose(WORK, outcomes)
+    if name == "serving":
+        return serving_answer.compose({}, WORK, outcomes)[0]
+    return answer.compose({}, WORK | ({"limit": True} if name == "limits" else {}), outcomes)[0]
+
+
+def in_tables(text: str) -> Iterator[tuple[str, str]]:
+    """(Label, text) of every cell of the tables in Markdown; of those without heads the first column has the labels."""
+    head: list[str] | None = None
+    for line in text.splitlines():
+        row = [plain(cell).strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not row:
+            head = None
+        elif head is None:
+            head = row
+        elif not re.fullmatch(r"[-:]+", "".join(row)):
+            yield from zip(head, row, strict=True) if any(head) else [(capital(row[0]), row[1])]
+
+
+def capital(label: str) -> str:
+    return label[:1].upper() + label[1:]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_chat_has_the_figures_of_the_other_faces(name: str) -> None:
+    found, text = [result(part) for part in ASKED[name]], chat(name)
+    known: dict[str, set[str]] = {}
+    for label, value in (cell for each in found for cell in cells(blocks_of(each))):
+        known.setdefault(capital(label), set()).add(plain(value).strip())
+    for key, value in (pair for each in found for pair in values(each)):
+        known.setdefault(capital(figures.label(key)), set()).add(figures.shown(key, value))
+    labels = {capital(row.label) for row in described().values() if row.label}
+    told = [(label, cell) for label, cell in in_tables(text) if label in labels and re.match(r"[$\d]", cell)]
+    match found[-1]:
+        case Explanation() as figure:
+            assert figures.amount(figure.figure, figure.unit, figure.value) in text
+        case Advice(entries=entries):
+            assert any(gain_words(row) in text for row in entries if row.gain)
+        case _:
+            assert len(told) >= 4
+    for label, cell in told:
+        assert cell in known[label] or cell.partition(" (")[0] in known[label], f"{label}: {cell}"
 
 
 def test_every_result_of_a_tool_has_its_page() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from estimator.errors import PlanError
-from pages import figures
+from knowledge import figures
 from pages.rendering.drawing import svg
 from pages.report import report
 from planner.plots import Plot, Series, grouped, stacked

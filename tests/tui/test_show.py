@@ -12,7 +12,7 @@ from fake_session import COST, ESTIMATE, GIB, PLAN
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages import figures
+from knowledge import figures
 from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.table import table
 from pages.results.overview import FIGURE_LABELS, Overview, fold

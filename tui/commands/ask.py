@@ -19,8 +19,8 @@ from datetime import datetime
 from agent import session
 from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, ToolCall, ToolResult
 from estimator.errors import PlanError
-from pages.figures import file_size
-from pages.figures import seconds as written_seconds
+from knowledge.figures import file_size
+from knowledge.figures import seconds as written_seconds
 from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.prose import BlockPrinter
 from tui.commands.sessions import chosen

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pages import figures
-from pages.figures import NONE
+from knowledge import figures
+from knowledge.figures import NONE
 from pages.rendering.clean import one_line
 
 Row = Any

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
+from knowledge.figures import change, label, plain
 from pages.blocks import Block, Figures, Headline, Note
-from pages.figures import change, label, plain
 from planner.advice.advise import Advice, Advised
 from planner.advice.playbook import PlaybookEntry, PlaybookFound
 from tools.registry import find

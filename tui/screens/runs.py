@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
+from knowledge.figures import NONE
 from launchers.matrix import MANIFEST
 from measure.run.matrix import read
 from pages.blocks import Block, Figures, Headline
-from pages.figures import NONE
 from pages.results.basis import notes
 from pages.results.columns import table
 from pages.results.matrix import ACCURACY, MEASURED

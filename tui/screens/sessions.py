@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 
 from agent.export import export_session
 from agent.store import SessionRow, delete_session, fork_session, last_plan, list_sessions, rename_session, transcript
+from knowledge.figures import whole
 from knowledge.own.files import write_file
 from pages.blocks import Block, Figures, Headline, Note, Prose
-from pages.figures import whole
 from pages.results.plan import plan_lines
 from tui.screens import ScreenResult
 from tui.screens.dialogs import Confirm

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Collapsible, Static
 
 from agent.events import PlannedWrite, ShownFile
-from pages.figures import file_size
+from knowledge.figures import file_size
 from pages.rendering.clean import clean, one_line
 from tui.diff import change
 

@@ -18,7 +18,7 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from estimator.errors import PlanError
-from pages.figures import gib, gib_range, label, seconds
+from knowledge.figures import gib, gib_range, label, seconds
 from pages.rendering.clean import clean
 from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold
 from pages.results.plan import plan_lines

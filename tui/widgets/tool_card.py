@@ -10,7 +10,7 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Collapsible, Static
 
-from pages.figures import seconds as written_seconds
+from knowledge.figures import seconds as written_seconds
 from pages.rendering.clean import arguments_line, clean, one_line
 from tui.jsonout import to_json
 from tui.result_page import page

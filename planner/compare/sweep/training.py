@@ -11,6 +11,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.figures import gib
 from knowledge.jobs.training import job_of
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import (
@@ -178,8 +179,8 @@ def _point(tried: TriedPoint[Planned], own_usd: float | None) -> SweepPoint:
     hourly = point.usd_per_hour
     point.usd_per_million_tokens = None if hourly is None else hourly / (tokens_per_s * 3600.0 / 1e6)
     if not planned.fits:
-        need, have = float(planned.estimates.high_bytes[planned.index]) / 2**30, planned.job.usable_bytes / 2**30
-        point.why = f"does not fit: up to {need:.1f} GiB per device of {have:.1f} GiB usable"
+        need, have = gib(float(planned.estimates.high_bytes[planned.index])), gib(planned.job.usable_bytes)
+        point.why = f"does not fit: up to {need} per device of {have} usable"
     return point
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from knowledge.figures import figure, find_figure
+from knowledge.figure_facts import figure, find_figure
 from planner.explain.cost import flattened
 from planner.explain.explain import ExplainRequest, _explained, _subject
 from planner.explain.subject import COST, Subject

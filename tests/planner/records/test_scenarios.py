@@ -16,6 +16,7 @@ from tool_calls import FLAT, NESTED, steady
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.figures import usd
 from knowledge.scenarios import scenarios
 from server.mcp.resources import KINDS
 from server.mcp.writes import CannotAsk, Shown
@@ -85,7 +86,7 @@ def test_the_figures_are_those_of_the_estimate_and_stand_at_the_top() -> None:
     head = [line for line in text.splitlines() if line.startswith("#")]
     assert text.startswith("\n".join(head))
     assert any("fits" in line and f"{figures['per_device_bytes'] / 2**30:.1f} GiB" in line for line in head)
-    assert any(f"{cost['usd']:,.0f} USD" in line for line in head)
+    assert any(usd(cost["usd"]) in line for line in head)
     assert figures["price"]
 
 
