@@ -244,10 +244,10 @@ def head_time(job: Job, layouts: Layouts) -> HeadTime:
 
 def embedding_time(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     """Seconds of the embedding's look-up, and of its gradient."""
-    found = embedding_operators(job, layouts, micro_batch_tokens(job, layouts))
+    lookup = embedding_operators(job, layouts, micro_batch_tokens(job, layouts))
     return (
-        memory_time(job, found.forward_bytes, found.forward_kernels),
-        memory_time(job, found.backward_bytes, found.backward_kernels),
+        memory_time(job, lookup.forward_bytes, lookup.forward_kernels),
+        memory_time(job, lookup.backward_bytes, lookup.backward_kernels),
     )
 
 

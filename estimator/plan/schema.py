@@ -159,7 +159,7 @@ _ENGINE_NAMES = {
 
 def _named(names: Mapping[str, str]) -> BeforeValidator:
     """Reads a name in any case, and the usual other names of it."""
-    return BeforeValidator(lambda said: names.get(said.lower(), said.lower()) if isinstance(said, str) else said)
+    return BeforeValidator(lambda name: names.get(name.lower(), name.lower()) if isinstance(name, str) else name)
 
 
 class Inference(PlanPart):
@@ -409,13 +409,13 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
     """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
     problems = error.errors(include_url=False)
     problem = problems[0]
-    paths = [_field_path(model, found) for found in problems]
+    paths = [_field_path(model, problem) for problem in problems]
     path = paths[0]
     field = prefix + ".".join(path) if path else prefix.rstrip(".") or "plan"
     more = len({tuple(other) for other in paths}) - 1
     tail = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
     context = problem.get("ctx", {})
-    same = [found for found, other in zip(problems, paths, strict=True) if other == path]
+    same = [problem for problem, other in zip(problems, paths, strict=True) if other == path]
     match problem["type"]:
         case "extra_forbidden":
             choices = _fields_at(model, path[:-1])

@@ -116,23 +116,23 @@ def engine_seconds(job: Job, rollout: ServingJob) -> float:
 def engines(job: Job, rollout: ServingJob) -> Deployments:
     """Copies of the model in engines over all devices, one entry: each over the fewest devices that it takes."""
     size = engine_size(job)
-    one = np.ones(1)
+    ones = np.ones(1)
     prompt, response = lengths(job)
-    samples = float(job.global_batch) * one
+    samples = float(job.global_batch) * ones
     return Deployments(
-        tp=size * one,
-        pp=one,
-        ep=one,
-        dp=one,
-        replicas=max(1, job.machine.count // size) * one,
-        input_len=prompt * one,
-        output_len=response * one,
+        tp=size * ones,
+        pp=ones,
+        ep=ones,
+        dp=ones,
+        replicas=max(1, job.machine.count // size) * ones,
+        input_len=prompt * ones,
+        output_len=response * ones,
         concurrency=samples,
-        request_rate=0.0 * one,
+        request_rate=0.0 * ones,
         requests=samples,
-        max_batch=float(rollout.engine.max_batch) * one,
-        max_tokens=float(most_tokens(rollout.engine, prompt + response)) * one,
-        prefix_hit=(1.0 - 1.0 / _shared(job)) * one,
+        max_batch=float(rollout.engine.max_batch) * ones,
+        max_tokens=float(most_tokens(rollout.engine, prompt + response)) * ones,
+        prefix_hit=(1.0 - 1.0 / _shared(job)) * ones,
     )
 
 

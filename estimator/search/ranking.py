@@ -82,21 +82,21 @@ def neighbours(estimates: Estimates, best: int, order: np.ndarray | None = None)
     """For each field the best candidate of each other value there, and why it lost: what it would need, or how much
     slower (larger, for the goal of memory) it is and which components grew."""
     order = objective_order(estimates) if order is None else order
-    found = _neighbours(estimates.layouts, best, order)
-    if not found:
+    indices = _neighbours(estimates.layouts, best, order)
+    if not indices:
         return []
-    detail = estimates.of(best, *found)
-    return [(index, _lost(detail, place)) for place, index in enumerate(found, start=1)]
+    detail = estimates.of(best, *indices)
+    return [(index, _lost(detail, place)) for place, index in enumerate(indices, start=1)]
 
 
 def _neighbours(layouts: Layouts, best: int, order: np.ndarray) -> list[int]:
     """Field by field, the first candidate in the order with each value that the best has not; each once."""
-    found: list[int] = []
+    indices: list[int] = []
     for name in FIELDS:
         column = getattr(layouts, name)
         values, places = np.unique(column[order], return_index=True)
-        found += [int(order[place]) for value, place in zip(values, places, strict=True) if value != column[best]]
-    return list(dict.fromkeys(found))
+        indices += [int(order[place]) for value, place in zip(values, places, strict=True) if value != column[best]]
+    return list(dict.fromkeys(indices))
 
 
 def _lost(detail: Estimates, index: int) -> str:

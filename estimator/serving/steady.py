@@ -339,13 +339,13 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     if saturated.any():
         sent = np.where(np.isfinite(these.requests), these.requests, _UNENDING) / these.lanes
         backlog = np.where(saturated, 0.5 * sent * (1.0 / top - 1.0 / rate), 0.0)
-    own = cycle.read[0] + 0.5 * met * step * job.inference.admission_steps + job.request_s
-    ttft = waits + own + backlog
+    alone = cycle.read[0] + 0.5 * met * step * job.inference.admission_steps + job.request_s
+    ttft = waits + alone + backlog
     return Steady(
         running=running,
         tpot_s=step,
         ttft_s=ttft,
-        ttft_p99_s=np.maximum(ttft, _late(used, service) + own + 2.0 * backlog),
+        ttft_p99_s=np.maximum(ttft, _late(used, service) + alone + 2.0 * backlog),
         tpot_p99_s=_TPOT_P99 * step,
         e2e_s=ttft + generated * step,
         requests_per_s=wanted * these.lanes,
@@ -355,7 +355,7 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
         reading=cycle.reading.part(0),
         sent=running,
         ttft={
-            "reading": own - job.request_s,
+            "reading": alone - job.request_s,
             "queue": waits,
             "request": job.request_s + np.zeros(len(these)),
             "backlog": backlog,

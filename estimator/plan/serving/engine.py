@@ -176,10 +176,10 @@ def shares(
         ranks = np.where(np.asarray(attention_dp) > 1.0, attention_dp, 0.0)
         kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, _WIDE_GRAPH, 1.0)
         return 1.0 - np.maximum(kept, rule.least) / total_bytes
-    found = np.full(tp.shape, engine.memory_share)
+    fraction = np.full(tp.shape, engine.memory_share)
     for devices, share in engine.share_steps:
-        found = np.where(tp >= devices, share, found)
-    return found
+        fraction = np.where(tp >= devices, share, fraction)
+    return fraction
 
 
 def profiled_bytes(
