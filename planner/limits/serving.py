@@ -161,7 +161,7 @@ def _most_at_once(plan: Plan) -> _Furthest:
     room = np.where(memory.fits, memory.max_concurrency, 0.0)
     engine = np.floor(candidates.max_batch) * candidates.lanes
     limit, reasons = most_clients(job, candidates, slo)
-    slow = limit if slo.given else np.full(len(candidates), np.inf)
+    slow = limit if slo.limits_any else np.full(len(candidates), np.inf)
     most = np.minimum(np.minimum(room, engine), slow)
     best = int(np.argmax(most))
     value = int(min(most[best], 10_000_000))

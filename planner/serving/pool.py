@@ -28,7 +28,7 @@ class Slo:
     statistic: Statistic
 
     @property
-    def given(self) -> bool:
+    def limits_any(self) -> bool:
         return bool(np.isfinite(self.ttft_s) or np.isfinite(self.tpot_s))
 
 

@@ -69,7 +69,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         assumptions=chosen_of(chosen, tried.assumptions, more),
         goal=goal,
         best=choice(pool, best, slo),
-        meets_slo=bool(allowed[best]) if slo.given else None,
+        meets_slo=bool(allowed[best]) if slo.limits_any else None,
         why=_why(pool, order, goal, chosen, allowed),
         alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
         pareto=[choice(pool, int(i), slo) for i in front(pool, allowed, pool.per_device)[:_SHOWN_FRONT]],
@@ -151,7 +151,7 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
 def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarray) -> list[str]:
     best = int(order[0])
     waits = f"what binds it is {chosen.bottleneck}"
-    met = " and meet the limits" if chosen.slo.given else ""
+    met = " and meet the limits" if chosen.slo.limits_any else ""
     sentences = [f"{len(pool)} deployments were estimated; {int(allowed.sum())} of them fit{met}."]
     if not pool.fits[best]:
         return [*sentences, "None fits, so one that is nearest to it is shown."]
@@ -249,6 +249,6 @@ def _misses(pool: Pool, index: int, slo: Slo) -> str:
 
 
 def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:
-    if slo.given or not open_load or goal == "latency":
+    if slo.limits_any or not open_load or goal == "latency":
         return []
     return ["no limit of latency was given, so that as many requests as fit are taken at once; set tpot_slo_ms"]
