@@ -230,9 +230,9 @@ def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
 def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
     """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps the outputs of attention and
     of every other matmul (torchtitan, _apply_op_sac)."""
-    if job.framework.activations.selective == "ops":
+    if job.framework.recompute.selective == "ops":
         return _kept_outputs(job, block, layouts, everything)
-    if job.framework.activations.selective == "none" or not block.heads:
+    if job.framework.recompute.selective == "none" or not block.heads:
         return everything
     tokens = micro_batch_tokens(job, layouts)
     core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp

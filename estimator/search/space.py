@@ -308,7 +308,7 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
 
 def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
     """Recompute modes. Frameworks that choose what to recompute within a layer also choose layers (block:N)."""
-    recompute, partly = job.plan.layout.recompute, job.framework.activations.selective != "none"
+    recompute, partly = job.plan.layout.recompute, job.framework.recompute.selective != "none"
     modes = [recompute] if recompute else ["none", *(["selective"] if partly else []), "full"]
     codes = [recompute_code(mode) for mode in modes]
     columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}

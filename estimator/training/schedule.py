@@ -358,7 +358,7 @@ def _data_parallel(
     def of_whole() -> Floats:
         moved = _seconds(whole_messages(job, layouts, groups, held, m))
         hides = passing * _stage_two_rounds(job, layouts, m)
-        return exposed(moved, hides, overlap if framework.recipe.overlaps_reduction else 0.0)
+        return exposed(moved, hides, overlap if framework.overlap.overlaps_reduction else 0.0)
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 

@@ -23,7 +23,9 @@ from estimator.plan.training.framework import (
     OperatorStyle,
     OptimizerFacts,
     OptimizerStep,
+    Overlap,
     Recipe,
+    Recompute,
     Weights,
 )  # fmt: skip
 from knowledge.data_files import document, lineage
@@ -73,10 +75,12 @@ _PARTS: dict[str, type] = {
     "optimizer": OptimizerStep,
     "gathering": Gathering,
     "activations": Activations,
+    "recompute": Recompute,
     "loss": Loss,
     "adapters": Adapters,
     "operators": OperatorStyle,
     "recipe": Recipe,
+    "overlap": Overlap,
     "limits": Limits,
 }
 

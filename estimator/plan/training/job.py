@@ -211,7 +211,9 @@ class Job:
     def chosen(self, name: str) -> Any:
         """An option of the workload, or the framework's where the plan leaves it open."""
         choice = getattr(self.training, name)
-        return getattr(self.framework.recipe, name) if choice == "auto" else choice
+        if choice != "auto":
+            return choice
+        return getattr(self.framework.overlap if name.endswith("overlap") else self.framework.recipe, name)
 
     @cached_property
     def matmul_kind(self) -> Kind:

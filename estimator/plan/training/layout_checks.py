@@ -55,7 +55,7 @@ def check_given(job: Job) -> None:
     if layout.offload and layout.offload != "none" and layout.offload not in job.framework.limits.offloads:
         valid = ["none", *job.framework.limits.offloads]
         raise PlanError("layout.offload", f"{job.framework.name} cannot offload {layout.offload}", valid)
-    if layout.recompute == "selective" and job.framework.activations.selective == "none":
+    if layout.recompute == "selective" and job.framework.recompute.selective == "none":
         raise PlanError(
             "layout.recompute", f"{job.framework.name} has no selective recompute", ["none", "full", "block:N"]
         )
