@@ -17,6 +17,7 @@ from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, micro_batch_tokens
+from estimator.units import FP32_BYTES
 
 # Elements of `activation_bytes` that an unfused norm keeps for itself per element of its input, beside its output:
 # RMSNorm its input in fp32 and the normalised value (LlamaRMSNorm); Gemma's a half more for its fp32 product with 1 + w
@@ -201,7 +202,7 @@ def bytes_by_operator(job: Job, block: Block, layouts: Layouts) -> dict[str, Flo
 def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Floats:
     """The attention matrix that eager attention keeps: scores after softmax in fp32 and in 16 bits, per head."""
     span = job.seq_len if block.window is None else min(job.seq_len, block.window)
-    return tokens * span * block.heads / layouts.tp * (4.0 + job.activation_bytes)
+    return tokens * span * block.heads / layouts.tp * (FP32_BYTES + job.activation_bytes)
 
 
 def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:

@@ -30,6 +30,7 @@ from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, micro_batch_tokens
+from estimator.units import FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,7 @@ def embedding_time(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
 
 def optimizer_time(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     """Seconds of one optimizer step over `trained` parameters per device, by the bytes it reads and writes."""
-    element = job.updated_bytes if not job.uses_adapters else 4.0
+    element = job.updated_bytes if not job.uses_adapters else FP32_BYTES
     device_bytes = trained * job.optimizer.traffic_elements * element
     if not layouts.max_of("offload"):
         return memory_time(job, device_bytes, 4.0)

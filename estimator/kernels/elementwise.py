@@ -22,6 +22,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.framework import Style
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, block_parameters, lora_targets, shard, sum_of
+from estimator.units import FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -395,7 +396,9 @@ def weight_operators(job: Job, block: Block, layouts: Layouts, style: Style) -> 
     dense, experts = block_parameters(block, layouts)
     held, framework = dense + experts if block.experts else dense, job.framework
     sharded = layouts.zero_stage >= 3
-    cast = 4.0 + job.activation_bytes if framework.weights.cast_cache and job.activation_bytes < 4 else 0.0
+    cast = (
+        FP32_BYTES + job.activation_bytes if framework.weights.cast_cache and job.activation_bytes < FP32_BYTES else 0.0
+    )
     forward = cast + sharded * (2.0 * framework.weights.compute_bytes)
     if not job.trains_blocks:
         return Operators(held * forward, held * (sharded * (2.0 * framework.weights.compute_bytes)), 0.0, 0.0)

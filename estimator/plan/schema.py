@@ -405,6 +405,10 @@ def refuse_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[st
             raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
 
 
+# Choices that are all shown, whatever was written (choice).
+_FEW = 16
+
+
 def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "") -> PlanError:
     """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
     problems = error.errors(include_url=False)
@@ -427,7 +431,7 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
         case "value_error":
             return PlanError(field, str(context["error"]) + tail)
     if choices := _literals(same):
-        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > 16 else len(choices))
+        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > _FEW else len(choices))
         return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
     message = problem["msg"][0].lower() + problem["msg"][1:]
     return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}")

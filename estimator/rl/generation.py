@@ -39,6 +39,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.shards import held_parameters
 from estimator.plan.training.stages import Floats, stage_shape, sum_of
 from estimator.serving.estimates import estimate
+from estimator.units import FP32_BYTES
 
 STAGES = ("ppo", "grpo")
 # Part of 16 bits that a weight of four bits takes without its scales (definition).
@@ -198,7 +199,7 @@ def _cached(job: Job, generator: Generator, context: float) -> Floats:
     elements = np.zeros(len(tp))
     for kind, block in enumerate(job.architecture.blocks):
         cached = block.kv_elements_per_token * min(context, block.window or context) * _cache_share(block, tp)
-        state = 8.0 * block.ssm_inner * max(1, block.state_size) / (job.activation_bytes * tp)
+        state = 2.0 * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / (job.activation_bytes * tp)
         elements = elements + job.architecture.pattern.count(kind) * (cached + state)
     return elements
 

@@ -8,7 +8,7 @@ from estimator.plan.layouts import Floats, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.training.estimates import Estimates
 from estimator.training.memory import MOMENTS
-from estimator.units import GIB
+from estimator.units import GIB, PERCENT
 
 # What neighbours differ in.
 FIELDS = (
@@ -107,7 +107,7 @@ def _lost(detail: Estimates, index: int) -> str:
     slower = float(seconds[index] / seconds[0]) - 1.0
     more = float(memory[index] - memory[0])
     if detail.job.plan.goal.objective != "memory" and slower > 0:
-        return f"fits, but is {100 * slower:.1f} % slower: {_grown(detail.step.components, index, 1.0, 's')}"
+        return f"fits, but is {PERCENT * slower:.1f} % slower: {_grown(detail.step.components, index, 1.0, 's')}"
     if more > 0:
         return f"fits, but takes {more / GIB:.1f} GiB more: {_grown(detail.memory.components, index, GIB, 'GiB')}"
     return "equal; the simpler layout wins"

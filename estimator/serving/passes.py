@@ -21,7 +21,7 @@ from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.operators import merged, moved, sums
-from estimator.units import BITS_PER_BYTE
+from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
             seconds = seconds + count * core
         elif block.ssm_inner:
             # The state in fp32, read and written.
-            state = 8.0 * block.ssm_inner * max(1, block.state_size) / these.tp
+            state = 2.0 * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / these.tp
             seconds = seconds + count * decoding * state / (accelerator.memory_bandwidth * job.device.memory)
     return np.where(decoding > 0.0, seconds, 0.0)
 

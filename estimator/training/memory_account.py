@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from estimator.account import Account, Accounts, Term, over, product, rest, times, total
+from estimator.account import ROUNDING, Account, Accounts, Term, over, product, rest, times, total
 from estimator.kernels.activations import boundary_bytes, bytes_by_operator
 from estimator.kernels.adapters import leaked_bytes
 from estimator.plan.layouts import Floats, Layouts
@@ -242,7 +242,7 @@ def _optimizer(parts: StageParts, prefix: str) -> Account:
 
 def _small(value: float, of: float) -> float:
     """Nothing where only rounding is left."""
-    return 0.0 if abs(value) <= 1e-12 * abs(of) else value
+    return 0.0 if abs(value) <= ROUNDING * abs(of) else value
 
 
 def _activations(parts: StageParts, prefix: str) -> Account:

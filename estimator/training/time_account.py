@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from estimator.account import Account, Accounts, Term, over, product, times, total
+from estimator.account import ROUNDING, Account, Accounts, Term, over, product, times, total
 from estimator.kernels.collectives import Group, algorithm
 from estimator.kernels.compute import memory_time
 from estimator.plan.layouts import Layouts
@@ -27,6 +27,7 @@ from estimator.training.schedule import (
     pipeline_sends,
     updated,
 )
+from estimator.units import FLOP_PER_TFLOP
 
 # Components of a step that are built of operators, by the phase of these.
 PHASES = ("forward", "backward", "recompute")
@@ -217,7 +218,7 @@ def _communication(parts: StepParts, component: str) -> Account:
     value = parts.component(component)
     terms = [Term("communication.all", row.seconds) for row in rows]
     more = value - sum(term.value for term in terms)
-    if abs(more) > 1e-12 * max(1e-30, value):
+    if abs(more) > ROUNDING * value:
         name = "communication.again" if more > 0.0 else "communication.hidden"
         terms.append(Term(name, abs(more), "+" if more > 0.0 else "-"))
     return total(*(terms or [Term("nothing", 0.0)]))
@@ -328,7 +329,7 @@ def _rates(parts: StepParts) -> dict[str, Callable[[], Account]]:
         "throughput.tokens_per_s_per_device": lambda: product(tokens, by_step, over("cluster.count", count)),
         "throughput.samples_per_s": lambda: product(times("workload.global_batch", float(job.global_batch)), by_step),
         "throughput.model_tflops_per_device": lambda: product(
-            times("work.model_flop", model), by_step, over("flop_per_tflop", 1e12)
+            times("work.model_flop", model), by_step, over("flop_per_tflop", FLOP_PER_TFLOP)
         ),
         "throughput.mfu": lambda: product(
             times("work.model_flop", model), by_step, over("peak_flops", float(job.peak_flops))

@@ -16,7 +16,7 @@ from estimator.plan.layouts import Floats
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
-from estimator.units import BITS_PER_BYTE, GIB
+from estimator.units import BITS_PER_BYTE, FP32_BYTES, GIB
 
 _CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 
@@ -113,7 +113,7 @@ class ServingJob:
     @cached_property
     def wide_bytes(self) -> float:
         """Bytes per element of activations between operators."""
-        return 4.0 if self.weights.name == "fp32" else 2.0
+        return FP32_BYTES if self.weights.name == "fp32" else 2.0
 
     @cached_property
     def casts(self) -> bool:

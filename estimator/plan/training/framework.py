@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from estimator.units import FP32_BYTES
+
 Style = Literal["eager", "native", "compiled", "fused"]
 
 
@@ -244,7 +246,7 @@ def holding(framework: Framework, weights: str) -> Framework:
     """The profile with trained weights, gradients and moments all in 16 bits ('bf16'), or all in fp32; 'auto' as is."""
     if weights == "auto":
         return framework
-    size = 4.0 if weights == "fp32" else 2.0
+    size = FP32_BYTES if weights == "fp32" else 2.0
     reduce_bytes = min(size, framework.gradients.reduce_bytes)
     return replace(
         framework,
@@ -262,8 +264,8 @@ def by_block(framework: Framework) -> Framework:
     return replace(
         framework,
         weights=replace(framework.weights, held_bytes=2.0, cast_cache=False),
-        gradients=replace(framework.gradients, held_bytes=4.0),
-        optimizer=replace(framework.optimizer, master_bytes=4.0, step_bytes=0.0),
+        gradients=replace(framework.gradients, held_bytes=FP32_BYTES),
+        optimizer=replace(framework.optimizer, master_bytes=FP32_BYTES, step_bytes=0.0),
     )
 
 

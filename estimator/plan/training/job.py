@@ -15,7 +15,7 @@ from estimator.plan.schema import Plan, Training
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.framework import Framework, OptimizerFacts, Style
 from estimator.plan.training.run_length import PAIRED_STAGES, RunSize, run_size
-from estimator.units import GIB
+from estimator.units import FP32_BYTES, GIB
 
 # Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
 _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
@@ -109,7 +109,9 @@ class Job:
     def stream_elements(self) -> float:
         """Elements of `activation_bytes` per element of the residual stream: two where trained weights are fp32 and
         only matmuls are cast down (torch.autocast), as norms then give fp32."""
-        wide = self.framework.weights.cast_cache and self.training.method == "full" and self.activation_bytes < 4
+        wide = (
+            self.framework.weights.cast_cache and self.training.method == "full" and self.activation_bytes < FP32_BYTES
+        )
         return 2.0 if wide else 1.0
 
     @cached_property
@@ -162,7 +164,7 @@ class Job:
     @cached_property
     def frozen_bytes(self) -> float:
         """Bytes per frozen weight: the compute dtype, unless all weights are asked for in full precision."""
-        return 4.0 if self.training.weights == "fp32" else self.activation_bytes
+        return FP32_BYTES if self.training.weights == "fp32" else self.activation_bytes
 
     @cached_property
     def usable_bytes(self) -> float:
