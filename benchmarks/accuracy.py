@@ -367,7 +367,7 @@ def order_as_json(found: Sequence[Order]) -> str:
             {
                 "source": order.source,
                 "correlation": order.correlation,
-                "found": order.found,
+                "found": order.best_is_near_top,
                 "layouts": [
                     {"id": case.id, "observed": float(observed), "predicted": float(predicted)}
                     for case, observed, predicted in zip(order.cases, order.measured, order.estimated, strict=True)

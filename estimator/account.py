@@ -15,6 +15,10 @@ Enters = Literal["+", "-", "*", "/"]
 Rule = Literal["sum", "product", "rounded_up", "rounded_down", "least", "most", "inputs"]
 
 
+# Part of a value below which a difference is rounding of double precision (IEEE 754, binary64: 2.2e-16).
+ROUNDING = 1e-12
+
+
 @dataclass(frozen=True)
 class Term:
     """One input of a figure, in SI units; `enters` says how it comes into a sum or a product."""

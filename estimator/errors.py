@@ -36,5 +36,9 @@ def nearest(word: str, choices: Iterable[str], limit: int = _NEAREST) -> list[st
     return [by_folded[match] for match in close] or options[:limit]
 
 
+# Characters of values that can be read side by side (choice).
+_SHORT = 8
+
+
 def _are_short(values: list[str]) -> bool:
-    return all(len(value) <= 8 and " " not in value for value in values)
+    return all(len(value) <= _SHORT and " " not in value for value in values)

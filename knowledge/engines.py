@@ -35,9 +35,9 @@ def engine(name: str, version: str | None = None, accelerator: Accelerator | Non
     return _made(name, version or "", device)
 
 
-def runs_on(found: Engine, accelerator: Accelerator) -> bool:
+def runs_on(engine: Engine, accelerator: Accelerator) -> bool:
     """Whether the engine has kernels for the accelerator's vendor, or for CPUs where it is one."""
-    return ("CPU" if accelerator.family == "CPU" else accelerator.vendor) in found.vendors
+    return ("CPU" if accelerator.family == "CPU" else accelerator.vendor) in engine.vendors
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +73,7 @@ def _chosen(value: Any, device: tuple[str, str, float, str]) -> Any:
         return value["by_link"][link]
     if "from_gib" not in value:
         return families["other"]
-    apart = next((found for start, found in value.get("but", {}).items() if id.startswith(start)), None)
+    apart = next((setting for start, setting in value.get("but", {}).items() if id.startswith(start)), None)
     sizes = value["from_gib"]
     return sizes[max(size for size in sizes if size <= gib)] if apart is None else apart
 
@@ -90,8 +90,8 @@ _H100 = ("h100-sxm", "Hopper", 79.65, "fast")
 
 def _numbers(version: str) -> tuple[int, ...]:
     """0.8.5.post1 -> (0, 8, 5); builds of llama.cpp: b6900 -> (6900,); what has no number at its start -> ()."""
-    found = re.match(r"[vb]?(\d+(?:\.\d+)*)", version.strip())
-    return tuple(int(part) for part in found.group(1).split(".")) if found else ()
+    match = re.match(r"[vb]?(\d+(?:\.\d+)*)", version.strip())
+    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
 @cache

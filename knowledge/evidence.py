@@ -63,10 +63,10 @@ def serving_backing(job: ServingJob) -> list[Backing]:
 
 def cache_backing(job: ServingJob) -> Backing:
     """Sizes of caches that engines printed, against which the rules of their memory were checked."""
-    found = _printed(job.engine.name)
-    if not found:
+    sources = _printed(job.engine.name)
+    if not sources:
         return Backing("cache_room", DEFAULT, job.engine.name)
-    return Backing("cache_room", job.engine.name, runs=len(found), sources=_most_first(Counter(found)))
+    return Backing("cache_room", job.engine.name, runs=len(sources), sources=_most_first(Counter(sources)))
 
 
 def memory_backing(job: Job) -> Backing:
@@ -225,9 +225,9 @@ def _runs(file: str) -> list[_EvidenceRun]:
 @cache
 def _named(file: str, framework: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The sources of a framework's measured runs, and the versions that they name, those of most runs first."""
-    found = [run for run in _runs(file) if run.framework == framework]
-    versions = Counter(run.software_version for run in found if run.software_version)
-    return _most_first(Counter(run.source for run in found)), _most_first(versions)
+    runs = [run for run in _runs(file) if run.framework == framework]
+    versions = Counter(run.software_version for run in runs if run.software_version)
+    return _most_first(Counter(run.source for run in runs)), _most_first(versions)
 
 
 @cache
@@ -264,4 +264,4 @@ def _collectives() -> dict[str, tuple[str, ...]]:
     for (accelerator, outside, source), count in timings.items():
         kind = "" if outside else link_kind(devices[accelerator])[0]
         counts[kind][_repository(source)] += count
-    return {kind: _most_first(found) for kind, found in counts.items()}
+    return {kind: _most_first(sources) for kind, sources in counts.items()}

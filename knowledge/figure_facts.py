@@ -73,25 +73,25 @@ def figure(key: str, kind: str = "training") -> FigureFacts:
     raise KeyError(key)
 
 
-def find_figure(said: str, offered: Iterable[str], kind: str = "training") -> str:
+def find_figure(query: str, offered: Iterable[str], kind: str = "training") -> str:
     """The key among `offered` that a key or plain words mean. Raises PlanError with the nearest that there are."""
     keys = list(offered)
-    if found := meant(said, keys, kind):
-        return found
+    if match := meant(query, keys, kind):
+        return match
     named = _named(keys, kind)
-    alike = difflib.get_close_matches(_plain(said)[:200], named, n=8, cutoff=0.5)
+    alike = difflib.get_close_matches(_plain(query)[:200], named, n=8, cutoff=0.5)
     # Where nothing is like it, those that people ask for by words of their own.
     close = [named[words] for words in alike] or [key for key in keys if figure(key, kind).words]
-    raise PlanError("figure", f"there is no figure {said[:80]!r} of a {kind} plan", list(dict.fromkeys(close))[:12])
+    raise PlanError("figure", f"there is no figure {query[:80]!r} of a {kind} plan", list(dict.fromkeys(close))[:12])
 
 
-def meant(said: str, keys: list[str], kind: str = "training") -> str | None:
+def meant(query: str, keys: list[str], kind: str = "training") -> str | None:
     """The key that a key or plain words mean in so many words; None where they mean none."""
-    if said.strip() in keys:
-        return said.strip()
-    named, wanted = _named(keys, kind), _plain(said)
-    if found := named.get(wanted):
-        return found
+    if query.strip() in keys:
+        return query.strip()
+    named, wanted = _named(keys, kind), _plain(query)
+    if match := named.get(wanted):
+        return match
     bare = {_bare(words): key for words, key in reversed(named.items())}
     return bare.get(_bare(wanted)) if _bare(wanted) else None
 
@@ -118,9 +118,9 @@ _FILLERS = {
 }  # fmt: skip
 
 
-def _plain(said: str) -> str:
+def _plain(words: str) -> str:
     """Lower case, words apart."""
-    return " ".join(re.findall(r"[a-z0-9/*]+", said.lower().replace("_", " ").replace(".", " ")))
+    return " ".join(re.findall(r"[a-z0-9/*]+", words.lower().replace("_", " ").replace(".", " ")))
 
 
 def _bare(plain: str) -> str:

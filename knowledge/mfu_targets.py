@@ -48,7 +48,7 @@ def mfu_target(family: str, precision: str, active_parameters: float, moe: bool)
     near = _measured().get(_Group(family, width, moe, size), ())
     if len(near) >= _LEAST_RUNS:
         return _quartiles(near, f"{words} {size}")
-    every = [mfu for group, found in _measured().items() if group[:3] == (family, width, moe) for mfu in found]
+    every = [mfu for group, values in _measured().items() if group[:3] == (family, width, moe) for mfu in values]
     return _quartiles(every, f"{words} of any size") if len(every) >= _LEAST_RUNS else None
 
 
@@ -76,7 +76,7 @@ def _measured() -> dict[_Group, tuple[float, ...]]:
     """
     devices = {device.id: device for device in accelerators()}
     known = {row.id for row in models()}
-    found: dict[_Group, list[float]] = defaultdict(list)
+    by_group: dict[_Group, list[float]] = defaultdict(list)
     flop: dict[tuple[str, int], float] = {}
     for row in rows("../measurements/training.csv"):
         device, model = devices.get(row["accelerator"]), row["model"]
@@ -86,17 +86,22 @@ def _measured() -> dict[_Group, tuple[float, ...]]:
             continue
         seq_len = int(float(row["seq_len"]))
         try:
-            one = architecture(model)
+            architecture_of_run = architecture(model)
         except PlanError:
             continue
         if (model, seq_len) not in flop:
-            flop[model, seq_len] = model_flop_per_token(one, seq_len)
+            flop[model, seq_len] = model_flop_per_token(architecture_of_run, seq_len)
         peak = precision_peak(device.peak_flops, row["precision"])
         mfu = rate * flop[model, seq_len] / peak if peak else 1.0
         if mfu < 1.0:
-            group = _Group(device.family, _width(row["precision"]), one.is_moe, _size(one.active_parameters))
-            found[group].append(mfu)
-    return {group: tuple(values) for group, values in found.items()}
+            group = _Group(
+                device.family,
+                _width(row["precision"]),
+                architecture_of_run.is_moe,
+                _size(architecture_of_run.active_parameters),
+            )
+            by_group[group].append(mfu)
+    return {group: tuple(values) for group, values in by_group.items()}
 
 
 def _tokens_per_s(row: dict[str, str]) -> float | None:

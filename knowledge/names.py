@@ -25,10 +25,10 @@ _SHOWN_WHEN_AMBIGUOUS = 12
 
 @dataclass(frozen=True)
 class Match(Generic[T]):
-    """What a name stands for; `said` is the sentence to tell the user when something was assumed."""
+    """What a name stands for; `note` is the sentence to tell the user when something was assumed."""
 
     value: T
-    said: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class NameCatalogue:
 
     def find(self, name: str) -> Match[str]:
         """The id that `name` means. Raises PlanError (ambiguous, or unknown with the nearest names)."""
-        if found := self.exact(name):
-            return Match(found)
+        if id := self.exact(name):
+            return Match(id)
         shown = name if len(name) <= 60 else name[:57] + "..."
         if not name.strip():
             raise PlanError(self.place, f"a {self.kind} name is needed", self._some())
         if len(name) > _LONGEST:
             raise PlanError(self.place, f"{shown!r} is too long for a {self.kind} name")
         tokens = self.tokens(name)
-        if found := self._read(_form(tokens), shown, elsewhere="/" in name):
-            return found
-        readings = [found for words in self._corrections(tokens) if (found := self._read(_form(words), shown, True))]
-        if len({found.value for found in readings}) == 1:
+        if match := self._read(_form(tokens), shown, elsewhere="/" in name):
+            return match
+        readings = [match for words in self._corrections(tokens) if (match := self._read(_form(words), shown, True))]
+        if len({match.value for match in readings}) == 1:
             return readings[0]
         wider = self._candidates(_form(tokens), with_more_words=True)
         if len(wider) > 1:
@@ -97,17 +97,17 @@ class NameCatalogue:
             self._forms = [(e, [_form(self.tokens(n)) for n in (*e.names, e.id)]) for e in self.entries.values()]
         return self._forms
 
-    def _read(self, said: Form, shown: str, elsewhere: bool) -> Match[str] | None:
+    def _read(self, form: Form, shown: str, elsewhere: bool) -> Match[str] | None:
         """The entry with exactly this form; else the one it is a vague name of; else the only one that completes it.
 
         `elsewhere`: the name differs from the entry's in more than punctuation, so say how it was read.
         """
-        same = [entry for entry, forms in self.forms if said in forms]
+        same = [entry for entry, forms in self.forms if form in forms]
         if not same:
-            readings = [e for e in self.entries.values() if said in [_form(self.tokens(name)) for name in e.readings]]
+            readings = [e for e in self.entries.values() if form in [_form(self.tokens(name)) for name in e.readings]]
             if readings:
-                return self._found(readings[0], shown, self._kin(said))
-            same = [self.entries[id] for id in self._candidates(said)]
+                return self._found(readings[0], shown, self._kin(form))
+            same = [self.entries[id] for id in self._candidates(form)]
             elsewhere = True
         if len(same) > 1:
             ids = [entry.id for entry in same]
@@ -116,7 +116,7 @@ class NameCatalogue:
             )
         if not same:
             return None
-        others = [id for id in self._candidates(said) if id != same[0].id]
+        others = [id for id in self._candidates(form) if id != same[0].id]
         return self._found(same[0], shown, others) if elsewhere or others else Match(same[0].id)
 
     def _found(self, entry: NamedEntry, shown: str, others: Iterable[str]) -> Match[str]:
@@ -127,11 +127,11 @@ class NameCatalogue:
     def _ambiguous(self, shown: str, ids: list[str]) -> PlanError:
         return PlanError(self.place, f"{shown!r} is ambiguous: it could be any of these", ids[:_SHOWN_WHEN_AMBIGUOUS])
 
-    def _candidates(self, said: Form, with_more_words: bool = False) -> list[str]:
+    def _candidates(self, wanted: Form, with_more_words: bool = False) -> list[str]:
         """Ids that have exactly the words said (or more) and every number said; those that leave least unsaid first."""
         scored: dict[str, int] = {}
         for entry, forms in self.forms:
-            words, numbers = said.words - entry.attributes, said.numbers - entry.attributes
+            words, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
             unsaid = [
                 len(form.numbers - numbers - entry.attributes)
                 for form in forms
@@ -143,12 +143,12 @@ class NameCatalogue:
                 scored[entry.id] = min(unsaid)
         return sorted(scored, key=lambda id: scored[id])
 
-    def _kin(self, said: Form) -> list[str]:
+    def _kin(self, wanted: Form) -> list[str]:
         """Ids whose numbers begin with those said, whatever their words: what a vague name could also mean."""
 
         def could_be(entry: NamedEntry, form: Form) -> bool:
             tokens = form.numbers | form.words | entry.attributes
-            return all(any(token.startswith(part) for token in tokens) for part in said.numbers | said.words)
+            return all(any(token.startswith(part) for token in tokens) for part in wanted.numbers | wanted.words)
 
         return [entry.id for entry, forms in self.forms if any(could_be(entry, form) for form in forms)]
 

@@ -77,27 +77,27 @@ def files() -> list[str]:
 
 
 def _entry(topic: str, row: Mapping[str, Any]) -> PlaybookAdvice:
-    given = dict(row)
-    name = given.get("id", "?")
+    fields = dict(row)
+    name = fields.get("id", "?")
     try:
-        patch = given.pop("patch", None)
+        patch = fields.pop("patch", None)
         patches = patch if isinstance(patch, list) else [patch] if patch else []
-        found = PlaybookAdvice(
-            id=given.pop("id"),
+        advice = PlaybookAdvice(
+            id=fields.pop("id"),
             topic=topic,
-            title=given.pop("title"),
-            kind=given.pop("kind", "training"),
-            when=MappingProxyType(given.pop("when", {})),
-            advice=" ".join(given.pop("advice").split()),
-            patches=tuple(MappingProxyType(one) for one in patches),
-            change=given.pop("change", None),
-            objective=given.pop("objective", None),
-            effect=given.pop("effect", None),
-            settings=MappingProxyType(given.pop("settings", {})),
-            source=given.pop("source"),
+            title=fields.pop("title"),
+            kind=fields.pop("kind", "training"),
+            when=MappingProxyType(fields.pop("when", {})),
+            advice=" ".join(fields.pop("advice").split()),
+            patches=tuple(MappingProxyType(change) for change in patches),
+            change=fields.pop("change", None),
+            objective=fields.pop("objective", None),
+            effect=fields.pop("effect", None),
+            settings=MappingProxyType(fields.pop("settings", {})),
+            source=fields.pop("source"),
         )
     except KeyError as missing:
         raise ValueError(f"playbook entry {name}: {missing} is missing") from None
-    if given:
-        raise ValueError(f"playbook entry {name}: there is no field {', '.join(given)}")
-    return found
+    if fields:
+        raise ValueError(f"playbook entry {name}: there is no field {', '.join(fields)}")
+    return advice

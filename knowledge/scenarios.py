@@ -28,10 +28,10 @@ class StoredScenario:
 
     def data(self, field: str = "name") -> dict[str, Any]:
         """What the file says, not checked. Raises PlanError(field) where it is no mapping."""
-        found = parsed(self.text, field)
-        if not isinstance(found, dict):
+        data = parsed(self.text, field)
+        if not isinstance(data, dict):
             raise PlanError(field, f"the scenario {self.name} ({self.path}) does not hold a plan")
-        return found
+        return data
 
 
 def scenarios() -> list[StoredScenario]:

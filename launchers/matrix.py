@@ -116,11 +116,11 @@ def _ids(cells: Sequence[Cell]) -> list[str]:
     ids: dict[str, str] = {}
     for cell in cells:
         group = f"{strategies.index(cell.strategy):02d}-{slug(cell.strategy)}"
-        id = own = f"{group}/{slug(cell.platform)}-{slug(last_part(cell.model)) or 'model'}"
+        id = stem = f"{group}/{slug(cell.platform)}-{slug(last_part(cell.model)) or 'model'}"
         again = 1
         while id.lower() in ids:
             again += 1
-            id = f"{own}-{again}"
+            id = f"{stem}-{again}"
         ids[id.lower()] = id
     return list(ids.values())
 

@@ -22,21 +22,21 @@ from launchers.targets import TARGETS
 
 def check(launch: Launch, target: str) -> None:
     """Raises PlanError with the first reason why `target` cannot carry the plan."""
-    own = table(f"{TARGETS[target].folder}/refusals")
+    refusals = table(f"{TARGETS[target].folder}/refusals")
     known = facts(launch)
     scope = "frameworks" if launch.kind == "training" else "engines"
     field = "workload.framework" if launch.kind == "training" else "workload.engine"
-    if own.get(scope) and known[field] not in own[scope]:
-        raise PlanError(field, f"{known[field]} runs are not started by {target} files", own[scope])
+    if refusals.get(scope) and known[field] not in refusals[scope]:
+        raise PlanError(field, f"{known[field]} runs are not started by {target} files", refusals[scope])
     if TARGETS[target].role != "scheduler":
-        _check_features(launch.kind, target, own, known)
-    for row in own["refusals"]:
+        _check_features(launch.kind, target, refusals, known)
+    for row in refusals["refusals"]:
         if matches(row["when"], known):
             raise PlanError(row["field"], row["problem"], row.get("valid", ()))
 
 
-def _check_features(kind: str, target: str, own: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    expressible = {*own.get("says", ()), *own.get("elsewhere", ())}
+def _check_features(kind: str, target: str, refusals: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    expressible = {*refusals.get("says", ()), *refusals.get("elsewhere", ())}
     for feature in table("data/features"):
         if (
             feature.get("kind", "training") == kind

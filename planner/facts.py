@@ -81,6 +81,6 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         tdp_w=device.tdp_w,
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
         source=device.source,
-        assumptions=[Assumption(field="accelerator", value=device.id, why=match.said)] if match.said else [],
+        assumptions=[Assumption(field="accelerator", value=device.id, why=match.note)] if match.note else [],
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
     )

@@ -95,13 +95,13 @@ def untitled(schema: Mapping[str, Any]) -> Schema:
     return _mapped(schema, lambda each: {key: value for key, value in each.items() if key != "title"})
 
 
-def _entry(tool: Tool, given: Schema, found: Schema) -> Schema:
+def _entry(tool: Tool, request: Schema, response: Schema) -> Schema:
     return {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": given,
-        "outputSchema": found,
+        "inputSchema": request,
+        "outputSchema": response,
         "annotations": {
             "readOnlyHint": tool.read_only,
             "destructiveHint": not tool.read_only,
@@ -174,13 +174,13 @@ def _unreferred(schema: Schema, kinds: Mapping[str, Schema]) -> Schema:
 def _reachable(schema: Schema) -> Schema:
     """The schema with those of its definitions that it still refers to."""
     parts, needed = schema["$defs"], set[str]()
-    found = {key: value for key, value in schema.items() if key != "$defs"}
-    layer = _references(found)
+    fields = {key: value for key, value in schema.items() if key != "$defs"}
+    layer = _references(fields)
     while layer := layer - needed:
         needed |= layer
         layer = set().union(*(_references(parts[name]) for name in layer))
     kept = {name: part for name, part in parts.items() if name in needed}
-    return {"$defs": kept, **found} if kept else found
+    return {"$defs": kept, **fields} if kept else fields
 
 
 def _references(schema: Schema) -> set[str]:

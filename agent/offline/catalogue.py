@@ -89,11 +89,11 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
 
     def model(name: str) -> tuple[str, str | None]:
         found = find_model(name)
-        return found.value.id, found.said
+        return found.value.id, found.note
 
     def accelerator(name: str) -> tuple[str, str | None]:
         found = find_accelerator(name)
-        return found.value.id, found.said
+        return found.value.id, found.note
 
     def per_rack(id: str) -> int | None:
         """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""

@@ -17,6 +17,7 @@ from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, micro_batch_tokens
+from estimator.units import FP32_BYTES
 
 # Elements of `activation_bytes` that an unfused norm keeps for itself per element of its input, beside its output:
 # RMSNorm its input in fp32 and the normalised value (LlamaRMSNorm); Gemma's a half more for its fp32 product with 1 + w
@@ -53,8 +54,8 @@ def final_norm_elements(job: Job) -> float:
     """Elements per token and hidden channel that the norm before the head keeps, with the input of a trained head
     or the gradient of it that a fused loss keeps."""
     eager_gemma = job.architecture.gemma_norm and job.framework.activations.style == "eager" and job.trains_blocks
-    own = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
-    return own + (1.0 if job.trains_outside or job.fused_loss else 0.0)
+    norm = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
+    return norm + (1.0 if job.trains_outside or job.fused_loss else 0.0)
 
 
 def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
@@ -84,14 +85,14 @@ def saved_by_operator(job: Job, block: Block) -> dict[str, tuple[float, float, f
 
 def _norms(job: Job, block: Block) -> float:
     """Norms and the matmul inputs that they make."""
-    hidden, own, kept = job.architecture.hidden, _norm(job), job.input_elements if job.keeps_norm_outputs else 0.0
+    hidden, norm, kept = job.architecture.hidden, _norm(job), job.input_elements if job.keeps_norm_outputs else 0.0
     if block.norms == 4 and job.framework.activations.style != "eager":
         # A post-norm's output only feeds the residual sum, so it is not kept.
-        return (4.0 * own + 2.0 * kept) * hidden
+        return (4.0 * norm + 2.0 * kept) * hidden
     if job.stream_elements > 1.0:
         # Autocast gives each matmul a 16-bit copy of its own of the fp32 values (only weights are cached).
-        return (block.norms * own + kept * _readers(block)) * hidden
-    return block.norms * (own + kept) * hidden
+        return (block.norms * norm + kept * _readers(block)) * hidden
+    return block.norms * (norm + kept) * hidden
 
 
 def _readers(block: Block) -> int:
@@ -103,7 +104,7 @@ def _readers(block: Block) -> int:
 
 def _mixer(job: Job, block: Block) -> tuple[float, float]:
     """Attention or what stands for it: elements (whole, split)."""
-    whole, split, kept, own = 0.0, 0.0, job.input_elements, _norm(job)
+    whole, split, kept, norm = 0.0, 0.0, job.input_elements, _norm(job)
     q, out = block.heads * block.head_dim, block.heads * block.v_head_dim
     k, v = block.kv_heads * block.head_dim, block.kv_heads * block.v_head_dim
     if block.mixer == "attention":
@@ -121,7 +122,7 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
         elif job.framework.activations.hf_modules and block.copied_output:
             split += out
         if block.qk_norm:
-            split += (q + k) * own
+            split += (q + k) * norm
     elif block.mixer == "mla":
         latent = block.kv_lora_rank + block.rope_head_dim
         q_latent = sum(m.outputs for m in block.matrices if m.name == "q_a_proj")
@@ -131,7 +132,7 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
         if job.framework.activations.hf_modules:
             split += out + q - block.heads * block.rope_head_dim + out
         output = kept if job.trains_blocks else 0.0
-        whole += latent + block.kv_lora_rank * (own + output - 1.0) + q_latent * (own + output)
+        whole += latent + block.kv_lora_rank * (norm + output - 1.0) + q_latent * (norm + output)
     elif block.mixer in ("mamba1", "mamba2", "linear_attention"):
         split += block.ssm_inner * _SCAN
     return whole, split
@@ -180,28 +181,28 @@ def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
 
 def _besides(job: Job, block: Block, layouts: Layouts) -> dict[str, Floats]:
     """Bytes that a block saves and that are no multiple of the activations' own width."""
-    tokens, found = micro_batch_tokens(job, layouts), dict[str, Floats]()
+    tokens, sizes = micro_batch_tokens(job, layouts), dict[str, Floats]()
     if job.training.attention == "eager" and block.heads:
-        found["scores"] = _score_bytes(job, block, layouts, tokens)
+        sizes["scores"] = _score_bytes(job, block, layouts, tokens)
     if job.architecture.dropout:
-        found["dropout_masks"] = tokens * job.architecture.hidden * 2.0 / layouts.outside_split
-    return found
+        sizes["dropout_masks"] = tokens * job.architecture.hidden * 2.0 / layouts.outside_split
+    return sizes
 
 
 def bytes_by_operator(job: Job, block: Block, layouts: Layouts) -> dict[str, Floats]:
     """What `block_bytes` adds up, operator by operator."""
     each = job.activation_bytes * micro_batch_tokens(job, layouts)
-    found = {
+    sizes = {
         name: each * (whole / layouts.outside_split + (split + expert) / layouts.tp)
         for name, (whole, split, expert) in saved_by_operator(job, block).items()
     }
-    return found | _besides(job, block, layouts)
+    return sizes | _besides(job, block, layouts)
 
 
 def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Floats:
     """The attention matrix that eager attention keeps: scores after softmax in fp32 and in 16 bits, per head."""
     span = job.seq_len if block.window is None else min(job.seq_len, block.window)
-    return tokens * span * block.heads / layouts.tp * (4.0 + job.activation_bytes)
+    return tokens * span * block.heads / layouts.tp * (FP32_BYTES + job.activation_bytes)
 
 
 def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
@@ -230,9 +231,9 @@ def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
 def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
     """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps the outputs of attention and
     of every other matmul (torchtitan, _apply_op_sac)."""
-    if job.framework.activations.selective == "ops":
+    if job.framework.recompute.selective == "ops":
         return _kept_outputs(job, block, layouts, everything)
-    if job.framework.activations.selective == "none" or not block.heads:
+    if job.framework.recompute.selective == "none" or not block.heads:
         return everything
     tokens = micro_batch_tokens(job, layouts)
     core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp

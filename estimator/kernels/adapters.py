@@ -119,10 +119,12 @@ def matrix_working_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     gptq = job.quantised and job.training.lora.quantisation == "gptq"
     for matrix in block.matrices:
         routed = matrix.copies if matrix.role == "expert" else 1
-        one = routed * matrix.inputs * matrix.outputs / shard(matrix, layouts)
-        need = (_GPTQ_BYTES if gptq else job.activation_bytes * job.quantised) * one
+        elements = routed * matrix.inputs * matrix.outputs / shard(matrix, layouts)
+        need = (_GPTQ_BYTES if gptq else job.activation_bytes * job.quantised) * elements
         if job.training.method == "dora" and matrix in lora_targets(job, block):
-            need = need + _DORA_WEIGHTS * job.activation_bytes * one + 2.0 * job.activation_bytes * matrix.inputs**2
+            need = (
+                need + _DORA_WEIGHTS * job.activation_bytes * elements + 2.0 * job.activation_bytes * matrix.inputs**2
+            )
         largest = np.maximum(largest, need)
-        every = every + one
+        every = every + elements
     return largest + job.activation_bytes * every * gptq

@@ -391,7 +391,7 @@ class Groups:
 
 
 def place(job: Job, layouts: Layouts) -> Groups:
-    one = np.ones_like(layouts.tp)
+    ones = np.ones_like(layouts.tp)
     experts = layouts.ep * layouts.etp
     replicas = layouts.tp * layouts.cp * layouts.dp
 
@@ -399,7 +399,7 @@ def place(job: Job, layouts: Layouts) -> Groups:
         return group(job, size, stride)
 
     return Groups(
-        tensor=of(layouts.tp, one),
+        tensor=of(layouts.tp, ones),
         context=of(layouts.cp, layouts.tp),
         expert=of(layouts.ep, layouts.etp),
         data=of(layouts.dp * layouts.cp, layouts.tp),

@@ -30,6 +30,7 @@ from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, micro_batch_tokens
+from estimator.units import FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     again = share * (layouts.recompute == RECOMPUTE.index("full"))
     selective = share * (layouts.recompute == RECOMPUTE.index("selective"))
     # Keeping every other matmul output means that the others run again.
-    matmul_share = again + (0.5 if job.framework.activations.selective == "ops" else 0.0) * selective
-    return matmul_share, again + (1.0 if job.framework.activations.selective == "attention" else 0.0) * selective
+    matmul_share = again + (0.5 if job.framework.recompute.selective == "ops" else 0.0) * selective
+    return matmul_share, again + (1.0 if job.framework.recompute.selective == "attention" else 0.0) * selective
 
 
 def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Floats, Floats, Floats]:
@@ -244,16 +245,16 @@ def head_time(job: Job, layouts: Layouts) -> HeadTime:
 
 def embedding_time(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     """Seconds of the embedding's look-up, and of its gradient."""
-    found = embedding_operators(job, layouts, micro_batch_tokens(job, layouts))
+    lookup = embedding_operators(job, layouts, micro_batch_tokens(job, layouts))
     return (
-        memory_time(job, found.forward_bytes, found.forward_kernels),
-        memory_time(job, found.backward_bytes, found.backward_kernels),
+        memory_time(job, lookup.forward_bytes, lookup.forward_kernels),
+        memory_time(job, lookup.backward_bytes, lookup.backward_kernels),
     )
 
 
 def optimizer_time(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     """Seconds of one optimizer step over `trained` parameters per device, by the bytes it reads and writes."""
-    element = job.updated_bytes if not job.uses_adapters else 4.0
+    element = job.updated_bytes if not job.uses_adapters else FP32_BYTES
     device_bytes = trained * job.optimizer.traffic_elements * element
     if not layouts.max_of("offload"):
         return memory_time(job, device_bytes, 4.0)

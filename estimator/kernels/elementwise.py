@@ -22,6 +22,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.framework import Style
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, block_parameters, lora_targets, shard, sum_of
+from estimator.units import FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,10 @@ def token_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, st
         _casts(job, block, style, total)
     if job.uses_adapters:
         _adapters(job, block, style, total)
-    found = _resorted(job, block, layouts, tokens, total.over(job, layouts, tokens))
+    operators = _resorted(job, block, layouts, tokens, total.over(job, layouts, tokens))
     if casts:
-        found = found + _cast_weights(job, block, layouts, style)
-    return found + _measured_weights(job, block, layouts) if job.training.method == "dora" else found
+        operators = operators + _cast_weights(job, block, layouts, style)
+    return operators + _measured_weights(job, block, layouts) if job.training.method == "dora" else operators
 
 
 def _block(job: Job, block: Block, style: Style, total: _Sum) -> None:
@@ -177,13 +178,13 @@ def _split_inputs(job: Job, block: Block, style: Style, total: _Sum) -> None:
             total.split_of(joined, Cost(0.0, 2.0, 0, 1))
 
 
-def _resorted(job: Job, block: Block, layouts: Layouts, tokens: Floats, found: Operators) -> Operators:
-    """`found` with the sorting of tokens whose experts are on several devices."""
+def _resorted(job: Job, block: Block, layouts: Layouts, tokens: Floats, operators: Operators) -> Operators:
+    """`operators` with the sorting of tokens whose experts are on several devices."""
     if not block.experts:
-        return found
+        return operators
     size = _RESORTED * block.top_k * job.architecture.hidden * job.activation_bytes
     moved = (layouts.ep > 1) * tokens * size / layouts.outside_split
-    return found + Operators(moved, moved, 2.0, 2.0)
+    return operators + Operators(moved, moved, 2.0, 2.0)
 
 
 def _norm(job: Job, style: Style) -> Cost:
@@ -323,8 +324,8 @@ def adapter_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, 
     total = _Sum()
     if job.uses_adapters:
         _adapters(job, block, style, total)
-    found = total.over(job, layouts, tokens)
-    return found + _measured_weights(job, block, layouts) if job.training.method == "dora" else found
+    operators = total.over(job, layouts, tokens)
+    return operators + _measured_weights(job, block, layouts) if job.training.method == "dora" else operators
 
 
 def _adapters(job: Job, block: Block, style: Style, total: _Sum) -> None:
@@ -353,12 +354,12 @@ def _branch(job: Job, wide: bool, style: Style) -> tuple[Cost, Cost]:
     return read, write
 
 
-def _together(one: Cost, more: Cost) -> Cost:
+def _together(first: Cost, more: Cost) -> Cost:
     return Cost(
-        one.forward + more.forward,
-        one.backward + more.backward,
-        one.kernels + more.kernels,
-        one.kernels_backward + more.kernels_backward,
+        first.forward + more.forward,
+        first.backward + more.backward,
+        first.kernels + more.kernels,
+        first.kernels_backward + more.kernels_backward,
     )
 
 
@@ -395,7 +396,9 @@ def weight_operators(job: Job, block: Block, layouts: Layouts, style: Style) -> 
     dense, experts = block_parameters(block, layouts)
     held, framework = dense + experts if block.experts else dense, job.framework
     sharded = layouts.zero_stage >= 3
-    cast = 4.0 + job.activation_bytes if framework.weights.cast_cache and job.activation_bytes < 4 else 0.0
+    cast = (
+        FP32_BYTES + job.activation_bytes if framework.weights.cast_cache and job.activation_bytes < FP32_BYTES else 0.0
+    )
     forward = cast + sharded * (2.0 * framework.weights.compute_bytes)
     if not job.trains_blocks:
         return Operators(held * forward, held * (sharded * (2.0 * framework.weights.compute_bytes)), 0.0, 0.0)

@@ -15,6 +15,7 @@ from estimator.plan.layouts import OFFLOAD, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held
 from estimator.plan.training.stages import Floats, StageShape, recomputed_share
+from estimator.units import FP32_BYTES
 
 # Part of the host link's rate that copies from page-locked memory reach: about 12.5 of 15.75 GB/s over PCIe 3 x16.
 _LINK = 0.8
@@ -46,7 +47,7 @@ def host_step_seconds(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     if not away.any():
         return np.zeros(len(layouts))
     ranks = min(job.machine.per_node, job.machine.count)
-    element = 4.0 if job.uses_adapters else job.updated_bytes
+    element = FP32_BYTES if job.uses_adapters else job.updated_bytes
     fused = job.framework.optimizer.fused or job.framework.gathering.live_parameters is not None
     passes = job.optimizer.traffic_elements * element * (1.0 if fused else _UNFUSED)
     updating = trained * (ranks * passes / _HOST_ADAM)

@@ -331,8 +331,8 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int,
 
 
 def _shared_width(fields: Fields, expert_width: int) -> int:
-    if own := count(fields, "shared_expert_intermediate_size"):
-        return own
+    if width := count(fields, "shared_expert_intermediate_size"):
+        return width
     return count(fields, "n_shared_experts") * expert_width
 
 
@@ -352,8 +352,8 @@ def _dropout(fields: Fields) -> float:
 
 
 def _notes(fields: Fields, blocks: tuple[Block, ...]) -> tuple[str, ...]:
-    given = fields.get("notes")
-    notes = [str(note) for note in given] if isinstance(given, list | tuple) else []
+    written = fields.get("notes")
+    notes = [str(note) for note in written] if isinstance(written, list | tuple) else []
     if fields.get("mlp_gated") is None and any(block.feed != "none" for block in blocks):
         notes.append("mlp_gated is not given: a gated MLP (gate, up, down) is assumed")
     if fields.get("tie_word_embeddings") is None:

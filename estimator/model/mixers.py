@@ -170,12 +170,16 @@ def _compressor(name: str, hidden: int, width: int, ratio: int) -> tuple[WeightM
 _MAMBA2_HEAD, _MAMBA2_STATE = 64, 128
 
 
+# transformers MambaConfig: state_size, and the hidden size over time_step_rank.
+_MAMBA1_STATE, _MAMBA1_RANK = 16, 16
+
+
 def mamba1(fields: Fields) -> Mixed:
     """Selective state space layer (transformers MambaMixer; `mamba_inner_norms`: Jamba's norms of dt, B and C)."""
     hidden = whole(fields, "hidden_size")
     inner = whole(fields, "mamba_inner", whole(fields, "expand", 2) * hidden)
-    state, kernel = whole(fields, "state_size", 16), whole(fields, "conv_kernel", 4)
-    rank = whole(fields, "time_step_rank", -(-hidden // 16))
+    state, kernel = whole(fields, "state_size", _MAMBA1_STATE), whole(fields, "conv_kernel", 4)
+    rank = whole(fields, "time_step_rank", -(-hidden // _MAMBA1_RANK))
     bias = flag(fields, "mamba_proj_bias")
     matrices = (
         _matrix("in_proj", hidden, 2 * inner, "ssm", "column", bias),

@@ -43,7 +43,7 @@ class WeightFormat:
 
     def kernel(self, peaks: Container[str]) -> Kernel:
         """What multiplies these weights on a device with these precisions (the keys of Accelerator.peak_flops)."""
-        return next(one for one in self.kernels if not one.needs or one.needs in peaks)
+        return next(kernel for kernel in self.kernels if not kernel.needs or kernel.needs in peaks)
 
     @property
     def experts(self) -> WeightFormat:
@@ -58,10 +58,10 @@ def weight_bytes(weights: WeightFormat, architecture: Architecture) -> float:
     per_role = {"expert": weights.expert_bits, "router": weights.router_bits}
     for kind, block in enumerate(architecture.blocks):
         count = architecture.pattern.count(kind)
-        for one in block.matrices:
-            size = count * one.copies * one.inputs * one.outputs
+        for matrix in block.matrices:
+            size = count * matrix.copies * matrix.inputs * matrix.outputs
             matrices += size
-            bits += size * per_role.get(one.role, weights.bits)
+            bits += size * per_role.get(matrix.role, weights.bits)
     embedding, head = architecture.embedding_parameters, architecture.head_parameters
     vectors = architecture.parameters - matrices - embedding - head
     bits += embedding * weights.embedding_bits + head * weights.head_bits + vectors * weights.vector_bits

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from estimator.machine.hardware import Machine, Price
+from estimator.units import BYTES_PER_GB, W_PER_KW
 
 # As clouds bill a month (AWS pricing calculator): a twelfth of 365 days.
 HOURS_PER_MONTH = 730.0
@@ -38,7 +39,7 @@ def bill(price: Price, devices: int, hours: float) -> Bill:
 def device_kw(machine: Machine, host_share: float) -> float | None:
     """Power of one device at its limit with its part of hosts and network; None if unknown."""
     watts = machine.accelerator.tdp_w
-    return None if watts is None else watts * (1.0 + host_share) / 1000.0
+    return None if watts is None else watts * (1.0 + host_share) / W_PER_KW
 
 
 def energy_kwh(machine: Machine, hours: float, host_share: float, pue: float) -> float | None:
@@ -84,4 +85,4 @@ def interrupted_hours(
 
 def storage_usd(size_bytes: float, usd_per_gb_month: float, hours: float) -> float:
     """Of data kept for `hours`; a GB is 1e9 bytes, as object storage is sold."""
-    return size_bytes / 1e9 * usd_per_gb_month * hours / HOURS_PER_MONTH
+    return size_bytes / BYTES_PER_GB * usd_per_gb_month * hours / HOURS_PER_MONTH

@@ -159,7 +159,7 @@ _ENGINE_NAMES = {
 
 def _named(names: Mapping[str, str]) -> BeforeValidator:
     """Reads a name in any case, and the usual other names of it."""
-    return BeforeValidator(lambda said: names.get(said.lower(), said.lower()) if isinstance(said, str) else said)
+    return BeforeValidator(lambda name: names.get(name.lower(), name.lower()) if isinstance(name, str) else name)
 
 
 class Inference(PlanPart):
@@ -405,17 +405,21 @@ def refuse_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[st
             raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
 
 
+# Choices that are all shown, whatever was written (choice).
+_FEW = 16
+
+
 def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "") -> PlanError:
     """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
     problems = error.errors(include_url=False)
     problem = problems[0]
-    paths = [_field_path(model, found) for found in problems]
+    paths = [_field_path(model, problem) for problem in problems]
     path = paths[0]
     field = prefix + ".".join(path) if path else prefix.rstrip(".") or "plan"
     more = len({tuple(other) for other in paths}) - 1
     tail = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
     context = problem.get("ctx", {})
-    same = [found for found, other in zip(problems, paths, strict=True) if other == path]
+    same = [problem for problem, other in zip(problems, paths, strict=True) if other == path]
     match problem["type"]:
         case "extra_forbidden":
             choices = _fields_at(model, path[:-1])
@@ -427,7 +431,7 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
         case "value_error":
             return PlanError(field, str(context["error"]) + tail)
     if choices := _literals(same):
-        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > 16 else len(choices))
+        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > _FEW else len(choices))
         return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
     message = problem["msg"][0].lower() + problem["msg"][1:]
     return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}")

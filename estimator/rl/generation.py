@@ -39,6 +39,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.shards import held_parameters
 from estimator.plan.training.stages import Floats, stage_shape, sum_of
 from estimator.serving.estimates import estimate
+from estimator.units import FP32_BYTES
 
 STAGES = ("ppo", "grpo")
 # Part of 16 bits that a weight of four bits takes without its scales (definition).
@@ -116,23 +117,23 @@ def engine_seconds(job: Job, rollout: ServingJob) -> float:
 def engines(job: Job, rollout: ServingJob) -> Deployments:
     """Copies of the model in engines over all devices, one entry: each over the fewest devices that it takes."""
     size = engine_size(job)
-    one = np.ones(1)
+    ones = np.ones(1)
     prompt, response = lengths(job)
-    samples = float(job.global_batch) * one
+    samples = float(job.global_batch) * ones
     return Deployments(
-        tp=size * one,
-        pp=one,
-        ep=one,
-        dp=one,
-        replicas=max(1, job.machine.count // size) * one,
-        input_len=prompt * one,
-        output_len=response * one,
+        tp=size * ones,
+        pp=ones,
+        ep=ones,
+        dp=ones,
+        replicas=max(1, job.machine.count // size) * ones,
+        input_len=prompt * ones,
+        output_len=response * ones,
         concurrency=samples,
-        request_rate=0.0 * one,
+        request_rate=0.0 * ones,
         requests=samples,
-        max_batch=float(rollout.engine.max_batch) * one,
-        max_tokens=float(most_tokens(rollout.engine, prompt + response)) * one,
-        prefix_hit=(1.0 - 1.0 / _shared(job)) * one,
+        max_batch=float(rollout.engine.max_batch) * ones,
+        max_tokens=float(most_tokens(rollout.engine, prompt + response)) * ones,
+        prefix_hit=(1.0 - 1.0 / _shared(job)) * ones,
     )
 
 
@@ -198,7 +199,7 @@ def _cached(job: Job, generator: Generator, context: float) -> Floats:
     elements = np.zeros(len(tp))
     for kind, block in enumerate(job.architecture.blocks):
         cached = block.kv_elements_per_token * min(context, block.window or context) * _cache_share(block, tp)
-        state = 8.0 * block.ssm_inner * max(1, block.state_size) / (job.activation_bytes * tp)
+        state = 2.0 * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / (job.activation_bytes * tp)
         elements = elements + job.architecture.pattern.count(kind) * (cached + state)
     return elements
 

@@ -96,11 +96,11 @@ def least_memory(job: Job, every: Enumerated) -> Floats:
 
 def _least_resident(job: Job, bases: Layouts) -> Floats:
     """Bytes of weights, optimizer states, gradients and device context on the stage that has most of them."""
-    found = bases.zeros()
+    resident = bases.zeros()
     for stage in fullest_stages(job, bases):
         states = model_states(job, bases, stage_shape(job.architecture, bases, stage))
-        found = np.maximum(found, states.weights + states.optimizer + states.gradients)
-    return found + context_bytes(job, bases)
+        resident = np.maximum(resident, states.weights + states.optimizer + states.gradients)
+    return resident + context_bytes(job, bases)
 
 
 def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
@@ -121,10 +121,10 @@ def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
 
     def on(shape: StageShape) -> Floats:
         blocks = [count * shape.visited for count in shape.layers]
-        found = (shape.has_head * shape.visited)[base] * each[0]
+        total = (shape.has_head * shape.visited)[base] * each[0]
         for often, seconds in zip([shape.has_embedding, *blocks], each[1:], strict=True):
-            found += often[base] * seconds
-        return found
+            total += often[base] * seconds
+        return total
 
     slowest = np.maximum(on(first), on(last))
     others = np.maximum(0.0, layouts.pp * on(mean_stage(job.architecture, bases)) - slowest)

@@ -32,13 +32,13 @@ class Quick:
 def sizes(per_node: int, least: int, most: int) -> list[int]:
     """Numbers of devices from `least` to `most`: powers of two within a node, then whole nodes, doubling; and the most
     whole nodes (or devices of one) that there may be."""
-    found = {2**power for power in range(per_node.bit_length()) if 2**power <= per_node}
+    counts = {2**power for power in range(per_node.bit_length()) if 2**power <= per_node}
     nodes = 1
     while nodes * per_node <= most:
-        found.add(nodes * per_node)
+        counts.add(nodes * per_node)
         nodes *= 2
-    found.add(most // per_node * per_node if most >= per_node else most)
-    return sorted(size for size in found if least <= size <= most)
+    counts.add(most // per_node * per_node if most >= per_node else most)
+    return sorted(size for size in counts if least <= size <= most)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
         index, bound = index[order], bound[order]
         if bound[0] >= slowest_s and len(fitting(job, every.layouts(_leanest(every, index)))[0]):
             return Slower()
-    found: list[tuple[np.ndarray, Floats, Floats]] = []
+    pieces: list[tuple[np.ndarray, Floats, Floats]] = []
     best, done, step = np.inf, 0, _MANY if bound.any() else len(index)
     while done < (most := int(np.searchsorted(bound, best, side="right"))):
         piece = index[done : min(most, done + step)]
@@ -74,11 +74,11 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
         inside, total = fitting(job, layouts)
         if len(inside):
             seconds = step_time(job, layouts.take(inside)).seconds
-            found.append((piece[inside], seconds, total))
+            pieces.append((piece[inside], seconds, total))
             best = min(best, float(seconds.min()) + TIE_S)
-    if not found:
+    if not pieces:
         return None
-    index, seconds, total = (np.concatenate(column) for column in zip(*found, strict=True))
+    index, seconds, total = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(index)
     index, seconds, total = index[order], seconds[order], total[order]
     layouts = every.layouts(index)
@@ -101,14 +101,14 @@ def _leanest(every: Enumerated, index: np.ndarray) -> np.ndarray:
 def front(money: Floats, time: Floats) -> np.ndarray:
     """Mask of the entries that no other beats in money or time without being worse in the other; NaN never is one."""
     known = np.isfinite(money) & np.isfinite(time)
-    found = np.zeros(len(money), dtype=bool)
+    on_front = np.zeros(len(money), dtype=bool)
     index = np.flatnonzero(known)
     order = index[np.lexsort((time[index], money[index]))]
     best = np.inf
     for place in order:
         if time[place] < best:
-            found[place], best = True, time[place]
-    return found
+            on_front[place], best = True, time[place]
+    return on_front
 
 
 def balance(money: Floats, time: Floats) -> Floats:

@@ -48,18 +48,23 @@ def search(job: Job) -> tuple[Estimates, np.ndarray]:
 
 def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = False) -> SearchResult:
     """The best of the whole space. With `offload`, offloading to host memory is tried where nothing fits without."""
-    found = _searched(job, enumerated(job, space))
-    if offload and job.plan.layout.offload is None and job.framework.limits.offloads and not found.estimates.fits.any():
+    result = _searched(job, enumerated(job, space))
+    if (
+        offload
+        and job.plan.layout.offload is None
+        and job.framework.limits.offloads
+        and not result.estimates.fits.any()
+    ):
         more = _searched(job, enumerated(job, replace(space, offloads=job.framework.limits.offloads)))
-        found = _better(found, more)
-    return found
+        result = _better(result, more)
+    return result
 
 
 def _better(first: SearchResult, second: SearchResult) -> SearchResult:
     """Whichever has the better best, by whether it fits and then by memory, with the layouts of both counted."""
     ones, others = first.estimates, second.estimates
-    one, other = int(first.order[0]), int(second.order[0])
-    wins = others.fits[other] or others.high_bytes[other] < ones.high_bytes[one]
+    best, other = int(first.order[0]), int(second.order[0])
+    wins = others.fits[other] or others.high_bytes[other] < ones.high_bytes[best]
     return replace(second if wins else first, valid=first.valid + second.valid)
 
 

@@ -8,7 +8,7 @@ from estimator.plan.layouts import Floats, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.training.estimates import Estimates
 from estimator.training.memory import MOMENTS
-from estimator.units import GIB
+from estimator.units import GIB, PERCENT
 
 # What neighbours differ in.
 FIELDS = (
@@ -82,21 +82,21 @@ def neighbours(estimates: Estimates, best: int, order: np.ndarray | None = None)
     """For each field the best candidate of each other value there, and why it lost: what it would need, or how much
     slower (larger, for the goal of memory) it is and which components grew."""
     order = objective_order(estimates) if order is None else order
-    found = _neighbours(estimates.layouts, best, order)
-    if not found:
+    indices = _neighbours(estimates.layouts, best, order)
+    if not indices:
         return []
-    detail = estimates.of(best, *found)
-    return [(index, _lost(detail, place)) for place, index in enumerate(found, start=1)]
+    detail = estimates.of(best, *indices)
+    return [(index, _lost(detail, place)) for place, index in enumerate(indices, start=1)]
 
 
 def _neighbours(layouts: Layouts, best: int, order: np.ndarray) -> list[int]:
     """Field by field, the first candidate in the order with each value that the best has not; each once."""
-    found: list[int] = []
+    indices: list[int] = []
     for name in FIELDS:
         column = getattr(layouts, name)
         values, places = np.unique(column[order], return_index=True)
-        found += [int(order[place]) for value, place in zip(values, places, strict=True) if value != column[best]]
-    return list(dict.fromkeys(found))
+        indices += [int(order[place]) for value, place in zip(values, places, strict=True) if value != column[best]]
+    return list(dict.fromkeys(indices))
 
 
 def _lost(detail: Estimates, index: int) -> str:
@@ -107,7 +107,7 @@ def _lost(detail: Estimates, index: int) -> str:
     slower = float(seconds[index] / seconds[0]) - 1.0
     more = float(memory[index] - memory[0])
     if detail.job.plan.goal.objective != "memory" and slower > 0:
-        return f"fits, but is {100 * slower:.1f} % slower: {_grown(detail.step.components, index, 1.0, 's')}"
+        return f"fits, but is {PERCENT * slower:.1f} % slower: {_grown(detail.step.components, index, 1.0, 's')}"
     if more > 0:
         return f"fits, but takes {more / GIB:.1f} GiB more: {_grown(detail.memory.components, index, GIB, 'GiB')}"
     return "equal; the simpler layout wins"

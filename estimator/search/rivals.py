@@ -19,13 +19,13 @@ Order = Literal["cost", "time", "balanced"]
 SURELY_BEATEN = 3
 
 
-def nearest_multiple(missed: Floats, own: float, enough: int) -> float:
+def nearest_multiple(missed: Floats, reach: float, enough: int) -> float:
     """From where on `enough` others are nearer to the limits. `missed` (n,) is by what factor the others miss them (1
-    or less where they are kept), `own` the same of the candidate at its least. inf while fewer are known, or where it
+    or less where they are kept), `reach` the same of the candidate at its least. inf while fewer are known, or where it
     has no limits."""
-    if not own or len(missed) < enough:
+    if not reach or len(missed) < enough:
         return math.inf
-    return max(1.0, float(np.sort(missed)[enough - 1])) / own
+    return max(1.0, float(np.sort(missed)[enough - 1])) / reach
 
 
 def outdone_multiple(order: Order, others: Floats, money: float, time: float, enough: int) -> float:

@@ -76,8 +76,8 @@ class Enumerated:
     def leanest(self) -> Layouts:
         """Each base with one micro-batch of one sequence a step, nothing else varied."""
         count = len(self.bases["tp"])
-        one, none = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        varied = dict.fromkeys(("vpp", "sequence_parallel", "micro_batch", "grad_accum"), one)
+        ones, none = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        varied = dict.fromkeys(("vpp", "sequence_parallel", "micro_batch", "grad_accum"), ones)
         varied |= {"recompute": none, "recompute_layers": none} | self.bases
         return Layouts(**{field.name: varied[field.name] for field in fields(Layouts)})
 
@@ -144,8 +144,8 @@ def _table(rows: Rows, name: str) -> np.ndarray:
     return rows[name][:, None]
 
 
-def _choices(given: int | None, otherwise: Iterable[int]) -> list[int]:
-    return [given] if given else list(otherwise)
+def _choices(value: int | None, otherwise: Iterable[int]) -> list[int]:
+    return [value] if value else list(otherwise)
 
 
 def _splits(job: Job, space: Space) -> Rows:
@@ -200,8 +200,8 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
 
 
 def _offloads(job: Job, space: Space, rows: Rows) -> Rows:
-    given = job.plan.layout.offload
-    return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in ([given] if given else space.offloads)]})
+    offload = job.plan.layout.offload
+    return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in ([offload] if offload else space.offloads)]})
 
 
 def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
@@ -239,10 +239,10 @@ def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
 
 def _schedules(job: Job, space: Space, rows: Rows) -> Rows:
     """The schedule of a pipeline; interleaving comes in with the virtual stages."""
-    given = job.plan.layout.schedule
-    names = [SCHEDULES.index(name) for name in ([given] if given else _tried(job, space))]
+    schedule = job.plan.layout.schedule
+    names = [SCHEDULES.index(name) for name in ([schedule] if schedule else _tried(job, space))]
     plain = np.array(names) == SCHEDULES.index("1f1b")
-    return _crossed(rows, {"schedule": names}, None if given or plain.all() else (_table(rows, "pp") > 1) | plain)
+    return _crossed(rows, {"schedule": names}, None if schedule or plain.all() else (_table(rows, "pp") > 1) | plain)
 
 
 def _tried(job: Job, space: Space) -> Sequence[str]:
@@ -295,10 +295,10 @@ def _chunks(job: Job, space: Space, rows: Rows) -> Rows:
 
 
 def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
-    given = job.plan.layout.sequence_parallel
+    choice = job.plan.layout.sequence_parallel
     split = rows.pop("tp") > 1
-    if given is not None:
-        return _crossed(rows, {"sequence_parallel": [int(given)]})
+    if choice is not None:
+        return _crossed(rows, {"sequence_parallel": [int(choice)]})
     if not job.framework.limits.sequence_parallel:
         return rows | {"sequence_parallel": np.zeros_like(split, dtype=np.int64)}
     if not space.whole or not split.any():
@@ -308,12 +308,12 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
 
 def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
     """Recompute modes. Frameworks that choose what to recompute within a layer also choose layers (block:N)."""
-    given, partly = job.plan.layout.recompute, job.framework.activations.selective != "none"
-    modes = [given] if given else ["none", *(["selective"] if partly else []), "full"]
+    recompute, partly = job.plan.layout.recompute, job.framework.recompute.selective != "none"
+    modes = [recompute] if recompute else ["none", *(["selective"] if partly else []), "full"]
     codes = [recompute_code(mode) for mode in modes]
     columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}
     pp = rows.pop("pp")
-    if given or not (space.whole and partly):
+    if recompute or not (space.whole and partly):
         return _crossed(rows, columns)
     per_stage = -(-job.architecture.layers // pp)
     layers = per_stage[:, None] * np.array(_QUARTERS) // 4

@@ -74,7 +74,7 @@ def communication_seconds(estimates: Estimates) -> Floats:
     if components:
         return sum((components[name] for name in COMMUNICATION), np.zeros(len(estimates.layouts)))
     pieces = (step_time(estimates.job, piece).components for piece in estimates.layouts.pieces(_PIECE))
-    return np.concatenate([sum((found[name] for name in COMMUNICATION), np.float64(0.0)) for found in pieces])
+    return np.concatenate([sum((components[name] for name in COMMUNICATION), np.float64(0.0)) for components in pieces])
 
 
 def costs_of(estimates: Estimates, index: Ints) -> Costs:
@@ -120,25 +120,25 @@ def identical(platforms: Sequence[Estimates]) -> Identical | None:
 
 
 def _identical(platforms: Sequence[Estimates], names: tuple[str, ...]) -> Identical | None:
-    able = [np.flatnonzero(one.fits) for one in platforms]
+    able = [np.flatnonzero(platform.fits) for platform in platforms]
     if not able or not all(map(len, able)):
         return None
     tables = [
-        np.stack([getattr(one.layouts, name)[index] for name in names], axis=1)
-        for one, index in zip(platforms, able, strict=True)
+        np.stack([getattr(platform.layouts, name)[index] for name in names], axis=1)
+        for platform, index in zip(platforms, able, strict=True)
     ]
     unique, label = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
     label = label.reshape(-1)
     ends = np.cumsum([0, *map(len, able)])
     seconds = np.zeros(len(unique))
     places = np.zeros((len(platforms), len(unique)), dtype=np.int64)
-    for number, (one, index) in enumerate(zip(platforms, able, strict=True)):
-        own = label[ends[number] : ends[number + 1]]
-        order = np.argsort(one.step.seconds[index], kind="stable")
-        found, first = np.unique(own[order], return_index=True)
-        places[number, found] = index[order[first]]
+    for number, (platform, index) in enumerate(zip(platforms, able, strict=True)):
+        labelled = label[ends[number] : ends[number + 1]]
+        order = np.argsort(platform.step.seconds[index], kind="stable")
+        labels, first = np.unique(labelled[order], return_index=True)
+        places[number, labels] = index[order[first]]
         total = np.full(len(unique), np.inf)
-        total[found] = np.log(one.step.seconds[places[number, found]])
+        total[labels] = np.log(platform.step.seconds[places[number, labels]])
         seconds += total
     if not np.isfinite(seconds).any():
         return None

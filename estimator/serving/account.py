@@ -19,14 +19,14 @@ from estimator.units import GIB
 _PARTS = ("matmul", "attention", "memory", "collective", "host")
 
 
-def serving_accounts(job: ServingJob, found: ServingEstimates, entry: int) -> Accounts:
+def serving_accounts(job: ServingJob, estimates: ServingEstimates, entry: int) -> Accounts:
     """Of the memory, latency, throughput and passes of deployment `entry`."""
-    these = found.deployments
+    these = estimates.deployments
     accounts: dict[str, Callable[[], Account]] = {}
-    accounts |= _memory(job, found, these, entry)
-    accounts |= _latency(job, found, these, entry)
-    accounts |= _throughput(job, found, these, entry)
-    for name, passes in (("generating", found.steady.generating), ("reading", found.steady.reading)):
+    accounts |= _memory(job, estimates, these, entry)
+    accounts |= _latency(job, estimates, these, entry)
+    accounts |= _throughput(job, estimates, these, entry)
+    for name, passes in (("generating", estimates.steady.generating), ("reading", estimates.steady.reading)):
         accounts[f"time.{name}.total_s"] = lambda name=name, passes=passes: total(
             *(Term(f"time.{name}.{part}_s", value) for part, value in _split(passes, entry).items())
         )
@@ -42,9 +42,9 @@ def _split(passes: PassTime, entry: int) -> dict[str, float]:
 
 
 def _memory(
-    job: ServingJob, found: ServingEstimates, these: Deployments, entry: int
+    job: ServingJob, estimates: ServingEstimates, these: Deployments, entry: int
 ) -> dict[str, Callable[[], Account]]:
-    memory = found.memory
+    memory = estimates.memory
 
     def of(name: str) -> float:
         return float(memory.components[name][entry])
@@ -59,7 +59,7 @@ def _memory(
         "memory.per_device_bytes": lambda: total(*(Term(f"memory.components.{name}", of(name)) for name in COMPONENTS)),
         "memory.claimed_bytes": lambda: total(Term("fixed_bytes", fixed), Term("cache_claimed_bytes", claimed - fixed)),
         "memory.capacity_bytes": lambda: _capacity(job),
-        "memory.components.kv_cache": lambda: _cache(job, found, these, entry, whole),
+        "memory.components.kv_cache": lambda: _cache(job, estimates, these, entry, whole),
         "memory.components.weights": lambda: _weights(job, these, entry),
         "memory.kv_bytes_per_token": lambda: product(
             times("model.kv_elements_per_token", float(job.architecture.kv_elements_per_token)),
@@ -105,21 +105,21 @@ def _cache_lengths(room: float, per_token: float, state: float, lanes: float) ->
 
 
 def _capacity(job: ServingJob) -> Account:
-    given = job.plan.overrides
-    device = "usable_bytes" if given.usable_gib is None else "overrides.usable"
-    usable = job.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
-    reserve = (given.reserve_gib or 0.0) * GIB
+    overrides = job.plan.overrides
+    device = "usable_bytes" if overrides.usable_gib is None else "overrides.usable"
+    usable = job.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
+    reserve = (overrides.reserve_gib or 0.0) * GIB
     if reserve > usable:
         return Account("inputs", (Term(device, usable), Term("overrides.reserve", reserve, "-")))
     return total(Term(device, usable), Term("overrides.reserve", reserve, "-"))
 
 
-def _cache(job: ServingJob, found: ServingEstimates, these: Deployments, entry: int, whole: float) -> Account:
+def _cache(job: ServingJob, estimates: ServingEstimates, these: Deployments, entry: int, whole: float) -> Account:
     """Running requests, half generated each, as far as there is room; at least one whole request."""
-    memory = found.memory
+    memory = estimates.memory
     mean = job.mean_context(these.input_len, these.output_len)
     each = float(request_bytes(job, memory.per_token_bytes, memory.state_bytes, mean)[entry])
-    running, value = float(found.steady.running[entry]), float(memory.components["kv_cache"][entry])
+    running, value = float(estimates.steady.running[entry]), float(memory.components["kv_cache"][entry])
     wanted = running * each
     if math.isclose(wanted, value, rel_tol=1e-9):
         return product(times("running_per_lane", running), times("running_request_bytes", each))
@@ -155,9 +155,9 @@ def _weights(job: ServingJob, these: Deployments, entry: int) -> Account:
 
 
 def _latency(
-    job: ServingJob, found: ServingEstimates, these: Deployments, entry: int
+    job: ServingJob, estimates: ServingEstimates, these: Deployments, entry: int
 ) -> dict[str, Callable[[], Account]]:
-    steady, factors = found.steady, job.factors
+    steady, factors = estimates.steady, job.factors
     ttft, tpot = float(steady.ttft_s[entry]), float(steady.tpot_s[entry])
     first, each = 1.0 + factors.ttft_spread, 1.0 + factors.tpot_spread
     generated = max(1.0, float(these.output_len[entry]) - 1.0)
@@ -196,20 +196,20 @@ def _latency(
 
 
 def _throughput(
-    job: ServingJob, found: ServingEstimates, these: Deployments, entry: int
+    job: ServingJob, estimates: ServingEstimates, these: Deployments, entry: int
 ) -> dict[str, Callable[[], Account]]:
-    requests, output = float(found.requests_per_s[entry]), float(found.output_tokens_per_s[entry])
-    whole, devices = float(found.total_tokens_per_s[entry]), float(these.devices[entry])
+    requests, output = float(estimates.requests_per_s[entry]), float(estimates.output_tokens_per_s[entry])
+    whole, devices = float(estimates.total_tokens_per_s[entry]), float(these.devices[entry])
     length, prompt = float(these.output_len[entry]), float(these.input_len[entry])
     rate = times("throughput.requests_per_s", requests)
     spread = 1.0 + job.factors.throughput_spread
-    given = job.inference.request_rate is not None and not bool(found.steady.saturated[entry])
-    tpot = float(found.steady.tpot_s[entry])
+    rate_is_met = job.inference.request_rate is not None and not bool(estimates.steady.saturated[entry])
+    tpot = float(estimates.steady.tpot_s[entry])
     count = float(job.machine.count)
 
     def interval(enters: Callable[[str, float], Term]) -> Account:
         base = times("throughput.output_tokens_per_s", output)
-        return product(base) if given else product(base, enters("interval_factor.throughput", spread))
+        return product(base) if rate_is_met else product(base, enters("interval_factor.throughput", spread))
 
     accounts: dict[str, Callable[[], Account]] = {
         "throughput.output_tokens_per_s": lambda: product(rate, times("workload.output_len", length)),
@@ -219,7 +219,7 @@ def _throughput(
         "request_tokens": lambda: total(
             Term("workload.input_len", prompt), Term("workload.output_len", length), value=length + prompt
         ),
-        "throughput.requests_per_s": lambda: _requests(job, found, these, entry),
+        "throughput.requests_per_s": lambda: _requests(job, estimates, these, entry),
         "throughput.output_tokens_per_s_per_device": lambda: product(
             times("throughput.output_tokens_per_s", output), over("devices", devices)
         ),
@@ -233,20 +233,20 @@ def _throughput(
             note=f"of {count:.0f} devices",
         ),
         "running": lambda: product(
-            times("running_per_lane", float(found.steady.running[entry])), times("lanes", float(these.lanes[entry]))
+            times("running_per_lane", float(estimates.steady.running[entry])), times("lanes", float(these.lanes[entry]))
         ),
     }  # fmt: skip
-    if found.steady.cycle:
-        cycle = {name: float(size[entry]) for name, size in found.steady.cycle.items()}
+    if estimates.steady.cycle:
+        cycle = {name: float(size[entry]) for name, size in estimates.steady.cycle.items()}
         accounts["request_cycle_s"] = lambda: total(
             *(Term(f"cycle_part.{name}", value) for name, value in cycle.items()), value=sum(cycle.values())
         )
     return accounts
 
 
-def _requests(job: ServingJob, found: ServingEstimates, these: Deployments, entry: int) -> Account:
+def _requests(job: ServingJob, estimates: ServingEstimates, these: Deployments, entry: int) -> Account:
     """Little's law where clients wait for their answers; else what comes, as far as it can be served."""
-    steady, requests = found.steady, float(found.requests_per_s[entry])
+    steady, requests = estimates.steady, float(estimates.requests_per_s[entry])
     if steady.cycle:
         cycle = sum(float(size[entry]) for size in steady.cycle.values())
         lanes = requests * cycle / float(steady.sent[entry])

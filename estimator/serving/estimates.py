@@ -29,12 +29,12 @@ def estimate(job: ServingJob, these: Deployments, known: Loads | None = None) ->
     """Memory and steady state; a deployment that does not fit has rates all the same, of one sequence a lane. `known`
     are their loads, where these are at hand."""
     memory = serving_memory(job, these)
-    found = steady(job, these, most_running(job, these, memory), known)
-    requests = found.requests_per_s
+    state = steady(job, these, most_running(job, these, memory), known)
+    requests = state.requests_per_s
     return ServingEstimates(
         deployments=these,
-        memory=memory.running(job, these, found.running),
-        steady=found,
+        memory=memory.running(job, these, state.running),
+        steady=state,
         output_tokens_per_s=requests * these.output_len,
         total_tokens_per_s=requests * (these.output_len + these.input_len),
         requests_per_s=requests,

@@ -19,7 +19,7 @@ from estimator.plan.serving.engine import Split, cache_room, profiled_bytes
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.stages import sum_of
 from estimator.serving.operators import cache_share
-from estimator.units import BITS_PER_BYTE
+from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
 # Share of a device that an engine can be told to claim where its default leaves too little for the cache.
 MOST_SHARE = 0.95
@@ -181,7 +181,7 @@ def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
         else:
             per_token = per_token + size
         if block.ssm_inner:
-            state = state + count * 4.0 * block.ssm_inner * max(1, block.state_size) / tp
+            state = state + count * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / tp
     return per_token, state
 
 

@@ -48,7 +48,7 @@ class OperatorTable(NamedTuple):
 @lru_cache(maxsize=64)
 def merged(architecture: Architecture) -> OperatorTable:
     """Engines make one product of all matrices of a layer that read the same input."""
-    found: Counter[Merged] = Counter()
+    counts: Counter[Merged] = Counter()
     for kind, block in enumerate(architecture.blocks):
         times = architecture.pattern.count(kind)
         joined: dict[tuple[str, str, int, int], list[WeightMatrix]] = {}
@@ -61,13 +61,13 @@ def merged(architecture: Architecture) -> OperatorTable:
         for (_, split, inputs, _), parts in joined.items():
             keys = sum(m.outputs for m in parts if m.name in ("k_proj", "v_proj"))
             unit = keys // max(1, block.kv_heads)
-            found[Merged(split, inputs, sum(m.outputs for m in parts), keys, unit)] += times
+            counts[Merged(split, inputs, sum(m.outputs for m in parts), keys, unit)] += times
     columns = {
-        name: np.array([getattr(one, name) for one in found], dtype=np.float64)[:, None, None]
+        name: np.array([getattr(matmul, name) for matmul in counts], dtype=np.float64)[:, None, None]
         for name in ("outputs", "inputs", "kv", "kv_unit")
     }
-    cut = {name: np.array([one.split == name for one in found])[:, None, None] for name in ("column", "row")}
-    return OperatorTable(times=np.array(list(found.values()), dtype=np.float64), **columns, **cut)
+    cut = {name: np.array([matmul.split == name for matmul in counts])[:, None, None] for name in ("column", "row")}
+    return OperatorTable(times=np.array(list(counts.values()), dtype=np.float64), **columns, **cut)
 
 
 def cache_share(block: Block, tp: Floats) -> Floats:

@@ -21,7 +21,7 @@ from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.operators import merged, moved, sums
-from estimator.units import BITS_PER_BYTE
+from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
             latent = block.mixer == "mla"
             key = block.kv_lora_rank + block.rope_head_dim if latent else block.head_dim
             value = block.kv_lora_rank if latent else block.v_head_dim
-            one = decode_attention_seconds(
+            core = decode_attention_seconds(
                 job.decode_kernels[latent],
                 accelerator.memory_bandwidth,
                 job.wide_peak_flops,
@@ -171,10 +171,10 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 ),
                 job.checked_tokens,
             )
-            seconds = seconds + count * one
+            seconds = seconds + count * core
         elif block.ssm_inner:
             # The state in fp32, read and written.
-            state = 8.0 * block.ssm_inner * max(1, block.state_size) / these.tp
+            state = 2.0 * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / these.tp
             seconds = seconds + count * decoding * state / (accelerator.memory_bandwidth * job.device.memory)
     return np.where(decoding > 0.0, seconds, 0.0)
 
@@ -224,8 +224,8 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     size = tokens * job.architecture.hidden * job.wide_bytes
     if job.machine.count == 1:
         return seconds
-    device, one = job.device, np.ones_like(these.tp)
-    tensor = connect(job.machine, device.network, these.tp, one, device.scaleup, device.scaleout)
+    device, ones = job.device, np.ones_like(these.tp)
+    tensor = connect(job.machine, device.network, these.tp, ones, device.scaleup, device.scaleout)
     sharing = these.dp > 1
     every, shared = sums(job.architecture)
     if not tensor.idle:
@@ -234,7 +234,7 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
         limits = KernelLimits(engine.direct_limits, engine.one_shot_limits, engine.switch_limits)
         seconds = seconds + local * one_shot_all_reduce(tensor, size, limits)
     if shared and sharing.any():
-        experts = connect(job.machine, device.network, these.tp * these.dp, one, device.scaleup, device.scaleout)
+        experts = connect(job.machine, device.network, these.tp * these.dp, ones, device.scaleup, device.scaleout)
         whole = size * these.dp
         exchanged = all_gather(experts, whole) + reduce_scatter(experts, whole)
         seconds = seconds + np.where(sharing, shared * exchanged, 0.0)

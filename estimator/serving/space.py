@@ -20,39 +20,39 @@ def shapes(job: ServingJob) -> list[tuple[int, int, int, int, int]]:
 
     Raises PlanError naming the field that nothing valid is left of.
     """
-    given = job.plan.layout
-    _refuse_training_fields(given)
+    layout = job.plan.layout
+    _refuse_training_fields(layout)
     count = job.machine.count
-    found = []
+    splits = []
     tried = product(*(_values(job, name) for name in _PARTS))
     for tp, pp, ep, dp in tried:
         if tp * pp * dp <= count and (tp * dp) % ep == 0 and count % (tp * pp * dp) == 0:
-            found.append((tp, pp, ep, dp, count // (tp * pp * dp)))
-    if not found:
-        named = [name for name in _PARTS if getattr(given, name) is not None]
-        said = ", ".join(f"{name}={getattr(given, name)}" for name in named)
-        problem = f"{said or 'the layout'} cannot be laid out on {count} devices"
-        if given.ep and not any((tp * dp) % given.ep == 0 for tp in _values(job, "tp") for dp in _values(job, "dp")):
-            problem = f"ep={given.ep} does not divide tp x dp"
+            splits.append((tp, pp, ep, dp, count // (tp * pp * dp)))
+    if not splits:
+        named = [name for name in _PARTS if getattr(layout, name) is not None]
+        values = ", ".join(f"{name}={getattr(layout, name)}" for name in named)
+        problem = f"{values or 'the layout'} cannot be laid out on {count} devices"
+        if layout.ep and not any((tp * dp) % layout.ep == 0 for tp in _values(job, "tp") for dp in _values(job, "dp")):
+            problem = f"ep={layout.ep} does not divide tp x dp"
         raise PlanError(f"layout.{named[0] if named else 'tp'}", problem, [f"sizes whose product divides {count}"])
-    return found
+    return splits
 
 
-def _refuse_training_fields(given: Layout) -> None:
+def _refuse_training_fields(layout: Layout) -> None:
     for name in ("cp", "vpp", "etp", "shard_group"):
-        if (getattr(given, name) or 1) > 1:
+        if (getattr(layout, name) or 1) > 1:
             raise PlanError(f"layout.{name}", "has no meaning for serving", _PARTS)
-    if given.zero_stage:
+    if layout.zero_stage:
         raise PlanError("layout.zero_stage", "has no meaning for serving", _PARTS)
-    if given.offload not in (None, "none"):
+    if layout.offload not in (None, "none"):
         raise PlanError("layout.offload", "serving with weights in host memory is not estimated", ["none"])
 
 
 def _values(job: ServingJob, name: str) -> list[int]:
     """Values of one size that the model, the engine and the devices allow."""
     architecture, engine, count = job.architecture, job.engine, job.machine.count
-    given = getattr(job.plan.layout, name)
-    if engine.splits_layers and given is None and name in ("tp", "pp") and not _names_split(job.plan.layout):
+    size = getattr(job.plan.layout, name)
+    if engine.splits_layers and size is None and name in ("tp", "pp") and not _names_split(job.plan.layout):
         return [1] if name == "tp" else [min(count, architecture.layers)]
     if name == "tp":
         heads = architecture.heads or max((block.ssm_inner for block in architecture.blocks), default=1)
@@ -64,39 +64,39 @@ def _values(job: ServingJob, name: str) -> list[int]:
     elif name == "dp":
         sharing = architecture.is_moe and engine.attention_dp
         valid = [n for n in range(1, count + 1) if count % n == 0] if sharing else [1]
-        if given is not None and not architecture.is_moe:
+        if size is not None and not architecture.is_moe:
             # Lanes of a dense model share nothing: they are replicas.
             return [1]
     else:
         routed = architecture.is_moe and engine.ep
         valid = [n for n in range(1, count + 1) if architecture.experts % n == 0] if routed else [1]
-    if given is None:
+    if size is None:
         return valid
-    if given not in valid:
-        raise PlanError(f"layout.{name}", _why_not(job, name, given), [str(n) for n in valid])
-    return [given]
+    if size not in valid:
+        raise PlanError(f"layout.{name}", _why_not(job, name, size), [str(n) for n in valid])
+    return [size]
 
 
-def _names_split(given: Layout) -> bool:
-    return (given.tp or 1) > 1 or (given.pp or 0) > 0
+def _names_split(layout: Layout) -> bool:
+    return (layout.tp or 1) > 1 or (layout.pp or 0) > 0
 
 
 def _why_not(job: ServingJob, name: str, value: int) -> str:
     architecture, count = job.architecture, job.machine.count
-    said = f"{name}={value}"
+    setting = f"{name}={value}"
     if name == "tp" and architecture.heads % value:
-        return f"{said} does not divide {architecture.heads} attention heads of {architecture.id}"
+        return f"{setting} does not divide {architecture.heads} attention heads of {architecture.id}"
     if name == "ep" and architecture.is_moe and architecture.experts % value:
-        return f"{said} does not divide {architecture.experts} experts of {architecture.id}"
+        return f"{setting} does not divide {architecture.experts} experts of {architecture.id}"
     if name == "ep" and not architecture.is_moe:
         return f"{architecture.id} has no experts"
     if value > count:
-        return f"{said} is more than the {count} devices"
+        return f"{setting} is more than the {count} devices"
     if name == "pp" and value > architecture.layers:
-        return f"{said} is more than {architecture.layers} layers of {architecture.id}"
+        return f"{setting} is more than {architecture.layers} layers of {architecture.id}"
     if name != "ep" and count % value:
-        return f"{said} does not divide {count} devices"
-    return f"{said} is not possible with {job.engine.name}"
+        return f"{setting} does not divide {count} devices"
+    return f"{setting} is not possible with {job.engine.name}"
 
 
 def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None) -> Deployments:

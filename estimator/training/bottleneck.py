@@ -129,7 +129,7 @@ def limits(components: Mapping[str, Floats], work: DeviceWork) -> dict[str, Floa
     """
     busy = sum((components[name] for name in _DEVICE if name in components), np.zeros_like(work.arithmetic_s))
     whole = work.arithmetic_s + work.memory_s + work.launch_s
-    found = {
+    seconds_of = {
         "compute": busy * work.arithmetic_s / whole,
         "memory bandwidth": busy * work.memory_s / whole,
         "host": busy * work.launch_s / whole,
@@ -137,23 +137,23 @@ def limits(components: Mapping[str, Floats], work: DeviceWork) -> dict[str, Floa
     for name, seconds in components.items():
         if name not in _DEVICE:
             limit = _NAMES.get(name, name.replace("_", " "))
-            found[limit] = found[limit] + seconds if limit in found else seconds
-    return found
+            seconds_of[limit] = seconds_of[limit] + seconds if limit in seconds_of else seconds
+    return seconds_of
 
 
 def diagnosis(job: Job, layouts: Layouts, step: Step, index: int) -> Diagnosis:
     """What limits candidate `index` of `layouts`, whose step times are `step`."""
-    one = layouts.take(np.array([index]))
-    work = device_work(job, one)
+    layout = layouts.take(np.array([index]))
+    work = device_work(job, layout)
     by_limit = limits({name: values[[index]] for name, values in step.components.items()}, work)
     seconds = {name: float(value[0]) for name, value in by_limit.items()}
     ordered = dict(sorted(seconds.items(), key=lambda item: -item[1]))
-    return Diagnosis(ordered, _roofline(job, one, work, step, index))
+    return Diagnosis(ordered, _roofline(job, layout, work, step, index))
 
 
-def _roofline(job: Job, one: Layouts, work: DeviceWork, step: Step, index: int) -> StepRoofline:
+def _roofline(job: Job, layout: Layouts, work: DeviceWork, step: Step, index: int) -> StepRoofline:
     device = job.machine.accelerator
-    traffic = float(work.traffic_bytes[0]) * float(one.grad_accum[0])
+    traffic = float(work.traffic_bytes[0]) * float(layout.grad_accum[0])
     flop = float(step.hardware_flop[index])
     ridge = job.peak_flops / device.memory_bandwidth
     # Work without traffic never waits for memory.

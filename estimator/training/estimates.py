@@ -178,37 +178,37 @@ def _stand_in(job: Job) -> str:
 def warnings(estimates: Estimates, index: int) -> list[str]:
     """What the user should know before trusting or running candidate `index`."""
     job, layouts = estimates.job, estimates.layouts
-    found = []
+    sentences = []
     accelerator, training = job.machine.accelerator, job.training
     if not estimates.fits[index]:
         need, have = estimates.high_bytes[index] / GIB, job.usable_bytes / GIB
-        found.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
+        sentences.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
     calibration, name = job.calibration, job.framework.name
     if not calibration.device_measured:
-        found.append(f"no measured run on {accelerator.family} devices is behind the time: its interval is wider")
+        sentences.append(f"no measured run on {accelerator.family} devices is behind the time: its interval is wider")
     if not calibration.time_measured:
-        found.append(f"no measured speed of {name} is behind the time ({_stand_in(job)}): its interval is wider")
+        sentences.append(f"no measured speed of {name} is behind the time ({_stand_in(job)}): its interval is wider")
     if job.unmeasured_memory:
         missing = ", ".join(job.unmeasured_memory)
-        found.append(f"no measured memory of {missing} is behind this: its interval is wider")
+        sentences.append(f"no measured memory of {missing} is behind this: its interval is wider")
     if training.stage in ("ppo", "grpo"):
         if training.rollout == "separate":
-            found.append("generating samples on other devices is not in this estimate")
+            sentences.append("generating samples on other devices is not in this estimate")
         else:
-            found.append(f"samples are taken as {training.response_len} tokens each: a step waits for the longest")
+            sentences.append(f"samples are taken as {training.response_len} tokens each: a step waits for the longest")
     domain = job.machine.fast_domain
     if layouts.tp[index] > domain:
-        found.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
+        sentences.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
     if job.machine.count % job.machine.per_node:
-        found.append(
+        sentences.append(
             f"{job.machine.count} devices do not fill {job.machine.nodes} nodes of {job.machine.per_node}: "
             "the last node is partly used"
         )
     if job.seq_len > job.architecture.context > 0:
-        found.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
+        sentences.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
     if job.peak_flops and training.precision in ("fp8", "mxfp8", "nvfp4"):
         kinds = accelerator.peak_flops
         if not any(kinds.get(kind) for kind in ("fp8", "nvfp4", "fp4")):
-            found.append(f"{accelerator.name} has no {training.precision} matmuls: the bf16 rate is used")
-    found.extend(job.architecture.notes)
-    return found
+            sentences.append(f"{accelerator.name} has no {training.precision} matmuls: the bf16 rate is used")
+    sentences.extend(job.architecture.notes)
+    return sentences

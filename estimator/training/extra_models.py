@@ -10,6 +10,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, StageShape
 from estimator.training.states import States
+from estimator.units import FP32_BYTES
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _key_values(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         per_token = per_token + count * block.kv_elements_per_token
     per_sample = job.activation_bytes * per_token * job.seq_len / layouts.cp
-    logits = shape.has_head * job.architecture.vocab * (job.activation_bytes + 4.0)
+    logits = shape.has_head * job.architecture.vocab * (job.activation_bytes + FP32_BYTES)
     return samples * (per_sample + logits) / layouts.tp
 
 

@@ -127,13 +127,13 @@ def _loaded(node: Node) -> tuple[Floats, Floats]:
     fused = 0.0 if job.quantised else size * experts * facts.fuses_experts
     copy = 0.0 if job.quantised else size * architecture.parameters * casts + fused
     who = np.where(node.sharded, facts.loads_sharded, facts.loads)
-    own = node.states.weights * node.ranks
+    weights = node.states.weights * node.ranks
     kinds = [who == "own_shard", who == "by_tensor", who == "every_rank"]
-    held = np.select(kinds, [own, fused, copy * node.processes], copy)
+    held = np.select(kinds, [weights, fused, copy * node.processes], copy)
     if job.quantised:
         held = np.where(node.sharded & ~kinds[0], whole.weights, held)
     file = np.full(len(held), HALF_BYTES * architecture.parameters)
-    read = np.where(kinds[0], np.minimum(own, file), file * facts.maps_files)
+    read = np.where(kinds[0], np.minimum(weights, file), file * facts.maps_files)
     return held * models, read * models
 
 

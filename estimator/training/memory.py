@@ -218,10 +218,10 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
 
 def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
     """The user's figures for this stage; logits are only where the head is."""
-    given = {name: np.full(len(layouts), value) for name, value in job.overridden_bytes.items()}
-    if "logits_and_loss" in given:
-        given["logits_and_loss"] = given["logits_and_loss"] * shape.has_head
-    return given
+    overridden = {name: np.full(len(layouts), value) for name, value in job.overridden_bytes.items()}
+    if "logits_and_loss" in overridden:
+        overridden["logits_and_loss"] = overridden["logits_and_loss"] * shape.has_head
+    return overridden
 
 
 def _worst(totals: list[Floats]) -> np.ndarray:
@@ -248,9 +248,9 @@ def _picked(values: list[Floats], places: list[tuple[int, np.ndarray]]) -> Float
     return picked
 
 
-def _override(given: dict[str, Floats], always: dict[str, Floats], moments: list[dict[str, Floats]]) -> None:
+def _override(overridden: dict[str, Floats], always: dict[str, Floats], moments: list[dict[str, Floats]]) -> None:
     """Puts the user's figures in place of what is estimated, at the moments where a component is at its largest."""
-    for name, value in given.items():
+    for name, value in overridden.items():
         if name in always:
             always[name] = value
             continue

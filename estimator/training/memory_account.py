@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from estimator.account import Account, Accounts, Term, over, product, rest, times, total
+from estimator.account import ROUNDING, Account, Accounts, Term, over, product, rest, times, total
 from estimator.kernels.activations import boundary_bytes, bytes_by_operator
 from estimator.kernels.adapters import leaked_bytes
 from estimator.plan.layouts import Floats, Layouts
@@ -42,27 +42,27 @@ OWN, AWAY = "own_figure", "kept_elsewhere"
 
 @dataclass(frozen=True)
 class StageParts:
-    """One pipeline stage of a single candidate (`one` has one entry)."""
+    """One pipeline stage of a single candidate (`layout` has one entry)."""
 
     job: Job
-    one: Layouts
+    layout: Layouts
     stage: int
 
     @cached_property
     def shape(self) -> StageShape:
-        return stage_shape(self.job.architecture, self.one, np.array([self.stage]))
+        return stage_shape(self.job.architecture, self.layout, np.array([self.stage]))
 
     @cached_property
     def held(self) -> Held:
-        return held_parameters(self.job, self.one, self.shape)
+        return held_parameters(self.job, self.layout, self.shape)
 
     @cached_property
     def states(self) -> States:
-        return model_states(self.job, self.one, self.shape)
+        return model_states(self.job, self.layout, self.shape)
 
     @cached_property
     def memory(self) -> Memory:
-        return stage_memory(self.job, self.one, np.array([self.stage]))
+        return stage_memory(self.job, self.layout, np.array([self.stage]))
 
     @cached_property
     def moment(self) -> str:
@@ -71,7 +71,7 @@ class StageParts:
     @cached_property
     def activations(self) -> tuple[float, float]:
         """(Kept for backward, needed by the block at work)."""
-        kept, working = activations_held(self.job, self.one, self.shape)
+        kept, working = activations_held(self.job, self.layout, self.shape)
         return float(kept[0]), float(working[0])
 
     def component(self, name: str) -> float:
@@ -79,17 +79,17 @@ class StageParts:
 
     def only(self, **kept: Floats) -> Held:
         """What the device holds, of one kind of parameter alone."""
-        zero = self.one.zeros()
+        zero = self.layout.zeros()
         nothing = dict.fromkeys(
             ("dense", "experts", "adapters", "outside", "head", "copied", "trained_dense", "trained_experts"), zero
         )
         return replace(self.held, **(nothing | kept))
 
 
-def memory_accounts(job: Job, one: Layouts, fullest: int) -> Accounts:
+def memory_accounts(job: Job, layout: Layouts, fullest: int) -> Accounts:
     """Of everything under `memory.` that is on the device; `fullest` is the stage that the totals are of."""
     accounts: dict[str, Callable[[], Account]] = {}
-    parts = {stage: StageParts(job, one, stage) for stage in range(int(one.pp[0]))}
+    parts = {stage: StageParts(job, layout, stage) for stage in range(int(layout.pp[0]))}
     accounts["memory.per_device_bytes"] = lambda: _total(parts[fullest], "memory.components")
     accounts["memory.low_bytes"] = lambda: product(
         times("memory.per_device_bytes", float(parts[fullest].memory.total[0])),
@@ -118,29 +118,29 @@ def _total(parts: StageParts, prefix: str) -> Account:
 
 
 def _capacity(job: Job) -> Account:
-    given = job.plan.overrides
-    device = "usable_bytes" if given.usable_gib is None else "overrides.usable"
-    usable = job.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
-    reserve = (given.reserve_gib or 0.0) * GIB
+    overrides = job.plan.overrides
+    device = "usable_bytes" if overrides.usable_gib is None else "overrides.usable"
+    usable = job.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
+    reserve = (overrides.reserve_gib or 0.0) * GIB
     if reserve > usable:
         return Account("inputs", (Term(device, usable), Term("overrides.reserve", reserve, "-")))
     return total(Term(device, usable), Term("overrides.reserve", reserve, "-"))
 
 
 def _of_stage(parts: StageParts, prefix: str) -> dict[str, Callable[[], Account]]:
-    found: dict[str, Callable[[], Account]] = {}
+    accounts: dict[str, Callable[[], Account]] = {}
     for name in COMPONENTS:
         make = _MAKERS[name]
-        found[f"{prefix}.{name}"] = lambda make=make, name=name: make(parts, f"{prefix}.{name}")
+        accounts[f"{prefix}.{name}"] = lambda make=make, name=name: make(parts, f"{prefix}.{name}")
     for kind in _KINDS:
-        found[f"{prefix}.weights.{kind}"] = lambda kind=kind: _weights_of(parts, kind)
-    found[f"{prefix}.activations.kept"] = lambda: _kept(parts, f"{prefix}.activations")
+        accounts[f"{prefix}.weights.{kind}"] = lambda kind=kind: _weights_of(parts, kind)
+    accounts[f"{prefix}.activations.kept"] = lambda: _kept(parts, f"{prefix}.activations")
     for kind in range(len(parts.job.architecture.blocks)):
         at = f"{prefix}.activations.layers_{kind}"
-        found[at] = lambda kind=kind, at=at: _layers(parts, kind, at)
-        found[f"{at}.layer"] = lambda kind=kind: _layer(parts, kind)
-    found[f"{prefix}.logits_and_loss.logits"] = lambda: _logits(parts)
-    return found
+        accounts[at] = lambda kind=kind, at=at: _layers(parts, kind, at)
+        accounts[f"{at}.layer"] = lambda kind=kind: _layer(parts, kind)
+    accounts[f"{prefix}.logits_and_loss.logits"] = lambda: _logits(parts)
+    return accounts
 
 
 # Kinds of parameters, and the fields of Held that hold them.
@@ -159,29 +159,29 @@ def _kind(parts: StageParts, kind: str) -> tuple[Held, float, float]:
         "adapters": ({"adapters": held.adapters}, held.adapters),
         "trained_copies": ({"copied": held.copied}, held.copied),
     }[kind]
-    one, zero = parts.one.ones(), parts.one.zeros()
+    ones, zero = parts.layout.ones(), parts.layout.zeros()
     stage = 2 if _gathered_stage_two(parts) else 3
-    share = held.sharded(stage, zero, one) if kind == "experts" else held.sharded(stage, one, zero)
+    share = held.sharded(stage, zero, ones) if kind == "experts" else held.sharded(stage, ones, zero)
     return parts.only(**only), float(count[0]), float(share[0])
 
 
 def _gathered_stage_two(parts: StageParts) -> bool:
-    return bool(parts.job.framework.gathering.live_units) and int(parts.one.zero_stage[0]) == 2
+    return bool(parts.job.framework.gathering.live_units) and int(parts.layout.zero_stage[0]) == 2
 
 
 def _weights(parts: StageParts, prefix: str) -> Account:
-    job, one, terms = parts.job, parts.one, list[Term]()
+    job, layout, terms = parts.job, parts.layout, list[Term]()
     for kind in _KINDS:
         held, count, _ = _kind(parts, kind)
         if count:
-            terms.append(Term(f"{prefix}.{kind}", float(weights_held(job, one, held)[0])))
+            terms.append(Term(f"{prefix}.{kind}", float(weights_held(job, layout, held)[0])))
     value = parts.component("weights")
     return _closed(parts, "weights", value, terms)
 
 
 def _weights_of(parts: StageParts, kind: str) -> Account:
     held, count, share = _kind(parts, kind)
-    value = float(weights_held(parts.job, parts.one, held)[0])
+    value = float(weights_held(parts.job, parts.layout, held)[0])
     if not count:
         return total(Term("held_parameters", 0.0), value=0.0)
     each = value / (count * share)
@@ -195,7 +195,7 @@ def _closed(parts: StageParts, component: str, value: float, terms: list[Term]) 
     """The sum, with what a figure of the user's own or host memory changes as a term of its own."""
     name = OWN if component in parts.job.overridden_bytes else AWAY
     note = "" if value or not any(term.value for term in terms) else _none(parts)
-    if not value and not parts.one.max_of("offload") and component not in parts.job.overridden_bytes:
+    if not value and not parts.layout.max_of("offload") and component not in parts.job.overridden_bytes:
         return Account("sum", (Term("nothing", 0.0),), note=note or _none(parts))
     return total(*(rest(value, terms, name) or [Term("nothing", 0.0)]))
 
@@ -205,11 +205,11 @@ def _none(parts: StageParts) -> str:
 
 
 def _gradients(parts: StageParts, prefix: str) -> Account:
-    job, one, held = parts.job, parts.one, parts.held
-    zero = one.zeros()
+    job, layout, held = parts.job, parts.layout, parts.held
+    zero = layout.zeros()
     bare = replace(held, adapters=zero)
     dense = replace(bare, trained_experts=zero)
-    every, without, alone = (float(gradients_held(job, one, each)[0]) for each in (held, bare, dense))
+    every, without, alone = (float(gradients_held(job, layout, each)[0]) for each in (held, bare, dense))
     terms = [
         Term("gradient_bytes.dense", alone),
         Term("gradient_bytes.experts", without - alone),
@@ -220,17 +220,17 @@ def _gradients(parts: StageParts, prefix: str) -> Account:
 
 def _optimizer(parts: StageParts, prefix: str) -> Account:
     """By state: an optimizer without the state in question, told apart from the one as it is."""
-    job, one = parts.job, parts.one
+    job, layout = parts.job, parts.layout
     facts = job.optimizer
 
     def bytes_with(facts: OptimizerFacts) -> float:
-        return float(states_held(replace(job, optimizer=facts), one, parts.shape, parts.held)[0])
+        return float(states_held(replace(job, optimizer=facts), layout, parts.shape, parts.held)[0])
 
     plain = replace(facts, matrix_elements=None, side_bytes=0.0, rank=0.0)
     master = bytes_with(replace(plain, state_elements=0.0, state_bytes=0.0))
     first = bytes_with(replace(plain, state_bytes=0.0)) - master
     second = bytes_with(replace(plain, state_elements=0.0)) - master
-    whole = float(states_held(job, one, parts.shape, parts.held)[0])
+    whole = float(states_held(job, layout, parts.shape, parts.held)[0])
     terms = [
         Term("optimizer_bytes.master", master),
         Term("optimizer_bytes.states", first),
@@ -242,7 +242,7 @@ def _optimizer(parts: StageParts, prefix: str) -> Account:
 
 def _small(value: float, of: float) -> float:
     """Nothing where only rounding is left."""
-    return 0.0 if abs(value) <= 1e-12 * abs(of) else value
+    return 0.0 if abs(value) <= ROUNDING * abs(of) else value
 
 
 def _activations(parts: StageParts, prefix: str) -> Account:
@@ -255,25 +255,27 @@ def _activations(parts: StageParts, prefix: str) -> Account:
 
 def _kept(parts: StageParts, prefix: str) -> Account:
     """What is kept of all layers, for all micro-batches in flight."""
-    job, one = parts.job, parts.one
+    job, layout = parts.job, parts.layout
     terms = []
     for kind in range(len(job.architecture.blocks)):
         if value := _layers(parts, kind, f"{prefix}.layers_{kind}").value:
             terms.append(Term(f"{prefix}.layers_{kind}", value))
-    if int(one.pp[0]) > 1 and job.framework.activations.stage_buffers:
+    if int(layout.pp[0]) > 1 and job.framework.activations.stage_buffers:
         buffers = (
-            job.framework.activations.stage_buffers * float(one.grad_accum[0]) * float(boundary_bytes(job, one)[0])
+            job.framework.activations.stage_buffers
+            * float(layout.grad_accum[0])
+            * float(boundary_bytes(job, layout)[0])
         )
         terms.append(Term("stage_buffers", buffers))
     kept = parts.activations[0]
-    found = total(*(rest(kept, terms, AWAY) or [Term("nothing", 0.0)]))
-    return replace(found, value=kept)
+    account = total(*(rest(kept, terms, AWAY) or [Term("nothing", 0.0)]))
+    return replace(account, value=kept)
 
 
 def _layers(parts: StageParts, kind: int, prefix: str) -> Account:
     """Layers of one kind: what one keeps, times the layers, times the micro-batches in flight."""
     count = float(reached(parts.job, parts.shape).layers[kind][0])
-    flying = float(in_flight(parts.one, parts.shape.stage)[0])
+    flying = float(in_flight(parts.layout, parts.shape.stage)[0])
     each = _one_layer(parts, kind)
     return product(
         times("stage_layers", count), times(f"{prefix}.layer", each), times("in_flight", flying),
@@ -282,21 +284,21 @@ def _layers(parts: StageParts, kind: int, prefix: str) -> Account:
 
 
 def _one_layer(parts: StageParts, kind: int) -> float:
-    job, one, block = parts.job, parts.one, parts.job.architecture.blocks[kind]
-    _, kept, _ = block_activations(job, block, one)
-    again = float(recomputed_share(one, parts.shape)[0])
-    per_layer = float(kept[0]) * (1.0 - again) + float(boundary_bytes(job, one)[0]) * again
-    return per_layer + float((leaked_bytes(job, block, one) + one.zeros())[0])
+    job, layout, block = parts.job, parts.layout, parts.job.architecture.blocks[kind]
+    _, kept, _ = block_activations(job, block, layout)
+    again = float(recomputed_share(layout, parts.shape)[0])
+    per_layer = float(kept[0]) * (1.0 - again) + float(boundary_bytes(job, layout)[0]) * again
+    return per_layer + float((leaked_bytes(job, block, layout) + layout.zeros())[0])
 
 
 def _layer(parts: StageParts, kind: int) -> Account:
     """Operator by operator what is saved, less what recompute makes again."""
-    job, one, block = parts.job, parts.one, parts.job.architecture.blocks[kind]
+    job, layout, block = parts.job, parts.layout, parts.job.architecture.blocks[kind]
     terms = [
-        Term(f"saved_by.{name}", float((size + one.zeros())[0]))
-        for name, size in bytes_by_operator(job, block, one).items()
+        Term(f"saved_by.{name}", float((size + layout.zeros())[0]))
+        for name, size in bytes_by_operator(job, block, layout).items()
     ]
-    terms.append(Term("saved_by.leaked", float((leaked_bytes(job, block, one) + one.zeros())[0])))
+    terms.append(Term("saved_by.leaked", float((leaked_bytes(job, block, layout) + layout.zeros())[0])))
     each = _one_layer(parts, kind)
     everything = sum(term.value for term in terms)
     dropped = _small(everything - each, everything)
@@ -310,15 +312,15 @@ def _loss(parts: StageParts, prefix: str) -> Account:
     if not value:
         why = "the head is on another stage" if not float(parts.shape.has_head[0]) else _none(parts)
         return Account("sum", (Term("nothing", 0.0),), note=why)
-    _, _, norm = loss_parts(parts.job, parts.one)
+    _, _, norm = loss_parts(parts.job, parts.layout)
     logits = _logits(parts).value or 0.0
     terms = [Term(f"{prefix}.logits", logits), Term("saved_by.final_norm", float(norm[0]))]
     return _closed(parts, "logits_and_loss", value, terms)
 
 
 def _logits(parts: StageParts) -> Account:
-    each, tokens, _ = loss_parts(parts.job, parts.one)
-    vocab, tp = float(parts.job.architecture.vocab), float(parts.one.tp[0])
+    each, tokens, _ = loss_parts(parts.job, parts.layout)
+    vocab, tp = float(parts.job.architecture.vocab), float(parts.layout.tp[0])
     return product(
         times("bytes_per_logit", float(each[0])),
         times("logit_tokens", float(tokens[0])),
@@ -329,25 +331,25 @@ def _logits(parts: StageParts) -> Account:
 
 
 def _extra(parts: StageParts, prefix: str) -> Account:
-    kept = activations_held(parts.job, parts.one, parts.shape)[0]
-    found = extra_models(parts.job, parts.one, parts.states, parts.shape, kept)
-    terms = [Term("extra_models.resident", float((found.resident + parts.one.zeros())[0]))]
+    kept = activations_held(parts.job, parts.layout, parts.shape)[0]
+    extra = extra_models(parts.job, parts.layout, parts.states, parts.shape, kept)
+    terms = [Term("extra_models.resident", float((extra.resident + parts.layout.zeros())[0]))]
     if parts.moment in ("loss", "backward_start"):
-        terms.append(Term("extra_models.working", float((found.working + parts.one.zeros())[0])))
+        terms.append(Term("extra_models.working", float((extra.working + parts.layout.zeros())[0])))
     if parts.moment == "generation":
-        terms.append(Term("extra_models.generation", float((found.generation + parts.one.zeros())[0])))
+        terms.append(Term("extra_models.generation", float((extra.generation + parts.layout.zeros())[0])))
     return _closed(parts, "extra_models", parts.component("extra_models"), [term for term in terms if term.value])
 
 
 def _buffers(parts: StageParts, prefix: str) -> Account:
-    job, one = parts.job, parts.one
-    at_head, backward = buffers_held(job, one, parts.shape, parts.held)
+    job, layout = parts.job, parts.layout
+    at_head, backward = buffers_held(job, layout, parts.shape, parts.held)
     terms = [
-        Term(f"buffer.{name}", float((size + one.zeros())[0]))
+        Term(f"buffer.{name}", float((size + layout.zeros())[0]))
         for name, size in (at_head if parts.moment == "loss" else backward).items()
     ]
     value = parts.component("communication_buffers")
-    if parts.moment == "optimizer_step" and not float(resident_buffers(job, one, parts.states)[0]):
+    if parts.moment == "optimizer_step" and not float(resident_buffers(job, layout, parts.states)[0]):
         terms = []
     return _closed(parts, "communication_buffers", value, [term for term in terms if term.value])
 
@@ -360,9 +362,9 @@ def _step(parts: StageParts, prefix: str) -> Account:
 
 def _context(parts: StageParts, prefix: str) -> Account:
     job = parts.job
-    several = bool((world_size(parts.one) > 1)[0])
-    own = job.framework.context_bytes or job.calibration.context_bytes
-    terms = [Term("context_bytes", own), Term("collective_bytes", several * job.calibration.collective_bytes)]
+    several = bool((world_size(parts.layout) > 1)[0])
+    device = job.framework.context_bytes or job.calibration.context_bytes
+    terms = [Term("context_bytes", device), Term("collective_bytes", several * job.calibration.collective_bytes)]
     return _closed(parts, "framework_and_context", parts.component("framework_and_context"), terms)
 
 

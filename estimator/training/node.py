@@ -129,9 +129,9 @@ def node_of(job: Job, layouts: Layouts, facts: HostFacts, stage: Ints, whole: Wh
 
 def whole_model(job: Job) -> Whole:
     """The states and parameters of the model on one device with nothing split or offloaded; shape (1,)."""
-    one = unsplit()
-    shape = stage_shape(job.architecture, one, np.zeros(1, dtype=np.int64))
-    return model_states(job, one, shape), held_parameters(job, one, shape)
+    layout = unsplit()
+    shape = stage_shape(job.architecture, layout, np.zeros(1, dtype=np.int64))
+    return model_states(job, layout, shape), held_parameters(job, layout, shape)
 
 
 def adapter_bytes(job: Job, held: Held) -> Floats:
@@ -150,8 +150,8 @@ def rounding_of_weights(node: Node) -> Floats:
     if not node.layouts.weights_offloaded.any():
         return np.zeros(len(node.layouts))
     held = node.held
-    own = node.states.weights - held.sharded(3, adapter_bytes(node.job, held))
-    size = own / np.maximum(1.0, held.sharded(3, held.dense, held.experts))
+    weights = node.states.weights - held.sharded(3, adapter_bytes(node.job, held))
+    size = weights / np.maximum(1.0, held.sharded(3, held.dense, held.experts))
     extra = _over_tensors(node, lambda part: rounded(part * size) - part * size)
     return np.where(node.layouts.weights_offloaded, extra * node.ranks, 0.0)
 

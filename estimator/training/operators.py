@@ -64,16 +64,16 @@ class _One:
     runs: float = 1.0
 
 
-def operators(job: Job, one: Layouts, passes: Passes) -> list[Operator]:
+def operators(job: Job, layout: Layouts, passes: Passes) -> list[Operator]:
     """Of a single candidate, the ones that take longest first."""
-    shape = stage_shape(job.architecture, one, passes.stage)
-    micro, factor = float(one.grad_accum[0]), float(job.calibration.framework.compute)
-    found: dict[tuple[str, str, str], Operator] = {}
-    for count, run in _runs(job, one, shape):
+    shape = stage_shape(job.architecture, layout, passes.stage)
+    micro, factor = float(layout.grad_accum[0]), float(job.calibration.framework.compute)
+    merged: dict[tuple[str, str, str], Operator] = {}
+    for count, run in _runs(job, layout, shape):
         key = (run.name, run.phase, run.shape)
         times = micro * count
-        same = found.get(key)
-        found[key] = Operator(
+        same = merged.get(key)
+        merged[key] = Operator(
             name=run.name,
             phase=run.phase,
             runs=times * run.runs + (same.runs if same else 0.0),
@@ -83,29 +83,29 @@ def operators(job: Job, one: Layouts, passes: Passes) -> list[Operator]:
             bound=run.bound,
             shape=run.shape,
         )
-    return sorted((each for each in found.values() if each.seconds > 0.0), key=lambda each: -each.seconds)
+    return sorted((each for each in merged.values() if each.seconds > 0.0), key=lambda each: -each.seconds)
 
 
-def _runs(job: Job, one: Layouts, shape: StageShape) -> Iterator[tuple[float, _One]]:
+def _runs(job: Job, layout: Layouts, shape: StageShape) -> Iterator[tuple[float, _One]]:
     """(How often in one micro-batch, a run) of every operator of the stage."""
-    share = float(recomputed_share(one, shape)[0])
+    share = float(recomputed_share(layout, shape)[0])
     visited = float(shape.visited[0])
-    matmuls_again, core_again = (float(part[0]) for part in repeated(job, one))
+    matmuls_again, core_again = (float(part[0]) for part in repeated(job, layout))
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         layers = float(count[0]) * visited
         if not layers:
             continue
-        for run in _block(job, block, one):
+        for run in _block(job, block, layout):
             yield layers, run
             if run.phase == "forward":
                 again = (core_again if run.name == "attention core" else matmuls_again) + share
                 if again:
                     yield layers * again, _again(run)
     if ends := float(shape.has_head[0]):
-        for run in _head(job, one):
+        for run in _head(job, layout):
             yield ends * visited, run
     if ends := float(shape.has_embedding[0]):
-        for run in _embedding(job, one):
+        for run in _embedding(job, layout):
             yield ends, run
 
 
@@ -113,10 +113,10 @@ def _again(run: _One) -> _One:
     return _One(run.name, "recompute", run.flop, run.traffic, run.seconds, run.bound, run.shape, run.runs)
 
 
-def _block(job: Job, block: Block, one: Layouts) -> Iterator[_One]:
-    tokens = micro_batch_tokens(job, one)
+def _block(job: Job, block: Block, layout: Layouts) -> Iterator[_One]:
+    tokens = micro_batch_tokens(job, layout)
     share, weights = job.trained_layer_share, job.weight_gradient_share
-    for kinds, often, m, n, k, copies in products(block, one, tokens):
+    for kinds, often, m, n, k, copies in products(block, layout, tokens):
         names = [_names(block, kind) for kind in kinds]
         yield from _products(job, names, often, _Product(m, n, k, copies), "forward", 1.0, False)
         # The same product again gives the input's gradient, one over the tokens the weight's.
@@ -125,7 +125,7 @@ def _block(job: Job, block: Block, one: Layouts) -> Iterator[_One]:
             gradient = _Product(n, k, m, copies)
             yield from _products(job, names, often, gradient, "backward", weights, False, " (weight gradient)")
     launch_s = float(job.calibration.device.launch_s)
-    core = core_time(job, block, one, tokens)
+    core = core_time(job, block, layout, tokens)
     if float(core.flop[0]):
         scan = block.mixer in job.calibration.device.scans
         bound = "memory bandwidth" if scan else "compute"
@@ -133,7 +133,7 @@ def _block(job: Job, block: Block, one: Layouts) -> Iterator[_One]:
         backward = float(core.backward[0]) + float(core.kernels_backward[0]) * launch_s * share
         yield _One("attention core", "forward", float(core.flop[0]), None, forward, bound)
         yield _One("attention core", "backward", 2.0 * share * float(core.flop[0]), None, backward, bound)
-    moving, fixed = memory_bound(job, block, one, tokens)
+    moving, fixed = memory_bound(job, block, layout, tokens)
     for phase, size, kernels in (
         ("forward", moving.forward_bytes + fixed.forward_bytes, moving.forward_kernels),
         ("backward", share * moving.backward_bytes + fixed.backward_bytes, moving.backward_kernels),
@@ -201,9 +201,9 @@ def _moving(job: Job, name: str, phase: str, size: Floats, kernels: float) -> _O
     return _One(name, phase, 0.0, float((size + np.zeros(1))[0]), seconds, bound)
 
 
-def _head(job: Job, one: Layouts) -> Iterator[_One]:
-    tokens = micro_batch_tokens(job, one)
-    columns, hidden = job.architecture.vocab / one.tp, float(job.architecture.hidden)
+def _head(job: Job, layout: Layouts) -> Iterator[_One]:
+    tokens = micro_batch_tokens(job, layout)
+    columns, hidden = job.architecture.vocab / layout.tp, float(job.architecture.hidden)
     name = ["output head"]
     yield from _products(job, name, [1.0], _Product(tokens, columns, hidden, 1.0), "forward", 1.0, True)
     yield from _products(job, name, [1.0], _Product(tokens, columns, hidden, 1.0), "backward", 1.0, True)
@@ -211,12 +211,12 @@ def _head(job: Job, one: Layouts) -> Iterator[_One]:
         yield from _products(
             job, name, [1.0], _Product(columns, hidden, tokens, 1.0), "backward", 1.0, True, " (weight gradient)"
         )
-    loss = head_operators(job, one, tokens, job.style)
+    loss = head_operators(job, layout, tokens, job.style)
     yield _moving(job, "loss", "forward", loss.forward_bytes, loss.forward_kernels)
     yield _moving(job, "loss", "backward", loss.backward_bytes, loss.backward_kernels)
 
 
-def _embedding(job: Job, one: Layouts) -> Iterator[_One]:
-    found = embedding_operators(job, one, micro_batch_tokens(job, one))
-    yield _moving(job, "embedding", "forward", found.forward_bytes, found.forward_kernels)
-    yield _moving(job, "embedding", "backward", found.backward_bytes, found.backward_kernels)
+def _embedding(job: Job, layout: Layouts) -> Iterator[_One]:
+    lookup = embedding_operators(job, layout, micro_batch_tokens(job, layout))
+    yield _moving(job, "embedding", "forward", lookup.forward_bytes, lookup.forward_kernels)
+    yield _moving(job, "embedding", "backward", lookup.backward_bytes, lookup.backward_kernels)

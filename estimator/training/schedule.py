@@ -109,8 +109,8 @@ def passes(job: Job, layouts: Layouts) -> Passes:
 
 def step_time(job: Job, layouts: Layouts) -> Step:
     """The slowest stage's micro-batches, the bubble, and what of the communication is not hidden."""
-    one = passes(job, layouts)
-    groups, micro = one.groups, one.micro
+    micro_passes = passes(job, layouts)
+    groups, micro = micro_passes.groups, micro_passes.micro
     first = stage_shape(job.architecture, layouts, np.zeros_like(layouts.pp))
     held = held_parameters(job, layouts, first)
     m = layouts.grad_accum.astype(np.float64)
@@ -122,7 +122,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     components["pipeline"] = m * sends
     if layouts.max_of("pp") > 1:
         # What a micro-batch takes on all stages together, less the slowest one's own.
-        others = np.maximum(0.0, layouts.pp * one.even - one.per_micro)
+        others = np.maximum(0.0, layouts.pp * micro_passes.even - micro_passes.per_micro)
         components["bubble"] = bubble_left(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, updated(job, layouts, held))
@@ -135,7 +135,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     seconds = sum_of(components[name] for name in COMPONENTS)
     slack = straggler_share(job)
     components["stragglers"] = seconds * slack
-    model_flop, hardware_flop = _flop(job, layouts, one.blocks, one.head)
+    model_flop, hardware_flop = _flop(job, layouts, micro_passes.blocks, micro_passes.head)
     return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
 
 
@@ -298,22 +298,22 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
     sums = (block.mixer != "none") + (block.feed != "none")
     if job.architecture.parallel_block:
         sums = 1
-    found: dict[str, Message] = {}
+    messages: dict[str, Message] = {}
     if layouts.max_of("tp") > 1:
         times = 2.0 * sums
-        found["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
+        messages["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
     if block.experts and layouts.max_of("ep") > 1:
         flex = job.chosen("moe_dispatcher") == "flex"
         once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
         # Tokens travel at the width that experts read, which may be a narrower latent one.
         width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
         sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
-        found["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
+        messages["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
     if block.heads and layouts.max_of("cp") > 1:
         keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
         times = 3.0 * (layouts.cp - 1).astype(np.float64)
-        found["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
-    return found
+        messages["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
+    return messages
 
 
 def pipeline_sends(job: Job, layouts: Layouts, groups: Groups) -> Floats:
@@ -358,7 +358,7 @@ def _data_parallel(
     def of_whole() -> Floats:
         moved = _seconds(whole_messages(job, layouts, groups, held, m))
         hides = passing * _stage_two_rounds(job, layouts, m)
-        return exposed(moved, hides, overlap if framework.recipe.overlaps_reduction else 0.0)
+        return exposed(moved, hides, overlap if framework.overlap.overlaps_reduction else 0.0)
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 
@@ -385,7 +385,7 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     reduces = m if framework.gradients.reduces_each_micro_batch else 1.0
     # Forward and again backward; quantised weights travel packed.
     gathers = 2.0 * m * (_PACKED if job.quantised else 1.0)
-    found = {
+    messages = {
         "gather": _everything(
             job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard
         ),
@@ -397,8 +397,8 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     if replicas.max(initial=1.0) > 1.0:
         shards = trained_dense * framework.gradients.reduce_bytes / layouts.shard_group
         several = (replicas > 1).astype(np.float64)
-        found["replicas"] = [Message(groups.data, shards, several, several * all_reduce(groups.data, shards))]
-    return found
+        messages["replicas"] = [Message(groups.data, shards, several, several * all_reduce(groups.data, shards))]
+    return messages
 
 
 def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Floats) -> dict[str, list[Message]]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from estimator.account import Account, Accounts, Term, over, product, times, total
+from estimator.account import ROUNDING, Account, Accounts, Term, over, product, times, total
 from estimator.kernels.collectives import Group, algorithm
 from estimator.kernels.compute import memory_time
 from estimator.plan.layouts import Layouts
@@ -27,6 +27,7 @@ from estimator.training.schedule import (
     pipeline_sends,
     updated,
 )
+from estimator.units import FLOP_PER_TFLOP
 
 # Components of a step that are built of operators, by the phase of these.
 PHASES = ("forward", "backward", "recompute")
@@ -54,29 +55,29 @@ class Collective:
 
 @dataclass(frozen=True)
 class StepParts:
-    """A single candidate: `one` and `step` have one entry."""
+    """A single candidate: `layout` and `step` have one entry."""
 
     job: Job
-    one: Layouts
+    layout: Layouts
     step: Step
 
     @cached_property
     def passes(self) -> Passes:
-        return passes(self.job, self.one)
+        return passes(self.job, self.layout)
 
     @cached_property
     def held(self) -> Held:
-        shape = stage_shape(self.job.architecture, self.one, np.zeros_like(self.one.pp))
-        return held_parameters(self.job, self.one, shape)
+        shape = stage_shape(self.job.architecture, self.layout, np.zeros_like(self.layout.pp))
+        return held_parameters(self.job, self.layout, shape)
 
     @cached_property
     def operators(self) -> list[Operator]:
-        return operators(self.job, self.one, self.passes)
+        return operators(self.job, self.layout, self.passes)
 
     @property
     def rounds(self) -> float:
         """Micro-batches of a step."""
-        return float(self.one.grad_accum[0])
+        return float(self.layout.grad_accum[0])
 
     @property
     def seconds(self) -> float:
@@ -88,17 +89,17 @@ class StepParts:
     @cached_property
     def collectives(self) -> list[Collective]:
         """What the devices send each other in a step, by kind, the longest first."""
-        found = [self._of_layers(kind, component) for kind, component in _MESSAGES.items()]
-        rows = [row for row in found if row]
-        for what, messages in moved_by_data(self.job, self.one, self.passes.groups, self.held).items():
+        candidates = [self._of_layers(kind, component) for kind, component in _MESSAGES.items()]
+        rows = [row for row in candidates if row]
+        for what, messages in moved_by_data(self.job, self.layout, self.passes.groups, self.held).items():
             rows += [self._of_data(what, message) for message in messages]
-        if float(self.one.pp[0]) > 1:
+        if float(self.layout.pp[0]) > 1:
             rows.append(self._of_pipeline())
         return sorted((row for row in rows if row.seconds > 0.0), key=lambda row: -row.seconds)
 
     def _of_layers(self, kind: str, component: str) -> Collective | None:
         """Of the layers of the slowest stage; the largest buffer stands for all."""
-        shape = stage_shape(self.job.architecture, self.one, self.passes.stage)
+        shape = stage_shape(self.job.architecture, self.layout, self.passes.stage)
         messages = [
             (float((count * shape.visited)[0]), traffic[kind])
             for count, traffic in zip(shape.layers, self.passes.traffic, strict=True)
@@ -115,18 +116,20 @@ class StepParts:
         return self._row(component, what, largest, calls, seconds, exposed)
 
     def _of_data(self, what: str, message: Message) -> Collective:
-        said = {
+        operation = {
             "gather": "all-gather of weights",
             "reduce": "reduce-scatter of gradients",
             "replicas": "all-reduce of gradients over replicas",
         }[what]
-        return self._row("data_parallel", said, message, _first(message.times), float(message.seconds[0]), None)
+        return self._row("data_parallel", operation, message, _first(message.times), float(message.seconds[0]), None)
 
     def _of_pipeline(self) -> Collective:
-        sends = pipeline_sends(self.job, self.one, self.passes.groups)
+        sends = pipeline_sends(self.job, self.layout, self.passes.groups)
         seconds = self.component("pipeline")
-        size = micro_batch_tokens(self.job, self.one) * float(self.job.architecture.hidden) * self.job.activation_bytes
-        message = Message(self.passes.groups.pipeline, size / self.one.outside_split, self.rounds, sends)
+        size = (
+            micro_batch_tokens(self.job, self.layout) * float(self.job.architecture.hidden) * self.job.activation_bytes
+        )
+        message = Message(self.passes.groups.pipeline, size / self.layout.outside_split, self.rounds, sends)
         return self._row("pipeline", "send to the next stage", message, self.rounds, seconds, seconds)
 
     def _row(
@@ -215,7 +218,7 @@ def _communication(parts: StepParts, component: str) -> Account:
     value = parts.component(component)
     terms = [Term("communication.all", row.seconds) for row in rows]
     more = value - sum(term.value for term in terms)
-    if abs(more) > 1e-12 * max(1e-30, value):
+    if abs(more) > ROUNDING * value:
         name = "communication.again" if more > 0.0 else "communication.hidden"
         terms.append(Term(name, abs(more), "+" if more > 0.0 else "-"))
     return total(*(terms or [Term("nothing", 0.0)]))
@@ -237,33 +240,33 @@ def _data(parts: StepParts) -> Account:
 
 
 def _pipeline(parts: StepParts) -> Account:
-    sends = float(pipeline_sends(parts.job, parts.one, parts.passes.groups)[0])
+    sends = float(pipeline_sends(parts.job, parts.layout, parts.passes.groups)[0])
     return product(times("micro_batches", parts.rounds), times("micro_batch_seconds.sends", sends))
 
 
 def _bubble(parts: StepParts) -> Account:
     """Narayanan et al. 2021, section 2.2: (p - 1) / v micro-batches, less what the schedule fills."""
-    one, found = parts.one, parts.passes
-    stages = float(one.pp[0])
+    layout, passes = parts.layout, parts.passes
+    stages, vpp = float(layout.pp[0]), float(layout.vpp[0])
     if stages <= 1.0:
         return Account("sum", (Term("nothing", 0.0),), note="there is no pipeline")
-    sends = float(pipeline_sends(parts.job, one, found.groups)[0])
-    others = max(0.0, stages * float(found.even[0]) - float(found.per_micro[0]))
-    left = float(bubble_left(one)[0]) * float(one.vpp[0])
+    sends = float(pipeline_sends(parts.job, layout, passes.groups)[0])
+    others = max(0.0, stages * float(passes.even[0]) - float(passes.per_micro[0]))
+    left = float(bubble_left(layout)[0]) * vpp
     return product(
         times("bubble_left", left),
         times("other_stages_s", others + (stages - 1.0) * sends),
-        over("layout.vpp", float(one.vpp[0])),
-        note=f"{stages:.0f} stages, {parts.rounds:.0f} micro-batches, {int(one.vpp[0])} parts of the model per stage: "
-        f"without imbalance (p - 1) / (m v) = {(stages - 1) / (parts.rounds * float(one.vpp[0])):.3f} of the work",
+        over("layout.vpp", vpp),
+        note=f"{stages:.0f} stages, {parts.rounds:.0f} micro-batches, {int(vpp)} parts of the model per stage: "
+        f"without imbalance (p - 1) / (m v) = {(stages - 1) / (parts.rounds * vpp):.3f} of the work",
     )
 
 
 def _optimizer(parts: StepParts) -> Account:
-    job, one = parts.job, parts.one
+    job, layout = parts.job, parts.layout
     value = parts.component("optimizer")
-    trained = float(updated(job, one, parts.held)[0])
-    if bool(one.optimizer_offloaded[0]):
+    trained = float(updated(job, layout, parts.held)[0])
+    if bool(layout.optimizer_offloaded[0]):
         return total(Term("optimizer_seconds.host", value), note="the step runs on the host")
     launches = float(memory_time(job, np.zeros(1), 4.0)[0])
     size = (value - launches) * job.machine.accelerator.memory_bandwidth * job.calibration.device.memory
@@ -326,7 +329,7 @@ def _rates(parts: StepParts) -> dict[str, Callable[[], Account]]:
         "throughput.tokens_per_s_per_device": lambda: product(tokens, by_step, over("cluster.count", count)),
         "throughput.samples_per_s": lambda: product(times("workload.global_batch", float(job.global_batch)), by_step),
         "throughput.model_tflops_per_device": lambda: product(
-            times("work.model_flop", model), by_step, over("flop_per_tflop", 1e12)
+            times("work.model_flop", model), by_step, over("flop_per_tflop", FLOP_PER_TFLOP)
         ),
         "throughput.mfu": lambda: product(
             times("work.model_flop", model), by_step, over("peak_flops", float(job.peak_flops))
@@ -338,7 +341,7 @@ def _rates(parts: StepParts) -> dict[str, Callable[[], Account]]:
 
 
 def _work(parts: StepParts) -> dict[str, Callable[[], Account]]:
-    job, step, one = parts.job, parts.step, parts.one
+    job, step, layout = parts.job, parts.step, parts.layout
     model, hardware = float(step.model_flop[0]), float(step.hardware_flop[0])
     return {
         "work.tokens_per_step": lambda: product(
@@ -353,8 +356,8 @@ def _work(parts: StepParts) -> dict[str, Callable[[], Account]]:
         ),
         "micro_batches": lambda: product(
             times("workload.global_batch", float(job.global_batch)),
-            over("workload.micro_batch", float(one.micro_batch[0])),
-            over("layout.dp", float(one.dp[0])),
+            over("workload.micro_batch", float(layout.micro_batch[0])),
+            over("layout.dp", float(layout.dp[0])),
             value=parts.rounds,
         ),
         "time.before_stragglers_s": lambda: total(
@@ -366,7 +369,7 @@ def _work(parts: StepParts) -> dict[str, Callable[[], Account]]:
 
 def _model_flop(parts: StepParts, model: float) -> Account:
     """Forward once and backward twice, or once where weights are frozen (Chowdhery et al. 2022, appendix B)."""
-    job, one = parts.job, parts.one
+    job, layout = parts.job, parts.layout
     blocks = sum(
         job.architecture.pattern.count(kind) * float(block.forward_flop[0])
         for kind, block in enumerate(parts.passes.blocks)
@@ -375,8 +378,8 @@ def _model_flop(parts: StepParts, model: float) -> Account:
     micro = blocks + head
     return product(
         times("forward_flop", micro),
-        times("flop_passes", model * float(one.pp[0]) / (micro * parts.rounds)),
+        times("flop_passes", model * float(layout.pp[0]) / (micro * parts.rounds)),
         times("micro_batches", parts.rounds),
-        over("layout.pp", float(one.pp[0])),
+        over("layout.pp", float(layout.pp[0])),
         value=model,
     )

@@ -48,9 +48,9 @@ def _fitted() -> dict[str, Any]:
 
 
 def _rows(kernel: str, family: str, accelerator: str) -> dict[str, dict[str, Any]]:
-    found = _fitted()
-    rows = found[kernel]
-    name = found["accelerators"].get(accelerator, family)
+    fits = _fitted()
+    rows = fits[kernel]
+    name = fits["accelerators"].get(accelerator, family)
     return rows[name] if name in rows else rows["default"]
 
 

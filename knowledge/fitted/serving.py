@@ -25,18 +25,21 @@ def _fitted() -> dict[str, Any]:
 def serving_factors(engine: str, family: str) -> ServingFactors:
     """The factors of an engine on an accelerator family; those of all stand in for what was never measured."""
     fitted = _fitted()
-    own = fitted["engines"].get(engine, fitted["engines"]["default"])
+    engine_factors = fitted["engines"].get(engine, fitted["engines"]["default"])
     line = [name for name in device_lineage(family) if name in fitted["devices"]]
     device = fitted["devices"][line[0] if line else "default"]
-    engine_measured, device_measured = own["runs"] > 0, bool(line) and line[0] == family and device["runs"] > 0
+    engine_measured, device_measured = (
+        engine_factors["runs"] > 0,
+        bool(line) and line[0] == family and device["runs"] > 0,
+    )
     widest = fitted["unmeasured"] if not (engine_measured and device_measured) else {}
     return ServingFactors(
         engine=engine,
-        **{name: own[name] * device[name] for name in SHARED},
-        **{name: own[name] for name in ENGINE},
-        **{name: max(own[name], widest.get(name, 0.0)) for name in SPREADS},
+        **{name: engine_factors[name] * device[name] for name in SHARED},
+        **{name: engine_factors[name] for name in ENGINE},
+        **{name: max(engine_factors[name], widest.get(name, 0.0)) for name in SPREADS},
         engine_measured=engine_measured,
         device_measured=device_measured,
-        runs=own["runs"],
-        source=own["source"],
+        runs=engine_factors["runs"],
+        source=engine_factors["source"],
     )

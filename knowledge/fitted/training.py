@@ -23,7 +23,9 @@ from estimator.plan.training.framework import (
     OperatorStyle,
     OptimizerFacts,
     OptimizerStep,
+    Overlap,
     Recipe,
+    Recompute,
     Weights,
 )  # fmt: skip
 from knowledge.data_files import document, lineage
@@ -73,10 +75,12 @@ _PARTS: dict[str, type] = {
     "optimizer": OptimizerStep,
     "gathering": Gathering,
     "activations": Activations,
+    "recompute": Recompute,
     "loss": Loss,
     "adapters": Adapters,
     "operators": OperatorStyle,
     "recipe": Recipe,
+    "overlap": Overlap,
     "limits": Limits,
 }
 
@@ -87,8 +91,8 @@ def _merged(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for entry in entries:
         for key, value in entry.items():
             if key in _PARTS:
-                said = {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
-                value = merged.get(key, {}) | said
+                fields = {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
+                value = merged.get(key, {}) | fields
             merged[key] = value
     return merged
 
@@ -97,15 +101,15 @@ def _merged(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 _DATED = ("version", "bitsandbytes", "cuda", "transformers")
 
 
-def _versions(said: str, commits: Mapping[str, str]) -> dict[str, list[int]]:
+def _versions(text: str, commits: Mapping[str, str]) -> dict[str, list[int]]:
     """Versions in a text such as '0.1.2' or 'torch 2.1, CUDA 11.8, bitsandbytes 0.41': of the framework ('version': a
     leading number, or the release of a commit), and of the libraries named."""
-    found = {name.lower(): _numbers(number) for name, number in re.findall(r"([A-Za-z_]+) v?([0-9][0-9.]*)", said)}
-    if leading := re.match(r"v?([0-9][0-9.]*)(?![0-9a-z])", said.strip()):
-        found["version"] = _numbers(leading[1])
-    elif release := next((number for commit, number in commits.items() if commit in said), None):
-        found["version"] = _numbers(release)
-    return found
+    versions = {name.lower(): _numbers(number) for name, number in re.findall(r"([A-Za-z_]+) v?([0-9][0-9.]*)", text)}
+    if leading := re.match(r"v?([0-9][0-9.]*)(?![0-9a-z])", text.strip()):
+        versions["version"] = _numbers(leading[1])
+    elif release := next((number for commit, number in commits.items() if commit in text), None):
+        versions["version"] = _numbers(release)
+    return versions
 
 
 def _numbers(version: str) -> list[int]:
@@ -195,8 +199,8 @@ def calibration(
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
     device = devices[driven_as(family)]
     # A framework without runs has a row too: what the fit makes of its kin.
-    own = frameworks.get(framework_name, frameworks["default"])
-    factors, weighed = dict(own), frameworks[weighed_as(framework_name)]
+    fitted_factors = frameworks.get(framework_name, frameworks["default"])
+    factors, weighed = dict(fitted_factors), frameworks[weighed_as(framework_name)]
     for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
         factors[key] = weighed[key]
     _, matmuls = surface_rows(accelerator.timed_as if accelerator else "")
@@ -217,8 +221,8 @@ def calibration(
         loss_slack=memory["loss_slack"],
         varying_lengths=memory["varying_lengths"],
         device_measured=driven_as(family) == family and device["runs"] > 0,
-        time_measured=own["runs"] > 0,
-        memory_measured=_knows_memory(own),
+        time_measured=fitted_factors["runs"] > 0,
+        memory_measured=_knows_memory(fitted_factors),
         unmeasured_spread=_unmeasured_spread(family),
         measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},
     )
@@ -268,8 +272,8 @@ def attention_kernel(family: str, framework_name: str, setting: str) -> Attentio
         by_framework = by_family or wanted["flash"].get(family, wanted["flash"]["any"])
         line = (*framework_lineage(framework_name), "any") if framework_name else ("any",)
         name = next(by_framework[member] for member in line if member in by_framework)
-    own = fitted["kernels"].get(family, {})
-    row = own.get(name) or next(iter(own.values()), None) or fitted["kernels"]["default"]["flash2"]
+    kernels = fitted["kernels"].get(family, {})
+    row = kernels.get(name) or next(iter(kernels.values()), None) or fitted["kernels"]["default"]["flash2"]
     return AttentionKernel(name=name, family=family, **row)
 
 

@@ -45,22 +45,22 @@ def serving_job(plan: Plan) -> ServingJob:
             "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
         )
     architecture, said_model = find_architecture(plan.model)
-    found = find_accelerator(plan.cluster.accelerator)
-    accelerator = found.value
+    device = find_accelerator(plan.cluster.accelerator)
+    accelerator = device.value
     assumptions: list[Assumption] = []
     if said_model:
         assumptions.append(Assumption("model", architecture.id, said_model))
-    if found.said:
-        assumptions.append(Assumption("cluster.accelerator", accelerator.id, found.said))
+    if device.note:
+        assumptions.append(Assumption("cluster.accelerator", accelerator.id, device.note))
     count, why = _count(plan)
     if why:
         assumptions.append(Assumption("cluster.count", count, why))
-    cluster, said = machine(accelerator, count, plan.cluster.per_node, plan.cluster.interconnect)
+    cluster, sentences = machine(accelerator, count, plan.cluster.per_node, plan.cluster.interconnect)
     cluster = with_given_links(cluster, plan.overrides)
     if plan.cluster.per_node is None and count > 1:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
-        assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
+        assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
     changes, assumed = _filled(workload, accelerator, architecture.family)
     placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": changes, "cluster": placed})
@@ -126,19 +126,19 @@ def _count(plan: Plan) -> tuple[int, str]:
 
 def _filled(workload: Inference, accelerator: Accelerator, family: str) -> tuple[dict[str, Any], list[Assumption]]:
     """(Changes to the workload, assumptions made)."""
-    given = workload.model_fields_set
+    stated = workload.model_fields_set
     changes: dict[str, Any] = {}
     assumed: list[Assumption] = []
-    if "engine" not in given and (accelerator.vendor == "Apple" or accelerator.family == "CPU"):
+    if "engine" not in stated and (accelerator.vendor == "Apple" or accelerator.family == "CPU"):
         changes["engine"] = "llamacpp"
         assumed.append(Assumption("workload.engine", "llamacpp", f"the usual engine on {accelerator.name}"))
-        given = given | {"engine"}
-    if "weight_dtype" not in given and family in _PUBLISHED:
+        stated = stated | {"engine"}
+    if "weight_dtype" not in stated and family in _PUBLISHED:
         changes["weight_dtype"] = _PUBLISHED[family]
         assumed.append(Assumption("workload.weight_dtype", _PUBLISHED[family], "weights as this model is published"))
-        given = given | {"weight_dtype"}
+        stated = stated | {"weight_dtype"}
     for name, why in _PLAIN_DEFAULTS.items():
-        if name not in given:
+        if name not in stated:
             assumed.append(Assumption(f"workload.{name}", getattr(workload, name), why))
     open_load = workload.concurrency is None and workload.request_rate is None
     limited = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None

@@ -32,18 +32,18 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     assumptions: list[Assumption] = []
     if said_model:
         assumptions.append(Assumption("model", architecture.id, said_model))
-    if accelerator.said:
-        assumptions.append(Assumption("cluster.accelerator", accelerator.value.id, accelerator.said))
+    if accelerator.note:
+        assumptions.append(Assumption("cluster.accelerator", accelerator.value.id, accelerator.note))
     count = plan.cluster.count
     if count is None:
         count = 1
         assumptions.append(Assumption("cluster.count", count, "one device unless a number is given"))
-    cluster, said = machine(accelerator.value, count, plan.cluster.per_node, plan.cluster.interconnect)
+    cluster, sentences = machine(accelerator.value, count, plan.cluster.per_node, plan.cluster.interconnect)
     cluster = with_given_links(cluster, plan.overrides)
     if plan.cluster.per_node is None:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
-        assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(said)))
+        assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
     workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": workload, "cluster": settled})
@@ -55,7 +55,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     if facts.one_block and training.method == "full":
         profile = by_block(profile)
     filled, adapters = fill_adapters(filled, profile)
-    found = Job(
+    job = Job(
         plan=filled,
         architecture=architecture,
         machine=cluster,
@@ -65,11 +65,11 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         assumptions=(*assumptions, *assumed, *adapters),
         rollout=_rollout(filled),
     )
-    if not found.peak_flops or not found.head_peak_flops:
+    if not job.peak_flops or not job.head_peak_flops:
         kinds = sorted(accelerator.value.peak_flops)
-        rate = "16-bit" if found.peak_flops else filled.training.precision
+        rate = "16-bit" if job.peak_flops else filled.training.precision
         raise PlanError("workload.precision", f"no {rate} rate is known for {accelerator.value.name}", kinds)
-    return found
+    return job
 
 
 def _rollout(plan: Plan) -> ServingJob | None:

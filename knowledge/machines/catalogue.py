@@ -64,24 +64,24 @@ def find_accelerator(name: str) -> Match[Accelerator]:
     """The accelerator that a name means. Raises PlanError(field="cluster.accelerator"), also when memory is open."""
     known = _known()
     try:
-        found = known.names.find(name)
+        match = known.names.find(name)
     except PlanError:
         refuse_lost(name, known.left_out, known.names.place)
         raise
-    said = found.said
-    if found.value in known.own:
-        said = f"{said}; {known.own[found.value].source}" if said else known.own[found.value].source
-    return Match(known.by_id[found.value], said)
+    sentence = match.note
+    if match.value in known.own:
+        sentence = f"{sentence}; {known.own[match.value].source}" if sentence else known.own[match.value].source
+    return Match(known.by_id[match.value], sentence)
 
 
-def check_own_accelerator(own: Own[HardwareRow]) -> tuple[Accelerator, list[tuple[str, str | float, str]]]:
+def check_own_accelerator(entry: Own[HardwareRow]) -> tuple[Accelerator, list[tuple[str, str | float, str]]]:
     """The accelerator that a row of the user's makes, and (field, value, why) of what it leaves open.
 
     Raises PlanError, also where it clashes with the catalogue's.
     """
     shipped = _shipped()
-    row = table_row(own, shipped.rows, shipped.names)
-    return _accelerator(row), taken_for(own.row, row)
+    row = table_row(entry, shipped.rows, shipped.names)
+    return _accelerator(row), taken_for(entry.row, row)
 
 
 def machine(
@@ -91,11 +91,11 @@ def machine(
 
     Raises PlanError for a count or an interconnect that cannot be.
     """
-    said: list[str] = []
+    sentences: list[str] = []
     if isinstance(accelerator, str):
-        found = find_accelerator(accelerator)
-        accelerator = found.value
-        said += [found.said] if found.said else []
+        match = find_accelerator(accelerator)
+        accelerator = match.value
+        sentences += [match.note] if match.note else []
     if isinstance(count, bool) or count < 1:
         raise PlanError("cluster.count", f"must be 1 or more, not {count}")
     if per_node is not None and per_node < 1:
@@ -105,17 +105,19 @@ def machine(
     built = Machine(accelerator, count, size, joined)
     if built.nodes > 1:
         if per_node is None:
-            said.append(f"{size} {accelerator.name} per node, as usual")
+            sentences.append(f"{size} {accelerator.name} per node, as usual")
         if assumed:
-            said.append(assumed)
+            sentences.append(assumed)
         if count % size:
-            said.append(f"{count} accelerators do not fill {built.nodes} nodes of {size}: the last node is partly used")
-    return built, said
+            sentences.append(
+                f"{count} accelerators do not fill {built.nodes} nodes of {size}: the last node is partly used"
+            )
+    return built, sentences
 
 
 def _known() -> _KnownAccelerators:
-    found = stamp("hardware")
-    return _joined(found) if found else _shipped()
+    stamps = stamp("hardware")
+    return _joined(stamps) if stamps else _shipped()
 
 
 @cache
@@ -125,10 +127,12 @@ def _shipped() -> _KnownAccelerators:
 
 @lru_cache(maxsize=2)
 def _joined(_: Stamp) -> _KnownAccelerators:
-    own, left_out = read_rows("hardware", HardwareRow)
+    entries, left_out = read_rows("hardware", HardwareRow)
     shipped = _shipped()
-    added, unusable = joined_rows(own, shipped.rows, shipped.names)
-    return _with(shipped.rows | added, {each.row.id: each for each in own if each.row.id in added}, left_out + unusable)
+    added, unusable = joined_rows(entries, shipped.rows, shipped.names)
+    return _with(
+        shipped.rows | added, {each.row.id: each for each in entries if each.row.id in added}, left_out + unusable
+    )
 
 
 def _with(

@@ -32,32 +32,32 @@ def network(name: str, typical: str) -> tuple[Network, str | None]:
     """
     text = name.strip().casefold()
     if text in ("auto", ""):
-        found, _ = network(typical, typical)
-        return found, f"network between nodes taken as {typical} ({_gbps(found)}), usual for such nodes"
+        link, _ = network(typical, typical)
+        return link, f"network between nodes taken as {typical} ({_gbps(link)}), usual for such nodes"
     kind, generation, numbers = _read(text, name)
     facts = _kinds()[kind]
-    gbps, ports, said = _port(facts, kind, generation, numbers, typical)
+    gbps, ports, sentence = _port(facts, kind, generation, numbers, typical)
     if not 0 < gbps <= _MOST_GBPS or not 1 <= ports <= _MOST_PORTS:
         raise PlanError(PLACE, f"{name!r} has an impossible port speed or number of ports", EXAMPLES)
     label = "-".join(part for part in (kind, generation, f"{gbps:g}x{ports}") if part)
     fitted = _fitted()["latency_s"]
     latency = fitted.get(f"{kind}-{generation}", fitted.get(kind, facts["latency_s"]))
-    found = Network(label, gbps / 8 * 1e9 * ports, latency, facts["source"])
-    return found, f"{name!r} read as {label}: {said}" if said else None
+    link = Network(label, gbps / 8 * 1e9 * ports, latency, facts["source"])
+    return link, f"{name!r} read as {label}: {sentence}" if sentence else None
 
 
-def with_given_links(machine: Machine, given: Overrides) -> Machine:
+def with_given_links(machine: Machine, overrides: Overrides) -> Machine:
     """The machine with the bandwidths and the latency that a user gives, as a data sheet prints them: what collectives
     reach of them is still estimated."""
     accelerator, joined = machine.accelerator, machine.network
-    if given.scaleup_gb_per_s is not None:
-        total = given.scaleup_gb_per_s * 1e9
+    if overrides.scaleup_gb_per_s is not None:
+        total = overrides.scaleup_gb_per_s * 1e9
         share = accelerator.peer_bandwidth / accelerator.scaleup_bandwidth if accelerator.scaleup_bandwidth else 1.0
         accelerator = replace(accelerator, scaleup_bandwidth=total, peer_bandwidth=total * share)
-    if given.network_gb_per_s is not None:
-        joined = replace(joined, bandwidth_per_node=given.network_gb_per_s * 1e9)
-    if given.network_latency_us is not None:
-        joined = replace(joined, latency_s=given.network_latency_us * 1e-6)
+    if overrides.network_gb_per_s is not None:
+        joined = replace(joined, bandwidth_per_node=overrides.network_gb_per_s * 1e9)
+    if overrides.network_latency_us is not None:
+        joined = replace(joined, latency_s=overrides.network_latency_us * 1e-6)
     return replace(machine, accelerator=accelerator, network=joined)
 
 
@@ -141,8 +141,8 @@ def _port(
     return gbps, ports, ", ".join(assumed) or None
 
 
-def _gbps(found: Network) -> str:
-    return f"{found.bandwidth_per_node / 1e9:g} GB/s a node one way"
+def _gbps(link: Network) -> str:
+    return f"{link.bandwidth_per_node / 1e9:g} GB/s a node one way"
 
 
 def _short(name: str) -> str:

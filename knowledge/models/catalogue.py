@@ -52,10 +52,10 @@ class _KnownModels:
     left_out: list[LeftOut]
     built: dict[str, Architecture] = field(default_factory=dict)
 
-    def said(self, id: str, said: str | None) -> str | None:
+    def noted(self, id: str, sentence: str | None) -> str | None:
         if id not in self.own:
-            return said
-        return f"{said}; {self.own[id].source}" if said else self.own[id].source
+            return sentence
+        return f"{sentence}; {self.own[id].source}" if sentence else self.own[id].source
 
 
 def models() -> list[ModelFacts]:
@@ -76,8 +76,8 @@ def models_left_out() -> list[LeftOut]:
 def find_model(name: str) -> Match[ModelFacts]:
     """The catalogue row that a name means. Raises PlanError(field="model") when it is unknown or ambiguous."""
     known = _known()
-    found = _named(known, name)
-    return Match(known.by_id[found.value], known.said(found.value, found.said))
+    match = _named(known, name)
+    return Match(known.by_id[match.value], known.noted(match.value, match.note))
 
 
 def architecture(spec: str | Mapping[str, Any]) -> Architecture:
@@ -85,8 +85,8 @@ def architecture(spec: str | Mapping[str, Any]) -> Architecture:
 
     Values that were assumed, and how a name was read, are in `notes`. Raises PlanError.
     """
-    found, said = find_architecture(spec)
-    return replace(found, notes=(said, *found.notes)) if said else found
+    facts, sentence = find_architecture(spec)
+    return replace(facts, notes=(sentence, *facts.notes)) if sentence else facts
 
 
 def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str | None]:
@@ -97,11 +97,11 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
         raise PlanError("model", f"must be a name, a path or a mapping of config fields, not {type(spec).__name__}")
     known = _known()
     if exact := known.names.exact(spec):
-        return _of_catalogue(known, exact), known.said(exact, None)
+        return _of_catalogue(known, exact), known.noted(exact, None)
     if path := _config_path(spec):
         return _of_file(path), None
-    found = _named(known, spec)
-    return _of_catalogue(known, found.value), known.said(found.value, found.said)
+    match = _named(known, spec)
+    return _of_catalogue(known, match.value), known.noted(match.value, match.note)
 
 
 def _named(known: _KnownModels, name: str) -> Match[str]:
@@ -167,8 +167,8 @@ def _config_path(spec: str) -> Path | None:
 
 
 def _known() -> _KnownModels:
-    found = stamp("models")
-    return _joined(found) if found else _shipped()
+    stamps = stamp("models")
+    return _joined(stamps) if stamps else _shipped()
 
 
 @cache
@@ -182,10 +182,10 @@ def _shipped() -> _KnownModels:
 @lru_cache(maxsize=2)
 def _joined(_: Stamp) -> _KnownModels:
     """The user's rows after the catalogue's, or in place of them where they say so."""
-    own, left_out = read_rows("models", ModelRow)
+    entries, left_out = read_rows("models", ModelRow)
     shipped, added, kept = _shipped(), dict[str, ModelFacts](), dict[str, Own[ModelRow]]()
     taken: dict[str, str] = {}
-    for each in own:
+    for each in entries:
         try:
             facts = own_facts(each)
             for name in (facts.id, *facts.aliases):
@@ -199,9 +199,9 @@ def _joined(_: Stamp) -> _KnownModels:
     return _KnownModels(by_id, _catalogue(by_id), kept, left_out)
 
 
-def own_facts(own: Own[ModelRow]) -> ModelFacts:
+def own_facts(entry: Own[ModelRow]) -> ModelFacts:
     """The catalogue row that a row of the user's makes. Raises PlanError, also where it clashes with another."""
-    row, place, names = own.row, f"{own.path}: ", _shipped().names
+    row, place, names = entry.row, f"{entry.path}: ", _shipped().names
     same = names.exact(row.id)
     if same and not row.replaces:
         problem = f"{row.id!r} names {same} of the catalogue; choose another, or say replaces: true"
@@ -212,7 +212,7 @@ def own_facts(own: Own[ModelRow]) -> ModelFacts:
         if (other := names.exact(alias)) and other != row.id:
             raise PlanError(f"{place}aliases", f"{alias!r} is a name of {other} in the catalogue")
     try:
-        config = row.config if isinstance(row.config, dict) else _followed_config(row.config, own.path.parent)
+        config = row.config if isinstance(row.config, dict) else _followed_config(row.config, entry.path.parent)
         fields = canonical(config)
         built = build(fields, row.id)
     except PlanError as error:
@@ -221,7 +221,7 @@ def own_facts(own: Own[ModelRow]) -> ModelFacts:
     return ModelFacts(
         id=row.id,
         family=row.family or str(fields.get("model_type") or ""),
-        source=own.source,
+        source=entry.source,
         fields=fields,
         aliases=(*kept, *(row.aliases or ())),
         parameters=built.parameters,
@@ -231,13 +231,13 @@ def own_facts(own: Own[ModelRow]) -> ModelFacts:
     )
 
 
-def _followed_config(given: str, folder: Path) -> dict[str, Any]:
+def _followed_config(place: str, folder: Path) -> dict[str, Any]:
     """The config that a row of the user's names, from the folder of its file."""
     try:
-        path = folder / Path(given).expanduser()
+        path = folder / Path(place).expanduser()
         path = path / "config.json" if path.is_dir() else path
     except (OSError, RuntimeError, ValueError):
-        raise PlanError("model", f"{given[:60]!r} is not a path") from None
+        raise PlanError("model", f"{place[:60]!r} is not a path") from None
     follow("models", path)
     return read_config(path)
 

@@ -28,16 +28,16 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("canonical") is True:
         return dict(config)
     fields, is_nested = _text_part(config)
-    given = fields.get("notes")
-    notes: list[str] = list(given) if isinstance(given, list | tuple) else []
+    written = fields.get("notes")
+    notes: list[str] = list(written) if isinstance(written, list | tuple) else []
     kind = _model_type(fields)
     table = _table()
     if kind in table["refused"]:
         raise PlanError("model.model_type", f"{kind} is {table['refused'][kind]}, not a decoder-only language model")
     if kind not in table["types"]:
         near = [name for name in nearest(kind, table["types"], 3) if kind]
-        said = f"model_type {kind!r} is not known" if kind else "model_type is not given"
-        notes.append(f"{said}: fields that the config leaves out follow Llama's conventions")
+        problem = f"model_type {kind!r} is not known" if kind else "model_type is not given"
+        notes.append(f"{problem}: fields that the config leaves out follow Llama's conventions")
         entry = _entry(_DEFAULT_TYPE)
         if near:
             notes.append(f"nearest known model types: {', '.join(near)}")
@@ -95,8 +95,8 @@ def _model_type(fields: Mapping[str, Any]) -> str:
         return f"{kind}_text"
     classes = fields.get("architectures")
     for name in classes if isinstance(classes, list | tuple) else ():
-        if found := _by_class().get(str(name)):
-            return found
+        if known := _by_class().get(str(name)):
+            return known
     return kind
 
 
@@ -178,15 +178,15 @@ def _by_class() -> dict[str, str]:
 @cache
 def _entry(kind: str) -> dict[str, Any]:
     """The conventions of a model_type with those of its `like` below them."""
-    own = _table()["types"][kind]
-    base = _entry(own["like"]) if "like" in own else _NO_CONVENTIONS
+    row = _table()["types"][kind]
+    base = _entry(row["like"]) if "like" in row else _NO_CONVENTIONS
     return {
-        "rename": {**base["rename"], **own.get("rename", {})},
-        "when": [*base["when"], *own.get("when", [])],
-        "defaults": {**base["defaults"], **own.get("defaults", {})},
-        "fixed": {**base["fixed"], **own.get("fixed", {})},
-        "halve": own.get("halve", base["halve"]),
-        "copy": {**base["copy"], **own.get("copy", {})},
-        "ffn_multiple": own.get("ffn_multiple"),
-        "approximate": own.get("approximate"),
+        "rename": {**base["rename"], **row.get("rename", {})},
+        "when": [*base["when"], *row.get("when", [])],
+        "defaults": {**base["defaults"], **row.get("defaults", {})},
+        "fixed": {**base["fixed"], **row.get("fixed", {})},
+        "halve": row.get("halve", base["halve"]),
+        "copy": {**base["copy"], **row.get("copy", {})},
+        "ffn_multiple": row.get("ffn_multiple"),
+        "approximate": row.get("approximate"),
     }

@@ -92,13 +92,13 @@ def _reference_format(name: str, engine: str, bits: float | None) -> WeightForma
 
 
 def _format_of(rules: Rules, model: Architecture, bits: float | None) -> WeightFormat:
-    own = rules.bits if bits is None else bits
-    plain = own or _mean_bits(rules, model, experts=False)
+    stated_bits = rules.bits if bits is None else bits
+    plain = stated_bits or _mean_bits(rules, model, experts=False)
     head = rules.head_bits if rules.head_bits is not None else _bits(rules.head, model.hidden)
     return WeightFormat(
         name=rules.name,
         bits=plain,
-        expert_bits=own or _mean_bits(rules, model, experts=True) or plain,
+        expert_bits=stated_bits or _mean_bits(rules, model, experts=True) or plain,
         embedding_bits=head if model.tied else _bits(rules.embedding, model.hidden),
         head_bits=head,
         router_bits=_bits(rules.router, model.hidden),
@@ -120,17 +120,17 @@ def weight_rules(name: str, engine: str = "") -> Rules:
     """What an entry says, by any of its names. Raises PlanError for an unknown name."""
     known = _names()
     wanted = name.strip().casefold()
-    found = known.get(wanted) or known.get(wanted.replace("-", "_"))
-    if found is None:
+    format_name = known.get(wanted) or known.get(wanted.replace("-", "_"))
+    if format_name is None:
         raise PlanError(FIELD, f"there is no weight format {name[:60]!r}", nearest(wanted, weight_formats()))
-    fields = inherited(_document()["formats"], found, own=("aliases", "engines"))
-    own = _document()["formats"][found]
+    fields = inherited(_document()["formats"], format_name, own=("aliases", "engines"))
+    row = _document()["formats"][format_name]
     fields = {key: value for key, value in fields.items() if key not in ("aliases", "engines")}
-    fields |= own.get("engines", {}).get(engine, {})
+    fields |= row.get("engines", {}).get(engine, {})
     for key in ("kernels", "plain_kernels"):
-        fields[key] = tuple(Kernel(**one) for one in fields.get(key, ()))
-    fields["exceptions"] = tuple(Deviation(**one) for one in fields.get("exceptions", ()))
-    return Rules(name=found, **fields)
+        fields[key] = tuple(Kernel(**kernel) for kernel in fields.get(key, ()))
+    fields["exceptions"] = tuple(Deviation(**exception) for exception in fields.get("exceptions", ()))
+    return Rules(name=format_name, **fields)
 
 
 def matrix_bits(rules: Rules, matrix: WeightMatrix, block: Block, layers: int) -> float:
@@ -142,13 +142,13 @@ def matrix_bits(rules: Rules, matrix: WeightMatrix, block: Block, layers: int) -
     if matrix.role == "attention" and block.mixer == "mla" and rules.mla_attention:
         return _bits(rules.mla_attention, matrix.inputs)
     known_as = _known_as(matrix.name, block)
-    for one in rules.exceptions:
-        if one.matrix == known_as:
-            if one.few_queries and block.heads < _SHARED_QUERIES * block.kv_heads:
-                return _bits(one.few_queries, matrix.inputs)
-            share = _count(one.layers, layers) / layers
-            rest = _bits(one.otherwise or rules.matrices, matrix.inputs)
-            return share * _bits(one.type, matrix.inputs) + (1.0 - share) * rest
+    for exception in rules.exceptions:
+        if exception.matrix == known_as:
+            if exception.few_queries and block.heads < _SHARED_QUERIES * block.kv_heads:
+                return _bits(exception.few_queries, matrix.inputs)
+            share = _count(exception.layers, layers) / layers
+            rest = _bits(exception.otherwise or rules.matrices, matrix.inputs)
+            return share * _bits(exception.type, matrix.inputs) + (1.0 - share) * rest
     return _bits(rules.matrices, matrix.inputs)
 
 

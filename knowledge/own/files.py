@@ -54,8 +54,8 @@ def scenario_folder() -> Path:
 
 def user_folder() -> Path:
     """Where the user's rows are kept for all projects."""
-    if given := os.environ.get("SHARDWISE_CONFIG"):
-        return _absolute(given)
+    if folder := os.environ.get("SHARDWISE_CONFIG"):
+        return _absolute(folder)
     if home := os.environ.get("SHARDWISE_HOME"):
         return _absolute(home)
     return _platform_folder("config", os.environ.get("XDG_CONFIG_HOME"), os.environ.get("HOME"))
@@ -82,9 +82,9 @@ def _row_folders(kind: str, *_surroundings: str | None) -> tuple[Path, ...]:
 
 def stamp(kind: str) -> Stamp:
     """Of the files with the user's rows of a kind; () where there are none."""
-    found = [row for folder in row_folders(kind) for row in _stamp_of(folder)]
-    followed = [row for path in sorted(_followed[kind]) for row in _stat(path)] if found else []
-    return (*found, *followed)
+    stamps = [row for folder in row_folders(kind) for row in _stamp_of(folder)]
+    followed = [row for path in sorted(_followed[kind]) for row in _stat(path)] if stamps else []
+    return (*stamps, *followed)
 
 
 def stamp_of_all() -> tuple[Stamp, ...]:
@@ -214,16 +214,16 @@ def _place(new: Path, path: Path, text: str) -> None:
 
 def _data_folder() -> Path:
     for name in ("SHARDWISE_DATA", "SHARDWISE_HOME"):
-        if given := os.environ.get(name):
-            return _absolute(given)
+        if folder := os.environ.get(name):
+            return _absolute(folder)
     return _platform_folder("data", os.environ.get("XDG_DATA_HOME"), os.environ.get("HOME"))
 
 
-def _absolute(given: str) -> Path:
+def _absolute(text: str) -> Path:
     try:
-        return Path(given).expanduser().absolute()
+        return Path(text).expanduser().absolute()
     except RuntimeError:
-        return Path(given).absolute()
+        return Path(text).absolute()
 
 
 @lru_cache(maxsize=16)
@@ -245,10 +245,10 @@ def _stamp_of(folder: Path) -> Stamp:
 
 def _stat(path: Path) -> Stamp:
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return ((str(path), 0, -1),)
-    return ((str(path), found.st_mtime_ns, found.st_size),)
+    return ((str(path), status.st_mtime_ns, status.st_size),)
 
 
 def _refuse_events(events: Iterable[Any], field: str) -> None:

@@ -25,13 +25,13 @@ _USUAL_NODE = 8
 
 
 def joined_rows(
-    own: Sequence[Own[HardwareRow]], shipped: Mapping[str, dict[str, str]], names: NameCatalogue
+    entries: Sequence[Own[HardwareRow]], shipped: Mapping[str, dict[str, str]], names: NameCatalogue
 ) -> tuple[dict[str, dict[str, str]], list[LeftOut]]:
     """(Rows of the table by id, what cannot be used), for the user's rows and those of the catalogue."""
     added: dict[str, dict[str, str]] = {}
     left_out: list[LeftOut] = []
     taken: dict[str, str] = {}
-    for each in own:
+    for each in entries:
         try:
             row = table_row(each, shipped, names)
             for name in (each.row.id, *(each.row.aliases or ())):
@@ -44,38 +44,42 @@ def joined_rows(
     return added, left_out
 
 
-def table_row(own: Own[HardwareRow], shipped: Mapping[str, dict[str, str]], names: NameCatalogue) -> dict[str, str]:
+def table_row(entry: Own[HardwareRow], shipped: Mapping[str, dict[str, str]], names: NameCatalogue) -> dict[str, str]:
     """The row of the table that a row of the user's makes. Raises PlanError, also where it clashes with another."""
-    given, place = own.row, f"{own.path}: "
-    same = names.exact(given.id)
-    if same and not given.replaces:
-        problem = f"{given.id!r} names {same} of the catalogue; choose another, or say replaces: true"
+    hardware, place = entry.row, f"{entry.path}: "
+    same = names.exact(hardware.id)
+    if same and not hardware.replaces:
+        problem = f"{hardware.id!r} names {same} of the catalogue; choose another, or say replaces: true"
         raise PlanError(f"{place}id", problem)
-    if given.replaces and given.id not in shipped:
-        raise PlanError(f"{place}replaces", f"the catalogue has no {given.id!r} to replace", [same] if same else [])
-    for alias in given.aliases or ():
-        if (other := names.exact(alias)) and other != given.id:
+    if hardware.replaces and hardware.id not in shipped:
+        raise PlanError(f"{place}replaces", f"the catalogue has no {hardware.id!r} to replace", [same] if same else [])
+    for alias in hardware.aliases or ():
+        if (other := names.exact(alias)) and other != hardware.id:
             raise PlanError(f"{place}aliases", f"{alias!r} is a name of {other} in the catalogue")
-    like = _like(given, names, place)
+    like = _like(hardware, names, place)
     row = dict(shipped[like]) if like else dict.fromkeys(next(iter(shipped.values())), "")
-    data = given.model_dump(exclude_none=True)
+    data = hardware.model_dump(exclude_none=True)
     if not like:
         _refuse_gaps(data, place)
-    elif given.scaleup_link not in (None, row["scaleup_link"]) and given.scaleup_gb_per_s is None:
+    elif hardware.scaleup_link not in (None, row["scaleup_link"]) and hardware.scaleup_gb_per_s is None:
         raise PlanError(f"{place}scaleup_gb_per_s", f"is required: {like} has other links ({row['scaleup_link']})")
     _forget_what_follows(row, data)
     row |= {column: _text(data[field]) for field, column in _COLUMNS.items() if field in data}
     kept = row["aliases"] if same else ""
-    row |= {"id": given.id, "aliases": ";".join(filter(None, [kept, *(given.aliases or ())])), "source": own.source}
-    row["readings"] = shipped[given.id]["readings"] if same else ""
-    row["name"] = given.name or (row["name"] if same else given.id)
-    row["notes"] = given.notes or (f"like {like}" if like and not same else "")
-    row["family"] = row["family"] or given.id
-    row[LIKE] = like if like != given.id and row["family"] == shipped.get(like, {}).get("family") else ""
+    row |= {
+        "id": hardware.id,
+        "aliases": ";".join(filter(None, [kept, *(hardware.aliases or ())])),
+        "source": entry.source,
+    }
+    row["readings"] = shipped[hardware.id]["readings"] if same else ""
+    row["name"] = hardware.name or (row["name"] if same else hardware.id)
+    row["notes"] = hardware.notes or (f"like {like}" if like and not same else "")
+    row["family"] = row["family"] or hardware.id
+    row[LIKE] = like if like != hardware.id and row["family"] == shipped.get(like, {}).get("family") else ""
     _fill_links(row)
     usual = row["typical_network"] or _USUAL_NETWORK
     try:
-        row["typical_network"] = network(given.interconnect, usual)[0].name if given.interconnect else usual
+        row["typical_network"] = network(hardware.interconnect, usual)[0].name if hardware.interconnect else usual
     except PlanError as error:
         raise PlanError(f"{place}interconnect", error.problem, error.valid) from None
     if row["usable_gib"] and float(row["usable_gib"]) > 1.1 * float(row["memory_gb"]):
@@ -83,17 +87,17 @@ def table_row(own: Own[HardwareRow], shipped: Mapping[str, dict[str, str]], name
     return row
 
 
-def taken_for(given: HardwareRow, row: Mapping[str, str]) -> list[tuple[str, str | float, str]]:
+def taken_for(hardware: HardwareRow, row: Mapping[str, str]) -> list[tuple[str, str | float, str]]:
     """(field, value, why) of what the user's row leaves open and the table's row says."""
-    like = given.like or (given.id if given.replaces else None)
+    like = hardware.like or (hardware.id if hardware.replaces else None)
     why = f"as {like}" if like else "usual unless given"
-    own = {"name": "the id unless given"} | (
+    reasons = {"name": "the id unless given"} | (
         {} if like else {"family": "a family of its own, of which nothing is known"}
     )
     return [
-        (field, _number(row[column]), own.get(field, why))
+        (field, _number(row[column]), reasons.get(field, why))
         for field, column in {**_COLUMNS, "interconnect": "typical_network"}.items()
-        if getattr(given, field) is None and row[column] and field != "notes"
+        if getattr(hardware, field) is None and row[column] and field != "notes"
     ]
 
 
@@ -104,12 +108,12 @@ def _number(text: str) -> str | float:
         return text
 
 
-def _like(given: HardwareRow, names: NameCatalogue, place: str) -> str:
+def _like(hardware: HardwareRow, names: NameCatalogue, place: str) -> str:
     """The catalogue's id that the row begins from; '' for none."""
-    if given.like is None:
-        return given.id if given.replaces else ""
+    if hardware.like is None:
+        return hardware.id if hardware.replaces else ""
     try:
-        return names.find(given.like).value
+        return names.find(hardware.like).value
     except PlanError as error:
         raise PlanError(f"{place}like", error.problem, error.valid) from None
 

@@ -18,11 +18,11 @@ OWN_PROVIDER = "yours"
 
 def with_own_prices(shipped: Sequence[Price]) -> Sequence[Price]:
     """The price book with the user's rows after its own, or in place of them where they say so."""
-    found = stamp("prices"), stamp("hardware")
-    if not any(found):
+    stamps = stamp("prices"), stamp("hardware")
+    if not any(stamps):
         return shipped
-    own, replaced, _ = _joined(*found, tuple(_key(price) for price in shipped))
-    return [*(price for price in shipped if _key(price) not in replaced), *own]
+    prices, replaced, _ = _joined(*stamps, tuple(_key(price) for price in shipped))
+    return [*(price for price in shipped if _key(price) not in replaced), *prices]
 
 
 def prices_left_out(shipped: Sequence[Price]) -> list[LeftOut]:
@@ -33,26 +33,26 @@ def prices_left_out(shipped: Sequence[Price]) -> list[LeftOut]:
 @lru_cache(maxsize=2)
 def _joined(_prices: Stamp, _hardware: Stamp, shipped: tuple[str, ...]) -> tuple[list[Price], set[str], list[LeftOut]]:
     rows, left_out = read_rows("prices", PriceRow)
-    own = [_of_device(id, each) for id, each in own_accelerators().items() if each.row.usd_per_hour is not None]
+    prices = [_of_device(id, each) for id, each in own_accelerators().items() if each.row.usd_per_hour is not None]
     replaced: set[str] = set()
     for each in rows:
         try:
-            own.append(own_price(each, shipped))
+            prices.append(own_price(each, shipped))
             replaced |= {each.row.key} if each.row.replaces else set()
         except PlanError as error:
             names = (each.row.accelerator, each.path.stem)
             left_out.append(LeftOut(each.path, tuple(name.casefold() for name in names), error))
-    return own, replaced, left_out
+    return prices, replaced, left_out
 
 
-def checked_price(own: Own[PriceRow], shipped: Sequence[Price]) -> Price:
+def checked_price(entry: Own[PriceRow], shipped: Sequence[Price]) -> Price:
     """As `own_price`, for the price book itself."""
-    return own_price(own, tuple(_key(price) for price in shipped))
+    return own_price(entry, tuple(_key(price) for price in shipped))
 
 
-def own_price(own: Own[PriceRow], shipped: Sequence[str]) -> Price:
+def own_price(entry: Own[PriceRow], shipped: Sequence[str]) -> Price:
     """The price that a row of the user's is. Raises PlanError, also where it clashes with the keys in `shipped`."""
-    row, place = own.row, f"{own.path}: "
+    row, place = entry.row, f"{entry.path}: "
     if row.key in shipped and not row.replaces:
         problem = f"{row.provider} {row.instance} is in the price book; say replaces: true to put yours in its place"
         raise PlanError(f"{place}instance", problem)
@@ -75,14 +75,14 @@ def own_price(own: Own[PriceRow], shipped: Sequence[str]) -> Price:
         price_date=row.price_date.isoformat() if row.price_date else None,
         region=row.region,
         ram_bytes=None if row.ram_gib is None else row.ram_gib * GIB,
-        source=own.source,
+        source=entry.source,
         notes=row.notes or "",
     )
 
 
-def _of_device(id: str, own: Own[HardwareRow]) -> Price:
+def _of_device(id: str, entry: Own[HardwareRow]) -> Price:
     """The price in a hardware file: of one device, as many as are needed."""
-    row = own.row
+    row = entry.row
     return Price(
         provider=OWN_PROVIDER,
         instance=f"{id} (per device)",
@@ -91,7 +91,7 @@ def _of_device(id: str, own: Own[HardwareRow]) -> Price:
         usd_per_hour=row.usd_per_hour,
         spot_usd_per_hour=None,
         price_date=row.price_date.isoformat() if row.price_date else None,
-        source=own.source,
+        source=entry.source,
     )
 
 

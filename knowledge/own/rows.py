@@ -178,7 +178,7 @@ def validated(row: type[Row], data: object, place: str = "") -> Row:
 
 def read_rows(kind: str, row: type[Row]) -> tuple[list[Own[Row]], list[LeftOut]]:
     """All rows of a kind, of two with the same key the nearer; and those that cannot be used."""
-    found: dict[str, Own[Row]] = {}
+    entries: dict[str, Own[Row]] = {}
     left_out: list[LeftOut] = []
     for folder in row_folders(kind):
         here: dict[str, Path] = {}
@@ -190,15 +190,15 @@ def read_rows(kind: str, row: type[Row]) -> tuple[list[Own[Row]], list[LeftOut]]
                 continue
             for place, data in pieces:
                 try:
-                    one = validated(row, data, place)
-                    if one.key in here:
-                        raise PlanError(place, f"{one.key} is in {here[one.key]} too")
+                    entry = validated(row, data, place)
+                    if entry.key in here:
+                        raise PlanError(place, f"{entry.key} is in {here[entry.key]} too")
                 except PlanError as error:
                     left_out.append(LeftOut(path, _names(data, path), error))
                     continue
-                here[one.key] = path
-                found[one.key] = Own(one, path)
-    return list(found.values()), left_out
+                here[entry.key] = path
+                entries[entry.key] = Own(entry, path)
+    return list(entries.values()), left_out
 
 
 def _pieces(path: Path) -> Iterator[tuple[str, Any]]:
@@ -213,8 +213,8 @@ def _pieces(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _names(data: Any, path: Path) -> tuple[str, ...]:
     """What a row that is not valid would have been asked for by."""
-    given = [data.get("id"), *_list(data.get("aliases")), data.get("accelerator")] if isinstance(data, dict) else []
-    return tuple(name.casefold() for name in (*given, path.stem) if isinstance(name, str))
+    names = [data.get("id"), *_list(data.get("aliases")), data.get("accelerator")] if isinstance(data, dict) else []
+    return tuple(name.casefold() for name in (*names, path.stem) if isinstance(name, str))
 
 
 def _list(value: Any) -> list[Any]:

@@ -33,10 +33,10 @@ def prices(accelerator: str | None = None, provider: str | None = None) -> list[
 def check_provider(name: str, field: str = "goal.provider") -> str:
     """The name of a provider as the price book has it, from any case of it. Raises PlanError for an unknown one."""
     known = providers()
-    found = next((other for other in known if other.casefold() == name.strip().casefold()), None)
-    if found is None:
+    provider = next((other for other in known if other.casefold() == name.strip().casefold()), None)
+    if provider is None:
         raise PlanError(field, f"there is no price book of {name!r}", known)
-    return found
+    return provider
 
 
 def providers() -> list[str]:
@@ -49,9 +49,9 @@ def left_out() -> list[LeftOut]:
     return prices_left_out(_book())
 
 
-def check_own_price(own: Own[PriceRow]) -> Price:
+def check_own_price(entry: Own[PriceRow]) -> Price:
     """The price that a row of the user's makes. Raises PlanError, also where it clashes with the price book's."""
-    return checked_price(own, _book())
+    return checked_price(entry, _book())
 
 
 @cache

@@ -45,8 +45,8 @@ class Place:
 def energy_assumptions(region: str | None = None) -> dict[str, Fact]:
     """`host_share` (power besides the devices, as a share of theirs), `pue` and, of the region or the world,
     `kg_co2_per_kwh`. Raises PlanError for an unknown region."""
-    found = {name: Fact(**row) for name, row in document("energy.yaml").items()}
-    return found | {"kg_co2_per_kwh": find_place(region).kg_co2_per_kwh}
+    facts = {name: Fact(**row) for name, row in document("energy.yaml").items()}
+    return facts | {"kg_co2_per_kwh": find_place(region).kg_co2_per_kwh}
 
 
 @lru_cache(maxsize=512)
@@ -69,40 +69,40 @@ def is_within(region: str, place: Place) -> bool | None:
     name = _names().get(_key(region))
     if name is None or (place.has_parts and place.name != WORLD):
         return None
-    found = _places()[name]
-    return place.name in (found.name, found.country, WORLD)
+    known = _places()[name]
+    return place.name in (known.name, known.country, WORLD)
 
 
 @cache
 def _places() -> dict[str, Place]:
     table = list(rows("grids.csv"))
     priced = {row["place"]: row for row in table if row["usd_per_kwh"]}
-    found = {}
+    places = {}
     for row in table:
         name, country = row["place"], row["country"] or row["place"]
         price = next(priced[place] for place in (name, country, WORLD) if place in priced)
         of = "" if price["place"] in (name, country) else "; no figure for it is known, so this is the world's mean"
-        found[name] = Place(
+        places[name] = Place(
             name,
             country,
             Fact(float(row["kg_co2_per_kwh"]), f"{_SOURCES[row['source']]}, {row['year']}"),
             Fact(float(price["usd_per_kwh"]), f"{_SOURCES[price['price_source']]}, {price['price_year']}{of}"),
             has_parts=not (row["code"] or row["country"]),
         )
-    return found
+    return places
 
 
 @cache
 def _names() -> dict[str, str]:
     """Place names by every name, code and cloud region, in lower case."""
-    found = {}
+    names = {}
     for row in rows("cloud_regions.csv"):
-        found[_key(row["region"])] = row["place"]
+        names[_key(row["region"])] = row["place"]
     for row in rows("grids.csv"):
         for name in (row["place"], row["code"], *row["also"].split("|")):
             if name:
-                found[_key(name)] = row["place"]
-    return found
+                names[_key(name)] = row["place"]
+    return names
 
 
 @cache

@@ -19,8 +19,8 @@ _SIZES = {
 
 
 def score(keys: Keys) -> int:
-    own = ("distributed_type", "compute_environment", "num_machines", "num_processes")
-    return 4 * sum(name in keys for name in own)
+    markers = ("distributed_type", "compute_environment", "num_machines", "num_processes")
+    return 4 * sum(name in keys for name in markers)
 
 
 def read(keys: Keys, findings: Findings) -> None:

@@ -25,8 +25,8 @@ _FUSED = ("CutCrossEntropyPlugin",)
 
 
 def score(keys: Keys) -> int:
-    own = ("sequence_len", "micro_batch_size", "sample_packing", "datasets", "adapter", "val_set_size", "rl")
-    return 4 + 2 * sum(name in keys for name in own) if "base_model" in keys else 0
+    markers = ("sequence_len", "micro_batch_size", "sample_packing", "datasets", "adapter", "val_set_size", "rl")
+    return 4 + 2 * sum(name in keys for name in markers) if "base_model" in keys else 0
 
 
 def read(keys: Keys, findings: Findings) -> None:
@@ -229,8 +229,8 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
     place = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
     keys, _ = options(setting.file, words[place + 1 :], TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
-    own, rest = options(setting.file, words[2:place])
-    if (item := own.take("num_processes")) is not None:
+    launch, rest = options(setting.file, words[2:place])
+    if (item := launch.take("num_processes")) is not None:
         setting.findings.whole("devices", item)
     return [Program("axolotl", rest, Item(setting.file, "command", "axolotl", words[0].line), environment)]
 

@@ -11,8 +11,13 @@ _OPTIMIZERS = {"adam": "adamw", "adamw": "adamw", "lion": "lion", "sgd": "sgd", 
 
 
 def score(keys: Keys) -> int:
-    own = ("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size", "zero_allow_untested_optimizer")
-    return 5 * sum(any(True for _ in keys.below(name)) for name in own)
+    markers = (
+        "zero_optimization",
+        "train_micro_batch_size_per_gpu",
+        "train_batch_size",
+        "zero_allow_untested_optimizer",
+    )
+    return 5 * sum(any(True for _ in keys.below(name)) for name in markers)
 
 
 def read(keys: Keys, findings: Findings) -> None:

@@ -110,7 +110,7 @@ def _common(load: Load, model: str) -> dict[str, Any]:
 
 def _vllm(launch: ServingLaunch, load: Load, model: str) -> list[str]:
     ratio = json.dumps({"input": 0.0, "output": load.spread}) if load.spread else 0.0
-    own = {
+    flags = {
         "--backend": "openai",
         **_common(load, model),
         "--dataset-name": "random",
@@ -123,14 +123,14 @@ def _vllm(launch: ServingLaunch, load: Load, model: str) -> list[str]:
         "--goodput": _limits(launch),
         "--save-result": True,
     }
-    return command("exec vllm bench serve", options(own))
+    return command("exec vllm bench serve", options(flags))
 
 
 def _sglang(launch: ServingLaunch, load: Load, model: str) -> list[str]:
     """Its ratio is the shortest over the longest: 1 makes all alike."""
-    own: dict[str, Any] = {"--backend": "sglang", **_common(load, model)}
+    flags: dict[str, Any] = {"--backend": "sglang", **_common(load, model)}
     if load.shared:
-        own |= {
+        flags |= {
             "--dataset-name": "generated-shared-prefix",
             "--gsp-num-groups": 1,
             "--gsp-prompts-per-group": load.requests,
@@ -140,17 +140,17 @@ def _sglang(launch: ServingLaunch, load: Load, model: str) -> list[str]:
             "--gsp-range-ratio": 1.0,
         }
     else:
-        own |= {
+        flags |= {
             "--dataset-name": "random-ids",
             "--random-input-len": load.fresh,
             "--random-output-len": load.output,
             "--random-range-ratio": 1.0,
         }
-    return command("exec python3 -m sglang.bench_serving", options(own | {"--goodput": _limits(launch)}))
+    return command("exec python3 -m sglang.bench_serving", options(flags | {"--goodput": _limits(launch)}))
 
 
 def _trtllm(launch: ServingLaunch, load: Load, model: str) -> list[str]:
-    own = {
+    flags = {
         "--backend": "openai",
         **_common(load, model),
         "--dataset-name": "random",
@@ -161,4 +161,4 @@ def _trtllm(launch: ServingLaunch, load: Load, model: str) -> list[str]:
         "--ignore-eos": True,
         "--percentile-metrics": "ttft,tpot,itl,e2el",
     }
-    return command("exec python3 -m tensorrt_llm.serve.scripts.benchmark_serving", options(own))
+    return command("exec python3 -m tensorrt_llm.serve.scripts.benchmark_serving", options(flags))

@@ -42,16 +42,16 @@ def take_options(keys: Keys, findings: Findings, engine: str) -> None:
 def take_weights(keys: Keys, findings: Findings, engine: str) -> None:
     """Formats of weights and cache; `auto` says nothing of a checkpoint."""
     kind, packed = keys.take("dtype"), keys.take("quantization")
-    words, own = table("engines/words"), table(f"engines/{engine}/fields")
+    words, fields = table("engines/words"), table(f"engines/{engine}/fields")
     if packed is not None:
-        findings.word("workload.weight_dtype", packed, words["formats"] | inverted(own["online"]))
+        findings.word("workload.weight_dtype", packed, words["formats"] | inverted(fields["online"]))
     elif kind is not None and kind.value != "auto":
         findings.word("workload.weight_dtype", kind, words["types"])
     else:
         if kind is not None:
             findings.leave(kind, "the checkpoint says it")
         _packed_by_name(findings)
-    findings.word("workload.kv_dtype", keys.take("kv_cache_dtype"), words["caches"] | inverted(own["kv"]))
+    findings.word("workload.kv_dtype", keys.take("kv_cache_dtype"), words["caches"] | inverted(fields["kv"]))
 
 
 # How a checkpoint is packed, as the end of its name says.

@@ -18,9 +18,9 @@ _PRECISIONS = {"bf16-true": "bf16", "bf16-mixed": "bf16", "16-mixed": "fp16", "3
 
 
 def score(keys: Keys) -> int:
-    own = ("train.micro_batch_size", "train.global_batch_size", "checkpoint_dir", "lora_query", "data.class_path",
+    markers = ("train.micro_batch_size", "train.global_batch_size", "checkpoint_dir", "lora_query", "data.class_path",
            "train.max_seq_length")  # fmt: skip
-    return 4 * sum(name in keys for name in own)
+    return 4 * sum(name in keys for name in markers)
 
 
 def read(keys: Keys, findings: Findings, command: Item | None = None) -> None:

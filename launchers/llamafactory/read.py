@@ -26,13 +26,13 @@ _MEGATRON = {
 def score(keys: Keys) -> int:
     if "base_model" in keys or "distributed_type" in keys:
         return 0
-    own = {"finetuning_type", "cutoff_len", "stage", "template", "export_dir", "infer_backend", "do_train"}
-    return 3 * sum(name in keys for name in own) if "model_name_or_path" in keys else 0
+    markers = {"finetuning_type", "cutoff_len", "stage", "template", "export_dir", "infer_backend", "do_train"}
+    return 3 * sum(name in keys for name in markers) if "model_name_or_path" in keys else 0
 
 
 def score_v1(keys: Keys) -> int:
-    own = ("dist_config", "peft_config", "kernel_config", "train_dataset", "model_class", "quant_config")
-    return 3 * sum(any(True for _ in keys.below(name)) for name in own) if "model" in keys else 0
+    markers = ("dist_config", "peft_config", "kernel_config", "train_dataset", "model_class", "quant_config")
+    return 3 * sum(any(True for _ in keys.below(name)) for name in markers) if "model" in keys else 0
 
 
 def read(keys: Keys, findings: Findings) -> None:
@@ -291,9 +291,9 @@ def _peft_v1(keys: Keys, findings: Findings) -> None:
 def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) < 2 or words[1].text != "train":
         return []
-    own = setting.variables | environment
-    counts_of_variables(own, setting, "NPROC_PER_NODE")
-    if "NPROC_PER_NODE" in own and "NNODES" not in own:
+    variables = setting.variables | environment
+    counts_of_variables(variables, setting, "NPROC_PER_NODE")
+    if "NPROC_PER_NODE" in variables and "NNODES" not in variables:
         setting.findings.implied.append(("nodes", 1, Item(setting.file, "NNODES", "1 (default)")))
     return [Program("llamafactory", words[2:], Item(setting.file, "command", "train", words[0].line), environment)]
 

@@ -24,9 +24,9 @@ _PARTS = ("minimal", "minimal_flash", "save_qkv_proj", "save_out_proj", "minimal
 
 
 def score(keys: Keys) -> int:
-    own = ("per_device_batch_size", "base_config", "max_target_length", "remat_policy", "ici_fsdp_parallelism",
+    markers = ("per_device_batch_size", "base_config", "max_target_length", "remat_policy", "ici_fsdp_parallelism",
            "base_output_directory")  # fmt: skip
-    return 5 * sum(name in keys for name in own)
+    return 5 * sum(name in keys for name in markers)
 
 
 def from_words(file: str, words: Sequence[Word]) -> Keys:

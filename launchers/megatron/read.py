@@ -57,8 +57,8 @@ OF_RECIPE = {
 
 
 def score(keys: Keys) -> int:
-    own = ("num_layers", "hidden_size", "num_attention_heads", "micro_batch_size", "tensor_model_parallel_size")
-    return 4 * sum(name in keys for name in own)
+    markers = ("num_layers", "hidden_size", "num_attention_heads", "micro_batch_size", "tensor_model_parallel_size")
+    return 4 * sum(name in keys for name in markers)
 
 
 def read(

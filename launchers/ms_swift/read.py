@@ -74,10 +74,10 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
     """swift sft …, on as many devices as its environment names."""
     if len(words) < 2 or words[1].text not in ("sft", "pt", "rlhf"):
         return []
-    own = setting.variables | environment
-    counts_of_variables(own, setting, "NPROC_PER_NODE")
-    visible = own.get("CUDA_VISIBLE_DEVICES")
-    if "NPROC_PER_NODE" not in own and visible is not None and re.fullmatch(r"[0-9]+", visible.text):
+    variables = setting.variables | environment
+    counts_of_variables(variables, setting, "NPROC_PER_NODE")
+    visible = variables.get("CUDA_VISIBLE_DEVICES")
+    if "NPROC_PER_NODE" not in variables and visible is not None and re.fullmatch(r"[0-9]+", visible.text):
         setting.findings.put("per_node", 1, Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line))
     return [Program("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
 

@@ -14,9 +14,9 @@ from launchers.tables import table
 
 
 def score(keys: Keys) -> int:
-    own = ("model.micro_batch_size", "model.tensor_model_parallel_size", "trainer.devices", "trainer.num_nodes",
+    markers = ("model.micro_batch_size", "model.tensor_model_parallel_size", "trainer.devices", "trainer.num_nodes",
            "model.global_batch_size")  # fmt: skip
-    return 3 * sum(name in keys for name in own)
+    return 3 * sum(name in keys for name in markers)
 
 
 def read(keys: Keys, findings: Findings) -> None:

@@ -33,8 +33,8 @@ def read(keys: Keys, findings: Findings) -> None:
     preset = keys.take(f"{section}.model")
     inner = _below(keys, f"{section}.overrides.")
     _environment_defaults(inner, findings)
-    for megatrons, own in words["renamed"].items():
-        item = inner.take(own)
+    for megatrons, renamed in words["renamed"].items():
+        item = inner.take(renamed)
         if item is not None and item.value and not megatrons.startswith("no_"):
             inner.put(megatrons, item.value, item.line)
     if preset is not None:

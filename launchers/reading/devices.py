@@ -21,11 +21,11 @@ def accelerator(findings: Findings, item: Item, name: str, scheduler: str = "") 
     exact. A name that several share stays open."""
     if findings.has(_FIELD):
         return
-    own = [
+    matches = [
         id for id, label in table("data/devices").get(scheduler, {}).items() if label.lower() == name.strip().lower()
     ]
     # SkyPilot's A100 is one of two: forms that differ in more than their plug have names of their own.
-    known = own[0] if own else _known(name)
+    known = matches[0] if matches else _known(name)
     if isinstance(known, str):
         findings.imply(_FIELD, known, item)
     elif known:

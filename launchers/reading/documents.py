@@ -141,7 +141,7 @@ class _Walk:
         import yaml
 
         self._count(depth)
-        own: set[str] = set()
+        names: set[str] = set()
         merged = [value for key, value in node.value if key.tag == _MERGE]
         for value in merged:
             for part in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
@@ -151,9 +151,9 @@ class _Walk:
             if key.tag == _MERGE:
                 continue
             name = prefix + str(key.value if isinstance(key, yaml.ScalarNode) else "?")
-            if name in own:
+            if name in names:
                 self.keys.twice.append(name)
-            own.add(name)
+            names.add(name)
             for old in list(self.keys.below(name)):
                 del self.keys.items[old]
             line = key.start_mark.line + 1

@@ -22,8 +22,8 @@ _READ_ONLY = ("launchers.litgpt", "launchers.nemo", "launchers.ms_swift")
 
 def formats() -> list[Format]:
     """Configs of programs first, then what they refer to."""
-    own = [form for reader in _readers() for form in getattr(reader, "FORMATS", ())]
-    return sorted(own, key=lambda form: form.order)
+    forms = [form for reader in _readers() for form in getattr(reader, "FORMATS", ())]
+    return sorted(forms, key=lambda form: form.order)
 
 
 def consoles() -> dict[str, Console]:

@@ -208,8 +208,8 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
 
 
 def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
-    own, rest = until_program(words[1:], TORCHRUN_FLAGS)
-    keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
+    arguments, rest = until_program(words[1:], TORCHRUN_FLAGS)
+    keys, _ = options(setting.file, arguments, TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
@@ -233,8 +233,8 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Script
         words = words[1:]
     elif words[0].text.rpartition("/")[2] == "accelerate":
         return []
-    own, rest = until_program(words[1:], _ACCELERATE_FLAGS)
-    keys, _ = options(setting.file, own, _ACCELERATE_FLAGS)
+    arguments, rest = until_program(words[1:], _ACCELERATE_FLAGS)
+    keys, _ = options(setting.file, arguments, _ACCELERATE_FLAGS)
     is_module = keys.take("m") is not None or keys.take("module") is not None
     config = keys.take("config_file")
     if config is not None and is_certain(config.value):
@@ -257,8 +257,8 @@ def _accelerate(words: list[Word], environment: dict[str, Word], setting: Script
 
 
 def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
-    own, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
-    keys, _ = options(setting.file, own, _DEEPSPEED_FLAGS)
+    arguments, rest = until_program(words[1:], _DEEPSPEED_FLAGS)
+    keys, _ = options(setting.file, arguments, _DEEPSPEED_FLAGS)
     for name in ("num_gpus", "num_nodes"):
         if (item := keys.take(name)) is not None:
             keys.put("per_node" if name == "num_gpus" else "nodes", item.value, item.line)
@@ -274,8 +274,8 @@ def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSett
     place = next((at for at, word in enumerate(words) if re.fullmatch(r"(utils|dist)\.[a-z]+", word.text)), None)
     if place is None:
         return []
-    own, rest = until_program(words[place + 1 :], ())
-    keys, _ = options(setting.file, own)
+    arguments, rest = until_program(words[place + 1 :], ())
+    keys, _ = options(setting.file, arguments)
     for name, fact in (("num_replicas", "nodes"), ("gpu", "per_node")):
         setting.findings.whole(fact, keys.take(name))
     world = keys.take("j")

@@ -29,8 +29,8 @@ _SIZES = {
 
 
 def score(keys: Keys) -> int:
-    own = ("training", "parallelism", "activation_checkpoint", "model", "experimental")
-    dotted = sum(any(True for _ in keys.below(name)) for name in own)
+    sections = ("training", "parallelism", "activation_checkpoint", "model", "experimental")
+    dotted = sum(any(True for _ in keys.below(name)) for name in sections)
     return 4 * dotted if any(name.startswith(("training.", "parallelism.")) for name in keys.items) else 0
 
 

@@ -199,8 +199,8 @@ def _host(keys: Keys, findings: Findings) -> None:
 def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if len(words) < 2 or words[1].text != "run":
         return []
-    own, rest = until_program(words[2:], TORCHRUN_FLAGS)
-    keys, _ = options(setting.file, own, TORCHRUN_FLAGS)
+    arguments, rest = until_program(words[2:], TORCHRUN_FLAGS)
+    keys, _ = options(setting.file, arguments, TORCHRUN_FLAGS)
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
     if not rest:
         return []

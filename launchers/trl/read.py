@@ -23,8 +23,8 @@ SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 def score(keys: Keys) -> int:
     if "model_name_or_path" not in keys and "per_device_train_batch_size" not in keys:
         return 0
-    own = ("per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate", *_TRL)
-    return 2 + sum(name in keys for name in own)
+    markers = ("per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate", *_TRL)
+    return 2 + sum(name in keys for name in markers)
 
 
 def read(keys: Keys, findings: Findings, script: Item | None = None) -> None:

@@ -158,9 +158,9 @@ def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, st
 
 def _memory_and_speed(launch: TrainingLaunch, script: str, comments: dict[str, str]) -> dict[str, Tree]:
     """Checkpointing is TRL's default, so it is said either way; under FSDP it is FSDP's own (accelerate.yaml)."""
-    own = uses_fsdp(launch.plan)
-    fields: dict[str, Tree] = {"gradient_checkpointing": launch.recompute == "full" and not own}
-    if own and launch.recompute == "full":
+    by_fsdp = uses_fsdp(launch.plan)
+    fields: dict[str, Tree] = {"gradient_checkpointing": launch.recompute == "full" and not by_fsdp}
+    if by_fsdp and launch.recompute == "full":
         comments["gradient_checkpointing"] = "done by FSDP, see accelerate.yaml"
     if launch.training.fused_loss is True:
         fields[table("trl/fields")["fused_loss"][script]] = True

@@ -129,8 +129,8 @@ def _loaded(keys: Keys, arguments: dict[str, Any], node: ast.Call, fast: bool) -
     _take(keys, arguments, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
     if fast:
         keys.put("max_length", arguments.get("max_seq_length"), node.lineno)
-        own = {"full_finetuning": "full_finetuning", "float32_mixed_precision": "float32_mixed_precision"}
-        _take(keys, arguments, own, node)
+        names = {"full_finetuning": "full_finetuning", "float32_mixed_precision": "float32_mixed_precision"}
+        _take(keys, arguments, names, node)
         if "use_gradient_checkpointing" in arguments:
             keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
 

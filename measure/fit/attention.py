@@ -87,11 +87,11 @@ def timings(path: Path = TIMINGS) -> tuple[dict[tuple[str, str], list[dict[str, 
     """The rows of the measurement file by (family, kernel), and the sources that its remarks name by their key."""
     lines = path.read_text(encoding="utf-8").splitlines()
     remarks = [line[2:].partition(": ") for line in lines if line.startswith("# s") and ": " in line]
-    found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
+    by_kernel: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for row in csv.DictReader(line for line in lines if not line.startswith("#")):
         family = find_accelerator(row["accelerator"]).value.family
-        found[family, row["kernel"]].append(row)
-    return dict(found), {key: text for key, _, text in remarks}
+        by_kernel[family, row["kernel"]].append(row)
+    return dict(by_kernel), {key: text for key, _, text in remarks}
 
 
 def keys_of(row: Mapping[str, str]) -> float:
@@ -157,12 +157,12 @@ def fitted(data: AttentionTimings) -> dict[str, float]:
         normal = jacobian.T @ (jacobian * scale[:, None]) + np.diag(1.0 / sigma**2)
         gradient = jacobian.T @ (scale * now) + (point - prior) / sigma**2
         point = point - np.clip(np.linalg.solve(normal, gradient), -0.5, 0.5)
-    found = dict(zip(names, np.exp(point).tolist(), strict=True))
+    numbers = dict(zip(names, np.exp(point).tolist(), strict=True))
     if not data.backward.any():
         # Backward was not timed: the shape of forward, at the usual ratio, with longer ramps (five matmuls' tiles).
         ratio = NUMBERS["half_keys_backward"][0] / NUMBERS["half_keys"][0]
-        found |= {"half_dim_backward": found["half_dim"], "half_keys_backward": ratio * found["half_keys"]}
-    return found
+        numbers |= {"half_dim_backward": numbers["half_dim"], "half_keys_backward": ratio * numbers["half_keys"]}
+    return numbers
 
 
 def errors(data: AttentionTimings, numbers: Mapping[str, float]) -> Floats:
@@ -174,10 +174,10 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
     """{'kernels': {family: {kernel: numbers}}, 'scans': {mixer: numbers}}, each with points, median error, source."""
     rows, sources = timings()
     kernels: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for (family, kernel), found in sorted(rows.items()):
+    for (family, kernel), timing_rows in sorted(rows.items()):
         if kernel in _SCANS:
             continue
-        data = gathered(found)
+        data = gathered(timing_rows)
         numbers = fitted(data)
         numbers["backward"] = numbers["forward"] * numbers["backward"]
         kernels[family][kernel] = {name: float(f"{value:.3g}") for name, value in numbers.items()} | {
@@ -189,7 +189,7 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
     for (family, kernel), (owner, original) in BORROWED.items():
         lent = kernels[owner][original]
         kernels[family][kernel] = lent | {"points": 0, "borrowed": True, "source": f"{owner} {original}"}
-    return {"kernels": {family: dict(found) for family, found in sorted(kernels.items())}, "scans": _scans(rows)}
+    return {"kernels": {family: dict(fits) for family, fits in sorted(kernels.items())}, "scans": _scans(rows)}
 
 
 def relative(numbers: Mapping[str, float]) -> dict[str, float]:
@@ -210,7 +210,7 @@ _CHUNK_SCAN_PART = 0.5
 
 def _scans(rows: Mapping[tuple[str, str], Sequence[Mapping[str, str]]]) -> dict[str, dict[str, Any]]:
     """Passes of each scan: the median over timings of what is left when state traffic is taken off."""
-    ratio, found = 1.0, {}
+    ratio, scans = 1.0, {}
     for kernel, mixer in _SCANS.items():
         mine = [row for (_, name), group in rows.items() if name == kernel for row in group]
         forward = [row for row in mine if row["direction"] == "fwd"]
@@ -219,23 +219,23 @@ def _scans(rows: Mapping[tuple[str, str], Sequence[Mapping[str, str]]]) -> dict[
         )
         width = np.array([float(row["head_dim"]) for row in forward])
         base = float(np.median(passes - _PER_STATE[kernel] * width))
-        found[mixer] = {"passes": round(base, 1), "passes_per_state": _PER_STATE[kernel], "points": len(forward)}
-        found[mixer]["error"] = round(float(np.median(np.abs((base + _PER_STATE[kernel] * width) / passes - 1.0))), 3)
+        scans[mixer] = {"passes": round(base, 1), "passes_per_state": _PER_STATE[kernel], "points": len(forward)}
+        scans[mixer]["error"] = round(float(np.median(np.abs((base + _PER_STATE[kernel] * width) / passes - 1.0))), 3)
         if kernel == "gated_delta":
             ratio = _backward_ratio(mine)
     # Mamba's selective scan computes state by state in registers: five passes over its inputs and output, and about a
     # third of one more for each exponential (Gu and Dao 2023, section 3.3.2, recomputes states in backward).
-    found["mamba1"] = {"passes": 5.0, "passes_per_state": 0.35, "points": 0, "error": 0.5}
+    scans["mamba1"] = {"passes": 5.0, "passes_per_state": 0.35, "points": 0, "error": 0.5}
     for mixer, (kernels, kernels_backward) in _KERNELS.items():
-        found[mixer] |= {"backward": round(ratio, 2), "kernels": kernels, "kernels_backward": kernels_backward}
-        found[mixer]["borrowed"] = mixer != "linear_attention"
+        scans[mixer] |= {"backward": round(ratio, 2), "kernels": kernels, "kernels_backward": kernels_backward}
+        scans[mixer]["borrowed"] = mixer != "linear_attention"
     sources = {
         "linear_attention": "fla README; aiconfigurator",
         "mamba2": "tilelang benchmark/mamba2 (chunk scan); backward: fla",
     }
-    for mixer, numbers in found.items():
+    for mixer, numbers in scans.items():
         numbers["source"] = sources.get(mixer, "counted from the algorithm; backward: fla")
-    return found
+    return scans
 
 
 def _passes(row: Mapping[str, str]) -> float:

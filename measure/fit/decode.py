@@ -121,7 +121,7 @@ class DecodeTimings:
 
 @cache
 def _devices() -> dict[str, Accelerator]:
-    return {one.id: one for one in accelerators()}
+    return {device.id: device for device in accelerators()}
 
 
 def _column(rows: Sequence[Mapping[str, str]], name: str, empty: float = np.nan) -> Floats:
@@ -130,17 +130,17 @@ def _column(rows: Sequence[Mapping[str, str]], name: str, empty: float = np.nan)
 
 def attention_timings() -> dict[tuple[str, str, str], DecodeTimings]:
     """By family, kernel ('attention', 'mla') and format of the cache."""
-    found: dict[tuple[str, str, str], list[dict[str, str]]] = defaultdict(list)
+    by_kernel: dict[tuple[str, str, str], list[dict[str, str]]] = defaultdict(list)
     for row in csv_rows("../measurements/decode_attention.csv"):
-        found[families()[row["accelerator"]], row["kernel"], row["kv_dtype"]].append(row)
-    return {key: _attention(rows, key[1], key[2]) for key, rows in sorted(found.items())}
+        by_kernel[families()[row["accelerator"]], row["kernel"], row["kv_dtype"]].append(row)
+    return {key: _attention(rows, key[1], key[2]) for key, rows in sorted(by_kernel.items())}
 
 
 def _attention(rows: Sequence[Mapping[str, str]], kernel: str, kv_dtype: str) -> DecodeTimings:
     devices = [_devices()[row["accelerator"]] for row in rows]
     columns = [
-        np.array([one.memory_bandwidth for one in devices]),
-        np.array([peak_of(one, "bf16") for one in devices]),
+        np.array([device.memory_bandwidth for device in devices]),
+        np.array([peak_of(device, "bf16") for device in devices]),
         *(_column(rows, name) for name in ("batch", "context", "heads", "kv_heads", "head_dim", "v_head_dim")),
         np.full(len(rows), 1.0 if kv_dtype == "fp8" else 2.0),
         _column(rows, "window", np.inf),
@@ -156,28 +156,28 @@ def _attention(rows: Sequence[Mapping[str, str]], kernel: str, kv_dtype: str) ->
 
 def expert_timings() -> dict[tuple[str, str], DecodeTimings]:
     """By family and kind of operands."""
-    found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for row in csv_rows("../measurements/experts.csv"):
-        found[families()[row["accelerator"]], row["kind"]].append(row)
-    return {key: _experts(rows, key[1]) for key, rows in sorted(found.items())}
+        by_kind[families()[row["accelerator"]], row["kind"]].append(row)
+    return {key: _experts(rows, key[1]) for key, rows in sorted(by_kind.items())}
 
 
 def _experts(rows: Sequence[Mapping[str, str]], kind: str) -> DecodeTimings:
     like, operand_bytes = _operands(kind)
     devices = [_devices()[row["accelerator"]] for row in rows]
-    peak = np.array([peak_of(one, like) for one in devices])
-    bandwidth = np.array([one.memory_bandwidth for one in devices])
+    peak = np.array([peak_of(device, like) for device in devices])
+    bandwidth = np.array([device.memory_bandwidth for device in devices])
     names = [field.name for field in fields(MatmulSurface)]
-    surface = {name: np.array([getattr(surfaces(one.id)[like], name) for one in devices]) for name in names}
+    surface = {name: np.array([getattr(surfaces(device.id)[like], name) for device in devices]) for name in names}
     reach = [_reached(row) for row in rows]
-    drawn, reached = (np.array([one[part] for one in reach]) for part in (0, 1))
+    drawn, reached = (np.array([pair[part] for pair in reach]) for part in (0, 1))
     hidden, inter = _column(rows, "hidden"), _column(rows, "inter") / _column(rows, "etp")
 
     def estimated(numbers: Mapping[str, float], some: np.ndarray) -> Floats:
-        own = MatmulSurface(**{name: values[some] for name, values in surface.items()})
+        surface_rows = MatmulSurface(**{name: values[some] for name, values in surface.items()})
         shape = (drawn[some], reached[some], hidden[some], inter[some])
         return expert_seconds(
-            ExpertKernel(**numbers), MatmulRates(own, peak[some], bandwidth[some], operand_bytes), *shape
+            ExpertKernel(**numbers), MatmulRates(surface_rows, peak[some], bandwidth[some], operand_bytes), *shape
         )
 
     return DecodeTimings(np.array([row["engine"] for row in rows]), 1e-6 * _column(rows, "time_us"), estimated)
@@ -275,8 +275,8 @@ def fit() -> dict[str, Any]:
         nearest = _NEAREST_OPERANDS if name == "experts" else _NEAREST
         kernels[name] = _lent(entries, list(nearest), nearest)
     known = families()
-    own = {one.id: known[one.id] for one in accelerators() if known[one.id] != one.family}
-    return {"accelerators": {id: name for id, name in own.items() if name in kernels["attention"]}} | kernels
+    surface_names = {device.id: known[device.id] for device in accelerators() if known[device.id] != device.family}
+    return {"accelerators": {id: name for id, name in surface_names.items() if name in kernels["attention"]}} | kernels
 
 
 def _lent(
@@ -291,7 +291,7 @@ def _lent(
     full = dict(entries) | {"default": middle}
     for family, rows in full.items():
         for kind in formats:
-            source = next((one for one in nearest[kind] if one in rows), None)
+            source = next((name for name in nearest[kind] if name in rows), None)
             if kind not in rows and source:
                 rows[kind] = _loan(rows[source], f"{family} {source}" if family in entries else source)
     for family, kin in _KIN.items():
@@ -317,21 +317,21 @@ def _loan(row: Mapping[str, Any], lender: str) -> dict[str, Any]:
     return kept | {"points": 0, "borrowed": row.get("borrowed", lender)}
 
 
-def written(found: Mapping[str, Any]) -> str:
+def written(fits: Mapping[str, Any]) -> str:
     """The text of the factors' file."""
     import yaml
 
-    return _HEADER + yaml.safe_dump(dict(found), sort_keys=False, width=120, default_flow_style=None)
+    return _HEADER + yaml.safe_dump(dict(fits), sort_keys=False, width=120, default_flow_style=None)
 
 
 def main() -> None:
-    found = fit()
+    fits = fit()
     partial = FILE.with_suffix(".partial")
-    partial.write_text(written(found), encoding="utf-8")
+    partial.write_text(written(fits), encoding="utf-8")
     partial.replace(FILE)
     print(f"wrote {FILE.name}")
     for name in ("attention", "mla", "experts"):
-        for family, rows in found[name].items():
+        for family, rows in fits[name].items():
             for kind, row in rows.items():
                 if row["points"]:
                     print(f"{name:10} {family:16} {kind:14} {row['points']:5} {row['median']:.1%} {row['p90']:.1%}")

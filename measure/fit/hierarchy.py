@@ -89,13 +89,13 @@ class Design:
 
     def values(self, parts: Floats) -> Values:
         """The factors of every node, from the parts along its lineage."""
-        found: Values = {}
+        by_node: Values = {}
         for node, factor in self.columns:
             line = [member for member in self.line(node) if (member, factor.name) in self.index]
             free = sum(parts[self.index[member, factor.name]] for member in line)
             value = factor.from_free(factor.to_free(factor.expected) + free)
-            found.setdefault(node, {})[factor.name] = factor.inside(value)
-        return found
+            by_node.setdefault(node, {})[factor.name] = factor.inside(value)
+        return by_node
 
     def parts(self, values: Values) -> Floats:
         """The parts that give `values`; nodes that `values` lacks add nothing."""
@@ -108,8 +108,8 @@ class Design:
 
     @staticmethod
     def _free(values: Values, line: Sequence[Node], factor: Factor) -> float:
-        own = next((values[n][factor.name] for n in line if factor.name in values.get(n, {})), factor.expected)
-        return factor.to_free(own)
+        value = next((values[n][factor.name] for n in line if factor.name in values.get(n, {})), factor.expected)
+        return factor.to_free(value)
 
 
 def nearest(values: Values, line: Iterable[Node]) -> dict[str, float]:

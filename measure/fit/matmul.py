@@ -96,7 +96,11 @@ def fitted(
     free = dict(_SURFACE) | {"cool": _COOL}
     fixed: dict[str, float] = {}
     if kin is not None:
-        free = {name: replace(one, start=kin.get(name, one.start)) for name, one in free.items() if name != "launch_s"}
+        free = {
+            name: replace(number, start=kin.get(name, number.start))
+            for name, number in free.items()
+            if name != "launch_s"
+        }
         fixed["launch_s"] = kin["launch_s"]
         free |= {f"engine_s {software}": _ENGINE_S for software in np.unique(points.software)}
     if kind in _CAST_KINDS:
@@ -110,8 +114,8 @@ def fitted(
 
     start, low, high = (np.log([getattr(free[name], part) for name in names]) for part in ("start", "low", "high"))
     trust = _PRIOR / np.array([free[name].sigma for name in names]) ** 2
-    found = _least(residuals, start, low, high, trust, _weights(points))
-    return fixed | {name: float(value) for name, value in zip(names, np.exp(found), strict=True)}
+    logs = _least(residuals, start, low, high, trust, _weights(points))
+    return fixed | {name: float(value) for name, value in zip(names, np.exp(logs), strict=True)}
 
 
 def _least(
@@ -165,7 +169,7 @@ def errors(points: MatmulTimings, kind: Kind, values: Mapping[str, float]) -> di
 def fit() -> dict[str, dict[str, dict[str, Any]]]:
     """By family or single device and kind of operand: the surface's `numbers`, its `points`, `shapes`, `errors`, and
     `source` or `borrowed`. The family 'default' stands for all that are not there."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    surfaces: dict[str, dict[str, dict[str, Any]]] = {}
     lasting = 1.0
     for kind in KINDS:
         everything = timings(kind)
@@ -175,10 +179,10 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
             points = usable(everything.take(names == family), kind, best.get(family, 1.0))
             if len(points) < _FEWEST:
                 continue
-            kin = None if kind == "bf16" else found[family]["bf16"]["numbers"]
+            kin = None if kind == "bf16" else surfaces[family]["bf16"]["numbers"]
             ceiling = min(best[family] * lasting, 1.0) if family in best else 1.0
             values = fitted(points, kind, kin, ceiling)
-            found.setdefault(family, {})[kind] = {
+            surfaces.setdefault(family, {})[kind] = {
                 "numbers": {name: _rounded(values[name]) for name in _SURFACE},
                 "points": len(points),
                 "shapes": len(set(zip(points.n, points.k, strict=True))),
@@ -186,42 +190,42 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
                 "source": _sources(points),
             }
         if kind == "bf16":
-            lasting = _lasting(found)
-    _borrow(found, lasting)
-    _single_out(found, lasting)
-    _limited(found)
-    return found
+            lasting = _lasting(surfaces)
+    _borrow(surfaces, lasting)
+    _single_out(surfaces, lasting)
+    _limited(surfaces)
+    return surfaces
 
 
-def _lasting(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> float:
+def _lasting(surfaces: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> float:
     """What a warm device sustains of the best rate found on it: the median of the families whose 16-bit kernels, which
     need no casts, were both timed and searched."""
     best = ceilings("bf16")
-    pairs = [(found[name]["bf16"]["numbers"]["height"], best[name]) for name in best if name in found]
+    pairs = [(surfaces[name]["bf16"]["numbers"]["height"], best[name]) for name in best if name in surfaces]
     return float(np.median([height / rate for height, rate in pairs if rate <= 1.0]))
 
 
 def _sources(points: MatmulTimings) -> str:
-    said = {f"{name} {where}" for name, where in zip(points.accelerator, points.source, strict=True)}
-    return ", ".join(sorted(said))
+    sources = {f"{name} {where}" for name, where in zip(points.accelerator, points.source, strict=True)}
+    return ", ".join(sorted(sources))
 
 
-def _borrow(found: dict[str, dict[str, dict[str, Any]]], lasting: float) -> None:
+def _borrow(surfaces: dict[str, dict[str, dict[str, Any]]], lasting: float) -> None:
     """Fills in what no timings say: 16-bit surfaces are medians of the measured ones, and all other kinds differ from
     the family's own 16-bit surface as they do elsewhere. Heights follow the best rate found on the device, if any."""
-    own = {family: {kind: row["numbers"] for kind, row in kinds.items()} for family, kinds in found.items()}
+    measured = {family: {kind: row["numbers"] for kind, row in kinds.items()} for family, kinds in surfaces.items()}
     best = {kind: ceilings(kind) for kind in KINDS}
-    usual = _medians(kinds["bf16"] for kinds in own.values())
+    usual = _medians(kinds["bf16"] for kinds in measured.values())
     shift = {
         kind: _medians(
             {name: kinds[kind][name] / kinds["bf16"][name] for name in _SURFACE}
-            for kinds in own.values()
+            for kinds in measured.values()
             if kind in kinds
         )
         for kind in KINDS
     }
-    for family in [*sorted({*found, *best["bf16"]}), "default"]:
-        kinds = found.setdefault(family, {})
+    for family in [*sorted({*surfaces, *best["bf16"]}), "default"]:
+        kinds = surfaces.setdefault(family, {})
         for kind in KINDS:
             if kind in kinds or not _has(family, kind):
                 continue
@@ -233,10 +237,10 @@ def _borrow(found: dict[str, dict[str, dict[str, Any]]], lasting: float) -> None
                 why += "; height from the best rate found on the device"
             rounded = {name: _rounded(value) for name, value in numbers.items()}
             kinds[kind] = {"numbers": rounded, "points": 0, "shapes": 0, "borrowed": why}
-        found[family] = {kind: kinds[kind] for kind in KINDS if kind in kinds}
+        surfaces[family] = {kind: kinds[kind] for kind in KINDS if kind in kinds}
 
 
-def _single_out(found: dict[str, dict[str, dict[str, Any]]], lasting: float) -> None:
+def _single_out(surfaces: dict[str, dict[str, dict[str, Any]]], lasting: float) -> None:
     """Adds surfaces of single devices that were searched but not timed, where their best rate is not their family's.
 
     Devices of one family differ in what power and software let them sustain, so in `height`: other kinds than those
@@ -251,12 +255,12 @@ def _single_out(found: dict[str, dict[str, dict[str, Any]]], lasting: float) -> 
             for kind, rates in best.items()
         ):
             continue
-        kinds = found[family]
+        kinds = surfaces[family]
         share = 1.0
         if name in best["bf16"]:
             share = min(lasting * best["bf16"][name], 1.0) / kinds["bf16"]["numbers"]["height"]
-        device = next(one for one in accelerators() if one.id == name)
-        found[name] = {}
+        device = next(entry for entry in accelerators() if entry.id == name)
+        surfaces[name] = {}
         for kind in KINDS:
             if kind not in kinds or peak_of(device, kind) <= 0.0:
                 continue
@@ -264,7 +268,7 @@ def _single_out(found: dict[str, dict[str, dict[str, Any]]], lasting: float) -> 
             height = lasting * best[kind][name] if searched else kinds[kind]["numbers"]["height"] * share
             why = f"{family}; height from the best rate found on the device" + ("" if searched else ", in 16 bits")
             numbers = dict(kinds[kind]["numbers"]) | {"height": _rounded(min(height, 1.0))}
-            found[name][kind] = {"numbers": numbers, "points": 0, "shapes": 0, "borrowed": why}
+            surfaces[name][kind] = {"numbers": numbers, "points": 0, "shapes": 0, "borrowed": why}
 
 
 # A part with the same units and a lower power limit sustains a power of it: MI300X and MI325X, whose searches differ by
@@ -272,30 +276,30 @@ def _single_out(found: dict[str, dict[str, dict[str, Any]]], lasting: float) -> 
 _POWER = 0.6
 
 
-def _limited(found: dict[str, dict[str, dict[str, Any]]]) -> None:
+def _limited(surfaces: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Adds surfaces of devices that have the units and clocks of a timed one, but not its power."""
-    measured = [one for one in accelerators() if one.id in timed() and one.tdp_w]
+    measured = [entry for entry in accelerators() if entry.id in timed() and entry.tdp_w]
     for device in accelerators():
-        twins = [one for one in measured if one.family == device.family and one.peak_flops == device.peak_flops]
-        most = max((one.tdp_w or 0.0 for one in twins), default=0.0)
-        if device.id in found or device.id in timed() or not device.tdp_w or device.tdp_w >= most:
+        twins = [twin for twin in measured if twin.family == device.family and twin.peak_flops == device.peak_flops]
+        most = max((twin.tdp_w or 0.0 for twin in twins), default=0.0)
+        if device.id in surfaces or device.id in timed() or not device.tdp_w or device.tdp_w >= most:
             continue
         why = f"{device.family}; height by the power limit, {device.tdp_w:g} of {most:g} W"
         scale = (device.tdp_w / most) ** _POWER
-        found[device.id] = {
+        surfaces[device.id] = {
             kind: {
                 "numbers": row["numbers"] | {"height": _rounded(row["numbers"]["height"] * scale)},
                 "points": 0,
                 "shapes": 0,
                 "borrowed": why,
             }
-            for kind, row in found[families()[device.id]].items()
+            for kind, row in surfaces[families()[device.id]].items()
         }
 
 
-def surface_name(accelerator: str, found: Mapping[str, Any]) -> str:
+def surface_name(accelerator: str, surfaces: Mapping[str, Any]) -> str:
     """Whose surfaces an accelerator takes: its own, its family's or those of all."""
-    return next(name for name in (accelerator, families()[accelerator], "default") if name in found)
+    return next(name for name in (accelerator, families()[accelerator], "default") if name in surfaces)
 
 
 def _medians(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -307,7 +311,7 @@ def _medians(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def _has(family: str, kind: Kind) -> bool:
     """Whether some device of the family has a rate for the kind; 'default' has them all."""
     return family == "default" or any(
-        peak_of(one, kind) > 0.0 for one in accelerators() if families()[one.id] == family
+        peak_of(device, kind) > 0.0 for device in accelerators() if families()[device.id] == family
     )
 
 
@@ -315,27 +319,27 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def document(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def document(fits: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
     """The contents of the surfaces' file."""
     surfaces = {
         family: {
             kind: dict(row["numbers"]) | {k: v for k, v in row.items() if k != "numbers"} for kind, row in rows.items()
         }
-        for family, rows in found.items()
+        for family, rows in fits.items()
     }
-    names = {id: surface_name(id, found) for id in families()}
+    names = {id: surface_name(id, fits) for id in families()}
     return {"accelerators": {id: name for id, name in names.items() if name != "default"}, "surfaces": surfaces}
 
 
 def main() -> int:
     import yaml
 
-    found = fit()
-    text = _HEADER + yaml.safe_dump(document(found), sort_keys=False, width=120, default_flow_style=None)
+    surfaces = fit()
+    text = _HEADER + yaml.safe_dump(document(surfaces), sort_keys=False, width=120, default_flow_style=None)
     partial = FILE.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(FILE)
-    print(f"{sum(len(kinds) for kinds in found.values())} surfaces; wrote {FILE.name}")
+    print(f"{sum(len(kinds) for kinds in surfaces.values())} surfaces; wrote {FILE.name}")
     return 0
 
 

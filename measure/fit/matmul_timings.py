@@ -68,7 +68,7 @@ def families() -> dict[str, str]:
     Chips with GDDR are others than their namesakes with HBM: smaller, with other clocks and caches.
     """
     stacked = {row["id"]: row["memory_type"].startswith("HBM") for row in rows("accelerators.csv")}
-    known = {one.id: one.family for one in accelerators()}
+    known = {device.id: device.family for device in accelerators()}
     with_hbm = {known[id] for id, is_stacked in stacked.items() if is_stacked}
     return {id: family if stacked[id] or family not in with_hbm else f"{family} GDDR" for id, family in known.items()}
 
@@ -76,15 +76,15 @@ def families() -> dict[str, str]:
 @cache
 def timings(kind: Kind) -> MatmulTimings:
     """All measured kernels of one kind of operand."""
-    known = {one.id: one for one in accelerators()}
-    found = [row for row in rows(_TIMINGS) if row["dtype"] == kind]
-    devices = [known[row["accelerator"]] for row in found]
+    known = {device.id: device for device in accelerators()}
+    of_kind = [row for row in rows(_TIMINGS) if row["dtype"] == kind]
+    devices = [known[row["accelerator"]] for row in of_kind]
 
     def text(name: str) -> np.ndarray:
-        return np.array([row[name] for row in found], dtype=str)
+        return np.array([row[name] for row in of_kind], dtype=str)
 
     def number(name: str) -> Floats:
-        return np.array([float(row[name]) for row in found])
+        return np.array([float(row[name]) for row in of_kind])
 
     return MatmulTimings(
         accelerator=text("accelerator"),
@@ -110,10 +110,10 @@ def best_rates(points: MatmulTimings) -> dict[str, float]:
     Above 1 where a card runs at higher clocks than those its peak is quoted for.
     """
     best = fastest(points)
-    found: dict[str, float] = {}
+    highest: dict[str, float] = {}
     for name, rate in zip(map(str, best.accelerator), best.flop / best.seconds / best.peak, strict=True):
-        found[name] = max(float(rate), found.get(name, 0.0))
-    return found
+        highest[name] = max(float(rate), highest.get(name, 0.0))
+    return highest
 
 
 @cache
@@ -128,10 +128,10 @@ def timed() -> frozenset[str]:
 def ceilings(kind: Kind) -> dict[str, float]:
     """By family, the best rate found on its devices as a share of peak: on those that were timed, where any of these
     was searched, as the fit is about them; else the median."""
-    found: dict[str, dict[bool, list[float]]] = {}
+    rates_of: dict[str, dict[bool, list[float]]] = {}
     for name, rate in best_rates(timings(kind)).items():
-        found.setdefault(families()[name], {True: [], False: []})[name in timed()].append(rate)
-    return {family: float(np.median(rates[True] or rates[False])) for family, rates in found.items()}
+        rates_of.setdefault(families()[name], {True: [], False: []})[name in timed()].append(rate)
+    return {family: float(np.median(rates[True] or rates[False])) for family, rates in rates_of.items()}
 
 
 def usable(points: MatmulTimings, kind: Kind, kin_ceiling: float = 1.0) -> MatmulTimings:
@@ -140,9 +140,9 @@ def usable(points: MatmulTimings, kind: Kind, kin_ceiling: float = 1.0) -> Matmu
     A rate above the best that any search over shapes has found on the device (`kin_ceiling`, a fraction of the peak,
     where none was made on the device itself) is none that lasts: it is counted as that best.
     """
-    own = best_rates(points)
+    best = best_rates(points)
     points = points.take(~np.isin(points.source, _SEARCHES))
-    ceiling = np.array([own.get(name, kin_ceiling) for name in points.accelerator])
+    ceiling = np.array([best.get(name, kin_ceiling) for name in points.accelerator])
     shapes = list(zip(points.accelerator, points.m, points.n, points.k, strict=True))
     quickest: dict[tuple[Any, ...], float] = {}
     for shape, seconds in zip(shapes, points.seconds, strict=True):

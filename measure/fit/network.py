@@ -112,10 +112,10 @@ class CollectiveTimings:
         """Seconds of each by the estimator, with given contents of the factors' file."""
         latency = fitted["latency_s"].get(self.network, self.machine.network.latency_s)
         joined = replace(self.machine, network=replace(self.machine.network, latency_s=latency))
-        factors, one = factors_of(joined.accelerator, fitted, self.kernel), np.ones(1)
+        factors, ones = factors_of(joined.accelerator, fitted, self.kernel), np.ones(1)
         return np.concatenate(
             [
-                COLLECTIVES[name](connect(joined, factors, self.devices[rows], one), self.size_bytes[rows])
+                COLLECTIVES[name](connect(joined, factors, self.devices[rows], ones), self.size_bytes[rows])
                 for name, rows in self.parts
             ]
         )
@@ -128,15 +128,15 @@ class CollectiveTimings:
 @cache
 def timings() -> tuple[CollectiveTimings, ...]:
     """Every timing of collectives.csv by machine: of one node, of one scale-up domain, or across nodes."""
-    found: dict[tuple[str, str, str, str], list[dict[str, str]]] = defaultdict(list)
+    by_machine: dict[tuple[str, str, str, str], list[dict[str, str]]] = defaultdict(list)
     with (FOLDER / "measurements" / "collectives.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             nodes, devices = int(row["nodes"]), int(row["devices"])
             per_node = str(devices // nodes) if nodes > 1 else ""
             kernel = next((tag.partition(":")[2] for tag in row["tags"].split() if tag.startswith("kernel:")), "")
-            found[row["accelerator"], row["interconnect"], per_node, kernel].append(row)
+            by_machine[row["accelerator"], row["interconnect"], per_node, kernel].append(row)
     made: list[CollectiveTimings] = []
-    for (accelerator, interconnect, per_node, kernel), rows in found.items():
+    for (accelerator, interconnect, per_node, kernel), rows in by_machine.items():
         rows.sort(key=lambda row: row["collective"])
         counts = Counter(row["collective"] for row in rows)
         ends = dict(zip(counts, np.cumsum(list(counts.values())).tolist(), strict=True))
@@ -180,9 +180,9 @@ def fit() -> dict[str, Any]:
     for kind in many:
         scaleup[kind] = _start(START, by_kind[kind])
         _descend(fitted, scaleup[kind], list(scaleup[kind]), by_kind[kind])
-        found = _start(START_KERNELS, usual[kind])
-        scaleup[kind] |= found
-        _descend(fitted, scaleup[kind], list(found), usual[kind])
+        start = _start(START_KERNELS, usual[kind])
+        scaleup[kind] |= start
+        _descend(fitted, scaleup[kind], list(start), usual[kind])
     for name in START | START_KERNELS:
         measured = [scaleup[kind][name] for kind in many if name in scaleup[kind]]
         if measured:
@@ -277,17 +277,17 @@ class NetworkSpread:
 
 def errors(fitted: Mapping[str, Any]) -> dict[tuple[str, str], NetworkSpread]:
     """The errors by (kind of link or network, region of sizes); engines' own kernels apart, by engine."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    misses: dict[tuple[str, str], list[float]] = defaultdict(list)
     for part in timings():
         relative = np.expm1(part.error(fitted))
         for _, rows in part.parts:
             kind = f"{part.network or part.link} {part.kernel}".strip()
             for region, (low, high) in REGIONS.items():
                 inside = (part.size_bytes[rows] >= low) & (part.size_bytes[rows] < high)
-                found[kind, region] += relative[rows][inside].tolist()
+                misses[kind, region] += relative[rows][inside].tolist()
     return {
         key: NetworkSpread(float(np.median(values)), float(np.mean(np.abs(values))), len(values))
-        for key, values in sorted(found.items())
+        for key, values in sorted(misses.items())
         if values
     }
 

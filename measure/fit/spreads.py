@@ -31,6 +31,6 @@ def spread_of(misses: Iterable[Miss], share: float = 0.8, power: float = 0.0) ->
     raise ValueError("there is nothing to take a spread of")
 
 
-def blended(own: float, pooled: float, trust: float) -> float:
+def blended(spread: float, pooled: float, trust: float) -> float:
     """A spread between two, nearer to its own the more that is trusted."""
-    return math.expm1(trust * math.log1p(own) + (1.0 - trust) * math.log1p(pooled))
+    return math.expm1(trust * math.log1p(spread) + (1.0 - trust) * math.log1p(pooled))

@@ -141,7 +141,7 @@ class Neighbour:
     file: File
     distance: float
     differs: dict[str, float]
-    said: dict[str, str]
+    settings: dict[str, str]
     source: str
     reference: str
     figures: tuple[RunFigure, ...]
@@ -153,29 +153,29 @@ def nearest_runs(asked: Plan, complete: Plan, file: File, count: int = 5) -> lis
     `asked` is the plan as given and `complete` what it became. Runs that nothing can be compared with are passed over.
     """
     distances, parts = _distances(_features(asked, complete, file), file)
-    found: list[Neighbour] = []
+    neighbours: list[Neighbour] = []
     rows = rows_of_file(file)
     for place in np.argsort(distances, kind="stable")[: count * _MOST_TRIED]:
-        if len(found) == count or not math.isfinite(distances[place]):
+        if len(neighbours) == count or not math.isfinite(distances[place]):
             break
         row = rows[place]
         if figures := _compared(int(place), file):
             differs = {name: float(part[place]) for name, part in parts.items() if part[place] > 0.0}
             ordered = dict(sorted(differs.items(), key=lambda item: -item[1]))
-            said = {name: row[name] for name in ("model", *_COLUMNS[file]) if name in row}
-            found.append(
+            settings = {name: row[name] for name in ("model", *_COLUMNS[file]) if name in row}
+            neighbours.append(
                 Neighbour(
                     row["id"],
                     file,
                     float(distances[place]),
                     ordered,
-                    said,
+                    settings,
                     row["source"],
                     row.get("source_ref", ""),
                     figures,
                 )
             )
-    return found
+    return neighbours
 
 
 def rows_of_file(file: File) -> tuple[dict[str, str], ...]:
@@ -184,14 +184,14 @@ def rows_of_file(file: File) -> tuple[dict[str, str], ...]:
 
 def _features(asked: Plan, complete: Plan, file: File) -> dict[str, tuple[Any, bool]]:
     """What the plan says of each column, and whether the user said it."""
-    given, data = asked.given(), complete.model_dump(mode="json")
-    found: dict[str, tuple[Any, bool]] = {}
+    stated, data = asked.given(), complete.model_dump(mode="json")
+    features: dict[str, tuple[Any, bool]] = {}
     for name in _COLUMNS[file]:
         path = _PATHS.get(name) or next((f"{each}.{name}" for each in _SECTIONS if name in data[each]), None)
         if path is not None:
-            said = _at(given, path) is not None
-            found[name] = _at(data, path), said or name in ("devices", "accelerator", "framework", "engine")
-    return found | {name: (value, True) for name, value in _of_model(complete.model).items()}
+            is_stated = _at(stated, path) is not None
+            features[name] = _at(data, path), is_stated or name in ("devices", "accelerator", "framework", "engine")
+    return features | {name: (value, True) for name, value in _of_model(complete.model).items()}
 
 
 def _at(data: Any, path: str) -> Any:
@@ -214,8 +214,8 @@ def _of_model(model: Any) -> dict[str, Any]:
 def _model_row(name: str) -> dict[str, Any]:
     """Of a model by the name that rows use."""
     inline = architectures().get(name)
-    found = _of_model(name if inline is None else inline | {"_name_or_path": name})
-    return found | {"model": name}
+    facts = _of_model(name if inline is None else inline | {"_name_or_path": name})
+    return facts | {"model": name}
 
 
 @cache
@@ -244,10 +244,10 @@ def _table(file: File) -> Mapping[str, np.ndarray]:
 
 def _scenario(row: Mapping[str, str]) -> str:
     """As a plan says it: runs whose prompts or answers were timed apart are single streams or batches."""
-    said = row.get("scenario", "server")
-    if said not in ("prefill", "decode"):
-        return said
-    return "static-batch" if said == "decode" and row.get("max_batch", "1") != "1" else "single-stream"
+    scenario = row.get("scenario", "server")
+    if scenario not in ("prefill", "decode"):
+        return scenario
+    return "static-batch" if scenario == "decode" and row.get("max_batch", "1") != "1" else "single-stream"
 
 
 def _counts(row: Mapping[str, str]) -> bool:
@@ -274,43 +274,47 @@ def _distances(features: Mapping[str, tuple[Any, bool]], file: File) -> tuple[np
     accelerator = find_accelerator(str(features["accelerator"][0])).value
     features = {**features, "family": (accelerator.family, True)}
     parts: dict[str, np.ndarray] = {}
-    for name, (value, said) in features.items():
+    for name, (value, stated) in features.items():
         column = table[name]
         if name in _SIZES:
-            own = _log(value)
+            reference = _log(value)
             missing = np.isnan(column)
-            far = np.abs(np.nan_to_num(column) - own) if not math.isnan(own) else np.full(len(column), _UNSAID)
-            far = np.where(missing, _UNSAID * (said and not math.isnan(own)), far)
+            far = (
+                np.abs(np.nan_to_num(column) - reference)
+                if not math.isnan(reference)
+                else np.full(len(column), _UNSAID)
+            )
+            far = np.where(missing, _UNSAID * (stated and not math.isnan(reference)), far)
         else:
-            own = _text(value)
+            reference = _text(value)
             missing = column == ""
-            far = np.where(missing, _UNSAID * said, _apart(name, own, column))
+            far = np.where(missing, _UNSAID * stated, _apart(name, reference, column))
         # Of two that are as near, the one that leaves the same open is nearer.
-        parts[name] = WEIGHTS[name] * (far + 1e-6 * (missing == said))
+        parts[name] = WEIGHTS[name] * (far + 1e-6 * (missing == stated))
     total = np.sum(list(parts.values()), axis=0)
     return np.where(table["usable"], total, np.inf), {name: np.where(p > 1e-4, p, 0.0) for name, p in parts.items()}
 
 
-def _apart(name: str, own: str, column: np.ndarray) -> np.ndarray:
+def _apart(name: str, reference: str, column: np.ndarray) -> np.ndarray:
     """0 where a kind is the same, 1 where it is not, less for relatives."""
-    far = (column != own).astype(np.float64)
+    far = (column != reference).astype(np.float64)
     if name not in ("family", "framework", "engine"):
         return far
     for other in set(column[far > 0.0]) - {""}:
-        if set(_line(name, own)[1:2]) & {other} or set(_line(name, other)[1:2]) & {own}:
+        if set(_line(name, reference)[1:2]) & {other} or set(_line(name, other)[1:2]) & {reference}:
             far = np.where(column == other, _KIN, far)
     return far
 
 
 @cache
-def _line(name: str, own: str) -> tuple[str, ...]:
+def _line(name: str, value: str) -> tuple[str, ...]:
     """The kind and what it is built like, in lower case."""
     lines = {"family": device_lineage, "framework": framework_lineage, "engine": engine_lineage}
     spelled = {family.lower(): family for family in _families()} if name == "family" else {}
     try:
-        return tuple(each.lower() for each in lines[name](spelled.get(own, own)))
+        return tuple(each.lower() for each in lines[name](spelled.get(value, value)))
     except (KeyError, PlanError):
-        return (own,)
+        return (value,)
 
 
 @cache
@@ -333,14 +337,14 @@ def _trained(row: dict[str, str], file: Literal["training", "memory"]) -> tuple[
     case = case_of(row, file)
     if case.reason_unscored is not None or case.plan is None:
         return ()
-    observed, found = case.observed, estimated(case)
+    observed, estimate = case.observed, estimated(case)
     if file == "memory":
         peak = observed["peak_bytes"]
-        return (RunFigure("peak memory", "B", peak, found.peak_bytes(observed["peak_kind"])),) if peak else ()
+        return (RunFigure("peak memory", "B", peak, estimate.peak_bytes(observed["peak_kind"])),) if peak else ()
     rate = observed["tokens_per_s_per_device"]
     if not rate:
         return ()
-    value = float(found.all.tokens_per_s[found.best]) / found.all.job.machine.count
+    value = float(estimate.all.tokens_per_s[estimate.best]) / estimate.all.job.machine.count
     return (RunFigure("tokens/s and device", "tokens/s", rate, value),)
 
 
@@ -357,9 +361,11 @@ def _served(row: dict[str, str]) -> tuple[RunFigure, ...]:
         return ()
     assert isinstance(case.plan.workload, Inference)
     job = serving_job(case.plan)
-    found = estimate(job, deployments(job))
-    entry, values = best(found), figures(found)
+    estimates = estimate(job, deployments(job))
+    entry, values = best(estimates), figures(estimates)
     pairs = [(metric, value, float(values[metric][entry])) for metric, value in case.observed.items()]
     return tuple(
-        RunFigure(*_METRICS[metric], value, said) for metric, value, said in pairs if value and math.isfinite(said)
+        RunFigure(*_METRICS[metric], value, estimated)
+        for metric, value, estimated in pairs
+        if value and math.isfinite(estimated)
     )

@@ -47,7 +47,7 @@ class Order:
         return float(np.nan_to_num(rank_correlation(self.estimated, self.measured)))
 
     @property
-    def found(self) -> bool:
+    def best_is_near_top(self) -> bool:
         return found_in_top(self.estimated, self.measured)
 
 
@@ -56,7 +56,7 @@ class OrderSummary:
     """Groups and their layouts; `correlation` is the mean over groups, one of n layouts weighing n - 1
     (the variance of a rank correlation of two orders that have nothing to do with each other is 1 / (n - 1)).
 
-    `found` is the share of the `tops` groups of four or more layouts whose best one is among the first three; None
+    `found` is the share of the `tops` groups of four or more layouts whose best is among the first three; None
     without such a group.
     """
 
@@ -72,12 +72,12 @@ def groups(cases: Iterable[Case], smallest: int = 2) -> list[list[list[Case]]]:
 
     Groups of fewer than `smallest` layouts are left out; all is in order of the first case.
     """
-    found: dict[str, dict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
+    by_task: dict[str, dict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
         if case.reason_unscored is None and case.plan is not None and case.observed["tokens_per_s_per_device"]:
             task, layout = _parts(case.plan)
-            found[case.source + task][layout].append(case)
-    return [list(layouts.values()) for layouts in found.values() if len(layouts) >= smallest]
+            by_task[case.source + task][layout].append(case)
+    return [list(layouts.values()) for layouts in by_task.values() if len(layouts) >= smallest]
 
 
 def _parts(plan: Plan) -> tuple[str, str]:
@@ -120,15 +120,15 @@ def found_in_top(estimated: ArrayLike, measured: ArrayLike, top: int = 3, tie: f
 
 def speed(case: Case) -> float:
     """The planner's tokens per second and device. Raises PlanError where the plan cannot be estimated."""
-    found = estimated(case)
-    job = found.all.job
-    return float(job.tokens_per_step / job.machine.count / found.all.step.seconds[found.best])
+    estimate = estimated(case)
+    job = estimate.all.job
+    return float(job.tokens_per_step / job.machine.count / estimate.all.step.seconds[estimate.best])
 
 
 def orders(cases: Iterable[Case], speed: Speed = speed, smallest: int = 2) -> list[Order]:
     """Every group with its estimates; cases without one are left out, and groups that are then too small or that were
     all measured alike."""
-    found = []
+    ordered = []
     for group in groups(cases, smallest):
         known: list[Case] = []
         speeds: list[float] = []
@@ -141,30 +141,30 @@ def orders(cases: Iterable[Case], speed: Speed = speed, smallest: int = 2) -> li
             known.append(runs[0])
             measured.append(median(run.observed["tokens_per_s_per_device"] or 0.0 for run in runs))
         if len(known) >= smallest and max(measured) > min(measured) * (1.0 + TIE):
-            found.append(Order(tuple(known), np.array(speeds), np.array(measured)))
-    return found
+            ordered.append(Order(tuple(known), np.array(speeds), np.array(measured)))
+    return ordered
 
 
-def summarise(found: Sequence[Order]) -> OrderSummary:
+def summarise(orders: Sequence[Order]) -> OrderSummary:
     """Raises ValueError for no groups at all."""
-    if not found:
+    if not orders:
         raise ValueError("there is nothing to summarise")
-    weights = np.array([len(order.cases) - 1.0 for order in found])
-    correlations = np.array([order.correlation for order in found])
-    tops = [order.found for order in found if len(order.cases) >= SMALLEST_FOR_TOP]
+    weights = np.array([len(order.cases) - 1.0 for order in orders])
+    correlations = np.array([order.correlation for order in orders])
+    tops = [order.best_is_near_top for order in orders if len(order.cases) >= SMALLEST_FOR_TOP]
     return OrderSummary(
-        groups=len(found),
-        layouts=sum(len(order.cases) for order in found),
+        groups=len(orders),
+        layouts=sum(len(order.cases) for order in orders),
         correlation=float(correlations @ weights / weights.sum()),
         tops=len(tops),
         found=fmean(tops) if tops else None,
     )
 
 
-def by_source(found: Iterable[Order]) -> dict[str, OrderSummary]:
+def by_source(orders: Iterable[Order]) -> dict[str, OrderSummary]:
     """A summary for each source, the one with most groups first."""
     sources: dict[str, list[Order]] = defaultdict(list)
-    for order in found:
+    for order in orders:
         sources[order.source].append(order)
     ordered = sorted(sources.items(), key=lambda item: (-len(item[1]), item[0]))
     return {name: summarise(members) for name, members in ordered}

@@ -64,11 +64,11 @@ def main_accelerators() -> list[Accelerator]:
     """Of each vendor the accelerators with the most measured setups, the vendor with the most first."""
     counts = Counter(id for id, _ in {(run.accelerator.id, run.setup) for run in _runs()})
     vendors: dict[str, list[Accelerator]] = defaultdict(list)
-    devices = {one.id: one for one in accelerators()}
+    devices = {device.id: device for device in accelerators()}
     for id, setups in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if setups >= _FEWEST and len(vendors[devices[id].vendor]) < _OF_A_VENDOR:
             vendors[devices[id].vendor].append(devices[id])
-    return [device for own in vendors.values() for device in own]
+    return [device for devices_of_vendor in vendors.values() for device in devices_of_vendor]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _reached() -> dict[tuple[str, int], Reached]:
     for run in _runs():
         groups[run.accelerator.family, run.bits].append(run)
         groups[ALL, run.bits].append(run)
-    found: dict[tuple[str, int], Reached] = {}
+    by_format: dict[tuple[str, int], Reached] = {}
     for (family, bits), runs in groups.items():
         best: dict[tuple[Any, ...], float] = {}
         for run in runs:
@@ -94,8 +94,8 @@ def _reached() -> dict[tuple[str, int], Reached]:
         if len(best) >= _LEAST_SETUPS:
             lower, median, upper, most = np.quantile(list(best.values()), (0.25, 0.5, 0.75, 1.0)).tolist()
             sources = tuple(name for name, _ in Counter(run.source for run in runs).most_common())
-            found[family, bits] = Reached(family, bits, lower, median, upper, most, len(best), len(runs), sources)
-    return found
+            by_format[family, bits] = Reached(family, bits, lower, median, upper, most, len(best), len(runs), sources)
+    return by_format
 
 
 @cache
@@ -127,9 +127,9 @@ def _run(case: Case) -> _ReachedRun | None:
 @cache
 def _flop_per_token(model: str, seq_len: int) -> float:
     """Model FLOP of forward and backward passes per token, as a step of one sequence on one device counts them."""
-    found = _job(model)
-    found = replace(found, plan=found.plan.patch({"workload.seq_len": seq_len}))
-    return float(step_time(found, candidates(found)).model_flop[0]) / found.tokens_per_step
+    job = _job(model)
+    job = replace(job, plan=job.plan.patch({"workload.seq_len": seq_len}))
+    return float(step_time(job, candidates(job)).model_flop[0]) / job.tokens_per_step
 
 
 @cache

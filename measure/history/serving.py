@@ -140,17 +140,17 @@ def plan_data(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _observed(row: Mapping[str, str]) -> dict[Metric, float]:
-    found: dict[Metric, float] = {}
+    observed: dict[Metric, float] = {}
     if row.get("scenario") == _GENERATION_ONLY and "output_tokens_per_s" in row:
-        found["tpot"] = float(row.get("max_batch", row.get("concurrency", "1"))) / float(row["output_tokens_per_s"])
-        return found
+        observed["tpot"] = float(row.get("max_batch", row.get("concurrency", "1"))) / float(row["output_tokens_per_s"])
+        return observed
     # Where requests arrive at a given rate, tokens per second say nothing of the engine.
     if "output_tokens_per_s" in row and row.get("scenario") != _PROMPT_ONLY and "request_rate" not in row:
-        found["throughput"] = float(row["output_tokens_per_s"])
+        observed["throughput"] = float(row["output_tokens_per_s"])
     if "input_tokens_per_s" in row and row.get("scenario") == _PROMPT_ONLY:
-        found["ttft"] = float(row["input_len"]) / float(row["input_tokens_per_s"])
+        observed["ttft"] = float(row["input_len"]) / float(row["input_tokens_per_s"])
     if row.get("statistic", "mean") != "p99":
         for name in ("tpot", "ttft"):
             if f"{name}_ms" in row:
-                found[name] = float(row[f"{name}_ms"]) / 1e3
-    return found
+                observed[name] = float(row[f"{name}_ms"]) / 1e3
+    return observed

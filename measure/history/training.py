@@ -167,21 +167,21 @@ def _derived(row: Mapping[str, str]) -> dict[str, str]:
 
     A run without a printed tp, pp or cp has 1 of them once its dp, or another of them, is printed or it has one device.
     """
-    found: dict[str, int] = {}
+    derived: dict[str, int] = {}
     devices = _count(row, "devices")
-    said = devices == 1 or any(key in row for key in ("tp", "pp", "cp", "dp"))
+    complete = devices == 1 or any(key in row for key in ("tp", "pp", "cp", "dp"))
     split = _model_split(row)
     dp = _count(row, "dp")
-    if dp is None and devices is not None and said and devices % split == 0:
-        dp = found["dp"] = devices // split
+    if dp is None and devices is not None and complete and devices % split == 0:
+        dp = derived["dp"] = devices // split
     micro, batch, accumulation = _count(row, "micro_batch"), _count(row, "global_batch"), _count(row, "grad_accum")
     if dp is not None:
         if micro is None and batch and accumulation and batch % (dp * accumulation) == 0:
-            found["micro_batch"] = batch // (dp * accumulation)
+            derived["micro_batch"] = batch // (dp * accumulation)
         # With a pipeline the number of micro-batches decides the bubble, so it is never guessed.
         if batch is None and micro and (accumulation or _count(row, "pp") in (None, 1)):
-            found["global_batch"] = micro * dp * (accumulation or 1)
-    return {key: str(value) for key, value in found.items()}
+            derived["global_batch"] = micro * dp * (accumulation or 1)
+    return {key: str(value) for key, value in derived.items()}
 
 
 def _inexpressible(row: Mapping[str, str]) -> str | None:

@@ -38,8 +38,8 @@ def logged(folder: Path, done: bool, steps: int | None) -> tuple[dict[str, Any],
 
 def _logs(folder: Path) -> Iterator[Path]:
     """What run_all.sh, Slurm (newest first) and ssh.sh write; links that leave the folder are passed over."""
-    found = [folder / "run.log", *sorted(folder.glob("slurm-*.out"), key=_changed, reverse=True)]
-    for path in (*found, *sorted(folder.glob("logs/*.log"))):
+    paths = [folder / "run.log", *sorted(folder.glob("slurm-*.out"), key=_changed, reverse=True)]
+    for path in (*paths, *sorted(folder.glob("logs/*.log"))):
         if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
             yield path
 

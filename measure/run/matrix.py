@@ -83,13 +83,13 @@ class Measured:
         """The measured figures by name of METRICS; step time and rate each from the other where one is missing."""
         if self.result is None:
             return {}
-        found = {name: value for name in METRICS if (value := getattr(self.result, name)) is not None}
+        metrics = {name: value for name in METRICS if (value := getattr(self.result, name)) is not None}
         tokens = self.tokens_per_step_and_device
-        if tokens and "step_s" in found:
-            found.setdefault("tokens_per_s_per_device", tokens / found["step_s"])
-        elif tokens and "tokens_per_s_per_device" in found:
-            found["step_s"] = tokens / found["tokens_per_s_per_device"]
-        return found
+        if tokens and "step_s" in metrics:
+            metrics.setdefault("tokens_per_s_per_device", tokens / metrics["step_s"])
+        elif tokens and "tokens_per_s_per_device" in metrics:
+            metrics["step_s"] = tokens / metrics["tokens_per_s_per_device"]
+        return metrics
 
     @property
     def tokens_per_step_and_device(self) -> float | None:
@@ -117,20 +117,22 @@ class Measured:
         if self.doubt or self.result is None or self.result.outcome != "ran":
             return {}
         pairs = {name: (value, self._predicted(name)) for name, value in self.values.items()}
-        return {name: Score(self, value, said) for name, (value, said) in pairs.items() if said is not None}
+        return {
+            name: Score(self, value, predicted) for name, (value, predicted) in pairs.items() if predicted is not None
+        }
 
     def _predicted(self, name: str) -> CasePrediction | None:
         """What the manifest says; a peak as the counter of the result would show it."""
-        said = self.cell.get("predicted")
-        if not isinstance(said, Mapping):
+        predicted = self.cell.get("predicted")
+        if not isinstance(predicted, Mapping):
             return None
-        value, low, high = (_number(said.get(key)) for key in _keys(name))
+        value, low, high = (_number(predicted.get(key)) for key in _keys(name))
         if not value or low is None or high is None:
             return None
         if name == "peak_bytes" and self.result is not None:
-            kinds = said.get("peak_bytes_by_kind")
-            own = _number(kinds.get(self.result.peak_kind)) if isinstance(kinds, Mapping) else None
-            factor = (own or value) / value
+            kinds = predicted.get("peak_bytes_by_kind")
+            of_kind = _number(kinds.get(self.result.peak_kind)) if isinstance(kinds, Mapping) else None
+            factor = (of_kind or value) / value
             value, low, high = value * factor, low * factor, high * factor
         return CasePrediction(value, low, high, self.cell.get("fits") is True)
 
@@ -141,22 +143,24 @@ def read(manifest: Path) -> list[Measured]:
     cells = data.get("cells") if isinstance(data, dict) else None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(cells, list):
         raise PlanError(_FIELD, f"{manifest.name} there is not that of a benchmark matrix", [FORMAT])
-    if len(cells) > _MOST_CELLS or not all(isinstance(one, dict) and isinstance(one.get("id"), str) for one in cells):
+    if len(cells) > _MOST_CELLS or not all(
+        isinstance(cell, dict) and isinstance(cell.get("id"), str) for cell in cells
+    ):
         raise PlanError(_FIELD, f"{manifest.name} there has cells without an id, or more than {_MOST_CELLS}")
     return [_measured(folder, cell) for cell in cells]
 
 
 def summaries(cells: Iterable[Measured]) -> dict[str, Summary]:
     """How far predictions are off by figure; a figure that nothing was measured of is left out."""
-    scores = [one.scores for one in cells]
-    by_name = {name: [one[name] for one in scores if name in one] for name in METRICS}
-    return {name: summarise(found) for name, found in by_name.items() if found}
+    scores = [cell.scores for cell in cells]
+    by_name = {name: [by_metric[name] for by_metric in scores if name in by_metric] for name in METRICS}
+    return {name: summarise(scored) for name, scored in by_name.items() if scored}
 
 
 def table(cells: Sequence[Measured], kind: Kind, source: str = SOURCE) -> str:
     """The measured cells as CSV with the columns of `knowledge/measurements/<kind>.csv`; '' where there are none."""
     columns = columns_of(kind)
-    rows = [row for one in cells if (row := _row(one, kind, source))]
+    rows = [row for cell in cells if (row := _row(cell, kind, source))]
     if not rows:
         return ""
     text = io.StringIO()
@@ -193,8 +197,8 @@ def _said(folder: Path, name: object, plan: Plan | None) -> tuple[CellResult | N
     done, document = place / "done", place / "plan.json"
     with suppress(OSError):
         current = done.is_file() and (not document.exists() or done.stat().st_mtime >= document.stat().st_mtime)
-        if found := logged(place, current, plan and plan.training.steps):
-            return CellResult(**found[0]), str(found[1].relative_to(folder))
+        if log := logged(place, current, plan and plan.training.steps):
+            return CellResult(**log[0]), str(log[1].relative_to(folder))
     return None, None
 
 
@@ -246,9 +250,9 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _row(one: Measured, kind: Kind, source: str) -> dict[str, str] | None:
+def _row(cell: Measured, kind: Kind, source: str) -> dict[str, str] | None:
     """The cell as a transcribed row; None where nothing that belongs into the file was measured."""
-    plan, result = one.plan, one.result
+    plan, result = cell.plan, cell.result
     if plan is None or result is None or result.outcome == "failed":
         return None
     if kind == "training":
@@ -261,12 +265,12 @@ def _row(one: Measured, kind: Kind, source: str) -> dict[str, str] | None:
         figures = {"peak_bytes": result.peak_bytes, "outcome": result.outcome}
         figures["peak_kind"] = result.peak_kind if result.peak_bytes else None
     facts: dict[str, Any] = {
-        "id": one.id.replace("/", "-"),
+        "id": cell.id.replace("/", "-"),
         "source": source,
-        "source_ref": one.file,
+        "source_ref": cell.file,
         "date": result.date,
-        "software_version": ", ".join(f"{name} {said}" for name, said in result.versions.items()) or None,
-        "doubt": one.doubt or _unsaid(plan),
+        "software_version": ", ".join(f"{name} {version}" for name, version in result.versions.items()) or None,
+        "doubt": cell.doubt or _unsaid(plan),
     }
     return {name: _cell(value) for name, value in (_plan_cells(plan) | facts | figures).items() if value is not None}
 

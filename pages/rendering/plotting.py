@@ -46,10 +46,10 @@ def _bars(plot: Plot, width: int, colour: bool) -> str:
     names = _names(series)
     rows: list[tuple[str, int, float | None, str]] = []
     for place, name in enumerate(names):
-        for which, one in enumerate(series):
-            value = _at(one.y, place)
-            label = name if len(series) == 1 else f"{name} {one.name}".strip()
-            rows.append((label, which, value, _interval(value, _at(one.low, place), _at(one.high, place))))
+        for which, line in enumerate(series):
+            value = _at(line.y, place)
+            label = name if len(series) == 1 else f"{name} {line.name}".strip()
+            rows.append((label, which, value, _interval(value, _at(line.low, place), _at(line.high, place))))
     most = max([*(value for _, _, value, _ in rows if value is not None), plot.limit or 0.0]) or 1.0
     left = min(max(len(label) for label, *_ in rows), max(width // 3, 8))
     right = max(len(told) for *_, told in rows)
@@ -66,7 +66,7 @@ def _stacked(plot: Plot, width: int, colour: bool) -> str:
     """A bar for each name, built of its parts; the parts and their values stand below."""
     series = plot.series
     names = _names(series)
-    totals = [sum(_at(one.y, place) or 0.0 for one in series) for place in range(len(names))]
+    totals = [sum(_at(line.y, place) or 0.0 for line in series) for place in range(len(names))]
     limit = plot.limit
     most = max([*totals, limit or 0.0]) or 1.0
     left = min(max(map(len, names)), max(width // 3, 8))
@@ -76,8 +76,8 @@ def _stacked(plot: Plot, width: int, colour: bool) -> str:
     lines = [_title(plot, colour)]
     for place, (name, total) in enumerate(zip(names, totals, strict=True)):
         cells, reached = [" "] * (room + 1), 0.0
-        for which, one in enumerate(series):
-            value = _at(one.y, place) or 0.0
+        for which, line in enumerate(series):
+            value = _at(line.y, place) or 0.0
             start, end = round(reached / most * room), round((reached + value) / most * room)
             reached += value
             cells[start:end] = [_painted("█" if colour else _PATTERNS[which % len(_PATTERNS)], which, colour)] * (
@@ -93,10 +93,10 @@ def _stacked(plot: Plot, width: int, colour: bool) -> str:
 
 def _legend(series: Sequence[Series], colour: bool, width: int, values: bool) -> list[str]:
     lines, used = [""], 0
-    for which, one in enumerate(series):
+    for which, line in enumerate(series):
         mark = "█" if colour else _PATTERNS[which % len(_PATTERNS)]
-        value = _at(one.y, 0)
-        text = one_line(str(one.name).replace("_", " ")) + (f" {_short(value)}" if values and value else "")
+        value = _at(line.y, 0)
+        text = one_line(str(line.name).replace("_", " ")) + (f" {_short(value)}" if values and value else "")
         if used and used + len(text) + 4 > width:
             lines.append("")
             used = 0
@@ -126,8 +126,8 @@ def _curves(plot: Plot, width: int, colour: bool) -> str:
     import plotext
 
     words = _words(plot.series)
-    x_log = plot.x_log and not words and _spans([float(x) for one in plot.series for x in one.x])
-    values = [value for one in plot.series for value in map(_number, one.y) if value is not None]
+    x_log = plot.x_log and not words and _spans([float(x) for line in plot.series for x in line.x])
+    values = [value for line in plot.series for value in map(_number, line.y) if value is not None]
     y_log = plot.y_log and _spans(values)
     plotext.clear_figure()
     try:
@@ -137,9 +137,9 @@ def _curves(plot: Plot, width: int, colour: bool) -> str:
         drawn: list[float] = []
         legend: list[str] = []
         spans = ""
-        for which, one in enumerate(plot.series):
-            xs = [words.index(str(x)) if words else float(x) for x in one.x]
-            pairs = [(x, y) for x, y in zip(xs, map(_number, one.y), strict=True) if y is not None]
+        for which, curve in enumerate(plot.series):
+            xs = [words.index(str(x)) if words else float(x) for x in curve.x]
+            pairs = [(x, y) for x, y in zip(xs, map(_number, curve.y), strict=True) if y is not None]
             if not pairs:
                 continue
             drawn += [x for x, _ in pairs]
@@ -153,10 +153,10 @@ def _curves(plot: Plot, width: int, colour: bool) -> str:
                 plotext.plot(place, heights, marker="braille" if fine else marker, **style)
                 marker = "─" if fine else marker
             # plotext's own legend lies over the curves.
-            legend.append(f"{_painted(marker, which, colour)} {one_line(one.name)}")
+            legend.append(f"{_painted(marker, which, colour)} {one_line(curve.name)}")
             for end in ("low", "high"):
                 edge = [
-                    (x, y) for x, y in zip(xs, map(_number, getattr(one, end) or ()), strict=False) if y is not None
+                    (x, y) for x, y in zip(xs, map(_number, getattr(curve, end) or ()), strict=False) if y is not None
                 ]
                 if edge and (not y_log or min(y for _, y in edge) > 0):
                     plotext.scatter([x for x, _ in edge], [y for _, y in edge], marker="-", **style)
@@ -219,7 +219,7 @@ def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
 
 def _words(series: Sequence[Series]) -> list[str]:
     """The names along x, in order, where x is not of numbers alone."""
-    xs = [x for one in series for x in one.x]
+    xs = [x for line in series for x in line.x]
     return list(dict.fromkeys(map(str, xs))) if any(isinstance(x, str) for x in xs) else []
 
 

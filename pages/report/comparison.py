@@ -14,23 +14,25 @@ from planner.compare.scenarios import CompareRequest, compare
 
 def comparison(arguments: Mapping[str, Any]) -> Told:
     """What the planner says of the scenarios in `arguments`. Raises PlanError as it does."""
-    found = asked(compare, CompareRequest, arguments)
-    rows = found.rows
+    compared = asked(compare, CompareRequest, arguments)
+    rows = compared.rows
     fit = sum(row.fits for row in rows)
-    best = {goal: name for goal, name in found.best.items() if name}
+    best = {goal: name for goal, name in compared.best.items() if name}
     verdict = f"{fit} of {len(rows)} fit"
     if best:
         verdict += "; best by " + ", by ".join(f"{goal}: {name}" for goal, name in best.items())
-    differ = differences(found)
+    differ = differences(compared)
     blocks: list[Block] = [
         Headline(f"{verdict}.", fit > 0),
         *([Figures([(f"best by {goal}", name) for goal, name in best.items()])] if best else []),
-        *notes("Watch out", found.warnings),
-        Details("Side by side", [*notes("", found.conclusions), *map(Chart, found.plots), *side_by_side(found)]),
+        *notes("Watch out", compared.warnings),
+        Details(
+            "Side by side", [*notes("", compared.conclusions), *map(Chart, compared.plots), *side_by_side(compared)]
+        ),
         *([Details("Settings that differ", differ)] if differ else []),
-        assumptions_section(found.assumptions),
-        evidence_section(found.evidence),
-        *([plan_code(arguments, found.plan)] if found.plan else []),
+        assumptions_section(compared.assumptions),
+        evidence_section(compared.evidence),
+        *([plan_code(arguments, compared.plan)] if compared.plan else []),
     ]
     names = ", ".join(row.name for row in rows[:4])
     return Told(f"Comparison of {names}{' …' if len(rows) > 4 else ''}", blocks)

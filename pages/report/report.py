@@ -123,9 +123,9 @@ def report(request: WriteReportRequest) -> WrittenReport:
         file=written[0].path,
         format=kind,
         bytes=written[0].bytes,
-        pictures=[one.path for one in written[1:]],
+        pictures=[file.path for file in written[1:]],
         folder=str(path.parent),
-        files=[WrittenFile(path=one.path, target=one.target, bytes=one.bytes) for one in written],
+        files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
         sections=[section.title for section in made.sections],
     )
 

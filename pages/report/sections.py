@@ -95,14 +95,14 @@ def _cost_words(bill: CostEstimate) -> list[str]:
 
 def recommendations(arguments: Mapping[str, Any]) -> Iterator[Details]:
     try:
-        found = asked(advise, AdviseRequest, {**arguments, "limit": _MOST_ADVICE})
+        advice = asked(advise, AdviseRequest, {**arguments, "limit": _MOST_ADVICE})
     except PlanError:
         return
     columns: list[Column] = [
         ("what", "title"), ("gain", lambda row: gain_words(row).strip(" ()")), ("why and how", "advice"), "source"
     ]  # fmt: skip
-    if found.entries:
-        yield Details("Advice", table(found.entries, columns))
+    if advice.entries:
+        yield Details("Advice", table(advice.entries, columns))
 
 
 def assumptions_section(assumptions: Sequence[Assumption]) -> Details:
@@ -123,7 +123,7 @@ def evidence_section(rows: Sequence[Evidence]) -> Details:
 
 def plan_code(asked_for: Mapping[str, Any], plan: Mapping[str, Any]) -> Details:
     """What was asked for and the plan as completed, to be used again."""
-    given = yaml.safe_dump(dict(asked_for), sort_keys=False, allow_unicode=True, width=110)
+    stated = yaml.safe_dump(dict(asked_for), sort_keys=False, allow_unicode=True, width=110)
     whole = yaml.safe_dump(dict(plan), sort_keys=False, allow_unicode=True, width=110)
-    code = f"# as asked for\n{given}\n# as estimated, every choice written out\n{whole}"
+    code = f"# as asked for\n{stated}\n# as estimated, every choice written out\n{whole}"
     return Details("To use it again", [*notes("", ["These plans can be handed to any tool of Shardwise."]), Text(code)])

@@ -40,57 +40,59 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     """What the planner says of a plan; `price` holds the user's own, usd_per_device_hour, or nothing. Raises
     PlanError."""
     arguments = {"plan": plan}
-    found = asked(estimate_inference, InferenceRequest, arguments)
-    cards: list[Row] = [("memory per device", gib(found.memory.per_device_bytes)), *figure_rows(found)]
+    estimate = asked(estimate_inference, InferenceRequest, arguments)
+    cards: list[Row] = [("memory per device", gib(estimate.memory.per_device_bytes)), *figure_rows(estimate)]
     blocks: list[Block] = [
-        _verdict(found),
+        _verdict(estimate),
         Figures(cards),
-        *notes("Watch out", found.warnings),
-        Details("The plan", [*notes("", found.why), Figures(plan_lines(found.plan))]),
-        _latency(found),
-        *piece(_load, {"plan": found.plan}),
-        _memory(found),
+        *notes("Watch out", estimate.warnings),
+        Details("The plan", [*notes("", estimate.why), Figures(plan_lines(estimate.plan))]),
+        _latency(estimate),
+        *piece(_load, {"plan": estimate.plan}),
+        _memory(estimate),
         *costs(bill_of({**arguments, **price}), False),
         *recommendations(arguments),
-        assumptions_section(found.assumptions),
-        evidence_section(found.evidence),
-        plan_code(plan, found.plan),
+        assumptions_section(estimate.assumptions),
+        evidence_section(estimate.evidence),
+        plan_code(plan, estimate.plan),
     ]
-    return Told(_subject(found), blocks)
+    return Told(_subject(estimate), blocks)
 
 
-def _subject(found: ServingEstimate) -> str:
-    plan = Plan.parse(found.plan)
+def _subject(estimate: ServingEstimate) -> str:
+    plan = Plan.parse(estimate.plan)
     model = plan.model if isinstance(plan.model, str) else "own model"
-    return f"{model}: {plan.inference.engine} on {found.devices} x {plan.cluster.accelerator}"
+    return f"{model}: {plan.inference.engine} on {estimate.devices} x {plan.cluster.accelerator}"
 
 
-def _verdict(found: ServingEstimate) -> Headline:
-    memory, latency = found.memory, found.latency
+def _verdict(estimate: ServingEstimate) -> Headline:
+    memory, latency = estimate.memory, estimate.latency
     if not memory.fits:
         need, room = gib(memory.per_device_bytes), gib(memory.capacity_bytes)
         most = memory.decided_by.replace("_", " ")
         return Headline(f"Does not fit: a request needs {need} of {room} per device, most of it {most}.", False)
     first = "no end of waiting" if latency.ttft_s is None else seconds(latency.ttft_s)
-    speed = f"{rate(found.throughput.output_tokens_per_s)} output tokens/s"
+    speed = f"{rate(estimate.throughput.output_tokens_per_s)} output tokens/s"
     told = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
-    if found.meets_slo is None:
+    if estimate.meets_slo is None:
         return Headline(f"Fits: {told}.", True)
-    return Headline(f"{'Keeps' if found.meets_slo else 'Misses'} the limits of latency: {told}.", found.meets_slo)
+    return Headline(f"{'Keeps' if estimate.meets_slo else 'Misses'} the limits of latency: {told}.", estimate.meets_slo)
 
 
-def _latency(found: ServingEstimate) -> Details:
-    step = found.time
+def _latency(estimate: ServingEstimate) -> Details:
+    step = estimate.time
     text = [
-        f"A sequence gets a token every {seconds(step.step_s)}; bound by {found.bottleneck.replace('_', ' ')}.",
+        f"A sequence gets a token every {seconds(step.step_s)}; bound by {estimate.bottleneck.replace('_', ' ')}.",
         f"Prompts are read {percent(step.prompt_utilisation)} of the time.",
     ]
     limits: list[Column] = [
         ("limit", lambda row: f"{row.limit} ({row.statistic})"), ("asked", "limit_s"),
         ("estimate", lambda row: _ENDLESS if row.value_s is None else shown("value_s", row.value_s)), ("", _kept),
     ]  # fmt: skip
-    charts = map(Chart, time_plot(found))
-    return Details("Latency", [Note("", text), *charts, *table(found.slo, limits), *where_time_goes(found.limits)])
+    charts = map(Chart, time_plot(estimate))
+    return Details(
+        "Latency", [Note("", text), *charts, *table(estimate.slo, limits), *where_time_goes(estimate.limits)]
+    )
 
 
 def _kept(row: LatencyLimit) -> str:
@@ -108,11 +110,11 @@ def _load(arguments: Mapping[str, Any]) -> Iterator[Details]:
         loads = sorted({max(1, round(now * factor)) for factor in _FACTORS})
     else:
         return
-    found = asked(sweep, SweepRequest, {**arguments, "field": field, "values": loads})
-    points = [point for point in found.points if isinstance(point, ServingPoint) and point.tpot_s is not None]
+    swept = asked(sweep, SweepRequest, {**arguments, "field": field, "values": loads})
+    points = [point for point in swept.points if isinstance(point, ServingPoint) and point.tpot_s is not None]
     if len(points) < 2:
         return
-    x = [float(load) for load, point in zip(loads, found.points, strict=True) if point in points]
+    x = [float(load) for load, point in zip(loads, swept.points, strict=True) if point in points]
     load_of = dict(zip(map(id, points), x, strict=True))
     first = [_ENDLESS if point.ttft_s is None else shown("ttft_s", point.ttft_s) for point in points]
     columns: list[Column] = [
@@ -132,8 +134,8 @@ def _curve(title: str, x_label: str, y_label: str, x: list[float], y: list[float
     return Plot(title=title, kind="line", x_label=x_label, y_label=y_label, x_log=True, series=[series])
 
 
-def _memory(found: ServingEstimate) -> Details:
-    result = found.memory
+def _memory(estimate: ServingEstimate) -> Details:
+    result = estimate.memory
     room = f"Room for {whole(result.max_concurrency)} requests of the planned length at once."
     tokens = shown("kv_tokens", result.kv_tokens)
     text = room if tokens == NONE else f"{room} The caches have room for {tokens} tokens."

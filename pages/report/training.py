@@ -38,24 +38,24 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     """What the planner says of a plan; `price` holds the user's own, usd_per_device_hour, or nothing. Raises
     PlanError."""
     arguments = {"plan": plan}
-    found = asked(estimate_training, EstimateRequest, arguments)
+    estimate = asked(estimate_training, EstimateRequest, arguments)
     bill = bill_of({**arguments, **price})
-    whole = Plan.parse(found.plan)
+    whole = Plan.parse(estimate.plan)
     nodes = {**arguments, **price, "nodes": _most_nodes(whole.cluster)}
     blocks: list[Block] = [
-        _verdict(found),
-        Figures(_cards(found, bill)),
-        *notes("Watch out", found.warnings),
-        Details("The plan", [*notes("", found.why), Figures(plan_lines(found.plan))]),
-        _memory(found),
-        _time(found),
+        _verdict(estimate),
+        Figures(_cards(estimate, bill)),
+        *notes("Watch out", estimate.warnings),
+        Details("The plan", [*notes("", estimate.why), Figures(plan_lines(estimate.plan))]),
+        _memory(estimate),
+        _time(estimate),
         *piece(_layouts, arguments),
         *piece(_scaling, nodes),
-        *costs(bill, found.run is None),
+        *costs(bill, estimate.run is None),
         *recommendations(arguments),
-        assumptions_section(found.assumptions),
-        evidence_section(found.evidence),
-        plan_code(plan, found.plan),
+        assumptions_section(estimate.assumptions),
+        evidence_section(estimate.evidence),
+        plan_code(plan, estimate.plan),
     ]
     return Told(_subject(whole), blocks)
 
@@ -66,28 +66,28 @@ def _subject(plan: Plan) -> str:
     return f"{model}: {workload.method} {workload.stage} on {cluster.count} x {cluster.accelerator}"
 
 
-def _verdict(found: TrainingEstimate) -> Headline:
-    memory = found.memory
+def _verdict(estimate: TrainingEstimate) -> Headline:
+    memory = estimate.memory
     need = f"{gib(memory.per_device_bytes)} of {gib(memory.capacity_bytes)} per device"
     if not memory.fits:
         return Headline(f"Does not fit: it needs {need}, most of it {_words(memory.decided_by)}.", False)
     sure = "" if memory.high_bytes <= memory.capacity_bytes else " (the upper end of the interval is over it)"
-    step = f"a step takes {seconds(found.time.step_s)}, bound by {_words(found.bottleneck)}"
+    step = f"a step takes {seconds(estimate.time.step_s)}, bound by {_words(estimate.bottleneck)}"
     return Headline(f"Fits: {need}{sure}; {step}.", True)
 
 
-def _cards(found: TrainingEstimate, bill: CostEstimate | None) -> list[Row]:
-    memory = found.memory
+def _cards(estimate: TrainingEstimate, bill: CostEstimate | None) -> list[Row]:
+    memory = estimate.memory
     span = f"{interval(memory, 'per_device_bytes')}, of {gib(memory.capacity_bytes)}"
-    cards: list[Row] = [("memory per device", gib(memory.per_device_bytes), span), *figure_rows(found)]
+    cards: list[Row] = [("memory per device", gib(memory.per_device_bytes), span), *figure_rows(estimate)]
     if bill and bill.usd is not None:
         where = " ".join(filter(None, (bill.provider, bill.instance))) or "at your price"
         cards.append((label("usd"), shown("usd", bill.usd), f"{interval(bill, 'usd')}, {where}"))
     return cards
 
 
-def _memory(found: TrainingEstimate) -> Details:
-    result = found.memory
+def _memory(estimate: TrainingEstimate) -> Details:
+    result = estimate.memory
     host, capacity = result.host, result.host.capacity_bytes
     text = [
         f"The worst moment is {_words(result.peak)}; 80 % interval {gib_range(result.low_bytes, result.high_bytes)}.",
@@ -97,23 +97,24 @@ def _memory(found: TrainingEstimate) -> Details:
     return Details("Memory", [Note("", text), *map(Chart, memory_plot(result)), *memory(result)])
 
 
-def _time(found: TrainingEstimate) -> Details:
-    step, roof = found.time, found.roofline
+def _time(estimate: TrainingEstimate) -> Details:
+    step, roof = estimate.time, estimate.roofline
+    bound = _words(estimate.bottleneck)
     text = [
-        f"80 % interval {between('step_s', step.low_s, step.high_s)}. The step is bound by {_words(found.bottleneck)}.",
+        f"80 % interval {between('step_s', step.low_s, step.high_s)}. The step is bound by {bound}.",
         f"Forward and backward reach {shown('roofline.achieved_flops', roof.achieved_flops)} of "
         f"{shown('peak_flops', roof.peak_flops)} at {roof.arithmetic_intensity_flop_per_byte:,.0f} FLOP per byte.",
     ]
-    charts = [*map(Chart, time_plot(found)), *roofline(roof)]
-    return Details("Time", [Note("", text), *charts, *where_time_goes(found.limits)])
+    charts = [*map(Chart, time_plot(estimate)), *roofline(roof)]
+    return Details("Time", [Note("", text), *charts, *where_time_goes(estimate.limits)])
 
 
 def _layouts(arguments: Mapping[str, Any]) -> Iterator[Details]:
     """The best layouts, where the plan leaves any open."""
-    found = asked(best_parallelism, SearchRequest, arguments)
-    options = [found.best, *found.alternatives][:_MOST_LAYOUTS]
+    search = asked(best_parallelism, SearchRequest, arguments)
+    options = [search.best, *search.alternatives][:_MOST_LAYOUTS]
     if len(options) > 1:
-        text = ["The best of every framework that can run the plan, where it names none.", *found.why]
+        text = ["The best of every framework that can run the plan, where it names none.", *search.why]
         yield Details("Layouts", [Note("", text), *table(options, LAYOUTS, strong=(0,))])
 
 
@@ -124,11 +125,11 @@ def _most_nodes(cluster: Cluster) -> int:
 
 def _scaling(arguments: Mapping[str, Any]) -> Iterator[Details]:
     """From one node to `nodes`."""
-    found = asked(project_scaling, ScalingRequest, arguments)
-    points = [point for point in found.points if point.tokens_per_s]
+    scaling = asked(project_scaling, ScalingRequest, arguments)
+    points = [point for point in scaling.points if point.tokens_per_s]
     columns: list[Column] = ["nodes", "devices", "fits", "step_s", "tokens_per_s", "efficiency", "usd"]
     if len(points) > 1:
-        yield Details("Scaling", [*notes("", found.why), *map(Chart, found.plots), *table(points, columns)])
+        yield Details("Scaling", [*notes("", scaling.why), *map(Chart, scaling.plots), *table(points, columns)])
 
 
 def _words(name: str) -> str:

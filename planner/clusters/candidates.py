@@ -154,7 +154,7 @@ def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, fr
             largest[price.provider] = max(price.count, largest.get(price.provider, 0))
     small = {name: size for name, size in largest.items() if 1 < size < device.per_node and name not in by_unit}
     for size in sorted(set(small.values())):
-        yield size, frozenset(name for name, own in small.items() if own == size)
+        yield size, frozenset(name for name, widths in small.items() if widths == size)
 
 
 def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[Hourly]:
@@ -212,5 +212,5 @@ def network_of(ask: Asked, price: Price | None, shape: Shape, usual: float) -> d
     fixed = plan.cluster.interconnect != "auto" or plan.overrides.network_gb_per_s is not None
     if price is None or price.network_bandwidth_per_node is None or shape.count <= shape.node or fixed:
         return {}
-    own = price.network_bandwidth_per_node * shape.node / price.count
-    return {} if math.isclose(own, usual, rel_tol=0.01) else {"overrides.network_gb_per_s": own / 1e9}
+    bandwidth = price.network_bandwidth_per_node * shape.node / price.count
+    return {} if math.isclose(bandwidth, usual, rel_tol=0.01) else {"overrides.network_gb_per_s": bandwidth / 1e9}

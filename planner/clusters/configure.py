@@ -88,7 +88,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
     field = "weight_dtype" if serving else "method"
     tried = list(_tries(ask, field, _FORMATS if serving else _METHODS))
     chosen = next((attempt for attempt in tried if attempt.satisfied), None)
-    last = chosen or next((one for one in reversed(tried) if one.best), None)
+    last = chosen or next((attempt for attempt in reversed(tried) if attempt.best), None)
     if last is None or last.best is None:
         return _nothing(ask, tried, field)
     choice, option = last.best, last.best.option

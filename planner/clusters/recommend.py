@@ -251,7 +251,7 @@ def described(option: ClusterOption) -> str:
 
 
 def _assumptions(ask: Asked, first: ClusterChoice | None, options: list[ClusterOption]) -> Iterator[Assumption]:
-    yield from ask.said
+    yield from ask.assumptions
     if first:
         yield from assumed(ask, first)
     if len({option.global_batch for option in options}) > 1:

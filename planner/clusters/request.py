@@ -47,7 +47,7 @@ class Asked:
     plan: Plan
     devices: list[Accelerator]
     rejected: list[ClusterRejected]
-    said: list[Assumption]
+    assumptions: list[Assumption]
     providers: tuple[str, ...] | None
     named: bool
     count: int | None
@@ -102,7 +102,7 @@ def asked(request: Where, keep: bool = False) -> Asked:
         plan=plan,
         devices=[],
         rejected=[],
-        said=assumptions,
+        assumptions=assumptions,
         providers=chosen,
         named=bool(names or request.vendors),
         count=count,

@@ -262,7 +262,7 @@ def _nearest(subject: Subject, key: str, count: int) -> list[NearestRun]:
             id=run.id,
             distance=run.distance,
             differs=run.differs,
-            run=run.said,
+            run=run.settings,
             source=run.source,
             reference=run.reference,
             figures=[

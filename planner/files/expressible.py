@@ -35,21 +35,21 @@ def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expre
     place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run
     the plan. Raises the PlanError of what the user gave.
     """
-    given, changes = plan.given(), list[Assumption]()
+    stated, changes = plan.given(), list[Assumption]()
     while True:
         estimate = estimate_plan(plan)
         try:
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
-            if _is_given(given, refused.field) or len(changes) >= _MOST_CHANGES:
+            if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
                 raise
-            plan = _other(plan, given, refused)
+            plan = _other(plan, stated, refused)
             value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
 
 
-def _other(plan: Plan, given: Mapping[str, Any], refused: PlanError) -> Plan:
+def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> Plan:
     """The plan with the best of the valid values. Where none can be, raises what stands against it in what was given,
     or else `refused`."""
     tried: list[tuple[bool, float, Plan]] = []
@@ -65,9 +65,9 @@ def _other(plan: Plan, given: Mapping[str, Any], refused: PlanError) -> Plan:
             return other
         tried.append((not estimate.fits, estimate.score, other))
     if not tried:
-        raise next((error for error in against if _is_given(given, error.field)), refused)
+        raise next((error for error in against if _is_given(stated, error.field)), refused)
     return min(tried, key=lambda row: row[:2])[2]
 
 
-def _is_given(given: Mapping[str, Any], field: str) -> bool:
-    return value_at(given, field) is not None
+def _is_given(stated: Mapping[str, Any], field: str) -> bool:
+    return value_at(stated, field) is not None

@@ -115,9 +115,9 @@ class _Outcome:
     figures: _Figures = _Figures()
 
 
-def imported(files: Mapping[str, str], given: Mapping[str, Any]) -> ImportedConfig:
-    reading = read(files, given)
-    plan = merge(reading.plan, nested(given))
+def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> ImportedConfig:
+    reading = read(files, overrides)
+    plan = merge(reading.plan, nested(overrides))
     implied = nested({row.field: row.value for row in reading.assumed if row.field not in FACTS})
     whole = merge(implied, plan)
     notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in reading.assumed]

@@ -138,7 +138,7 @@ def _activation_changes(planned: Planned) -> list[Change]:
         ("selective", "the largest activations are computed again in the backward pass instead of kept"),
         ("full", "only the input of each layer is kept; its forward pass runs again in the backward pass"),
     ):
-        if row["recompute"] != mode and not (mode == "selective" and job.framework.activations.selective == "none"):
+        if row["recompute"] != mode and not (mode == "selective" and job.framework.recompute.selective == "none"):
             tried.append(Change("recompute", {"layout.recompute": mode}, f"recompute activations ({mode})", why))
     for size in sorted({1, micro // 2} - {0, micro}, reverse=True):
         what = "one sequence per micro-batch" if size == 1 else f"{size} sequences per micro-batch"
@@ -242,7 +242,7 @@ def _looser(planned: Planned) -> list[Change]:
     row, micro = layouts.row(index), int(layouts.micro_batch[index])
     tried = []
     if row["recompute"] != "none":
-        partly = row["recompute"] != "selective" and job.framework.activations.selective != "none"
+        partly = row["recompute"] != "selective" and job.framework.recompute.selective != "none"
         modes = ["none", "selective"] if partly else ["none"]
         why = "there is room to keep activations instead of computing them again"
         names = {"none": "no recompute", "selective": "selective recompute only"}

@@ -99,7 +99,7 @@ def _memory_for_speed(planned: Planned) -> Iterator[Change]:
     if row["recompute"] != "none":
         why = "less is computed again in the backward pass; activations take the room"
         yield Change("recompute", {"layout.recompute": "none"}, "no recompute", why)
-        if row["recompute"] != "selective" and job.framework.activations.selective != "none":
+        if row["recompute"] != "selective" and job.framework.recompute.selective != "none":
             yield Change("recompute", {"layout.recompute": "selective"}, "selective recompute only", why)
     for stage in job.framework.limits.zero_stages:
         if stage != row["zero_stage"]:

@@ -113,18 +113,18 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
     shown: list[Planned] = []
     refusals: list[PlanError] = []
     for model in models:
-        own: list[PeakRow] = []
+        added: list[PeakRow] = []
         for device, precision in kinds:
             row = PeakRow(model=model_name(model), accelerator=device.id, vendor=device.vendor, precision=precision)
             try:
                 planned = _best(plan, model, device, precision, whole)
-                own.append(_filled(row, planned, request.usd_per_device_hour))
+                added.append(_filled(row, planned, request.usd_per_device_hour))
             except PlanError as error:
                 refusals.append(error)
-                own.append(row.model_copy(update={"error": " ".join(str(error).split())}))
+                added.append(row.model_copy(update={"error": " ".join(str(error).split())}))
                 continue
             shown.append(planned)
-        rows += sorted(own, key=lambda row: (not row.fits, -(row.tokens_per_s_per_device or 0.0)))
+        rows += sorted(added, key=lambda row: (not row.fits, -(row.tokens_per_s_per_device or 0.0)))
     if not shown:
         raise refusals[0]
     return PeakThroughput(
@@ -230,10 +230,10 @@ def _plots(rows: Sequence[PeakRow]) -> list[Plot]:
     """For each model tokens/s per device and MFU by accelerator, precisions side by side."""
     plots: list[Plot] = []
     for model in dict.fromkeys(row.model for row in rows):
-        own = [row for row in rows if row.model == model and row.fits]
-        names = list(dict.fromkeys(row.accelerator for row in own))
-        at = {(row.accelerator, row.precision): row for row in own}
-        kinds = list(dict.fromkeys(row.precision for row in own))
+        of_model = [row for row in rows if row.model == model and row.fits]
+        names = list(dict.fromkeys(row.accelerator for row in of_model))
+        at = {(row.accelerator, row.precision): row for row in of_model}
+        kinds = list(dict.fromkeys(row.precision for row in of_model))
 
         def column(
             field: str, kind: str, unit: float = 1.0, at: Any = at, names: Sequence[str] = names

@@ -62,14 +62,14 @@ def plots(rows: Sequence[StrategyRow]) -> list[Plot]:
     """For each model the speed and the memory of each platform, strategies side by side."""
     drawn: list[Plot] = []
     for model in dict.fromkeys(row.model for row in rows):
-        own = [row for row in rows if row.model == model]
-        platforms = list(dict.fromkeys(row.accelerator for row in own))
+        of_model = [row for row in rows if row.model == model]
+        platforms = list(dict.fromkeys(row.accelerator for row in of_model))
         for name, label, unit in (
             ("tokens_per_s_per_device", "tokens/s per device", 1.0), ("per_device_bytes", "GiB per device", 2.0**30),
         ):  # fmt: skip
             groups: dict[str, list[float | None]] = {}
-            for strategy in dict.fromkeys(row.strategy for row in own):
-                at = {row.accelerator: getattr(row, name) for row in own if row.strategy == strategy}
+            for strategy in dict.fromkeys(row.strategy for row in of_model):
+                at = {row.accelerator: getattr(row, name) for row in of_model if row.strategy == strategy}
                 groups[strategy] = [None if at.get(platform) is None else at[platform] / unit for platform in platforms]
             drawn += grouped(f"{label} of {model}", "platform", label, platforms, groups)
     return drawn

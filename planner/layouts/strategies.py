@@ -159,12 +159,12 @@ def applied(
     if rows > MOST_ROWS:
         problem = f"{len(models)} models x {len(accelerators)} platforms x {len(strategies)} strategies are {rows} rows"
         raise PlanError("strategies", problem, [f"up to {MOST_ROWS} rows"])
-    own = {name: {"workload.framework": framework} for name, framework in (frameworks or {}).items()}
+    changes = {name: {"workload.framework": framework} for name, framework in (frameworks or {}).items()}
     groups: list[list[StrategyChoice]] = []
     shared: dict[str, list[str]] = {}
     for model in models:
         plans = [
-            base.patch({"model": model, "cluster.accelerator": name, **own.get(name, {})}) for name in accelerators
+            base.patch({"model": model, "cluster.accelerator": name, **changes.get(name, {})}) for name in accelerators
         ]
         platforms = [_or_why(plan) for plan in plans]
         _refuse_unknown(platforms)
@@ -350,15 +350,15 @@ def _same_everywhere(
     Frameworks are tried in order of preference, of all platforms alike."""
     none: list[str] = []
     able: list[Platform] = []
-    for name, one in zip(names, platforms, strict=True):
-        if isinstance(one, PlanError):
-            return [f"there is no common layout, as {name} has none: {one}"] * len(platforms), none
-        able.append(one)
+    for name, platform in zip(names, platforms, strict=True):
+        if isinstance(platform, PlanError):
+            return [f"there is no common layout, as {name} has none: {platform}"] * len(platforms), none
+        able.append(platform)
     tried = [list(row.options) if _nothing_common(able) else [row.first] for row in able]
     for rank in range(max(map(len, tried))):
         options = [attempt[min(rank, len(attempt) - 1)] for attempt in tried]
         if common := identical(options):
-            chosen = [_planned(one, index) for one, index in zip(options, common.index, strict=True)]
+            chosen = [_planned(option, index) for option, index in zip(options, common.index, strict=True)]
             return list(chosen), list(common.fields)
     for name, options in zip(names, tried, strict=True):
         if not any(estimates.fits.any() for estimates in options):

@@ -41,8 +41,8 @@ def find_limit(request: LimitRequest) -> Limit:
 
 def _plan_of(request: LimitRequest) -> tuple[Plan, bool]:
     """The plan, and whether it names a model: the search for the largest one needs none."""
-    given = {**(request.plan or {}), **request.model_dump(include={"model"}, exclude_none=True)}
-    named = bool(given.get("model"))
+    fields = {**(request.plan or {}), **request.model_dump(include={"model"}, exclude_none=True)}
+    named = bool(fields.get("model"))
     if request.goal == "model" and not named:
         request = request.model_copy(update={"model": "any"})
     return request.to_plan(), named

@@ -28,9 +28,9 @@ def model_candidates(plan: Plan, family: str | None, named: bool) -> ModelCandid
             known = nearest(wanted, dict.fromkeys(row.family for row in models()))
             raise PlanError("family", f"no model of the catalogue is of a family {family!r}", [*known, "any"])
         scope, why = wanted, f"the {len(rows)} models of the family"
-    elif own := _own_family(plan) if named and not wanted else None:
-        rows = [row for row in rows if row.family == own]
-        scope, why = own, f"the family of the plan's model, {len(rows)} models; family=any takes all"
+    elif model_family := _own_family(plan) if named and not wanted else None:
+        rows = [row for row in rows if row.family == model_family]
+        scope, why = model_family, f"the family of the plan's model, {len(rows)} models; family=any takes all"
     else:
         rows = [row for row in rows if not architecture(row.id).multimodal]
         if isinstance(plan.workload, Inference) or plan.training.stage != "pretrain":

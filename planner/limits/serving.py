@@ -64,8 +64,8 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
             valid = ["context", "input_len", "concurrency", "model", "devices"]
             raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
     at = plan_serving(furthest.plan(furthest.first if furthest.value is None else furthest.value))
-    own = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
-    solved = own.get(goal, "workload.input_len")
+    field_of = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
+    solved = field_of.get(goal, "workload.input_len")
     return Limit(
         goal=goal,
         value=furthest.value,
@@ -96,9 +96,9 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     output, clients = float(workload.output_len), workload.concurrency or 1
     least = 1 if prompt else int(output) + 1
     job = serving_job(_with_prompt(plan, 1))
-    own = job.architecture.context
+    context = job.architecture.context
     taken = 0 if not prompt else int(output)
-    most = min(_LONGEST, own - taken) if own else _LONGEST
+    most = min(_LONGEST, context - taken) if context else _LONGEST
     probes: dict[int, LimitProbe] = {}
 
     def fits(values: Floats) -> np.ndarray:
@@ -123,8 +123,8 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
         why = f"not even the shortest of {each} fits"
         return _Furthest(plan_at, None, least, least, "kv_cache", why, shown)
     if value >= most:
-        why = f"the model reads no more than {own:,} tokens, and {each} of them fit"
-        return _Furthest(plan_at, value, least, None, "model context" if own else "range", why, shown)
+        why = f"the model reads no more than {context:,} tokens, and {each} of them fit"
+        return _Furthest(plan_at, value, least, None, "model context" if context else "range", why, shown)
     why = f"with more than {value:,} {unit} the cache of {each} does not fit beside the weights"
     return _Furthest(plan_at, value, least, value + 1, "kv_cache", why, shown)
 
@@ -161,7 +161,7 @@ def _most_at_once(plan: Plan) -> _Furthest:
     room = np.where(memory.fits, memory.max_concurrency, 0.0)
     engine = np.floor(candidates.max_batch) * candidates.lanes
     limit, reasons = most_clients(job, candidates, slo)
-    slow = limit if slo.given else np.full(len(candidates), np.inf)
+    slow = limit if slo.limits_any else np.full(len(candidates), np.inf)
     most = np.minimum(np.minimum(room, engine), slow)
     best = int(np.argmax(most))
     value = int(min(most[best], 10_000_000))

@@ -228,9 +228,9 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
 
 def _others(goal: Goal, at: Planned, value: Value | None) -> list[Assumption]:
     """The plan's assumptions without the one about the value that was asked for."""
-    own = {"seq_len": "workload.seq_len", "micro_batch": "workload.micro_batch", "model": "model",
+    field = {"seq_len": "workload.seq_len", "micro_batch": "workload.micro_batch", "model": "model",
            "devices": "cluster.count"}[goal]  # fmt: skip
-    return [item for item in at.assumptions if item.field != own or value is None]
+    return [item for item in at.assumptions if item.field != field or value is None]
 
 
 def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:

@@ -177,7 +177,7 @@ def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
 def _matrix(request: MatrixRequest) -> _MatrixFiles:
     settings = _settings(request)
     sets = list(_applied(request, settings))
-    base, strategies = sets[0].base, {name: words for own in sets for name, words in own.strategies.items()}
+    base, strategies = sets[0].base, {name: words for applied in sets for name, words in applied.strategies.items()}
     choices = [choice for applied_set in sets for group in applied_set.groups for choice in group]
     choices.sort(key=lambda choice: list(strategies).index(choice.strategy))
     _refuse_others(settings, choices)
@@ -188,7 +188,7 @@ def _matrix(request: MatrixRequest) -> _MatrixFiles:
         "made_by": f"Shardwise {version('shardwise')}",
         "plan": base.given(),
         "strategies": strategies,
-        "identical_in": {model: names for own in sets for model, names in own.identical_in.items()},
+        "identical_in": {model: names for applied in sets for model, names in applied.identical_in.items()},
         "cooldown_s": request.cooldown_s,
         "results": {
             "file": RESULT,
@@ -233,16 +233,16 @@ def _refuse_others(settings: Mapping[str, PlatformSettings], choices: Sequence[S
 
 def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -> Iterator[Applied]:
     """What the named strategies take, then what each custom layout leaves open, under the layout's own name."""
-    own = _custom_layouts(request)
-    _check_size(request, len(own))
+    layouts = _custom_layouts(request)
+    _check_size(request, len(layouts))
     frameworks = {name: platform.framework for name, platform in settings.items() if platform.framework}
 
     def refused(accelerator: str, planned: Planned) -> PlanError | None:
         return refusal(planned.plan, request.scheduler, _site(request, settings.get(accelerator)))
 
-    if request.strategies != [] or not own:
+    if request.strategies != [] or not layouts:
         yield applied(request, frameworks, refused)
-    for name, sizes in own.items():
+    for name, sizes in layouts.items():
         asked = request.model_copy(update={"strategies": [CUSTOM], "custom_layout": sizes})
         planned = applied(asked, frameworks)
         groups = [
@@ -253,18 +253,18 @@ def _applied(request: MatrixRequest, settings: Mapping[str, PlatformSettings]) -
 
 
 def _custom_layouts(request: MatrixRequest) -> dict[str, dict[str, Any]]:
-    own = request.custom_layouts or {}
-    names = [slug(name) for name in own]
-    for name, short in zip(own, names, strict=True):
+    layouts = request.custom_layouts or {}
+    names = [slug(name) for name in layouts]
+    for name, short in zip(layouts, names, strict=True):
         if not short or strategy_name(short) in STRATEGIES or names.count(short) > 1:
             raise PlanError("custom_layouts", f"{name[:60]!r} cannot be the name of a layout", ["tp4-pp2"])
-    return dict(zip(names, own.values(), strict=True))
+    return dict(zip(names, layouts.values(), strict=True))
 
 
-def _check_size(request: MatrixRequest, own: int) -> None:
+def _check_size(request: MatrixRequest, layouts: int) -> None:
     named = len(STRATEGIES) if request.strategies is None else len(request.strategies)
     platforms = len(request.accelerators) if request.accelerators is not None else 1
-    cells = (named + own) * platforms * len(request.models or [None])
+    cells = (named + layouts) * platforms * len(request.models or [None])
     if cells > MOST_ROWS:
         raise PlanError("strategies", f"that would be {cells} cells", [f"up to {MOST_ROWS} cells"])
 
@@ -322,8 +322,8 @@ def _site(request: MatrixRequest, settings: PlatformSettings | None) -> Site:
     site = request.site()
     if settings is None:
         return site
-    own = {name: value for name, value in vars(settings.site()).items() if value is not None}
-    return Site(**(vars(site) | own))
+    options = {name: value for name, value in vars(settings.site()).items() if value is not None}
+    return Site(**(vars(site) | options))
 
 
 def _own_assumptions(request: MatrixRequest) -> Iterator[Assumption]:

@@ -81,7 +81,7 @@ def choose(
     parts = [CostPart(part="devices", usd=rate * hours[0], what=f"{best.instances} x {best.instance}")]
     longer = hours
     if kind == "spot" and best.spot_hours and hours[0]:
-        run, low, high = (one * (best.spot_hours / hours[0]) for one in hours)
+        run, low, high = (duration * (best.spot_hours / hours[0]) for duration in hours)
         longer = (run, low, high)
     if longer[0] > hours[0]:
         every = best.spot_checkpoint_minutes

@@ -27,10 +27,10 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
     price, name, source, price_of = bought
     assumptions: list[Assumption] = []
 
-    def value(field: str, own: float | None, fact: Fact) -> float:
-        if own is None:
+    def value(field: str, stated: float | None, fact: Fact) -> float:
+        if stated is None:
             assumptions.append(Assumption(field=field, value=fact.value, why=fact.source))
-        return fact.value if own is None else own
+        return fact.value if stated is None else stated
 
     host = network = 0.0
     if price_of != "everything":

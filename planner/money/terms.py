@@ -55,14 +55,14 @@ class CostTerms(BaseModel):
 
     def kind(self, provider: str | None) -> PriceKind:
         """What is paid. Raises PlanError where arguments contradict each other."""
-        own = self.usd_per_device_hour is not None
-        if self.price == "own" and not own:
+        has_price = self.usd_per_device_hour is not None
+        if self.price == "own" and not has_price:
             raise PlanError("usd_per_device_hour", "is required for price own", ["2.5"])
-        if own and self.price not in (None, "own"):
+        if has_price and self.price not in (None, "own"):
             raise PlanError("price", f"{self.price} contradicts usd_per_device_hour, a price of your own", ["own"])
         if self.price is not None:
             return self.price
-        if own:
+        if has_price:
             return "own"
         owned = self.capex_usd_per_device is not None or (provider or "").strip().casefold() == OWNED
         return "owned" if owned else "on_demand"

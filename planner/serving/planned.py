@@ -73,7 +73,7 @@ class Served:
     @property
     def meets_slo(self) -> bool | None:
         """None where no limit of latency was set."""
-        return bool(self.pool.missed(self.slo)[self.index] <= 1.0) if self.slo.given else None
+        return bool(self.pool.missed(self.slo)[self.index] <= 1.0) if self.slo.limits_any else None
 
     @cached_property
     def layout(self) -> dict[str, int]:
@@ -112,7 +112,7 @@ class Served:
         for field, value, reason in (*_settings(self), *rows):
             if field not in named:
                 filled_in.append(Assumption(field=field, value=value, why=reason))
-        if self.slo.given and self.slo.statistic == "mean":
+        if self.slo.limits_any and self.slo.statistic == "mean":
             why = "limits are of the mean unless slo_statistic is p99"
             filled_in.append(Assumption(field="slo_statistic", value="mean", why=why))
         return filled_in
@@ -371,7 +371,7 @@ def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
         total_tokens_per_s=total,
         requests_per_s=float(estimates.requests_per_s[entry]),
         tokens_per_s_per_user=1.0 / float(pool.tpot_s[index]),
-        meets_slo=bool(pool.missed(slo)[index] <= 1.0) if slo.given else None,
+        meets_slo=bool(pool.missed(slo)[index] <= 1.0) if slo.limits_any else None,
         usd_per_hour=usd,
         usd_per_million_output_tokens=None if usd is None else usd / (output * 3600.0 / 1e6),
         usd_per_million_tokens=None if usd is None else usd / (total * 3600.0 / 1e6),

@@ -28,7 +28,7 @@ class Slo:
     statistic: Statistic
 
     @property
-    def given(self) -> bool:
+    def limits_any(self) -> bool:
         return bool(np.isfinite(self.ttft_s) or np.isfinite(self.tpot_s))
 
 
@@ -111,31 +111,34 @@ _ARRAYS = tuple(field.name for field in fields(Pool) if field.name not in ("jobs
 
 def pool_of(options: Sequence[tuple[ServingJob, ServingEstimates, Floats]]) -> Pool:
     """All deployments of (job, estimates, USD per hour of each deployment's devices)."""
-    steadies = [one.steady for _, one, _ in options]
-    shapes = [one.deployments for _, one, _ in options]
+    steadies = [estimates.steady for _, estimates, _ in options]
+    shapes = [estimates.deployments for _, estimates, _ in options]
 
     def joined(values: Sequence[Any]) -> np.ndarray:
         return np.concatenate([np.asarray(value) for value in values])
 
     return Pool(
         jobs=tuple(job for job, _, _ in options),
-        estimates=tuple(one for _, one, _ in options),
+        estimates=tuple(estimates for _, estimates, _ in options),
         option=joined([np.full(len(shape), number) for number, shape in enumerate(shapes)]),
         entry=joined([np.arange(len(shape)) for shape in shapes]),
-        fits=joined([one.memory.fits for _, one, _ in options]),
+        fits=joined([estimates.memory.fits for _, estimates, _ in options]),
         excess_bytes=joined(
-            [np.where(one.memory.fits, 0.0, one.memory.total - one.memory.capacity) for _, one, _ in options]
+            [
+                np.where(estimates.memory.fits, 0.0, estimates.memory.total - estimates.memory.capacity)
+                for _, estimates, _ in options
+            ]
         ),
         saturated=joined([steady.saturated for steady in steadies]),
         devices=joined([shape.devices for shape in shapes]).astype(np.float64),
         complexity=joined([shape.pp * 4 + shape.tp + shape.dp + shape.ep for shape in shapes]).astype(np.float64),
-        ttft_s=joined([one.ttft_s for one in steadies]),
-        tpot_s=joined([one.tpot_s for one in steadies]),
-        e2e_s=joined([one.e2e_s for one in steadies]),
-        ttft_p99_s=joined([one.ttft_p99_s for one in steadies]),
-        tpot_p99_s=joined([one.tpot_p99_s for one in steadies]),
-        output_tokens_per_s=joined([one.output_tokens_per_s for _, one, _ in options]),
-        requests_per_s=joined([one.requests_per_s for _, one, _ in options]),
+        ttft_s=joined([steady.ttft_s for steady in steadies]),
+        tpot_s=joined([steady.tpot_s for steady in steadies]),
+        e2e_s=joined([steady.e2e_s for steady in steadies]),
+        ttft_p99_s=joined([steady.ttft_p99_s for steady in steadies]),
+        tpot_p99_s=joined([steady.tpot_p99_s for steady in steadies]),
+        output_tokens_per_s=joined([estimates.output_tokens_per_s for _, estimates, _ in options]),
+        requests_per_s=joined([estimates.requests_per_s for _, estimates, _ in options]),
         usd_per_hour=joined([usd for _, _, usd in options]),
     )
 

@@ -37,18 +37,22 @@ def cheapest_hour(accelerator: str, provider: str | None, together: int, devices
     return min(((price, usd) for price, usd in paid if usd is not None), key=lambda row: row[1], default=None)
 
 
-def hourly_usd(accelerator: str, provider: str | None, together: int, devices: int, own: float | None) -> float | None:
+def hourly_usd(
+    accelerator: str, provider: str | None, together: int, devices: int, usd_per_device: float | None
+) -> float | None:
     """USD per hour of `devices` at the user's `own` price per device, or at the cheapest offer."""
-    if own is not None:
-        return own * devices
+    if usd_per_device is not None:
+        return usd_per_device * devices
     cheapest = cheapest_hour(accelerator, provider, together, devices)
     return cheapest[1] if cheapest else None
 
 
-def hourly_column(accelerator: str, provider: str | None, together: int, devices: Floats, own: float | None) -> Floats:
+def hourly_column(
+    accelerator: str, provider: str | None, together: int, devices: Floats, usd_per_device: float | None
+) -> Floats:
     """The same of an array of devices; NaN where no price is known."""
     sizes, places = np.unique(devices, return_inverse=True)
-    usd = [hourly_usd(accelerator, provider, together, int(size), own) for size in sizes]
+    usd = [hourly_usd(accelerator, provider, together, int(size), usd_per_device) for size in sizes]
     return np.array([np.nan if value is None else value for value in usd])[places]
 
 

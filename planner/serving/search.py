@@ -55,12 +55,12 @@ def best_serving(request: BestServingRequest) -> BestServing:
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
     tried = options(asked, request.engines, request.weight_dtypes, request.accelerators)
-    own, skipped = request.usd_per_device_hour, list(tried.skipped)
-    pool, refused = _pool(tried, open_load, own)
+    usd_per_device, skipped = request.usd_per_device_hour, list(tried.skipped)
+    pool, refused = _pool(tried, open_load, usd_per_device)
     skipped += refused
     order = goal_order(pool, goal, slo)
     best = int(order[0])
-    chosen = settled(plan, pool, best, slo, own, _changes(pool, best, request, goal, open_load))
+    chosen = settled(plan, pool, best, slo, usd_per_device, _changes(pool, best, request, goal, open_load))
     allowed = feasible(pool, slo)
     cheap = -pool.usd_per_million
     reason = f"the best of powers of two up to what fits, for the goal of {goal}"
@@ -70,7 +70,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         assumptions=chosen_of(chosen, tried.assumptions, more),
         goal=goal,
         best=choice(pool, best, slo),
-        meets_slo=bool(allowed[best]) if slo.given else None,
+        meets_slo=bool(allowed[best]) if slo.limits_any else None,
         why=_why(pool, order, goal, chosen, allowed),
         alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
         pareto=[choice(pool, int(i), slo) for i in front(pool, allowed, pool.per_device)[:_SHOWN_FRONT]],
@@ -88,11 +88,11 @@ def best_serving(request: BestServingRequest) -> BestServing:
 
 def load_is_open(workload: Inference) -> bool:
     """Whether the plan leaves it to the search how many requests are in flight."""
-    given = workload.concurrency is not None or workload.request_rate is not None
-    return not given and workload.scenario not in ("offline", "single-stream")
+    has_load = workload.concurrency is not None or workload.request_rate is not None
+    return not has_load and workload.scenario not in ("offline", "single-stream")
 
 
-def _pool(tried: Options, open_load: bool, own: float | None) -> tuple[Pool, list[str]]:
+def _pool(tried: Options, open_load: bool, usd_per_device: float | None) -> tuple[Pool, list[str]]:
     """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
@@ -104,7 +104,7 @@ def _pool(tried: Options, open_load: bool, own: float | None) -> tuple[Pool, lis
             continue
         if open_load:
             candidates = loaded(job, candidates)
-        rows.append((job, estimate(job, candidates), priced(job, candidates, own)))
+        rows.append((job, estimate(job, candidates), priced(job, candidates, usd_per_device)))
     if not rows:
         raise refused[0]
     return pool_of(rows), list(dict.fromkeys(str(error) for error in refused))
@@ -126,12 +126,14 @@ def loaded(job: ServingJob, candidates: Deployments) -> Deployments:
     return replace(chosen, concurrency=load, requests=run)
 
 
-def priced(job: ServingJob, candidates: Deployments, own: float | None) -> Floats:
+def priced(job: ServingJob, candidates: Deployments, usd_per_device: float | None) -> Floats:
     """USD per hour of each deployment's devices; NaN where no price is known."""
     machine = job.machine
     together = min(machine.per_node, machine.count)
     provider = job.plan.goal.provider
-    return hourly_column(machine.accelerator.id, provider, together, candidates.devices.astype(np.float64), own)
+    return hourly_column(
+        machine.accelerator.id, provider, together, candidates.devices.astype(np.float64), usd_per_device
+    )
 
 
 def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, open_load: bool) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
 def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarray) -> list[str]:
     best = int(order[0])
     waits = f"what binds it is {chosen.bottleneck}"
-    met = " and meet the limits" if chosen.slo.given else ""
+    met = " and meet the limits" if chosen.slo.limits_any else ""
     sentences = [f"{len(pool)} deployments were estimated; {int(allowed.sum())} of them fit{met}."]
     if not pool.fits[best]:
         return [*sentences, "None fits, so one that is nearest to it is shown."]
@@ -188,7 +190,7 @@ def _rejected(pool: Pool, order: Ints, goal: Goal, slo: Slo) -> Iterator[Serving
         "weight_dtype": np.array([job.inference.weight_dtype for job in pool.jobs])[pool.option],
     } | {name: pool.column(name).astype(np.int64) for name in ("tp", "pp", "ep", "dp")}
     load = pool.column("concurrency")
-    own = np.flatnonzero(pool.option == pool.option[best])
+    of_option = np.flatnonzero(pool.option == pool.option[best])
     seen = {best}
     for column in names.values():
         ordered = column[order]
@@ -199,7 +201,7 @@ def _rejected(pool: Pool, order: Ints, goal: Goal, slo: Slo) -> Iterator[Serving
                 seen.add(index)
                 yield ServingRejected(choice=choice(pool, index, slo), rule=_lost(pool, best, index, goal, slo))
     # The same deployment with half and twice as many clients.
-    same = own[np.all([names[name][own] == names[name][best] for name in ("tp", "pp", "ep", "dp")], axis=0)]
+    same = of_option[np.all([names[name][of_option] == names[name][best] for name in ("tp", "pp", "ep", "dp")], axis=0)]
     for wanted in (same[load[same] < load[best]], same[load[same] > load[best]]):
         if len(wanted):
             index = int(wanted[np.argmin(np.abs(load[wanted] - load[best]))])
@@ -248,6 +250,6 @@ def _misses(pool: Pool, index: int, slo: Slo) -> str:
 
 
 def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:
-    if slo.given or not open_load or goal == "latency":
+    if slo.limits_any or not open_load or goal == "latency":
         return []
     return ["no limit of latency was given, so that as many requests as fit are taken at once; set tpot_slo_ms"]

@@ -86,12 +86,12 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
                 refused.append(error)
     if not rows:
         raise refused[0]
-    own = request.usd_per_device_hour
-    pool = pool_of([(row.job, row.estimates, _paid(row, own)) for row in rows])
+    usd_per_device = request.usd_per_device_hour
+    pool = pool_of([(row.job, row.estimates, _paid(row, usd_per_device)) for row in rows])
     order, able = _ordered(pool, rows, most, slo)
     best = int(order[0])
-    chosen = settled(plan, pool, best, slo, own, _changes(pool, best, request))
-    sizes = [_size(pool, rows, int(index), slo, own) for index in _kinds(pool, order, able, request.top)]
+    chosen = settled(plan, pool, best, slo, usd_per_device, _changes(pool, best, request))
+    sizes = [_size(pool, rows, int(index), slo, usd_per_device) for index in _kinds(pool, order, able, request.top)]
     job = chosen.job
     provider, together = plan.goal.provider, min(job.machine.per_node, per_replica(chosen.estimates, chosen.entry))
     devices = int(pool.devices[best])
@@ -100,7 +100,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
         assumptions=chosen_of(chosen, assumptions, _assumed(chosen, most)),
         best=sizes[0] if able[best] else None,
         sizes=sizes if able[best] else [],
-        by_accelerator=[_size(pool, rows, int(index), slo, own) for index in _firsts(pool, order, able)],
+        by_accelerator=[_size(pool, rows, int(index), slo, usd_per_device) for index in _firsts(pool, order, able)],
         offers=offers_of(job.machine.accelerator.id, provider, together, devices) if able[best] else [],
         why=list(_why(pool, rows, best, bool(able[best]), most)),
         candidates=len(pool),
@@ -232,7 +232,7 @@ def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
     return met, reasons
 
 
-def _paid(row: Sized, own: float | None) -> Floats:
+def _paid(row: Sized, usd_per_device: float | None) -> Floats:
     """USD per hour of all replicas; NaN where no price is known."""
     machine, candidates = row.job.machine, row.estimates.deployments
     per = (candidates.tp * candidates.pp * candidates.dp).astype(np.float64)
@@ -241,7 +241,7 @@ def _paid(row: Sized, own: float | None) -> Floats:
         here = per == size
         together, provider = int(min(machine.per_node, size)), row.job.plan.goal.provider
         usd[here] = hourly_column(
-            machine.accelerator.id, provider, together, candidates.devices[here].astype(np.float64), own
+            machine.accelerator.id, provider, together, candidates.devices[here].astype(np.float64), usd_per_device
         )
     return usd
 
@@ -271,13 +271,17 @@ def _firsts(pool: Pool, order: Ints, able: np.ndarray) -> list[int]:
     return [int(fine[place]) for place in np.sort(np.unique(ids, return_index=True)[1])]
 
 
-def _size(pool: Pool, rows: list[Sized], index: int, slo: Slo, own: float | None) -> ServingSize:
+def _size(pool: Pool, rows: list[Sized], index: int, slo: Slo, usd_per_device: float | None) -> ServingSize:
     job, entry = pool.job(index), int(pool.entry[index])
     row = rows[int(pool.option[index])]
     estimates = row.estimates
     together = min(job.machine.per_node, per_replica(estimates, entry))
     provider = job.plan.goal.provider
-    offer = cheapest_hour(job.machine.accelerator.id, provider, together, int(pool.devices[index])) if not own else None
+    offer = (
+        cheapest_hour(job.machine.accelerator.id, provider, together, int(pool.devices[index]))
+        if not usd_per_device
+        else None
+    )
     limit, load = float(row.limit[entry]), float(job.inference.request_rate or job.inference.concurrency or 0.0)
     figures = choice(pool, index, slo)
     usd = figures.usd_per_hour

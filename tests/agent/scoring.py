@@ -148,15 +148,9 @@ def score(turn: Mapping[str, Any], expected_plan: dict[str, Any], allowed: dict[
     flat = {name: value for name, value in flat.items() if name != "overrides"}
     if expected_plan or turn.get("plan"):
         _compare(found, expected_plan, allowed, flat, done.words)
-    own = {
-        name: value
-        for name, value in call.arguments.items()
-        if name not in ALL_PATHS or name in (turn.get("args") or {})
-    }
-    wanted = dict(turn.get("args") or {})
-    for choices in [wanted.pop("any_of", None)]:
-        if choices:
-            wanted |= next((one for one in choices if set(one) <= set(own)), choices[0])
+    own, wanted = _own_arguments(turn, call), dict(turn.get("args") or {})
+    if choices := wanted.pop("any_of", None):
+        wanted |= next((choice for choice in choices if set(choice) <= set(own)), choices[0])
     for name, value in wanted.items():
         found.values += 1
         if _same(name, value, own.get(name)):
@@ -175,6 +169,12 @@ def score(turn: Mapping[str, Any], expected_plan: dict[str, Any], allowed: dict[
             found.wrong.append(f"called with {name}={call.arguments[name]!r}")
             found.values += 1
     return found
+
+
+def _own_arguments(turn: Mapping[str, Any], call: Call) -> dict[str, Any]:
+    """Arguments of the tool's own, besides the fields of a plan."""
+    told = turn.get("args") or {}
+    return {name: value for name, value in call.arguments.items() if name not in ALL_PATHS or name in told}
 
 
 # Choices that follow from the words without being values of them.

@@ -87,7 +87,7 @@ def kinds(job: Job, chunks: list[int], pp: int, whole: bool) -> list[tuple[int, 
 def slow(job: Job, whole: bool) -> set[tuple[int, ...]]:
     """All layouts by loops alone."""
     found, layers = set(), job.architecture.layers
-    partly = job.framework.activations.selective != "none"
+    partly = job.framework.recompute.selective != "none"
     for tp, pp, cp, dp, ep, etp in splits(job, whole):
         replica = job.global_batch // dp
         modes = {(0, 0), (2, 0)} | ({(1, 0)} if partly else set())

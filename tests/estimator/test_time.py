@@ -250,7 +250,7 @@ def test_warnings_say_what_to_know_before_trusting() -> None:
 
 
 def _reducing(framework: Framework, overlapped: bool) -> Framework:
-    return replace(framework, recipe=replace(framework.recipe, overlaps_reduction=overlapped))
+    return replace(framework, overlap=replace(framework.overlap, overlaps_reduction=overlapped))
 
 
 def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
@@ -259,8 +259,8 @@ def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
     found = make_job(layout)
     exposed = replace(found, framework=_reducing(found.framework, False))
     hidden = replace(found, framework=_reducing(found.framework, True))
-    assert not found.framework.recipe.overlaps_reduction
-    assert make_job(layout | {"workload.framework": "nemo"}).framework.recipe.overlaps_reduction
+    assert not found.framework.overlap.overlaps_reduction
+    assert make_job(layout | {"workload.framework": "nemo"}).framework.overlap.overlaps_reduction
     one = candidates(found)
     longer, shorter = (step_time(job, one).components["data_parallel"][0] for job in (exposed, hidden))
     overlap = found.calibration.framework.data_overlap

@@ -96,10 +96,10 @@ def test_a_plain_name_means_one_model(name: str, id: str) -> None:
 def test_a_vague_model_name_is_read_aloud(name: str, id: str) -> None:
     found = find_model(name)
     assert found.value.id == id
-    assert found.said is not None
-    assert id in found.said
-    assert find_architecture(name)[1] == found.said
-    assert architecture(name).notes[0] == found.said
+    assert found.note is not None
+    assert id in found.note
+    assert find_architecture(name)[1] == found.note
+    assert architecture(name).notes[0] == found.note
 
 
 @pytest.mark.parametrize("name", MODELS_AMBIGUOUS)
@@ -134,12 +134,12 @@ def test_a_plain_name_means_one_accelerator(name: str, id: str) -> None:
 def test_a_vague_accelerator_name_is_read_aloud(name: str, id: str) -> None:
     found = find_accelerator(name)
     assert found.value.id == id
-    assert found.said is not None
-    assert found.value.name in found.said
+    assert found.note is not None
+    assert found.value.name in found.note
 
 
 def test_what_else_it_could_be_is_said() -> None:
-    said = find_accelerator("h100").said
+    said = find_accelerator("h100").note
     assert said is not None
     assert "h100-pcie" in said
     assert "h100-nvl" in said
@@ -165,9 +165,9 @@ def test_every_id_and_alias_finds_its_own_row() -> None:
     for row in models():
         for name in (row.id, row.id.upper(), *row.aliases):
             found = find_model(name)
-            assert (found.value.id, found.said) == (row.id, None)
+            assert (found.value.id, found.note) == (row.id, None)
     for device in accelerators():
-        assert find_accelerator(device.id).said is None
+        assert find_accelerator(device.id).note is None
         for name in (device.id, device.name, *aliases(device.id)):
             assert find_accelerator(name).value.id == device.id
 

@@ -55,8 +55,8 @@ def test_an_own_accelerator_is_found_listed_and_made_to_machines(home: Path) -> 
     assert device.peak_flops["bf16"] == 1.2e15
     assert device.scaleup_bandwidth == 4e11
     assert device.source == f"yours ({path})"
-    assert found.said
-    assert str(path) in found.said
+    assert found.note
+    assert str(path) in found.note
     assert find_accelerator("wonder card").value.id == "my-chip"
     assert aliases("my-chip") == ("wonder card",)
     built, _ = machine("my-chip", 8)

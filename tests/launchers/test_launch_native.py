@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from launch_plans import complete
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
 
 from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from launchers.choice import usual_program
 from launchers.render import render
 from launchers.site import Site
@@ -31,15 +32,33 @@ def titan_options(script: str, folder: Path) -> tuple[int, dict[str, str], str]:
     return world(words[:place]), pairs, last
 
 
-# torchtitan has configs of few models in few precisions: most plans are refused.
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-@given(models, layouts((0, 2, 3)), workloads, st.booleans())
-def test_torchtitan_scripts_say_the_plan(model, layout, workload, compiled):
-    assume(layout["vpp"] is None or layout["pp"] > 1)
-    workload = workload | {"fused_loss": "auto", "moe_dispatcher": "auto", "compile": compiled}
-    plan = native("torchtitan", model, layout | {"etp": None}, 12, **workload)
+TITAN = table("torchtitan/fields")
+MANY_EXPERTS = ["Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"]
+
+
+@st.composite
+def titan_plans(draw: st.DrawFn) -> Plan:
+    """Of a model and a precision that torchtitan has a config of, in layouts that it can have."""
+    model = draw(st.sampled_from([DENSE, LARGE, *MANY_EXPERTS]))
+    configs = {name: config for name, config in TITAN["models"][model].items() if name != "module"}
+    precision = draw(st.sampled_from(sorted(configs)))
+    layout = draw(layouts((2, 3))) | {"etp": None, "offload": "none", "sequence_parallel": None}
+    layout |= {"recompute": draw(st.sampled_from(sorted(TITAN["recompute"])))}
+    pp, tp = min(layout["pp"], 2), min(layout["tp"], 4)
+    layout |= {"pp": pp, "tp": tp, "vpp": 2 if layout["vpp"] and pp > 1 else None}
+    # Experts are split over the ranks of a shard group, a shard group over the replicas.
+    ranks = tp * layout["cp"] * layout["dp"] if model in MANY_EXPERTS else 1
+    layout |= {"ep": draw(st.sampled_from([size for size in (1, 4, 8) if ranks % size == 0]))}
+    layout |= {"shard_group": layout["shard_group"] if layout["dp"] > 1 and layout["ep"] == 1 else None}
+    workload = draw(workloads) | {"precision": precision, "fused_loss": "auto", "moe_dispatcher": "auto"}
+    compiled = draw(st.booleans()) or configs[precision] in TITAN["compiled"]
+    return native("torchtitan", model, layout, 12, compile=compiled, **workload)
+
+
+@settings(max_examples=30, deadline=None)
+@given(titan_plans())
+def test_torchtitan_scripts_say_the_plan(plan):
     rendered = attempt(plan, "torchtitan")
-    assume(rendered)
     assert rendered
     with tempfile.TemporaryDirectory() as folder:
         processes, options, variant = titan_options(rendered.files[0].text, Path(folder))
@@ -61,9 +80,9 @@ def test_torchtitan_scripts_say_the_plan(model, layout, workload, compiled):
         assert options["--parallelism.pipeline_parallel_microbatch_size"] == str(training.micro_batch)
     else:
         assert local == training.micro_batch
-    assert ("--compile.enable" in options) == compiled
+    assert ("--compile.enable" in options) == training.compile
     assert variant == f"activation_checkpoint:{split.recompute}"
-    row = table("torchtitan/fields")["models"][model]
+    row = table("torchtitan/fields")["models"][plan.model]
     assert (options["--module"], options["--config"]) == (row["module"], row[training.precision])
 
 

@@ -74,8 +74,10 @@ def test_runs_come_in_the_order_of_their_distance_which_is_the_sum_of_its_parts(
 
 
 def test_another_accelerator_finds_runs_on_that() -> None:
-    assert nearest_runs(*plan(**{"cluster.accelerator": "mi300x"}), "training", 3)[0].said["accelerator"] == "mi300x"
-    assert nearest_runs(*plan(), "training", 3)[0].said["accelerator"] == "h100-sxm"
+    assert (
+        nearest_runs(*plan(**{"cluster.accelerator": "mi300x"}), "training", 3)[0].settings["accelerator"] == "mi300x"
+    )
+    assert nearest_runs(*plan(), "training", 3)[0].settings["accelerator"] == "h100-sxm"
 
 
 def test_what_cannot_be_estimated_or_is_in_doubt_is_passed_over() -> None:

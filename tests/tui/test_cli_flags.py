@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.plan.schema import Plan
-from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, EitherRequest
+from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, PlanRequest, ServingRequest
 from tools.registry import Tool, find
 from tui.cli import commands_of, parser
 from tui.flags import arguments_of, fields_of, flag_of, normal, serves, takes_plan, valid_values
@@ -59,7 +59,10 @@ def typed(draw: st.DrawFn) -> tuple[str, str]:
     name = draw(st.sampled_from(FIELDS))
     if name in _TYPED:
         return name, _TYPED[name]
-    values = valid_values(EitherRequest.model_fields[name].annotation)
+    # Training and serving can have a field of one name with values of their own: the plan here is for the first that
+    # has the field.
+    kind = ServingRequest if name in ONLY_SERVING else PlanRequest
+    values = valid_values(kind.model_fields[name].annotation)
     if values:
         return name, draw(st.sampled_from(values))
     if name in _SHARES:
@@ -96,6 +99,13 @@ def test_every_flag_reaches_the_plan(field: tuple[str, str], style: str) -> None
         wanted = wanted[key]
     assert found == wanted
     assert serves(arguments, PLANNING["estimate"]) == (name in ONLY_SERVING)
+
+
+@pytest.mark.parametrize(("word", "value"), [("true", True), ("false", False), ("auto", "auto")])
+def test_a_field_of_both_kinds_takes_what_serving_takes_too(word: str, value: bool | str) -> None:
+    arguments = read("fit", "--model", "llama-3.1-8b", "--engine", "vllm", "--cuda-graph", word)
+    request = find("check_fit").parse(arguments)
+    assert request.to_plan().model_dump(mode="json")["workload"]["cuda_graph"] == value  # type: ignore[attr-defined]
 
 
 def _section(path: str, word: str) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def _save(arguments: argparse.Namespace) -> BaseModel:
     plan = None if arguments.plan is None else read_plan(arguments.plan)
     if dotted:
         plan = merge(saved_plan(plan) if isinstance(plan, str) else plan or {}, dotted)
-    given = {"name": arguments.name, "overwrite": arguments.overwrite} | flat
-    return find("save_scenario").run(given if plan is None else given | {"plan": plan})
+    fields = {"name": arguments.name, "overwrite": arguments.overwrite} | flat
+    return find("save_scenario").run(fields if plan is None else fields | {"plan": plan})
 
 
 def _delete(arguments: argparse.Namespace) -> BaseModel | None:

@@ -52,7 +52,7 @@ class ClustersScreen(TableScreen):
 
     def __init__(self, plan: Data) -> None:
         super().__init__(plan, Listing(COLUMNS, words=lambda row: f"{row.accelerator} {row.provider}"))
-        self.found: RecommendedCluster | None = None
+        self.clusters: RecommendedCluster | None = None
 
     def reload(self) -> None:
         self.tell("Trying clusters; this takes a few seconds…")
@@ -63,24 +63,24 @@ class ClustersScreen(TableScreen):
             raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
         # The cluster is what is asked for, and the layout goes with it.
         open_plan = {key: value for key, value in self.plan.items() if key not in ("cluster", "layout")}
-        found = find("recommend_cluster").run({"plan": open_plan})
-        assert isinstance(found, RecommendedCluster)
-        self.found = found
-        return [PlacedOption.model_construct(**vars(row), place=place) for place, row in enumerate(found.options)]
+        clusters = find("recommend_cluster").run({"plan": open_plan})
+        assert isinstance(clusters, RecommendedCluster)
+        self.clusters = clusters
+        return [PlacedOption.model_construct(**vars(row), place=place) for place, row in enumerate(clusters.options)]
 
     def state(self) -> str:
-        said = super().state()
-        found = self.found
-        if said or not self.started or found is None:
-            return said
+        state = super().state()
+        clusters = self.clusters
+        if state or not self.started or clusters is None:
+            return state
         if not self.shown:
-            return " ".join(found.why or ["No cluster does."])
-        return f"by {found.sort}; * nothing is both cheaper and faster; prices of {found.priced}"
+            return " ".join(clusters.why or ["No cluster does."])
+        return f"by {clusters.sort}; * nothing is both cheaper and faster; prices of {clusters.priced}"
 
     def details(self, row: PlacedOption) -> Sequence[Block]:
-        found = self.found
-        why = found.why if found else []
-        rejected = [f"{', '.join(each.accelerators)}: {each.why}" for each in (found.rejected if found else ())]
+        clusters = self.clusters
+        why = clusters.why if clusters else []
+        rejected = [f"{', '.join(each.accelerators)}: {each.why}" for each in (clusters.rejected if clusters else ())]
         return [
             Headline(cluster_name(row) + (f" at {row.provider}" if row.provider else "")),
             *listed(row, CLUSTER),

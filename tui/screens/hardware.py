@@ -71,8 +71,8 @@ class HardwareScreen(TableScreen):
 
 def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     """Accelerators side by side, and what the plan comes to on each of them."""
-    found = [find("describe_hardware").run({"accelerator": id}) for id in ids]
-    blocks = beside([device for device in found if isinstance(device, HardwareDescription)])
+    devices = [find("describe_hardware").run({"accelerator": id}) for id in ids]
+    blocks = beside([device for device in devices if isinstance(device, HardwareDescription)])
     if not plan.get("model"):
         return blocks
     over = {"plan": dict(plan), "over": {"accelerator": list(ids)}}

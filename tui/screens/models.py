@@ -63,8 +63,8 @@ class ModelsScreen(TableScreen):
 
 def compared(ids: Sequence[str], plan: Data) -> list[Block]:
     """Models side by side, and what the plan comes to with each of them where it names a machine."""
-    found = [find("describe_model").run({"model": id}) for id in ids]
-    blocks = beside([model for model in found if isinstance(model, ModelDescription)])
+    models = [find("describe_model").run({"model": id}) for id in ids]
+    blocks = beside([model for model in models if isinstance(model, ModelDescription)])
     if not (plan.get("cluster") or {}).get("accelerator"):
         return blocks
     over = {"plan": {**plan, "model": ids[0]}, "over": {"model": list(ids)}}

@@ -84,9 +84,9 @@ class PlaybookScreen(TableScreen):
             self.failed("This one changes nothing of the plan; p shows those that may.")
 
     def action_advice(self) -> None:
-        def advised(found: Advice) -> None:
+        def advised(advice: Advice) -> None:
             self.advising = True
-            self.take(found.entries)
+            self.take(advice.entries)
             self.look(replace(self.listing, filters={}))
 
         self.do(self._advise, advised, "trying what the playbook advises", group="load")
@@ -94,15 +94,15 @@ class PlaybookScreen(TableScreen):
     def _advise(self) -> Advice:
         if not self.plan.get("model"):
             raise PlanError("plan", "there is none yet to advise on", ["/plan"])
-        found = find("advise").run({"plan": self.plan})
-        assert isinstance(found, Advice)
-        return found
+        advice = find("advise").run({"plan": self.plan})
+        assert isinstance(advice, Advice)
+        return advice
 
 
 def _search(arguments: Data) -> PlaybookFound:
-    found = find("search_playbook").run(arguments)
-    assert isinstance(found, PlaybookFound)
-    return found
+    entries = find("search_playbook").run(arguments)
+    assert isinstance(entries, PlaybookFound)
+    return entries
 
 
 def _patch(row: Entry) -> Data:

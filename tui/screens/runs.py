@@ -43,8 +43,8 @@ def _columns(name: str) -> tuple[Column, Column]:
     """What was measured of a figure, and how far off the prediction is."""
     of = _measured(name)
     return (
-        figure(name, lambda row: found.measured if (found := of(row)) else None),
-        figure("error", lambda row: found.error if (found := of(row)) else None),
+        figure(name, lambda row: score.measured if (score := of(row)) else None),
+        figure("error", lambda row: score.error if (score := of(row)) else None),
     )
 
 
@@ -82,27 +82,27 @@ class RunsScreen(TableScreen):
         self.folders, self.unread = {}, []
         for folder in matrices(Path.cwd()):
             try:
-                found = find("matrix_results").run({"folder": folder})
+                results = find("matrix_results").run({"folder": folder})
             except PlanError as error:
                 self.unread.append(f"{folder}: {error.problem}")
                 continue
-            assert isinstance(found, MatrixResults)
-            self.folders[folder] = found
+            assert isinstance(results, MatrixResults)
+            self.folders[folder] = results
         return [
             Run.model_construct(**vars(cell), folder=folder, place=f"{folder}/{cell.id}")
-            for folder, found in self.folders.items()
-            for cell in found.cells
+            for folder, results in self.folders.items()
+            for cell in results.cells
         ]
 
     def state(self) -> str:
-        waiting = sum(len(found.missing) for found in self.folders.values())
+        waiting = sum(len(results.missing) for results in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
     def details(self, row: Run) -> Sequence[Block]:
         fits = {True: "to fit", False: "not to fit", None: NONE}[row.fits]
         versions = ", ".join(f"{name} {version}" for name, version in row.versions.items())
-        found = self.folders[row.folder]
+        results = self.folders[row.folder]
         return [
             Headline(row.id, good=None if row.fits is None else row.fits == (row.outcome != "oom")),
             Figures([
@@ -112,7 +112,7 @@ class RunsScreen(TableScreen):
             ]),
             *table(row.figures, MEASURED),
             *notes("Why it does not count", [row.problem] if row.problem else []),
-            *table(found.accuracy, ACCURACY, "All runs of the folder"),
+            *table(results.accuracy, ACCURACY, "All runs of the folder"),
         ]  # fmt: skip
 
     def choose(self, row: Run) -> None:

@@ -30,8 +30,8 @@ def _figure(*keys: str) -> Column:
     """A column of the first of these figures that a row has."""
 
     def value(row: ScenarioRow) -> float | None:
-        found = (getattr(row.figures, key) for key in keys) if row.figures else ()
-        return next((each for each in found if each is not None), None)
+        figures = (getattr(row.figures, key) for key in keys) if row.figures else ()
+        return next((each for each in figures if each is not None), None)
 
     return figure(keys[0], value)
 
@@ -85,25 +85,25 @@ class ScenariosScreen(TableScreen):
         for row in rows:
             place = (row.name, row.saved)
             if place not in self.figures:
-                found = _listed({"query": row.name, "figures": True})
-                self.figures |= {(each.name, each.saved): each.figures for each in found if each.figures}
+                scenarios = _listed({"query": row.name, "figures": True})
+                self.figures |= {(each.name, each.saved): each.figures for each in scenarios if each.figures}
             # One that has gone meanwhile is not asked for again.
             self.figures.setdefault(place, PlanFigures(kind=row.kind))
 
     def details(self, row: ScenarioRow) -> Sequence[Block]:
-        found = _loaded(row.name)
+        scenario = _loaded(row.name)
         problem = row.figures.problem if row.figures else None
         return [
-            Headline(found.name + (" (ready example)" if found.read_only else "")),
+            Headline(scenario.name + (" (ready example)" if scenario.read_only else "")),
             *([Headline(problem, False)] if problem else []),
-            *notes("Notes", found.notes),
-            *(Text(file.text) for file in found.files),
-            Figures([("folder", found.folder)]),
+            *notes("Notes", scenario.notes),
+            *(Text(file.text) for file in scenario.files),
+            Figures([("folder", scenario.folder)]),
         ]
 
     def choose(self, row: ScenarioRow) -> None:
-        def loaded(found: LoadedScenario) -> None:
-            self.dismiss(ScreenResult(plan=found.plan))
+        def loaded(scenario: LoadedScenario) -> None:
+            self.dismiss(ScreenResult(plan=scenario.plan))
 
         self.do(lambda: _loaded(row.name), loaded, "loading")
 
@@ -152,11 +152,11 @@ class ScenariosScreen(TableScreen):
     def action_bring_in(self) -> None:
         self.ask("File with a plan, YAML or JSON", "", self._bring_in)
 
-    def _bring_in(self, given: str) -> None:
+    def _bring_in(self, file: str) -> None:
         def change() -> SavedScenario:
-            path = Path(given).expanduser()
+            path = Path(file).expanduser()
             if not path.is_file():
-                raise PlanError("file", f"there is no file {given!r}")
+                raise PlanError("file", f"there is no file {file!r}")
             return _saved({"text": read_text(path), "name": path.stem})
 
         self.change(change, lambda kept: f"Brought in as {kept.name}")
@@ -165,7 +165,7 @@ class ScenariosScreen(TableScreen):
         row = self.row
         if row is not None:
             suggested = f"{row.name}.yaml"
-            self.ask("Write it to (.yaml or .json)", suggested, lambda given: self._give_out(row.name, given))
+            self.ask("Write it to (.yaml or .json)", suggested, lambda file: self._give_out(row.name, file))
 
     def _give_out(self, name: str, typed: str) -> None:
         def change() -> Path:
@@ -216,15 +216,15 @@ def compared(names: Sequence[str], plan: Data | None) -> list[Block]:
 
 
 def _listed(arguments: Data) -> list[ScenarioRow]:
-    found = find("list_scenarios").run(arguments)
-    assert isinstance(found, ScenarioList)
-    return found.scenarios
+    result = find("list_scenarios").run(arguments)
+    assert isinstance(result, ScenarioList)
+    return result.scenarios
 
 
 def _loaded(name: str, style: str = "yaml") -> LoadedScenario:
-    found = find("load_scenario").run({"name": name, "format": style})
-    assert isinstance(found, LoadedScenario)
-    return found
+    scenario = find("load_scenario").run({"name": name, "format": style})
+    assert isinstance(scenario, LoadedScenario)
+    return scenario
 
 
 def _saved(arguments: Data) -> SavedScenario:

@@ -104,7 +104,7 @@ class SessionsScreen(TableScreen):
         row = self.row
         if row is not None:
             suggested = f"session-{row.id}.md"
-            self.ask("Write it to (.md or .json)", suggested, lambda given: self._give_out(row.id, given))
+            self.ask("Write it to (.md or .json)", suggested, lambda file: self._give_out(row.id, file))
 
     def _give_out(self, id: str, typed: str) -> None:
         def change() -> Path:

@@ -44,8 +44,8 @@ def _lengths(plan: Data) -> Sequence[Block]:
 
 def _roofline(plan: Data) -> Sequence[Block]:
 
-    found = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training").run({"plan": plan})
-    charts = [block for block in blocks_of(found) if isinstance(block, Chart)]
+    estimate = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training").run({"plan": plan})
+    charts = [block for block in blocks_of(estimate) if isinstance(block, Chart)]
     curves = [chart for chart in charts if chart.plot.kind == "line"]
     return [*curves, *(chart for chart in charts if chart.plot.kind != "line")]
 

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 ShareOf = Literal["total", "start", "rest", "asked"]
 # What a graph beyond `Reserve.wide_graph` sequences keeps: half as much again as others (SGLang, server_args.py).
 _WIDE_GRAPH = 1.5
+# Devices of a tensor group from which on larger graphs are captured (SGLang, server_args.py, tp_size < 4).
+_WIDE_TP = 4.0
 _HALF = 2.0
 """Bytes per element of activations between operators: engines run in 16 bits."""
 
@@ -160,8 +162,8 @@ def most_tokens(engine: Engine, context: Floats | float, offline: bool = False) 
 
 
 def largest_graph(engine: Engine, tp: Floats) -> Floats:
-    """Sequences of the largest graph that is captured for generation (SGLang captures more from four devices on)."""
-    return np.where(np.asarray(tp) >= 4.0, float(engine.wide_graph_batch), float(engine.graph_batch))
+    """Sequences of the largest graph that is captured for generation."""
+    return np.where(np.asarray(tp) >= _WIDE_TP, float(engine.wide_graph_batch), float(engine.graph_batch))
 
 
 def shares(
@@ -176,10 +178,10 @@ def shares(
         ranks = np.where(np.asarray(attention_dp) > 1.0, attention_dp, 0.0)
         kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, _WIDE_GRAPH, 1.0)
         return 1.0 - np.maximum(kept, rule.least) / total_bytes
-    found = np.full(tp.shape, engine.memory_share)
+    fraction = np.full(tp.shape, engine.memory_share)
     for devices, share in engine.share_steps:
-        found = np.where(tp >= devices, share, found)
-    return found
+        fraction = np.where(tp >= devices, share, fraction)
+    return fraction
 
 
 def profiled_bytes(

@@ -16,7 +16,7 @@ from estimator.plan.layouts import Floats
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
-from estimator.units import BITS_PER_BYTE, GIB
+from estimator.units import BITS_PER_BYTE, FP32_BYTES, GIB
 
 _CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 
@@ -52,8 +52,8 @@ class ServingJob:
     @cached_property
     def mixes(self) -> bool:
         """Whether prompts are read beside generation, not in steps of their own."""
-        said = self.inference.chunked_prefill
-        return self.engine.mixes if said == "auto" else bool(said)
+        choice = self.inference.chunked_prefill
+        return self.engine.mixes if choice == "auto" else bool(choice)
 
     @cached_property
     def request_s(self) -> Floats | float:
@@ -84,8 +84,8 @@ class ServingJob:
     @cached_property
     def graphs(self) -> bool:
         """Whether steps that only generate are replayed as CUDA graphs."""
-        said = self.inference.cuda_graph
-        return self.engine.graphs if said == "auto" else bool(said)
+        choice = self.inference.cuda_graph
+        return self.engine.graphs if choice == "auto" else bool(choice)
 
     @cached_property
     def checked_tokens(self) -> float:
@@ -107,13 +107,13 @@ class ServingJob:
     @cached_property
     def block_bytes(self) -> float:
         """Bytes per weight of the blocks' matrices, scales included."""
-        given = self.inference.weight_bits
-        return (self.weights.bits if given is None else given) / BITS_PER_BYTE
+        bits = self.inference.weight_bits
+        return (self.weights.bits if bits is None else bits) / BITS_PER_BYTE
 
     @cached_property
     def wide_bytes(self) -> float:
         """Bytes per element of activations between operators."""
-        return 4.0 if self.weights.name == "fp32" else 2.0
+        return FP32_BYTES if self.weights.name == "fp32" else 2.0
 
     @cached_property
     def casts(self) -> bool:
@@ -128,8 +128,8 @@ class ServingJob:
     @cached_property
     def expert_bytes(self) -> float:
         """Bytes per weight of routed experts, scales included."""
-        given = self.inference.weight_bits
-        return (self.weights.expert_bits if given is None else given) / BITS_PER_BYTE
+        bits = self.inference.weight_bits
+        return (self.weights.expert_bits if bits is None else bits) / BITS_PER_BYTE
 
     @cached_property
     def expert_surface(self) -> MatmulSurface:
@@ -161,9 +161,9 @@ class ServingJob:
     @cached_property
     def usable_bytes(self) -> float:
         """What a device can allocate, less what is to stay free; the user's own figures come first."""
-        given = self.plan.overrides
-        usable = self.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
-        return max(0.0, usable - (given.reserve_gib or 0.0) * GIB)
+        overrides = self.plan.overrides
+        usable = self.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
+        return max(0.0, usable - (overrides.reserve_gib or 0.0) * GIB)
 
 
 _PEAKS: dict[Kind, tuple[str, ...]] = {

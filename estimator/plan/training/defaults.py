@@ -33,7 +33,7 @@ def fill(
     `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why.
     """
     training = plan.training
-    given = training.model_fields_set
+    stated = training.model_fields_set
     assumed: list[Assumption] = []
     changes: dict[str, Any] = {}
 
@@ -60,14 +60,14 @@ def fill(
     if training.dataset_samples is not None and training.dataset_tokens is None and training.sample_tokens is None:
         filled = full_sample(training.model_copy(update={"seq_len": seq_len}))
         assume("sample_tokens", float(filled), "no length of samples is known, so each is taken to be full")
-    if "precision" not in given:
+    if "precision" not in stated:
         assume("precision", *_precision(accelerator))
     for name, why in _PLAIN_DEFAULTS.items():
-        if name not in given and not (name == "epochs" and training.steps is not None):
+        if name not in stated and not (name == "epochs" and training.steps is not None):
             assumed.append(Assumption(f"workload.{name}", getattr(training, name), why))
     if training.method in ("lora", "qlora", "dora", "pissa"):
         for name in ("rank", "alpha", "targets"):
-            if "lora" not in given or name not in training.lora.model_fields_set:
+            if "lora" not in stated or name not in training.lora.model_fields_set:
                 assumed.append(Assumption(f"workload.lora.{name}", getattr(training.lora, name), "the usual default"))
     return changes, assumed
 
@@ -80,8 +80,8 @@ def fill_adapters(plan: Plan, framework: Framework) -> tuple[Plan, list[Assumpti
     usual: dict[str, Any] = {"dropout": framework.adapters.dropout}
     if training.method == "qlora":
         usual["quantisation"] = framework.adapters.quantisation
-    given = training.lora.model_fields_set if "lora" in training.model_fields_set else set()
-    changes = {name: value for name, value in usual.items() if name not in given}
+    stated = training.lora.model_fields_set if "lora" in training.model_fields_set else set()
+    changes = {name: value for name, value in usual.items() if name not in stated}
     assumed = [
         Assumption(f"workload.lora.{name}", value, f"the default of {framework.name}")
         for name, value in changes.items()
@@ -94,15 +94,15 @@ def recipe_options(job: Job) -> list[Assumption]:
 
     They stay open in the plan, so that another framework or device brings its own; what they come to is told.
     """
-    found: dict[str, str | bool] = {"cuda_graph": job.cuda_graph}
+    options: dict[str, str | bool] = {"cuda_graph": job.cuda_graph}
     split = job.plan.layout.tp or (2 if job.framework.limits.searches_splits else 1)
     if job.framework.limits.tp and job.machine.count > 1 and split > 1:
-        found["tp_overlap"] = job.chosen("tp_overlap")
+        options["tp_overlap"] = job.chosen("tp_overlap")
     if any(block.experts for block in job.architecture.blocks):
-        found |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}
+        options |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}
     return [
         Assumption(f"workload.{name}", "auto", f"{_WORDS.get(value, value)}, as the framework's recipes have it")
-        for name, value in found.items()
+        for name, value in options.items()
         if name not in job.training.model_fields_set
     ]
 

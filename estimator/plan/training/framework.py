@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from estimator.units import FP32_BYTES
+
 Style = Literal["eager", "native", "compiled", "fused"]
 
 
@@ -59,7 +61,7 @@ class OptimizerStep:
     master_bytes: float
     """A full-precision copy of the weights that the optimizer owns (Micikevicius et al. 2018, section 3.1)."""
     step_bytes: float
-    """Temporaries of the step besides the optimizer's own (DeepSpeed, stage3.py, step)."""
+    """Temporaries of the step besides the optimizer's own (DeepSpeed, runtime/zero/stage3.py step)."""
     fused: bool
     """Whether the step is one kernel, which needs no temporaries of the optimizer's own (torch.optim, fused)."""
     always_sharded: bool
@@ -75,11 +77,12 @@ class Gathering:
     live_units: float
     """Gathered layers that there are at once (FSDP: the one at work and the prefetched one); 0 for none."""
     gathered_copies: float
-    """Copies of a layer in the compute dtype while its gradients are made (FSDP, _fsdp_collectives.py)."""
+    """Copies of a layer in the compute dtype while its gradients are made (torch.distributed.fsdp,
+    _fully_shard/_fsdp_collectives.py)."""
     reduced_copies: float
     """The same in the dtype of the reduction."""
     splits_root: bool
-    """Whether embedding and head are units of their own (torchtitan, apply_fsdp)."""
+    """Whether embedding and head are units of their own (torchtitan, distributed/fsdp.py apply_fsdp_to_decoder)."""
     hook_s: float
     """Host seconds of one module's hooks in one pass under ZeRO-3 (DeepSpeed, runtime/zero/parameter_offload.py)."""
 
@@ -94,15 +97,21 @@ class Activations:
     """Whether the modules are Hugging Face's own, GELU by hand included."""
     expands_kv: bool
     """Whether keys and values are repeated for every head before attention (transformers, repeat_kv)."""
-    selective: Literal["attention", "ops", "none"]
-    """What selective recompute drops: the attention core (Korthikanti et al. 2022, section 5), or all but every other
-    matmul's output (torchtitan, _apply_op_sac)."""
     low_precision: Literal["none", "inputs", "all"]
     """What 8-bit training keeps in 8 bits: nothing, the inputs of its matmuls, or those of the activation function too
-    (Transformer Engine, activation_func_fp8_input_store)."""
+    (Megatron-core, activation_func_fp8_input_store)."""
     stage_buffers: float
     """Copies of a stage's boundary per micro-batch that a pipeline allocates to send and receive
     (torch.distributed.pipelining, stage.py)."""
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """What is dropped in the forward pass and made again."""
+
+    selective: Literal["attention", "ops", "none"]
+    """What selective recompute drops: the attention core (Korthikanti et al. 2022, section 5), or all but every other
+    matmul's output (torchtitan, distributed/activation_checkpoint.py SelectiveAC)."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class Loss:
     """The peak per logit, in bytes."""
 
     fused: bool
-    """Whether the loss is fused where nobody switches it (Liger, LigerFusedLinearCrossEntropy)."""
+    """Whether the loss is fused where nobody switches it (Liger, LigerFusedLinearCrossEntropyLoss)."""
     logit_bytes: float
     """Of an unfused loss."""
     adapter_logit_bytes: float | None
@@ -131,7 +140,7 @@ class Adapters:
     held_bytes: float
     """Per adapter parameter (PEFT, autocast_adapter_dtype)."""
     copies_inputs: bool
-    """Whether each adapter casts its input for itself (PEFT, tuners/lora/layer.py)."""
+    """Whether each adapter casts its input for itself (PEFT, tuners/tuners_utils.py _cast_input_dtype)."""
     dropout: float
     """The default dropout before adapters, a fraction."""
     quantisation: str
@@ -139,7 +148,7 @@ class Adapters:
     quantised_head: bool
     """Whether the head is quantised too."""
     quantised_inputs: float
-    """Copies of its input that a quantised matmul keeps for nothing (bitsandbytes before 0.43.3)."""
+    """Copies of its input that a quantised matmul keeps for nothing (bitsandbytes before 0.43.3, pull request 1270)."""
 
 
 @dataclass(frozen=True)
@@ -161,20 +170,26 @@ class OperatorStyle:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the framework's recipes set where a plan does not say; most are named as the fields of a plan."""
+    """What the framework's recipes set where a plan does not say, named as the fields of a plan."""
+
+    cuda_graph: Literal["none", "layers", "full"]
+    """What CUDA graphs hold (Megatron-core, cuda_graph_impl and cuda_graph_modules, cuda_graph_scope before)."""
+    moe_dispatcher: Literal["alltoall", "flex"]
+    """What carries tokens to experts (Megatron-core, moe_token_dispatcher_type)."""
+    moe_capacity: bool
+    """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What recipes send beside other work where a plan does not say; two are named as the fields of a plan."""
 
     overlaps_reduction: bool
     """Whether gradients are reduced beside the backward pass below ZeRO-3 too (Megatron-core, overlap_grad_reduce)."""
     tp_overlap: bool
     """Whether tensor-parallel communication runs beside matmuls (Megatron-core, tp_comm_overlap)."""
-    cuda_graph: Literal["none", "layers", "full"]
-    """What CUDA graphs hold (Megatron-core, cuda_graph_impl and cuda_graph_scope)."""
-    moe_dispatcher: Literal["alltoall", "flex"]
-    """What carries tokens to experts (Megatron-core, moe_token_dispatcher_type)."""
     moe_overlap: bool
     """Whether dispatch and combine run beside other work (Megatron-core, overlap_moe_expert_parallel_comm)."""
-    moe_capacity: bool
-    """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +213,7 @@ class Limits:
     offloads: tuple[str, ...]
     """What can be offloaded to the host."""
     interleaves: bool
-    """Whether pipeline stages can be virtual (Narayanan et al. 2021, section 2.2)."""
+    """Whether pipeline stages can be virtual (Narayanan et al. 2021, section 2.2.2)."""
     schedules: tuple[str, ...]
     """Schedules of a pipeline besides, by their names in a plan."""
 
@@ -215,10 +230,12 @@ class Framework:
     optimizer: OptimizerStep
     gathering: Gathering
     activations: Activations
+    recompute: Recompute
     loss: Loss
     adapters: Adapters
     operators: OperatorStyle
     recipe: Recipe
+    overlap: Overlap
     limits: Limits
     context_bytes: float | None
     """Bytes of the device context where it is not the fitted one."""
@@ -229,7 +246,7 @@ def holding(framework: Framework, weights: str) -> Framework:
     """The profile with trained weights, gradients and moments all in 16 bits ('bf16'), or all in fp32; 'auto' as is."""
     if weights == "auto":
         return framework
-    size = 4.0 if weights == "fp32" else 2.0
+    size = FP32_BYTES if weights == "fp32" else 2.0
     reduce_bytes = min(size, framework.gradients.reduce_bytes)
     return replace(
         framework,
@@ -247,8 +264,8 @@ def by_block(framework: Framework) -> Framework:
     return replace(
         framework,
         weights=replace(framework.weights, held_bytes=2.0, cast_cache=False),
-        gradients=replace(framework.gradients, held_bytes=4.0),
-        optimizer=replace(framework.optimizer, master_bytes=4.0, step_bytes=0.0),
+        gradients=replace(framework.gradients, held_bytes=FP32_BYTES),
+        optimizer=replace(framework.optimizer, master_bytes=FP32_BYTES, step_bytes=0.0),
     )
 
 

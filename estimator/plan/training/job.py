@@ -15,7 +15,7 @@ from estimator.plan.schema import Plan, Training
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.framework import Framework, OptimizerFacts, Style
 from estimator.plan.training.run_length import PAIRED_STAGES, RunSize, run_size
-from estimator.units import GIB
+from estimator.units import FP32_BYTES, GIB
 
 # Stages that run a frozen copy of the policy beside it (TRL: DPO, KTO, IPO, PPO and GRPO; ORPO and SimPO need none).
 _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
@@ -109,7 +109,9 @@ class Job:
     def stream_elements(self) -> float:
         """Elements of `activation_bytes` per element of the residual stream: two where trained weights are fp32 and
         only matmuls are cast down (torch.autocast), as norms then give fp32."""
-        wide = self.framework.weights.cast_cache and self.training.method == "full" and self.activation_bytes < 4
+        wide = (
+            self.framework.weights.cast_cache and self.training.method == "full" and self.activation_bytes < FP32_BYTES
+        )
         return 2.0 if wide else 1.0
 
     @cached_property
@@ -162,14 +164,14 @@ class Job:
     @cached_property
     def frozen_bytes(self) -> float:
         """Bytes per frozen weight: the compute dtype, unless all weights are asked for in full precision."""
-        return 4.0 if self.training.weights == "fp32" else self.activation_bytes
+        return FP32_BYTES if self.training.weights == "fp32" else self.activation_bytes
 
     @cached_property
     def usable_bytes(self) -> float:
         """What a device can allocate, less what is to stay free; the user's own figures come first."""
-        given = self.plan.overrides
-        usable = self.machine.accelerator.usable_bytes if given.usable_gib is None else given.usable_gib * GIB
-        return max(0.0, usable - (given.reserve_gib or 0.0) * GIB)
+        overrides = self.plan.overrides
+        usable = self.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
+        return max(0.0, usable - (overrides.reserve_gib or 0.0) * GIB)
 
     @cached_property
     def unmeasured_memory(self) -> tuple[str, ...]:
@@ -177,10 +179,10 @@ class Job:
         training, seen = self.training, self.calibration.measured_kinds
         asked = {name: str(getattr(training, name)) for name in ("method", "stage", "precision", "optimizer")}
         asked["accelerator family"] = self.machine.accelerator.family
-        found = [f"{name} {value}" for name, value in asked.items() if value not in seen[name]]
+        unmeasured = [f"{name} {value}" for name, value in asked.items() if value not in seen[name]]
         if not self.calibration.memory_measured:
-            found.append(f"framework {self.framework.name}")
-        return tuple(found)
+            unmeasured.append(f"framework {self.framework.name}")
+        return tuple(unmeasured)
 
     @cached_property
     def memory_below(self) -> float:
@@ -194,24 +196,26 @@ class Job:
     @cached_property
     def style(self) -> Style:
         """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
-        own = self.framework.operators.style
-        if own == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
-            own = "native"
-        return "compiled" if self.training.compile and own in ("eager", "native") else own
+        style = self.framework.operators.style
+        if style == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
+            style = "native"
+        return "compiled" if self.training.compile and style in ("eager", "native") else style
 
     @cached_property
     def cuda_graph(self) -> str:
         """Graphs of the whole iteration need fixed shapes all through, which scans of state-space layers lack."""
-        said = self.training.cuda_graph
-        if said != "auto":
-            return said
-        found = self.framework.recipe.cuda_graph
-        return "layers" if found == "full" and self.architecture.scans else found
+        choice = self.training.cuda_graph
+        if choice != "auto":
+            return choice
+        graphs = self.framework.recipe.cuda_graph
+        return "layers" if graphs == "full" and self.architecture.scans else graphs
 
     def chosen(self, name: str) -> Any:
         """An option of the workload, or the framework's where the plan leaves it open."""
-        said = getattr(self.training, name)
-        return getattr(self.framework.recipe, name) if said == "auto" else said
+        choice = getattr(self.training, name)
+        if choice != "auto":
+            return choice
+        return getattr(self.framework.overlap if name.endswith("overlap") else self.framework.recipe, name)
 
     @cached_property
     def matmul_kind(self) -> Kind:

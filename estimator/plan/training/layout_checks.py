@@ -55,7 +55,7 @@ def check_given(job: Job) -> None:
     if layout.offload and layout.offload != "none" and layout.offload not in job.framework.limits.offloads:
         valid = ["none", *job.framework.limits.offloads]
         raise PlanError("layout.offload", f"{job.framework.name} cannot offload {layout.offload}", valid)
-    if layout.recompute == "selective" and job.framework.activations.selective == "none":
+    if layout.recompute == "selective" and job.framework.recompute.selective == "none":
         raise PlanError(
             "layout.recompute", f"{job.framework.name} has no selective recompute", ["none", "full", "block:N"]
         )
@@ -106,14 +106,14 @@ def _check_product(job: Job, count: int) -> None:
     layout = job.plan.layout
     sizes = {name: getattr(layout, name) for name in ("tp", "pp", "cp", "dp")}
     product = math.prod(size for size in sizes.values() if size)
-    said = " × ".join(f"{name} {size}" for name, size in sizes.items() if size)
+    factors = " × ".join(f"{name} {size}" for name, size in sizes.items() if size)
     if None not in sizes.values():
         if product != count:
             rest = product // sizes["dp"]
             valid = [count // rest] if count % rest == 0 else []
             hint = f"; dp must be {count // rest}" if valid else ""
             raise PlanError(
-                "layout.dp", f"{said} = {product} devices, but cluster.count is {count}{hint}",
+                "layout.dp", f"{factors} = {product} devices, but cluster.count is {count}{hint}",
                 valid or [f"cluster.count={product}"],
             )  # fmt: skip
     elif product and count % product:
@@ -121,7 +121,7 @@ def _check_product(job: Job, count: int) -> None:
         rest = product // sizes[last]
         fitting = [size for size in divisors(count // rest) if _possible(job, last, size)] if count % rest == 0 else []
         valid = fitting or [f"cluster.count a multiple of {product}"]
-        raise PlanError(f"layout.{last}", f"{said} does not divide the {count} devices", valid)
+        raise PlanError(f"layout.{last}", f"{factors} does not divide the {count} devices", valid)
 
 
 def _possible(job: Job, name: str, size: int) -> bool:

@@ -121,9 +121,9 @@ def _largest_block(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Float
     """(Dense, routed experts) of the stage's largest layer."""
     dense, experts = layouts.zeros(), layouts.zeros()
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
-        own, routed = block_parameters(block, layouts)
-        larger = (count > 0) & (own + routed > dense + experts)
-        dense, experts = np.where(larger, own, dense), np.where(larger, routed, experts)
+        shared, routed = block_parameters(block, layouts)
+        larger = (count > 0) & (shared + routed > dense + experts)
+        dense, experts = np.where(larger, shared, dense), np.where(larger, routed, experts)
     return dense, experts
 
 

@@ -68,7 +68,7 @@ def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> St
     ends = _dealt(architecture, parts, stage), _dealt(architecture, parts, parts - 1 - stage)
     return StageShape(
         stage=stage,
-        layers=tuple(one + other * (folded | doubled) for one, other in zip(*ends, strict=True)),
+        layers=tuple(first + other * (folded | doubled) for first, other in zip(*ends, strict=True)),
         has_embedding=(first | (doubled & last)).astype(np.float64),
         has_head=(np.where(folded, first, last) | (doubled & first)).astype(np.float64),
         visited=np.where(doubled, 0.5, 1.0),
@@ -81,9 +81,9 @@ _FIRST_DOUBLE = min(SCHEDULES.index("v-half"), SCHEDULES.index("dualpipe"))
 
 def _only_stage(architecture: Architecture, layouts: Layouts) -> StageShape:
     """Every layer and both ends, where no candidate has a pipeline."""
-    one = layouts.ones()
-    counts = tuple(one * architecture.pattern.count(kind) for kind in range(len(architecture.blocks)))
-    return StageShape(np.zeros_like(layouts.pp), counts, one, one, one)
+    ones = layouts.ones()
+    counts = tuple(ones * architecture.pattern.count(kind) for kind in range(len(architecture.blocks)))
+    return StageShape(np.zeros_like(layouts.pp), counts, ones, ones, ones)
 
 
 def of_stage(name: str, job: Job, layouts: Layouts, compute: Callable[[], T]) -> T:

@@ -81,7 +81,7 @@ def _bench(launch: ServingLaunch, model: str, prepare: list[str]):
     """llama-batched-bench reads the prompts of a batch and generates, all requests in step."""
     part = load.load_of(launch)
     at_once = min(part.concurrency or _slots(launch), _slots(launch))
-    own = {
+    flags = {
         **_common(launch, model),
         "--ctx-size": at_once * (part.fresh + part.shared + part.output),
         "-npp": part.fresh + part.shared,
@@ -89,4 +89,4 @@ def _bench(launch: ServingLaunch, model: str, prepare: list[str]):
         "-npl": at_once,
     }
     remarks = [f"{at_once} requests in step, without the server; it is to be stopped before"]
-    return load.script(launch, "llamacpp", [*prepare, *command("exec llama-batched-bench", options(own))], remarks)
+    return load.script(launch, "llamacpp", [*prepare, *command("exec llama-batched-bench", options(flags))], remarks)

@@ -26,9 +26,9 @@ _OPTIONS = {
 
 
 def score(keys: Keys) -> int:
-    own = ("kv_cache_config", "max_num_tokens", "cuda_graph_config", "enable_attention_dp", "moe_expert_parallel_size",
-           "build_config")  # fmt: skip
-    return 5 * sum(any(True for _ in keys.below(name)) for name in own)
+    markers = ("kv_cache_config", "max_num_tokens", "cuda_graph_config", "enable_attention_dp",
+             "moe_expert_parallel_size", "build_config")  # fmt: skip
+    return 5 * sum(any(True for _ in keys.below(name)) for name in markers)
 
 
 def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:

@@ -15,9 +15,15 @@ from launchers.tables import table
 
 
 def score(keys: Keys) -> int:
-    own = ("tensor-parallel-size", "max-model-len", "gpu-memory-utilization", "max-num-seqs", "tensor_parallel_size")
-    own += ("max_model_len", "gpu_memory_utilization", "kv-cache-dtype", "enforce-eager")
-    return 4 * sum(name in keys for name in own) if "base_model" not in keys else 0
+    markers = (
+        "tensor-parallel-size",
+        "max-model-len",
+        "gpu-memory-utilization",
+        "max-num-seqs",
+        "tensor_parallel_size",
+    )
+    markers += ("max_model_len", "gpu_memory_utilization", "kv-cache-dtype", "enforce-eager")
+    return 4 * sum(name in keys for name in markers) if "base_model" not in keys else 0
 
 
 def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:

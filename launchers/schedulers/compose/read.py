@@ -35,12 +35,12 @@ def read(name: str, services: Data, findings: Findings) -> Jobs:
             if not visible and not total and re.fullmatch(r"[0-9]+(,[0-9]+)*", numbers):
                 visible, item = set(numbers.split(",")), Item(name, f"{label} {variable}", numbers)
         total += len(visible)
-        own = {key: _single(value) for key, value in service.items()}
+        fields = {key: _single(value) for key, value in service.items()}
         # The command of a service is what its image's entry point is given.
-        own = {"image": own.get("image", ""), "args": own.get("command")} | (
-            {"command": own["entrypoint"]} if own.get("entrypoint") else {}
+        fields = {"image": fields.get("image", ""), "args": fields.get("command")} | (
+            {"command": fields["entrypoint"]} if fields.get("entrypoint") else {}
         )
-        if script := command_line(own, environment):
+        if script := command_line(fields, environment):
             jobs.scripts.append((script, environment))
     if total and not unsure:
         findings.put("devices", total, Item(name, "devices", total) if len(services) > 1 else item)

@@ -37,16 +37,18 @@ def calibrated(
 ) -> dict[str, Any]:
     """The new contents of the file."""
     behind: dict[Node, list[Observation]] = defaultdict(list)
-    for one in seen:
-        job = runs[one.group].job
-        behind["engine", job.engine.name].append(one)
-        behind["device", job.machine.accelerator.family].append(one)
+    for observation in seen:
+        job = runs[observation.group].job
+        behind["engine", job.engine.name].append(observation)
+        behind["device", job.machine.accelerator.family].append(observation)
     families = sorted(name for kind, name in behind if kind == "device")
     unmeasured = {f"{metric}_spread": _rounded(spread[DEFAULT, metric]) for metric in _METRICS}
     engines = {}
     for name in [DEFAULT, *engines_known()]:
-        own = {f"{metric}_spread": _rounded(spread.get((name, metric), spread[DEFAULT, metric])) for metric in _METRICS}
-        engines[name] = _row(values, ("engine", name), [f.name for f in ENGINE_FACTORS], behind) | own
+        spreads_of_engine = {
+            f"{metric}_spread": _rounded(spread.get((name, metric), spread[DEFAULT, metric])) for metric in _METRICS
+        }
+        engines[name] = _row(values, ("engine", name), [f.name for f in ENGINE_FACTORS], behind) | spreads_of_engine
     devices = {
         name: _row(values, ("device", name), [f.name for f in DEVICE_FACTORS], behind) for name in [DEFAULT, *families]
     }
@@ -63,8 +65,8 @@ def _row(
     mine = behind.get(node, ())
     return {name: _rounded(fitted[name]) for name in names} | {
         "figures": len(mine),
-        "runs": len({one.case.id for one in mine}),
-        "source": "; ".join(sorted({one.case.source for one in mine})),
+        "runs": len({observation.case.id for observation in mine}),
+        "source": "; ".join(sorted({observation.case.source for observation in mine})),
     }
 
 
@@ -76,12 +78,12 @@ def main() -> int:
     import yaml
 
     runs, seen, values = everything()
-    found = calibrated(values, runs, seen, spreads(missed()))
-    text = _HEADER + yaml.safe_dump(found, sort_keys=False, width=120, default_flow_style=None)
+    calibration = calibrated(values, runs, seen, spreads(missed()))
+    text = _HEADER + yaml.safe_dump(calibration, sort_keys=False, width=120, default_flow_style=None)
     partial = _FILE.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(_FILE)
-    counted = len({one.case.id for one in seen}), len({one.case.source for one in seen})
+    counted = len({observation.case.id for observation in seen}), len({observation.case.source for observation in seen})
     print(f"{fitted_numbers(runs)} numbers fitted to {len(seen)} figures of {counted[0]} runs of {counted[1]} sources")
     print(f"wrote {_FILE.name}")
     return 0

@@ -75,16 +75,16 @@ class Observation:
 
 def runs_of(cases: Iterable[ServingCase]) -> list[ServedRun]:
     """The runs of `cases` that the estimator has an answer for, those that differ in load and layout only together."""
-    found: dict[str, list[tuple[ServingCase, ServingJob, Deployments]]] = defaultdict(list)
+    by_key: dict[str, list[tuple[ServingCase, ServingJob, Deployments]]] = defaultdict(list)
     for case in cases:
         try:
             job, these = _placed(case)
         except PlanError:
             continue
-        found[_key(case)].append((case, job, these))
+        by_key[_key(case)].append((case, job, these))
     return [
         ServedRun(tuple(case for case, _, _ in part), part[0][1], _joined([these for _, _, these in part]))
-        for part in found.values()
+        for part in by_key.values()
     ]
 
 
@@ -98,10 +98,10 @@ def _placed(case: ServingCase) -> tuple[ServingJob, Deployments]:
     return job, these
 
 
-def best(found: ServingEstimates) -> int:
+def best(estimates: ServingEstimates) -> int:
     """The deployment with the highest rate of those that fit (of all, where none does)."""
-    rate = found.output_tokens_per_s / found.steady.e2e_s**1e-6
-    return int(np.argmax(np.where(found.memory.fits, rate, rate * 1e-9)))
+    rate = estimates.output_tokens_per_s / estimates.steady.e2e_s**1e-6
+    return int(np.argmax(np.where(estimates.memory.fits, rate, rate * 1e-9)))
 
 
 def _key(case: ServingCase) -> str:
@@ -119,9 +119,13 @@ def _joined(parts: Sequence[Deployments]) -> Deployments:
     return Deployments(*[np.concatenate([getattr(part, name) for part in parts]) for name in names])
 
 
-def figures(found: ServingEstimates) -> dict[Metric, Floats]:
+def figures(estimates: ServingEstimates) -> dict[Metric, Floats]:
     """What is compared with measurements; arrays of shape (n,)."""
-    return {"tpot": found.steady.tpot_s, "ttft": found.steady.ttft_s, "throughput": found.output_tokens_per_s}
+    return {
+        "tpot": estimates.steady.tpot_s,
+        "ttft": estimates.steady.ttft_s,
+        "throughput": estimates.output_tokens_per_s,
+    }
 
 
 def observations(runs: Sequence[ServedRun]) -> list[Observation]:
@@ -171,17 +175,17 @@ def _responses(run: ServedRun, values: Values) -> dict[Metric, Floats]:
     parts: list[dict[str, Floats]] = []
     at = 0
     for node, factors in _leaves(run):
-        own, columns = _of(values, node), {}
+        node_values, columns = _of(values, node), {}
         for factor in factors:
             at += 1
-            column = np.full((total, count), own[factor.name])
-            column[at] = factor.nudged(own[factor.name], NUDGE)
+            column = np.full((total, count), node_values[factor.name])
+            column[at] = factor.nudged(node_values[factor.name], NUDGE)
             columns[factor.name] = column.reshape(-1)
         parts.append(columns)
     these = run.these.take(np.tile(np.arange(count), total))
-    found = figures(estimate(applied(run.job, *parts), these))
+    values_of = figures(estimate(applied(run.job, *parts), these))
     logs: dict[Metric, Floats] = {
-        metric: np.log(np.clip(value, 1e-9, 1e9)).reshape(total, count) for metric, value in found.items()
+        metric: np.log(np.clip(value, 1e-9, 1e9)).reshape(total, count) for metric, value in values_of.items()
     }
     for value in logs.values():
         value[1:] = (value[1:] - value[0]) / NUDGE
@@ -199,21 +203,23 @@ def fit(runs: Sequence[ServedRun], seen: Sequence[Observation], start: Values | 
     design = Design(leaves, lineage)
     parts = design.parts(start) if start else np.zeros(len(design.columns))
     values = design.values(parts)
-    rows = Counter((one.case.source, one.metric) for one in seen)
-    weight = np.array([rows[one.case.source, one.metric] ** (_SOURCE_POWER - 1.0) for one in seen])
+    rows = Counter((observation.case.source, observation.metric) for observation in seen)
+    weight = np.array(
+        [rows[observation.case.source, observation.metric] ** (_SOURCE_POWER - 1.0) for observation in seen]
+    )
     weight = weight / weight.mean()
-    noise = np.array([_NOISE[one.metric] for one in seen])
+    noise = np.array([_NOISE[observation.metric] for observation in seen])
     columns = [_columns(design, run) for run in runs]
-    needed = sorted({one.group for one in seen})
+    needed = sorted({observation.group for observation in seen})
     for _ in range(_REFINING_STEPS if start else _STEPS):
         responses = {group: _responses(runs[group], values) for group in needed}
         misses = np.zeros(len(seen))
         jacobian = np.zeros((len(seen), len(design.columns)))
-        for row, one in enumerate(seen):
-            response = responses[one.group][one.metric][:, one.entry]
-            misses[row] = (response[0] - math.log(one.value)) / noise[row]
-            for entry, own in enumerate(columns[one.group], start=1):
-                jacobian[row, own] = response[entry] / noise[row]
+        for row, observation in enumerate(seen):
+            response = responses[observation.group][observation.metric][:, observation.entry]
+            misses[row] = (response[0] - math.log(observation.value)) / noise[row]
+            for entry, indices in enumerate(columns[observation.group], start=1):
+                jacobian[row, indices] = response[entry] / noise[row]
         parts = step(design, parts, misses, jacobian, weight, 1.0, _HUBER)
         values = design.values(parts)
         parts = design.parts(values)
@@ -236,10 +242,12 @@ def everything() -> tuple[list[ServedRun], list[Observation], Values]:
 def applied_as_calibrated() -> dict[tuple[str, Metric], CasePrediction]:
     """What is said of every figure with the factors as they are in the file, by case id and metric."""
     runs, seen, _ = everything()
-    said = [figures(estimate(run.job, run.these)) for run in runs]
-    found: dict[tuple[str, Metric], CasePrediction] = {}
-    for one in seen:
-        value = float(said[one.group][one.metric][one.entry])
-        spread = 1.0 + getattr(runs[one.group].job.factors, f"{one.metric}_spread")
-        found[one.case.id, one.metric] = CasePrediction(value, value / spread, value * spread, fits=True)
-    return found
+    estimates = [figures(estimate(run.job, run.these)) for run in runs]
+    predictions: dict[tuple[str, Metric], CasePrediction] = {}
+    for observation in seen:
+        value = float(estimates[observation.group][observation.metric][observation.entry])
+        spread = 1.0 + getattr(runs[observation.group].job.factors, f"{observation.metric}_spread")
+        predictions[observation.case.id, observation.metric] = CasePrediction(
+            value, value / spread, value * spread, fits=True
+        )
+    return predictions

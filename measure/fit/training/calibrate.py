@@ -95,8 +95,10 @@ def _rounded(value: float) -> float:
 
 def main() -> int:
     runs, full = everything()
-    found = calibrated(document("../calibration.yaml"), full.values, runs, spreads(missed()), device_spread(missed()))
-    _write(found)
+    calibration = calibrated(
+        document("../calibration.yaml"), full.values, runs, spreads(missed()), device_spread(missed())
+    )
+    _write(calibration)
     print(f"{len(runs)} runs of {len({run.case.source for run in runs})} sources; wrote {_FILE.name}")
     return 0
 

@@ -21,7 +21,7 @@ def predictions(
     Each is estimated with factors and spreads fitted without its fold ('rows') or without its source.
     """
     parts = sample, ran
-    found: tuple[dict[str, CasePrediction], dict[str, CasePrediction]] = ({}, {})
+    predicted: tuple[dict[str, CasePrediction], dict[str, CasePrediction]] = ({}, {})
     keys = [_keys(part, hold_out) for part in parts]
     for name in sorted({*keys[0], *keys[1]}, key=str):
         kept = [
@@ -31,12 +31,12 @@ def predictions(
         rest = [peak for peak in kept[0] if countable(peak.case)]
         factors = fit(rest)
         spread = spreads(rest, factors, kept[1])
-        for part, names, results in zip(parts, keys, found, strict=True):
+        for part, names, results in zip(parts, keys, predicted, strict=True):
             for peak, key in zip(part, names, strict=True):
                 if key == name:
                     low, high, fits = interval(peak, factors, spread)
                     results[peak.case.id] = CasePrediction(peak.estimate(factors), low, high, fits)
-    return found
+    return predicted
 
 
 def _keys(part: Sequence[Peak], hold_out: HoldOut) -> list[Hashable]:

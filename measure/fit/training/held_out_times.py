@@ -59,11 +59,11 @@ def misses(
     """
     sample = thinned(runs)
     keys = _keys(runs, hold_out)
-    found: dict[str, float] = {}
+    errors: dict[str, float] = {}
     for name in sorted(set(keys.values()) if only is None else only, key=str):
         values = fit([run for run in sample if keys[run.case.id] != name], full).values
-        found |= {run.case.id: residual(run, values) for run in runs if keys[run.case.id] == name}
-    return found
+        errors |= {run.case.id: residual(run, values) for run in runs if keys[run.case.id] == name}
+    return errors
 
 
 def _keys(runs: Sequence[TimedRun], hold_out: HoldOut) -> dict[str, Hashable]:
@@ -78,15 +78,15 @@ def spreads(sample: Sequence[MissedTime]) -> dict[str, float]:
 
     A framework's own runs say how far runs like them are off; unseen sources how far anything else is.
     """
-    own: dict[str, list[Miss]] = defaultdict(list)
-    for one in sample:
-        own[one.run.job.framework.name].append(Miss(one.rows, one.run.case.source))
-    default = spread_of(Miss(one.source, one.run.case.source) for one in sample)
-    found = {"default": default}
-    for name, part in own.items():
+    by_framework: dict[str, list[Miss]] = defaultdict(list)
+    for miss in sample:
+        by_framework[miss.run.job.framework.name].append(Miss(miss.rows, miss.run.case.source))
+    default = spread_of(Miss(miss.source, miss.run.case.source) for miss in sample)
+    widths = {"default": default}
+    for name, part in by_framework.items():
         trust = _MOST_TRUST * min(1.0, len(part) / _FEW_RUNS)
-        found[name] = max(LEAST_SPREAD, blended(spread_of(part), default, trust))
-    return found
+        widths[name] = max(LEAST_SPREAD, blended(spread_of(part), default, trust))
+    return widths
 
 
 def device_spread(sample: Sequence[MissedTime]) -> float:
@@ -96,12 +96,12 @@ def device_spread(sample: Sequence[MissedTime]) -> float:
     and libraries of such a machine are all guessed at once, so it is wider than that of a framework nobody ran.
     """
     sources: dict[str, set[str]] = defaultdict(set)
-    for one in sample:
-        for name in device_lineage(_family(one.run)):
-            sources[name].add(one.run.case.source)
-    alone = [one for one in sample if all(len(sources[name]) == 1 for name in device_lineage(_family(one.run)))]
-    own = spread_of(Miss(one.source, one.run.case.source) for one in alone) if alone else 0.0
-    return max(own, spreads(sample)["default"])
+    for miss in sample:
+        for name in device_lineage(_family(miss.run)):
+            sources[name].add(miss.run.case.source)
+    alone = [miss for miss in sample if all(len(sources[name]) == 1 for name in device_lineage(_family(miss.run)))]
+    spread = spread_of(Miss(miss.source, miss.run.case.source) for miss in alone) if alone else 0.0
+    return max(spread, spreads(sample)["default"])
 
 
 def _family(run: TimedRun) -> str:
@@ -114,7 +114,7 @@ class _Width:
     def __init__(self, sample: Sequence[MissedTime]) -> None:
         self.frameworks: Mapping[str, float] = spreads(sample)
         self.strange = device_spread(sample)
-        self.families = {_family(one.run) for one in sample}
+        self.families = {_family(miss.run) for miss in sample}
 
     def of(self, run: TimedRun) -> float:
         width = self.frameworks.get(run.job.framework.name, self.frameworks["default"])
@@ -126,13 +126,15 @@ def predictions(hold_out: HoldOut) -> dict[str, CasePrediction]:
     """By case id, tokens per second and device, and an interval from runs of other folds or sources only."""
     runs, _ = everything()
     keys = _keys(runs, hold_out)
-    by_key = {name: _Width([one for one in missed() if keys[one.run.case.id] != name]) for name in set(keys.values())}
-    found: dict[str, CasePrediction] = {}
-    for one in missed():
-        run, case = one.run, one.run.case
+    by_key = {
+        name: _Width([miss for miss in missed() if keys[miss.run.case.id] != name]) for name in set(keys.values())
+    }
+    predicted: dict[str, CasePrediction] = {}
+    for miss in missed():
+        run, case = miss.run, miss.run.case
         measured = case.observed["tokens_per_s_per_device"]
         assert measured is not None
-        value = measured * math.exp(-(one.rows if hold_out == "rows" else one.source))
+        value = measured * math.exp(-(miss.rows if hold_out == "rows" else miss.source))
         spread = 1.0 + by_key[keys[case.id]].of(run)
-        found[case.id] = CasePrediction(value, value / spread, value * spread, fits=True)
-    return found
+        predicted[case.id] = CasePrediction(value, value / spread, value * spread, fits=True)
+    return predicted

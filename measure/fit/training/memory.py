@@ -85,22 +85,22 @@ class Peak:
 
 def peaks(cases: Iterable[Case]) -> list[Peak]:
     """The cases that the estimator has an answer for."""
-    found = []
+    measured = []
     for case in cases:
         try:
-            found.append(_peak(case, estimated(case)))
+            measured.append(_peak(case, estimated(case)))
         except PlanError:
             continue
-    return found
+    return measured
 
 
 def countable(case: Case) -> bool:
     return case.reason_unscored is None and bool(case.observed["peak_bytes"])
 
 
-def _peak(case: Case, found: Estimate) -> Peak:
-    job, memory, best = found.all.job, found.all.memory, found.best
-    parts = {name: float(values[0]) for name, values in found.all.of(best).memory.components.items()}
+def _peak(case: Case, estimate: Estimate) -> Peak:
+    job, memory, best = estimate.all.job, estimate.all.memory, estimate.best
+    parts = {name: float(values[0]) for name, values in estimate.all.of(best).memory.components.items()}
     kind = case.observed["peak_kind"]
     held = kind != "allocated"
     varying = held and not job.training.packing and not job.fused_loss
@@ -119,7 +119,7 @@ def _peak(case: Case, found: Estimate) -> Peak:
         case=case,
         frameworks=tuple(framework_lineage(job.framework.name)),
         observed_bytes=case.observed["peak_bytes"],
-        fixed_bytes=found.peak_bytes(kind) - fitted,
+        fixed_bytes=estimate.peak_bytes(kind) - fitted,
         slopes=slopes,
         usable_bytes=job.usable_bytes,
         unmeasured=unmeasured,
@@ -181,31 +181,31 @@ def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> di
         rooms[peak.framework].append(peak.usable_bytes / peak.needed(factors) - 1.0)
     everything = [miss for part in misses.values() for miss in part]
     pooled = max(_LEAST_SPREAD, spread_of(everything, power=_SOURCE_POWER))
-    found = {"default": MemorySpread(pooled, pooled, 0, 0)}
+    widths = {"default": MemorySpread(pooled, pooled, 0, 0)}
     for name in sorted({*misses, *rooms}):
-        own, room = misses.get(name, []), rooms.get(name, [])
-        half = _half_width(own, pooled)
-        above = half if len(own) >= _FEW_ROWS else min(half, _bound(room))
-        found[name] = MemorySpread(half, max(_LEAST_ABOVE, above), len(own), len(room))
-    return found
+        errors, room = misses.get(name, []), rooms.get(name, [])
+        half = _half_width(errors, pooled)
+        above = half if len(errors) >= _FEW_ROWS else min(half, _bound(room))
+        widths[name] = MemorySpread(half, max(_LEAST_ABOVE, above), len(errors), len(room))
+    return widths
 
 
-def interval(peak: Peak, factors: Factors, found: Mapping[str, MemorySpread]) -> tuple[float, float, bool]:
+def interval(peak: Peak, factors: Factors, widths: Mapping[str, MemorySpread]) -> tuple[float, float, bool]:
     """(low, high, whether it fits) of a run under fitted factors and spreads, kin standing in for what has none."""
-    known = next((name for name in peak.frameworks if name in found and found[name].known), "default")
-    own = peak.framework in found and found[peak.framework].known
-    more = UNMEASURED_MEMORY * (peak.unmeasured + (not own))
-    below, above = found[known].below + more, found[known].above + more
+    known = next((name for name in peak.frameworks if name in widths and widths[name].known), "default")
+    known_framework = peak.framework in widths and widths[peak.framework].known
+    more = UNMEASURED_MEMORY * (peak.unmeasured + (not known_framework))
+    below, above = widths[known].below + more, widths[known].above + more
     value = peak.estimate(factors)
     return value / (1.0 + below), value * (1.0 + above), peak.needed(factors) * (1.0 + above) <= peak.usable_bytes
 
 
-def _half_width(own: list[Miss], pooled: float) -> float:
-    if not own:
+def _half_width(errors: list[Miss], pooled: float) -> float:
+    if not errors:
         return pooled
-    sources = len({miss.source for miss in own})
-    trust = min(1.0, len(own) / _FEW_ROWS) * min(1.0, sources / _FEW_SOURCES)
-    return max(_LEAST_SPREAD, blended(spread_of(own, power=_SOURCE_POWER), pooled, trust))
+    sources = len({miss.source for miss in errors})
+    trust = min(1.0, len(errors) / _FEW_ROWS) * min(1.0, sources / _FEW_SOURCES)
+    return max(_LEAST_SPREAD, blended(spread_of(errors, power=_SOURCE_POWER), pooled, trust))
 
 
 def _bound(room: list[float]) -> float:

@@ -75,8 +75,8 @@ class TimedRun:
 
 def timed_runs(cases: Iterable[Case]) -> list[TimedRun]:
     """The runs of `cases` that count and that the estimator has an answer for."""
-    found = (_run(case) for case in cases if case.reason_unscored is None)
-    return [run for run in found if run]
+    runs = (_run(case) for case in cases if case.reason_unscored is None)
+    return [run for run in runs if run]
 
 
 def thinned(runs: Sequence[TimedRun]) -> list[TimedRun]:
@@ -92,12 +92,12 @@ def _run(case: Case) -> TimedRun | None:
     if not tokens:
         return None
     try:
-        found = estimated(case)
+        estimate = estimated(case)
     except PlanError:
         return None
-    job = found.all.job
+    job = estimate.all.job
     measured = job.tokens_per_step / job.machine.count / tokens
-    return TimedRun(case, job, found.all.layouts.take(np.array([found.best])), measured)
+    return TimedRun(case, job, estimate.all.layouts.take(np.array([estimate.best])), measured)
 
 
 def lineage(node: Node) -> list[Node]:
@@ -164,12 +164,12 @@ def _responses(run: TimedRun, values: Values) -> np.ndarray:
     total = 1 + sum(len(factors) for _, factors in _leaves(run))
     entry = 0
     for (kind, name), factors in _leaves(run):
-        own = values_of(values, kind, name)
+        node_values = values_of(values, kind, name)
         parts[kind] = {}
         for factor in factors:
             entry += 1
-            column = np.full(total, own[factor.name])
-            column[entry] = factor.nudged(own[factor.name], NUDGE)
+            column = np.full(total, node_values[factor.name])
+            column[entry] = factor.nudged(node_values[factor.name], NUDGE)
             parts[kind][factor.name] = column
     job = replace(run.job, calibration=applied(run.job.calibration, **parts))
     logs = np.log(step_time(job, run.layouts.take(np.zeros(total, dtype=np.int64))).seconds / run.measured_s)
@@ -190,8 +190,10 @@ def _jacobian(design: Design, sample: Sequence[TimedRun], responses: Sequence[np
     """Derivatives of the residuals by the parts; shape (runs, parts)."""
     matrix = np.zeros((len(sample), len(design.columns)))
     for row, (run, response) in enumerate(zip(sample, responses, strict=True)):
-        own = [design.columns_of(node, factor.name) for node, factors in _leaves(run) for factor in factors]
-        for entry, columns in enumerate(own, start=1):
+        columns_of_factors = [
+            design.columns_of(node, factor.name) for node, factors in _leaves(run) for factor in factors
+        ]
+        for entry, columns in enumerate(columns_of_factors, start=1):
             matrix[row, columns] = response[entry]
     return matrix
 
