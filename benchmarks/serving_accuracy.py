@@ -21,8 +21,17 @@ from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
 from knowledge.jobs.serving import serving_job
 from measure.fit.serving import held_out as serving_held_out
-from measure.fit.serving.factors import applied_as_calibrated, everything
-from measure.history.scores import POOLED, SMALLEST_SOURCE, Score, Summary, by_group, over_sources, worst
+from measure.fit.serving.factors import everything, figures
+from measure.history.scores import (
+    POOLED,
+    SMALLEST_SOURCE,
+    CasePrediction,
+    Score,
+    Summary,
+    by_group,
+    over_sources,
+    worst,
+)
 from measure.history.serving import METRICS, OUT_OF_MEMORY, Metric, ServingCase, serving_cases
 
 TITLES: dict[Metric, str] = {
@@ -61,6 +70,20 @@ def scores(hold_out: str) -> dict[Metric, list[ServingScore]]:
     for one in seen:
         result[one.metric].append(Score(one.case, one.value, found[one.case.id, one.metric]))
     return result
+
+
+def applied_as_calibrated() -> dict[tuple[str, Metric], CasePrediction]:
+    """What is said of every figure with the factors as they are in the file, by case id and metric."""
+    runs, seen, _ = everything()
+    estimates = [figures(estimate(run.job, run.these)) for run in runs]
+    predictions: dict[tuple[str, Metric], CasePrediction] = {}
+    for observation in seen:
+        value = float(estimates[observation.group][observation.metric][observation.entry])
+        spread = 1.0 + getattr(runs[observation.group].job.factors, f"{observation.metric}_spread")
+        predictions[observation.case.id, observation.metric] = CasePrediction(
+            value, value / spread, value * spread, fits=True
+        )
+    return predictions
 
 
 def memory_verdicts() -> CacheMemory:

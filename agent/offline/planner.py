@@ -39,7 +39,6 @@ _MORE_DEVICES = (1, 2, 4)
 # Fields of the complete plan that a chosen layout consists of; the calls that follow carry them.
 _LAYOUT = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "dp", "zero_stage", "shard_group")
 _LAYOUT_WORKLOAD = ("framework", "seq_len", "micro_batch", "global_batch")
-_PLANNING = ("estimate_training", "best_parallelism", "check_fit", "estimate_cost", "render_configs", "write_configs")
 # Prices of the price book, not the user's own.
 _LISTED = ("spot", "reserved", "on_demand")
 
@@ -437,6 +436,3 @@ def _carry(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     if arguments.get("framework") == "auto":
         arguments = {name: value for name, value in arguments.items() if name != "framework"}
     return {name: value for name, value in chosen.items() if value is not None} | dict(arguments)
-
-
-__all__ = ["NAME", "OfflinePlanner", "step"]

@@ -12,7 +12,7 @@ from agent.offline.reading import Reading
 from agent.offline.serving_mode import is_serving
 from agent.offline.slots import get
 from agent.offline.target_words import folder_of, read_targets
-from agent.offline.wishes import FREE, SEARCHES_HARDWARE, most_devices, vendors_of
+from agent.offline.wishes import FREE, SEARCHES_HARDWARE, vendors_of
 from agent.wire import Content
 from estimator.plan.schema import merge
 from planner.requests import ALL_PATHS
@@ -162,6 +162,3 @@ def _earlier(messages: Sequence[Content]) -> list[Mapping[str, Any]]:
         if part.get("functionResponse")
     ]
     return responses[::-1]
-
-
-__all__ = ["arguments", "most_devices", "needs", "own_arguments"]

@@ -315,6 +315,3 @@ def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:
 def _offer(option: ClusterOption) -> dict[str, Any]:
     offer = {"cluster.accelerator": option.accelerator, "cluster.count": option.count}
     return offer | ({"workload.framework": option.framework} if option.framework else {})
-
-
-__all__ = ["extended", "free_call", "offered", "settle", "wish_of"]

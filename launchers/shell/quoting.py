@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 NODE_RANK = '"$NODE_RANK"'
 MASTER_ADDR = '"$MASTER_ADDR"'
@@ -19,8 +19,3 @@ AS_WRITTEN = "# shellcheck disable=SC2016  # what is in single quotes is meant a
 def quoted(words: Iterable[object]) -> str:
     """The words as one line in which the shell expands nothing."""
     return " ".join(shlex.quote(str(word)) for word in words)
-
-
-def with_environment(environment: Mapping[str, str], command: str) -> str:
-    """`command` with variables set for it alone; the values are quoted, the names are ours."""
-    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in environment.items()), command])

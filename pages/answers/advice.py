@@ -20,35 +20,35 @@ _WORTH = 0.005
 _BETTER = {"tokens_per_s": "more tokens/s", "per_device_bytes": "less memory", "usd": "less cost"}
 
 
-def advice(found: Advice) -> list[Block]:
-    limit = f"What limits it: {found.bottleneck}." if found.bottleneck else ""
-    if not found.entries:
+def advice(tips: Advice) -> list[Block]:
+    limit = f"What limits it: {tips.bottleneck}." if tips.bottleneck else ""
+    if not tips.entries:
         return [Prose(f"**I know of nothing that would help this plan.** {limit}")]
-    together = found.together
-    head = f"**{found.entries[0].title}.**"
+    together = tips.together
+    head = f"**{tips.entries[0].title}.**"
     if together and together.gain and len(together.ids) > 1:
-        titles = [entry.title for entry in found.entries if entry.id in together.ids]
+        titles = [entry.title for entry in tips.entries if entry.id in together.ids]
         what = f": {'; '.join(titles).lower()}." if titles else "."
         gain = f"{figures.percent(together.gain)} {_BETTER.get(together.objective or '', 'gain')}"
         head = f"**About {gain} is in it**{what}"
-    rest = [f"{row.title}: {row.why}" for row in found.not_worth[:_MOST_NOT_WORTH]]
+    rest = [f"{row.title}: {row.why}" for row in tips.not_worth[:_MOST_NOT_WORTH]]
     return [
         Prose(f"{head} {limit}"),
-        *map(advised, found.entries[:_MOST_ADVICE]),
+        *map(advised, tips.entries[:_MOST_ADVICE]),
         *notes("Tried, and not worth it here", rest),
     ]
 
 
-def beside(found: Advice) -> list[Block]:
+def beside(tips: Advice) -> list[Block]:
     """Advice beside an estimate that already says what changes would bring."""
-    worth = [row for row in found.entries if row.gain is not None and row.gain > _WORTH]
+    worth = [row for row in tips.entries if row.gain is not None and row.gain > _WORTH]
     return notes("From the playbook", [f"{row.title}{gain_words(row)}: {row.advice}" for row in worth[:_MOST_BESIDE]])
 
 
-def playbook(found: PlaybookFound) -> list[Block]:
-    if not found.entries:
-        topics = ", ".join(topic.id for topic in found.topics)
+def playbook(matches: PlaybookFound) -> list[Block]:
+    if not matches.entries:
+        topics = ", ".join(topic.id for topic in matches.topics)
         known = f" Its topics: {topics}." if topics else ""
-        return [Prose(f"The playbook has nothing on {found.query!r}.{known}")]
-    more = [row.title for row in found.entries[_MOST_ENTRIES:_MOST_TITLES]]
-    return [*map(entry, found.entries[:_MOST_ENTRIES]), *notes("More in the playbook", more)]
+        return [Prose(f"The playbook has nothing on {matches.query!r}.{known}")]
+    more = [row.title for row in matches.entries[_MOST_ENTRIES:_MOST_TITLES]]
+    return [*map(entry, matches.entries[:_MOST_ENTRIES]), *notes("More in the playbook", more)]

@@ -55,9 +55,9 @@ def columns_of(choice: LayoutChoice | ServingChoice) -> list[Column]:
 
 def _best_verdict(result: BestParallelism | BestServing) -> Headline:
     if isinstance(result, BestParallelism):
-        found = result.best
-        speed = f"{rate(found.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', found.mfu)}"
-        return Headline(f"{found.summary} with {found.framework}: {speed}.", True)
+        best = result.best
+        speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
+        return Headline(f"{best.summary} with {best.framework}: {speed}.", True)
     misses = "" if result.meets_slo is not False else "; no deployment keeps the limits of latency"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
     return Headline(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False)
@@ -83,15 +83,15 @@ def _probed(row: LimitProbe) -> str:
 
 
 def size(result: SizedServing) -> list[Block]:
-    found = result.best
-    said = "Nothing serves this load within the limits."
-    if found:
-        price = f", {usd(found.usd_per_hour)} per hour" if found.usd_per_hour is not None else ""
-        replicas = f"{found.replicas} replica{'s' if found.replicas != 1 else ''}"
-        said = f"{found.devices} x {found.accelerator} in {replicas}{price}: {found.summary}."
+    best = result.best
+    sentence = "Nothing serves this load within the limits."
+    if best:
+        price = f", {usd(best.usd_per_hour)} per hour" if best.usd_per_hour is not None else ""
+        replicas = f"{best.replicas} replica{'s' if best.replicas != 1 else ''}"
+        sentence = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", "price_date")]
     return [
-        Headline(said, bool(found)),
+        Headline(sentence, bool(best)),
         *plan_figures(result.plan),
         *notes("Why", result.why),
         *sizes(result.sizes),

@@ -66,11 +66,11 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
     return Headline(f"It {'does not fit' if over else 'does not fit safely'}: {words}.", False)
 
 
-def memory_words(found: Memory) -> str:
+def memory_words(memory: Memory) -> str:
     """'65.0 GiB (55.1–76.7 GiB with 80 % confidence) of 79.7 GiB'"""
-    span = figures.interval(found, "per_device_bytes")
+    span = figures.interval(memory, "per_device_bytes")
     sure = f" ({span} with 80 % confidence)" if span else ""
-    return f"{gib(found.per_device_bytes)}{sure} of {gib(found.capacity_bytes)}"
+    return f"{gib(memory.per_device_bytes)}{sure} of {gib(memory.capacity_bytes)}"
 
 
 def estimate_rows(result: Estimate) -> list[Row]:
@@ -84,22 +84,22 @@ def component(name: str) -> str:
     return _COMPONENTS.get(name, name.replace("_", " "))
 
 
-def components(found: Memory) -> list[Block]:
+def components(memory: Memory) -> list[Block]:
     """The parts of the fullest device, largest first."""
-    parts = sorted(found.components.items(), key=lambda part: -part[1])
+    parts = sorted(memory.components.items(), key=lambda part: -part[1])
     total = sum(size for _, size in parts)
     rows = [[component(name), gib(size), percent(size / total)] for name, size in parts if size > 0]
     head = ("memory per device", "size", "share")
     return [Table(head, rows, right=head[1:])] if rows else []
 
 
-def memory(found: Memory) -> list[Block]:
+def memory(estimate: Memory) -> list[Block]:
     """The parts of the fullest device, and whether the host is short."""
-    blocks = components(found)
-    host = found.host if isinstance(found, MemoryEstimate) else None
+    blocks = components(estimate)
+    host = estimate.host if isinstance(estimate, MemoryEstimate) else None
     if host and host.fits is False and host.capacity_bytes is not None:
-        said = f"{gib(host.per_node_bytes)} needed of {gib(host.capacity_bytes)} per node"
-        blocks.append(Note("Host memory is short", [f"{said}, most of it while {host.phase}"]))
+        sentence = f"{gib(host.per_node_bytes)} needed of {gib(host.capacity_bytes)} per node"
+        blocks.append(Note("Host memory is short", [f"{sentence}, most of it while {host.phase}"]))
     return blocks
 
 
@@ -128,13 +128,13 @@ def charts(result: Estimate) -> list[Block]:
     return [*map(Chart, plots), *(roofline(result.roofline) if isinstance(result, TrainingEstimate) else ())]
 
 
-def memory_plot(found: Memory) -> list[Plot]:
+def memory_plot(memory: Memory) -> list[Plot]:
     """A bar a pipeline stage, where there are several."""
-    parts, names = [found.components], ["fullest device"]
-    if isinstance(found, MemoryEstimate) and len(found.stages) > 1:
-        parts = [stage.components for stage in found.stages]
-        names = [f"stage {stage.stage}" for stage in found.stages]
-    capacity = found.capacity_bytes / figures.GIB
+    parts, names = [memory.components], ["fullest device"]
+    if isinstance(memory, MemoryEstimate) and len(memory.stages) > 1:
+        parts = [stage.components for stage in memory.stages]
+        names = [f"stage {stage.stage}" for stage in memory.stages]
+    capacity = memory.capacity_bytes / figures.GIB
     return stacked("Memory per device", "", "GiB", names, parts, figures.GIB, capacity, "usable memory")
 
 

@@ -32,12 +32,12 @@ _OF_A_RUN: list[Column] = [*_TRAINED, *_RUN, "usd_per_million_tokens"]
 
 
 def compare(result: Comparison) -> list[Block]:
-    said = list(result.conclusions)
-    head = said.pop(0) if said else "No scenario can be estimated."
+    conclusions = list(result.conclusions)
+    head = conclusions.pop(0) if conclusions else "No scenario can be estimated."
     return [
         Headline(head),
         *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
-        *notes("What matters", said),
+        *notes("What matters", conclusions),
         *differences(result),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
@@ -46,8 +46,8 @@ def compare(result: Comparison) -> list[Block]:
 
 def side_by_side(result: Comparison, title: str = "") -> list[Block]:
     """A row a scenario; that of the baseline stands out."""
-    found = _OF_A_RUN if result.kind == "training" else _SERVED
-    columns: list[Column] = [("scenario", "name"), "speedup", *found, _LAYOUT, ("why not", "error")]
+    own = _OF_A_RUN if result.kind == "training" else _SERVED
+    columns: list[Column] = [("scenario", "name"), "speedup", *own, _LAYOUT, ("why not", "error")]
     strong = [place for place, row in enumerate(result.rows) if row.name == result.baseline]
     return table(result.rows, columns, title, strong=strong)
 
@@ -70,13 +70,13 @@ def _setting(scenario: str) -> Column:
 
 
 def sweep(result: Sweep) -> list[Block]:
-    said = "No point fits."
+    sentence = "No point fits."
     if result.best:
         at = ", ".join(f"{_short(field)} {plain(result.best.values[field])}" for field in result.fields)
         speed = _speed(result.best)
-        said = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
+        sentence = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
     return [
-        Headline(said, bool(result.best)),
+        Headline(sentence, bool(result.best)),
         *points(result),
         *map(Chart, sweep_plots(result)),
         *tail(result.warnings, result.assumptions, result.evidence),
@@ -86,9 +86,9 @@ def sweep(result: Sweep) -> list[Block]:
 def points(result: Sweep) -> list[Block]:
     """A row a point; over devices with what is left of the speed of each."""
     axes: list[Column] = [_swept(field) for field in result.fields]
-    found = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens"]
+    columns = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens"]
     against: list[Column] = ["speedup", *(["scaling_efficiency"] if "cluster.count" in result.fields else [])]
-    return table(result.points, [*axes, *found, *against, _LAYOUT, ("why not", "why")])
+    return table(result.points, [*axes, *columns, *against, _LAYOUT, ("why not", "why")])
 
 
 def _swept(field: str) -> Column:
@@ -177,12 +177,12 @@ def by_strategy(rows: Sequence[StrategyRow]) -> list[Block]:
 def peak(result: PeakThroughput) -> list[Block]:
     able = [row for row in result.rows if row.tokens_per_s_per_device is not None]
     top = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0, default=None)
-    said = "None can be estimated."
+    sentence = "None can be estimated."
     if top:
         speed = figures.shown("tokens_per_s_per_device", top.tokens_per_s_per_device)
-        said = f"Fastest per device: {top.model} on {top.accelerator} in {top.precision}, {speed} tokens/s."
+        sentence = f"Fastest per device: {top.model} on {top.accelerator} in {top.precision}, {speed} tokens/s."
     return [
-        Headline(said, bool(top)),
+        Headline(sentence, bool(top)),
         *peaks(result.rows),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),

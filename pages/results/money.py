@@ -131,15 +131,15 @@ CLUSTER: tuple[Column, ...] = (
 
 def auto(result: AutoConfigured) -> list[Block]:
     option = result.option
-    said = "Nothing meets the goal"
+    sentence = "Nothing meets the goal"
     if option:
         price = f", {usd(option.usd_per_hour)} per hour" if option.usd_per_hour is not None else ""
-        said = f"{cluster_name(option)}{price}: {option.summary}"
+        sentence = f"{cluster_name(option)}{price}: {option.summary}"
     serving = ((result.plan or {}).get("workload") or {}).get("kind") == "inference"
     run: list[Column] = [] if serving else ["hours"]
     targets: Column = ("launch files", lambda _: plain(result.launch_targets) or NONE)
     return [
-        Headline(f"{said}.", bool(option) and result.satisfied),
+        Headline(f"{sentence}.", bool(option) and result.satisfied),
         *plan_figures(result.plan),
         *listed(result, [*run, "usd", "usd_per_hour", "tokens_per_s", "per_device_bytes", targets],
                 "Figures (80 % interval)"),

@@ -106,8 +106,8 @@ def latency_limit(row: LatencyLimit) -> str:
 
 
 def _parts(result: BaseModel) -> list[BaseModel]:
-    found = [getattr(result, name, None) for name in _PARTS]
-    parts = [result, *(part for part in found if isinstance(part, BaseModel))]
+    inner = [getattr(result, name, None) for name in _PARTS]
+    parts = [result, *(part for part in inner if isinstance(part, BaseModel))]
     host = getattr(getattr(result, "memory", None), "host", None)
     return [*parts, host] if isinstance(host, BaseModel) else parts
 

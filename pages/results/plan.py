@@ -64,11 +64,11 @@ def _cache(workload: Data) -> str:
     return one_line(f"{_words(workload, 'kv_dtype')} {_named(kept, *kept)}".strip())
 
 
-def _overrides(given: Data) -> str:
+def _overrides(overrides: Data) -> str:
     """Figures that the user gave: memory of a device, rates of links, and their latency."""
     told: list[str] = []
     for ending, unit in _UNITS.items():
-        rows = [(name.removesuffix(ending), value) for name, value in given.items() if name.endswith(ending)]
+        rows = [(name.removesuffix(ending), value) for name, value in overrides.items() if name.endswith(ending)]
         figures = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in rows if value is not None]
         told += [f"{', '.join(figures)} {unit}"] if figures else []
     return one_line("; ".join(told))

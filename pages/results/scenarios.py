@@ -37,12 +37,12 @@ def machines(row: ScenarioRow) -> str:
     return f"{row.count or '?'} x {row.accelerator}" if row.accelerator else NONE
 
 
-def speed(found: PlanFigures | None) -> str:
+def speed(row: PlanFigures | None) -> str:
     """Tokens/s of training, or output tokens/s of serving."""
-    if found is None:
+    if row is None:
         return NONE
-    key = "tokens_per_s" if found.tokens_per_s is not None else "output_tokens_per_s"
-    return shown(key, getattr(found, key))
+    key = "tokens_per_s" if row.tokens_per_s is not None else "output_tokens_per_s"
+    return shown(key, getattr(row, key))
 
 
 def diff(result: ScenarioDiff) -> list[Block]:

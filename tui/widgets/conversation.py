@@ -196,7 +196,7 @@ def _drawn(turn: KeptTurn) -> list[Widget]:
     widgets: list[Widget] = [Question(turn.said)]
     for call in turn.calls:
         card = ToolCard(call.name, call.arguments)
-        card.finish(call.error, call.seconds, said=call.figures)
+        card.finish(call.error, call.seconds, text=call.figures)
         widgets.append(card)
     if answer := clean(turn.answer).strip():
         widgets.append(Answer(answer))

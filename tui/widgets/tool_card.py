@@ -31,7 +31,7 @@ class ToolCard(Collapsible):
         super().__init__(self.detail, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
         self._retitle("…")
 
-    def finish(self, error: str | None, seconds: float | None, result: BaseModel | None = None, said: str = "") -> None:
+    def finish(self, error: str | None, seconds: float | None, result: BaseModel | None = None, text: str = "") -> None:
         """The call has ended: with a result, or with `error`."""
         self.set_class(error is None, "-done")
         self.set_class(error is not None, "-failed")
@@ -40,8 +40,8 @@ class ToolCard(Collapsible):
             self._retitle("failed: " + one_line(error, 60))
             return
         self.result = result
-        if said:
-            self.detail.update(f"{clean(said)}\n\n{self._arguments()}")
+        if text:
+            self.detail.update(f"{clean(text)}\n\n{self._arguments()}")
         self._retitle(written_seconds(seconds) if seconds is not None else "done")
         if self.opened:
             self.collapsed = False

@@ -24,7 +24,6 @@ from knowledge.fitted.serving import ENGINE, SHARED
 from knowledge.fitted.training import device_lineage
 from knowledge.jobs.serving import serving_job
 from measure.fit.hierarchy import NUDGE, Design, Factor, Node, Values, nearest, step
-from measure.history.scores import CasePrediction
 from measure.history.serving import METRICS, Metric, ServingCase, serving_cases
 
 ENGINE_FACTORS = (
@@ -237,17 +236,3 @@ def everything() -> tuple[list[ServedRun], list[Observation], Values]:
     runs = runs_of(case for case in serving_cases() if case.reason_unscored is None)
     seen = observations(runs)
     return runs, seen, fit(runs, seen)
-
-
-def applied_as_calibrated() -> dict[tuple[str, Metric], CasePrediction]:
-    """What is said of every figure with the factors as they are in the file, by case id and metric."""
-    runs, seen, _ = everything()
-    estimates = [figures(estimate(run.job, run.these)) for run in runs]
-    predictions: dict[tuple[str, Metric], CasePrediction] = {}
-    for observation in seen:
-        value = float(estimates[observation.group][observation.metric][observation.entry])
-        spread = 1.0 + getattr(runs[observation.group].job.factors, f"{observation.metric}_spread")
-        predictions[observation.case.id, observation.metric] = CasePrediction(
-            value, value / spread, value * spread, fits=True
-        )
-    return predictions
