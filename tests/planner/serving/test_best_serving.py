@@ -99,7 +99,7 @@ def test_limits_that_nothing_meets_are_said() -> None:
     assert found["feasible"] == 0
     assert found["meets_slo"] is False
     assert any("None meets the limits" in text for text in found["why"])
-    assert any("over the limit of 0.2 ms" in text for text in found["warnings"])
+    assert any("over the limit of 200 µs" in text for text in found["warnings"])
 
 
 def test_accelerators_are_compared() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tool_calls import FLAT, GIB, result
 
 from estimator.training.memory import COMPONENTS
+from knowledge.figures import gib
 from tools import call
 
 # A whole layout, so that what is set does not change which one is chosen.
@@ -127,7 +128,7 @@ def test_a_run_that_fits_its_devices_and_not_its_host_is_said_to() -> None:
     host = found["memory"]["host"]
     assert not host["fits"]
     (text,) = [text for text in found["warnings"] if text.startswith("host memory runs out")]
-    assert f"{host['per_node_bytes'] / GIB:,.1f} GiB" in text
+    assert gib(host["per_node_bytes"]) in text
     assert "more nodes" in text
     assert call("estimate_training", model)["warnings"] == found["warnings"]
     more = call("estimate_training", model | {"count": 256})
