@@ -299,7 +299,8 @@ def _verdict(approval: Approval | None, approved: bool) -> dict[str, Any]:
 def _files(messages: list[dict[str, Any]]) -> list[FileWritten]:
     """The files that this turn wrote."""
     results = [outcome.cleaned.result for outcome in turn_outcomes(messages) if _has_written(outcome.call)]
-    return [FileWritten.model_validate(file.model_dump()) for each in results for file in getattr(each, "files", ())]
+    files = [file for each in results for file in getattr(each, "files", ())]
+    return [FileWritten.model_validate(file, from_attributes=True) for file in files]
 
 
 def _has_written(call: Call) -> bool:

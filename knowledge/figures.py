@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from estimator.units import GIB
 from knowledge.figure_facts import known_figure
 
 NONE = "–"
-_KIB, _MIB, GIB = 2.0**10, 2.0**20, 2.0**30
+_KIB, _MIB = 2.0**10, 2.0**20
 
 
 def gib(size_bytes: float) -> str:

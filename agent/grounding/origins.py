@@ -106,15 +106,12 @@ def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
             part = result.get(whole)
             holders = [part.get(name) for name in ("components", "own_peaks")] if isinstance(part, Mapping) else []
             for values in holders:
-                sizes = {} if not isinstance(values, Mapping) else values
+                sizes = values if isinstance(values, Mapping) else {}
                 known = {name: float(size) for name, size in sizes.items() if isinstance(size, int | float)}
                 total = sum(known.values())
                 for name, value in known.items():
-                    own = [
-                        *_number(value, (whole, "components", name)),
-                        Origin("fraction", value / total if total else 0.0),
-                    ]
-                    origins_of.setdefault(name, []).extend(own)
+                    share = Origin("fraction", value / total if total else 0.0)
+                    origins_of.setdefault(name, []).extend([*_number(value, (whole, "components", name)), share])
     return origins_of
 
 

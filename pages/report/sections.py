@@ -11,11 +11,13 @@ import yaml
 from estimator.errors import PlanError
 from knowledge import figures
 from knowledge.figures import hours, percent, plain, shown, usd
-from pages.blocks import Block, Chart, Details, Note, Table, Text
+from pages.blocks import Block, Chart, Details, Figures, Note, Table, Text
 from pages.results.advice import gain_words
 from pages.results.basis import notes
 from pages.results.columns import Column, table
+from pages.results.estimate import Estimate
 from pages.results.money import providers
+from pages.results.plan import plan_lines
 from planner.advice.advise import AdviseRequest, advise
 from planner.money.cost import CostRequest, estimate_cost
 from planner.money.results import CostEstimate
@@ -42,6 +44,22 @@ Response = TypeVar("Response")
 def asked(function: Callable[[Any], Response], request: type[Any], arguments: Mapping[str, Any]) -> Response:
     """What a function of the planner says to plain arguments. Raises PlanError."""
     return function(parsed(request, arguments))
+
+
+def opening(estimate: Estimate) -> list[Block]:
+    """What to watch out for, and the plan."""
+    plan = Details("The plan", [*notes("", estimate.why), Figures(plan_lines(estimate.plan))])
+    return [*notes("Watch out", estimate.warnings), plan]
+
+
+def closing(plan: Mapping[str, Any], estimate: Estimate) -> list[Block]:
+    """What would help, and what the estimate rests on; `plan` is what was asked for."""
+    return [
+        *_recommendations({"plan": plan}),
+        assumptions_section(estimate.assumptions),
+        evidence_section(estimate.evidence),
+        plan_code(plan, estimate.plan),
+    ]
 
 
 def bill_of(arguments: Mapping[str, Any]) -> CostEstimate | None:
@@ -93,7 +111,7 @@ def _cost_words(bill: CostEstimate) -> list[str]:
     return text
 
 
-def recommendations(arguments: Mapping[str, Any]) -> Iterator[Details]:
+def _recommendations(arguments: Mapping[str, Any]) -> Iterator[Details]:
     try:
         advice = asked(advise, AdviseRequest, {**arguments, "limit": _MOST_ADVICE})
     except PlanError:

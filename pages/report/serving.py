@@ -11,19 +11,15 @@ from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
 from pages.report.sections import (
     Told,
     asked,
-    assumptions_section,
     bill_of,
+    closing,
     costs,
-    evidence_section,
+    opening,
     piece,
-    plan_code,
-    recommendations,
 )
-from pages.results.basis import notes
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_plot, time_plot, where_time_goes
 from pages.results.overview import figure_rows
-from pages.results.plan import plan_lines
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
 from planner.plots import Plot, Series
@@ -45,16 +41,12 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     blocks: list[Block] = [
         _verdict(estimate),
         Figures(cards),
-        *notes("Watch out", estimate.warnings),
-        Details("The plan", [*notes("", estimate.why), Figures(plan_lines(estimate.plan))]),
+        *opening(estimate),
         _latency(estimate),
         *piece(_load, {"plan": estimate.plan}),
         _memory(estimate),
         *costs(bill_of({**arguments, **price}), False),
-        *recommendations(arguments),
-        assumptions_section(estimate.assumptions),
-        evidence_section(estimate.evidence),
-        plan_code(plan, estimate.plan),
+        *closing(plan, estimate),
     ]
     return Told(_subject(estimate), blocks)
 

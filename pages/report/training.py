@@ -11,20 +11,17 @@ from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
 from pages.report.sections import (
     Told,
     asked,
-    assumptions_section,
     bill_of,
+    closing,
     costs,
-    evidence_section,
+    opening,
     piece,
-    plan_code,
-    recommendations,
 )
 from pages.results.basis import notes
 from pages.results.choice import LAYOUTS
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_plot, roofline, time_plot, where_time_goes
 from pages.results.overview import figure_rows
-from pages.results.plan import plan_lines
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.layouts.best import SearchRequest, best_parallelism
 from planner.money.results import CostEstimate
@@ -45,17 +42,13 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     blocks: list[Block] = [
         _verdict(estimate),
         Figures(_cards(estimate, bill)),
-        *notes("Watch out", estimate.warnings),
-        Details("The plan", [*notes("", estimate.why), Figures(plan_lines(estimate.plan))]),
+        *opening(estimate),
         _memory(estimate),
         _time(estimate),
         *piece(_layouts, arguments),
         *piece(_scaling, nodes),
         *costs(bill, estimate.run is None),
-        *recommendations(arguments),
-        assumptions_section(estimate.assumptions),
-        evidence_section(estimate.evidence),
-        plan_code(plan, estimate.plan),
+        *closing(plan, estimate),
     ]
     return Told(_subject(whole), blocks)
 

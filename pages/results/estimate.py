@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import gib, percent
 from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
@@ -134,8 +135,8 @@ def memory_plot(memory: Memory) -> list[Plot]:
     if isinstance(memory, MemoryEstimate) and len(memory.stages) > 1:
         parts = [stage.components for stage in memory.stages]
         names = [f"stage {stage.stage}" for stage in memory.stages]
-    capacity = memory.capacity_bytes / figures.GIB
-    return stacked("Memory per device", "", "GiB", names, parts, figures.GIB, capacity, "usable memory")
+    capacity = memory.capacity_bytes / GIB
+    return stacked("Memory per device", "", "GiB", names, parts, GIB, capacity, "usable memory")
 
 
 def time_plot(result: Estimate) -> list[Plot]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import NONE, plain, rate
 from pages.blocks import Block, Chart, Figures, Headline
@@ -112,7 +113,7 @@ def sweep_plots(result: Sweep) -> list[Plot]:
     plots = [_over_field(result, "tokens/s", _speed, 1.0)]
     if _serves(result):
         plots.append(_over_field(result, "ms per output token", lambda point: point.tpot_s, 1e-3))
-    return [*plots, _over_field(result, "GiB per device", lambda point: point.per_device_bytes, figures.GIB)]
+    return [*plots, _over_field(result, "GiB per device", lambda point: point.per_device_bytes, GIB)]
 
 
 def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
