@@ -14,13 +14,13 @@ from planner.training.planned import Planned, plan_training
 PlanEstimate = Planned | Served
 
 
-def estimate_plan(plan: Plan, own_usd: float | None = None, whole: bool | None = None) -> PlanEstimate:
-    """As `plan_training` with `whole`, or `plan_serving` with the user's own price per device and hour. Raises
+def estimate_plan(plan: Plan, own_usd: float | None = None, offload: bool = True) -> PlanEstimate:
+    """As `plan_training` with `offload`, or `plan_serving` with the user's own price per device and hour. Raises
     PlanError."""
     return (
         plan_serving(plan, own_usd=own_usd)
         if isinstance(plan.workload, Inference)
-        else plan_training(plan, whole=whole)
+        else plan_training(plan, offload=offload)
     )
 
 

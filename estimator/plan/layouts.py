@@ -132,7 +132,7 @@ class Layouts:
             "etp": value["etp"],
             "dp": value["dp"],
             "zero_stage": value["zero_stage"],
-            "shard_group": value["shard_group"] if value["shard_group"] != value["dp"] * value["cp"] else None,
+            "shard_group": value["shard_group"] if value["zero_stage"] >= 3 else None,
             "recompute": recompute_name(value["recompute"], value["recompute_layers"]),
             "offload": OFFLOAD[value["offload"]],
         }
@@ -143,7 +143,7 @@ class Layouts:
         parts = [f"{name.upper()} {row[name]}" for name in ("tp", "pp", "vpp", "cp", "ep") if row[name] > 1]
         parts.append(f"DP {row['dp']}")
         parts.append(f"ZeRO-{row['zero_stage']}")
-        if row["shard_group"]:
+        if row["shard_group"] not in (None, row["dp"] * row["cp"]):
             parts.append(f"sharded over {row['shard_group']}")
         parts.append("no recompute" if row["recompute"] == "none" else f"{row['recompute']} recompute")
         if row["offload"] != "none":

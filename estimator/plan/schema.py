@@ -121,6 +121,9 @@ class Training(PlanPart):
         "auto",
         description="CUDA graphs of layers' static parts or of a whole iteration; the framework's default if auto.",
     )
+    dp_overlap: bool | Literal["auto"] = Field(
+        "auto", description="Gradients are reduced, and updated weights gathered, beside the passes below ZeRO-3 too."
+    )
     tp_overlap: bool | Literal["auto"] = Field(
         "auto", description="Tensor-parallel communication overlaps with matmuls (userbuffers, async TP)."
     )
@@ -232,9 +235,16 @@ class Layout(PlanPart):
     etp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size inside experts.")
     dp: int | None = Field(None, ge=1, le=1_000_000, description="Data parallel size.")
     zero_stage: int | None = Field(None, ge=0, le=3, description="ZeRO stage; FSDP full shard is 3.")
-    shard_group: int | None = Field(None, ge=1, le=1_000_000, description="HSDP: devices per shard group.")
+    shard_group: int | None = Field(
+        None, ge=1, le=1_000_000, description="HSDP: devices per shard group; dp x cp for one group of all."
+    )
     recompute: str | None = Field(None, description="none, selective, full or block:N.")
     offload: Literal["none", "optimizer", "params", "activations"] | None = Field(None, description="To host memory.")
+
+    @property
+    def hybrid_group(self) -> int | None:
+        """Devices per shard group where there are several groups; None where all share one."""
+        return None if self.shard_group == (self.dp or 1) * (self.cp or 1) else self.shard_group
 
     @field_validator("recompute")
     @classmethod

@@ -11,6 +11,7 @@ from estimator.kernels.attention import core_flop, flash_share, keys_seen
 from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, Floats, Layouts
 from estimator.plan.training.job import Job
+from estimator.plan.training.options import left_open, switched_on
 from estimator.plan.training.stages import StageShape, mean_stage, stage_shape
 from estimator.rl.generation import least_generation_s
 from estimator.search.space import Enumerated
@@ -137,7 +138,10 @@ def _alike(job: Job, every: Enumerated, layouts: Layouts, base: np.ndarray) -> t
     split = [every.bases[name] for name in ("tp", "cp", "ep", "etp")]
     label = _numbered([*split, every.bases["zero_stage"] >= 3])[base]
     varied = [layouts.micro_batch, layouts.sequence_parallel, layouts.recompute, layouts.grad_accum > 1]
-    for column in varied:
+    # Other options of the layers depend on what is told apart already.
+    if left_open(job, "moe_overlap") and layouts.max_of("ep") > 1:
+        varied.append(switched_on(job, layouts, "moe_overlap"))
+    for column in map(np.asarray, varied):
         least = int(column.min())
         label = label * (int(column.max()) - least + 1) + (column - least)
     _, firsts, place = np.unique(label, return_index=True, return_inverse=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
-from estimator.plan.layouts import RECOMPUTE, Layouts
+from estimator.errors import PlanError
+from estimator.plan.layouts import RECOMPUTE, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
@@ -24,7 +26,7 @@ _MANY = 2_000
 _TOO_MANY = 40_000
 _MARGIN = 1.25
 _FIRST, _OF_EACH, _LEAN = 1_000, 32, 1_000
-# Of the layouts that recompute some blocks or all, how many of the best are tried with every number of blocks.
+# Where memory is the goal, how many of the best layouts that recompute some blocks are tried with every number of them.
 _REFINED = 48
 
 
@@ -46,26 +48,41 @@ def search(job: Job) -> tuple[Estimates, np.ndarray]:
     return estimates, objective_order(estimates)
 
 
-def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = False) -> SearchResult:
-    """The best of the whole space. With `offload`, offloading to host memory is tried where nothing fits without."""
-    result = _searched(job, enumerated(job, space))
-    if (
-        offload
-        and job.plan.layout.offload is None
-        and job.framework.limits.offloads
-        and not result.estimates.fits.any()
-    ):
-        more = _searched(job, enumerated(job, replace(space, offloads=job.framework.limits.offloads)))
-        result = _better(result, more)
+def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = True) -> SearchResult:
+    """The best layout of those that agree with the plan: what every answer about a training plan rests on.
+
+    What usually has to be asked for is tried where nothing fits, or nothing can be, without: splits of tensors and
+    sequences by frameworks that seldom run so, and then, with `offload`, offloading to host memory besides. Raises
+    PlanError where no layout is valid.
+    """
+    result, refusal = None, None
+    for each in _spaces(job, space, offload):
+        try:
+            result = _searched(job, enumerated(job, each))
+        except PlanError as error:
+            refusal = refusal or error
+            continue
+        if result.estimates.fits[result.order[0]]:
+            break
+    if result is None:
+        assert refusal
+        raise refusal
     return result
 
 
-def _better(first: SearchResult, second: SearchResult) -> SearchResult:
-    """Whichever has the better best, by whether it fits and then by memory, with the layouts of both counted."""
-    ones, others = first.estimates, second.estimates
-    best, other = int(first.order[0]), int(second.order[0])
-    wins = others.fits[other] or others.high_bytes[other] < ones.high_bytes[best]
-    return replace(second if wins else first, valid=first.valid + second.valid)
+def _spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
+    """`space`, then wider ones; the first that holds all that the plan asks for comes first, so that naming a field of
+    the best layout leaves the search where that was found."""
+    layout, limits = job.plan.layout, job.framework.limits
+    split = not limits.searches_splits and (limits.tp or limits.cp)
+    offloaded = layout.offload not in (None, "none")
+    if not offloaded:
+        if not (split and max(layout.tp or 1, layout.cp or 1) > 1):
+            yield space
+        if split:
+            yield replace(space, splits=True)
+    if offloaded or (offload and layout.offload is None and limits.offloads):
+        yield replace(space, splits=True, offloads=("none", *limits.offloads))
 
 
 def _searched(job: Job, every: Enumerated) -> SearchResult:
@@ -164,27 +181,48 @@ def _firsts(values: np.ndarray) -> np.ndarray:
 
 
 def _finer(estimates: Estimates, order: np.ndarray) -> Layouts | None:
-    """Every number of recomputed blocks between the quarters that were tried, for the best of those that fit.
+    """Every number of recomputed blocks between the quarters that were tried, for those that fit and may yet be best.
 
     More blocks take more time and less memory, so between a number that fits and the next smaller quarter the fewest
-    blocks that fit are the best.
+    blocks that fit are the best, and none is better than one block more than that quarter.
     """
     job, layouts = estimates.job, estimates.layouts
     if job.plan.layout.recompute is not None or not (layouts.recompute == RECOMPUTE.index("block")).any():
         return None
-    block, full = RECOMPUTE.index("block"), RECOMPUTE.index("full")
-    some = (layouts.recompute == block) | (layouts.recompute == full)
-    best = order[(some & estimates.fits)[order]][:_REFINED]
+    block = RECOMPUTE.index("block")
+    some = (layouts.recompute == block) | (layouts.recompute == RECOMPUTE.index("full"))
+    best = order[(some & estimates.fits)[order]]
+    if job.plan.goal.objective == "memory":
+        best = best[:_REFINED]
     if not len(best):
         return None
-    chosen = layouts.take(best)
-    per_stage = -(-job.architecture.layers // chosen.pp)
-    upper = np.where(chosen.recompute == full, per_stage, chosen.recompute_layers)
-    quarters = np.stack([per_stage * quarter // 4 for quarter in range(4)])
-    lower = np.where(quarters < upper, quarters, 0).max(axis=0)
-    gaps = np.maximum(0, upper - lower - 1)
-    row = np.repeat(np.arange(len(best)), gaps)
+    chosen, lower, gaps = _gaps(job, layouts.take(best))
+    if job.plan.goal.objective != "memory":
+        chosen, lower, gaps = _hopeful_gaps(estimates, order, chosen, lower, gaps)
+    row = np.repeat(np.arange(len(gaps)), gaps)
     if not len(row):
         return None
     blocks = lower[row] + 1 + np.arange(len(row)) - np.repeat(np.cumsum(gaps) - gaps, gaps)
     return replace(chosen.take(row), recompute=np.full(len(row), block), recompute_layers=blocks)
+
+
+def _gaps(job: Job, chosen: Layouts) -> tuple[Layouts, Ints, Ints]:
+    """(Layouts, the next smaller quarter of each, how many numbers of blocks are between): those with any between."""
+    per_stage = -(-job.architecture.layers // chosen.pp)
+    upper = np.where(chosen.recompute == RECOMPUTE.index("full"), per_stage, chosen.recompute_layers)
+    quarters = np.stack([per_stage * quarter // 4 for quarter in range(4)])
+    lower = np.where(quarters < upper, quarters, 0).max(axis=0)
+    gaps = upper - lower - 1
+    kept = np.flatnonzero(gaps > 0)
+    return chosen.take(kept), lower[kept], gaps[kept]
+
+
+def _hopeful_gaps(
+    estimates: Estimates, order: np.ndarray, chosen: Layouts, lower: Ints, gaps: Ints
+) -> tuple[Layouts, Ints, Ints]:
+    """Of `_gaps` those whose fewest blocks would be faster than the best there is."""
+    if not len(gaps):
+        return chosen, lower, gaps
+    least = replace(chosen, recompute=np.full_like(lower, RECOMPUTE.index("block")), recompute_layers=lower + 1)
+    kept = np.flatnonzero(step_seconds(estimates.job, least) < estimates.step.seconds[order[0]])
+    return chosen.take(kept), lower[kept], gaps[kept]

@@ -16,6 +16,7 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
 from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
+from estimator.plan.training.options import agreeing, asked_for
 
 # Kernels prefer powers of two; in the whole space small batches may be anything.
 _MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -40,11 +41,13 @@ class Space:
 
     Without `whole` a field that has a usual setting stays at it: sequence parallelism on wherever there is tensor
     parallelism, experts split like all else or not at all, sharding over all devices or one node, recompute of
-    everything, of what is cheap, or of nothing. `schedules` are those of a pipeline beside interleaving (None: 1F1B,
-    and in the whole space what else the framework has), `offloads` names of OFFLOAD.
+    everything, of what is cheap, or of nothing. With `splits` tensors and sequences are split by frameworks too for
+    which a plan usually has to ask (Limits, searches_splits). `schedules` are those of a pipeline beside interleaving
+    (None: 1F1B, and in the whole space what else the framework has), `offloads` names of OFFLOAD.
     """
 
     whole: bool = False
+    splits: bool = False
     offloads: tuple[str, ...] = ("none",)
     schedules: tuple[str, ...] | None = None
 
@@ -88,11 +91,14 @@ def candidates(job: Job, space: Space = USUAL) -> Layouts:
 
 
 def enumerated(job: Job, space: Space) -> Enumerated:
-    """As `candidates`, by base and group."""
+    """As `candidates`, by base and group. Sequences are cut shorter than is worth it only where nothing else deals a
+    small batch to all devices."""
     check_given(job)
-    bases = _splits(job, space)
-    units = bases["dp"] * (job.training.micro_batch or 1)
-    bases = _kept(bases, job.global_batch % units == 0)
+    bases = _dealt(job, _splits(job, space, _FEWER_TOKENS if space.whole else _LEAST_TOKENS))
+    if not len(bases["dp"]):
+        bases = _dealt(job, _splits(job, space, 1))
+    if not len(bases["dp"]):
+        raise _none_valid(job, space)
     bases = _offloads(job, space, bases)
     bases = _shardings(job, space, bases)
     bases = _schedules(job, space, bases)
@@ -104,13 +110,24 @@ def enumerated(job: Job, space: Space) -> Enumerated:
     rows["group"] = np.arange(len(rows["base"]))
     rows = _recompute(job, space, rows)
     if not len(rows["base"]):
-        raise _none_valid(job, units)
-    return Enumerated(bases, rows)
+        raise _none_valid(job, space)
+    every = Enumerated(bases, rows)
+    return Enumerated(bases, _kept(rows, agreeing(job, every.layouts()))) if asked_for(job) else every
 
 
-def _none_valid(job: Job, units: Ints) -> PlanError:
-    """Why nothing is valid; `units` are the sequences that each split deals at once."""
-    batch = job.global_batch
+def _units(job: Job, bases: Rows) -> Ints:
+    """Sequences that each split deals at once."""
+    return bases["dp"] * (job.training.micro_batch or 1)
+
+
+def _dealt(job: Job, bases: Rows) -> Rows:
+    """The splits that the batch can be dealt to evenly."""
+    return _kept(bases, job.global_batch % _units(job, bases) == 0)
+
+
+def _none_valid(job: Job, space: Space) -> PlanError:
+    """Why nothing is valid."""
+    batch, units = job.global_batch, _units(job, _splits(job, space, 1))
     if len(units) and (batch % units).all():
         unit = int(units.min())
         problem = f"{batch} sequences cannot be dealt evenly to the data-parallel ranks, {unit} at the least"
@@ -148,16 +165,19 @@ def _choices(value: int | None, otherwise: Iterable[int]) -> list[int]:
     return [value] if value else list(otherwise)
 
 
-def _splits(job: Job, space: Space) -> Rows:
-    """Products of tp, pp, cp and dp that give the device count, with ep and etp inside."""
+def _splits(job: Job, space: Space, least_tokens: int) -> Rows:
+    """Products of tp, pp, cp and dp that give the device count, with ep and etp inside; context parallelism that is
+    not given leaves a rank `least_tokens`."""
     layout, framework, architecture, count = job.plan.layout, job.framework, job.architecture, job.machine.count
     inside = [size for size in valid_tp(architecture) if size <= job.machine.fast_domain]
-    tp = _choices(layout.tp, inside if framework.limits.tp and framework.limits.searches_splits else [1])
+    searches = framework.limits.searches_splits or space.splits
+    tp = _choices(layout.tp, inside if framework.limits.tp and searches else [1])
     rows: Rows = {"tp": np.array([size for size in tp if count % size == 0], dtype=np.int64)}
     rows["rest"] = count // rows["tp"]
     pp = _choices(layout.pp, divisors(count) if framework.limits.pp else [1])
     rows = _divided(rows, "pp", [size for size in pp if size <= architecture.layers])
-    rows = _divided(rows, "cp", _choices(layout.cp, _context_sizes(job, space)))
+    contexts = _context_sizes(job, space, least_tokens) if framework.limits.cp and searches else [1]
+    rows = _divided(rows, "cp", _choices(layout.cp, contexts))
     rows["dp"] = rows.pop("rest")
     if layout.dp:
         rows = _kept(rows, rows["dp"] == layout.dp)
@@ -170,13 +190,10 @@ def _divided(rows: Rows, name: str, sizes: list[int]) -> Rows:
     return rows | {"rest": rows["rest"] // rows[name]}
 
 
-def _context_sizes(job: Job, space: Space) -> list[int]:
+def _context_sizes(job: Job, space: Space, least_tokens: int) -> list[int]:
     """Context parallelism is worth trying for long sequences; each rank has two chunks of equal length."""
-    if not (job.framework.limits.cp and job.framework.limits.searches_splits):
-        return [1]
-    least = _FEWER_TOKENS if space.whole else _LEAST_TOKENS
     sizes = divisors(job.machine.count) if space.whole else _USUAL_CONTEXT
-    longest = [size for size in sizes if 1 < size <= _MOST_CONTEXT and job.seq_len // size >= least]
+    longest = [size for size in sizes if 1 < size <= _MOST_CONTEXT and job.seq_len // size >= least_tokens]
     return [1, *(size for size in longest if job.seq_len % (2 * size) == 0)]
 
 
@@ -207,20 +224,20 @@ def _offloads(job: Job, space: Space, rows: Rows) -> Rows:
 def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
     """ZeRO stages, and over how many devices they shard: all data-parallel ranks, or for hybrid sharding a part.
 
-    Hybrid sharding is tried only where ZeRO-3 is not asked for by name: that means sharding over all ranks. Its groups
-    fill a node, or in the whole space also a scale-up domain and any power of two times either. Weights can only be
-    offloaded where they are sharded, so that 'params' stays with ZeRO-3 unless another stage is given.
+    Groups of hybrid sharding fill a node, or in the whole space also a scale-up domain and any power of two times
+    either. Weights can only be offloaded where they are sharded, so that 'params' stays with ZeRO-3 unless another
+    stage is given with it.
     """
     layout, machine = job.plan.layout, job.machine
     stages = [layout.zero_stage] if layout.zero_stage is not None else list(job.framework.limits.zero_stages)
     held = None
-    if layout.offload is None and layout.zero_stage is None and max(stages) >= 3:
+    if (layout.offload is None or layout.zero_stage is None) and max(job.framework.limits.zero_stages) >= 3:
         held = (_table(rows, "offload") != OFFLOAD.index("params")) | (np.array(stages) >= 3)
     rows = _crossed(rows, {"zero_stage": stages}, held)
     everyone = rows["dp"] * rows["cp"]
     if layout.shard_group:
         return _crossed(_kept(rows, everyone % layout.shard_group == 0), {"shard_group": [layout.shard_group]})
-    if layout.zero_stage is not None or 3 not in stages:
+    if 3 not in stages:
         return rows | {"shard_group": everyone}
     sizes = [machine.per_node]
     if space.whole:
@@ -267,12 +284,16 @@ def _chunks(job: Job, space: Space, rows: Rows) -> Rows:
     """Virtual stages: layers dealt out evenly, micro-batches in multiples of the stages (Megatron).
 
     In the whole space embedding and head may count as a layer each (account_for_embedding_in_pipeline_split). With
-    interleaving asked for by name a pipeline that can be interleaved is.
+    interleaving asked for by name a pipeline that can be interleaved is; virtual stages that are asked for may be
+    uneven where no split makes them even.
     """
     layout, layers = job.plan.layout, job.architecture.layers
-    if layout.vpp:
-        rows = rows if layout.vpp == 1 else _kept(rows, rows["pp"] > 1)
-        rows = _crossed(rows, {"vpp": [layout.vpp]})
+    if layout.vpp == 1:
+        rows = _crossed(rows, {"vpp": [1]})
+    elif layout.vpp:
+        rows = _kept(rows, rows["pp"] > 1)
+        dealt = _dealt_out(rows, space, layers, np.array([layout.vpp]))[:, 0]
+        rows = _crossed(_kept(rows, dealt) if dealt.any() else rows, {"vpp": [layout.vpp]})
     elif (
         layout.schedule not in (None, "interleaved")
         or not job.framework.limits.interleaves
@@ -281,17 +302,22 @@ def _chunks(job: Job, space: Space, rows: Rows) -> Rows:
         rows = _crossed(rows, {"vpp": [1]})
     else:
         chunks = np.arange(1, (_MORE_CHUNKS if space.whole else _MOST_CHUNKS) + 1)
-        pp = _table(rows, "pp")
-        dealt = np.zeros((len(pp), len(chunks)), dtype=bool)
-        for counted in (layers, layers + 1, layers + 2) if space.whole else (layers,):
-            dealt |= counted % (pp * chunks) == 0
-        dealt &= (pp > 1) & (_table(rows, "grad_accum") % pp == 0) & (pp * chunks <= layers)
-        dealt &= _table(rows, "schedule") <= SCHEDULES.index("interleaved")
+        dealt = _dealt_out(rows, space, layers, chunks)
         dealt[:, 0] = ~dealt[:, 1:].any(axis=1) if layout.schedule else True
         rows = _crossed(rows, {"vpp": chunks.tolist()}, dealt)
     if layout.schedule is None:
         rows["schedule"] = np.where(rows["vpp"] > 1, SCHEDULES.index("interleaved"), rows["schedule"])
     return rows
+
+
+def _dealt_out(rows: Rows, space: Space, layers: int, chunks: Ints) -> np.ndarray:
+    """Which numbers of virtual stages (m,) deal layers and micro-batches of each row out evenly, shape (n, m)."""
+    pp = _table(rows, "pp")
+    dealt = np.zeros((len(pp), len(chunks)), dtype=bool)
+    for counted in (layers, layers + 1, layers + 2) if space.whole else (layers,):
+        dealt |= counted % (pp * chunks) == 0
+    dealt &= (pp > 1) & (_table(rows, "grad_accum") % pp == 0) & (pp * chunks <= layers)
+    return dealt & (_table(rows, "schedule") <= SCHEDULES.index("interleaved"))
 
 
 def _sequence(job: Job, space: Space, rows: Rows) -> Rows:

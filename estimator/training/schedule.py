@@ -15,6 +15,7 @@ from estimator.kernels.offloading import offloaded_seconds
 from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Layouts, either
 from estimator.plan.training.job import Job
+from estimator.plan.training.options import switched_on
 from estimator.plan.training.shards import Held, held_parameters
 from estimator.plan.training.stages import Floats, mean_stage, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 from estimator.rl.generation import generation_seconds
@@ -156,8 +157,8 @@ def _layer(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch in one layer by component that it has, on whatever stage it is."""
     factors = job.calibration.framework
-    tensor_hidden = factors.tensor_overlap if job.chosen("tp_overlap") else 0.0
-    expert_hidden = factors.expert_overlap if job.chosen("moe_overlap") else 0.0
+    tensor_hidden = factors.tensor_overlap * switched_on(job, layouts, "tp_overlap")
+    expert_hidden = factors.expert_overlap * switched_on(job, layouts, "moe_overlap")
     seconds: dict[str, Floats] = {}
     repeated = 1.0
     if layouts.recomputes:
@@ -303,8 +304,8 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
         times = 2.0 * sums
         messages["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
     if block.experts and layouts.max_of("ep") > 1:
-        flex = job.chosen("moe_dispatcher") == "flex"
-        once = copies_by_node(groups.expert, float(block.top_k)) if flex else 1.0
+        flex = switched_on(job, layouts, "moe_dispatcher")
+        once = np.where(flex, copies_by_node(groups.expert, float(block.top_k)), 1.0) if np.any(flex) else 1.0
         # Tokens travel at the width that experts read, which may be a narrower latent one.
         width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
         sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
@@ -344,7 +345,7 @@ def _data_parallel(
     """
     if groups.data.idle and groups.expert_data.idle:
         return layouts.zeros()
-    framework, overlap = job.framework, job.calibration.framework.data_overlap
+    overlap = job.calibration.framework.data_overlap
     # A device that waits for its host is free to communicate.
     passing = micro["forward"] + micro["backward"] + micro["host"]
 
@@ -358,7 +359,7 @@ def _data_parallel(
     def of_whole() -> Floats:
         moved = _seconds(whole_messages(job, layouts, groups, held, m))
         hides = passing * _stage_two_rounds(job, layouts, m)
-        return exposed(moved, hides, overlap if framework.overlap.overlaps_reduction else 0.0)
+        return exposed(moved, hides, overlap * switched_on(job, layouts, "dp_overlap"))
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 

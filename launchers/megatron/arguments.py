@@ -77,12 +77,24 @@ def parallelism(launch: TrainingLaunch, model: Architecture) -> Arguments:
         if layout.etp is not None:
             arguments["expert_tensor_parallel_size"] = layout.etp
     arguments |= pipeline(launch, model)
-    arguments |= table("megatron/fields")["zero"][launch.zero_stage]
+    arguments |= table("megatron/fields")["zero"][launch.zero_stage] | _reduction(launch)
     if layout.shard_group is not None and layout.shard_group != launch.dp:
         arguments["num_distributed_optimizer_instances"] = launch.dp // layout.shard_group
     if launch.training.tp_overlap is True:
         arguments["tp_comm_overlap"] = True
     return arguments
+
+
+def _reduction(launch: TrainingLaunch) -> Arguments:
+    """Whether gradients are reduced, and updated weights gathered, beside the passes; Megatron-FSDP decides for itself.
+
+    Weights are gathered by the distributed optimizer alone (validate_args). A plan that does not say has both with it.
+    """
+    sharded = launch.zero_stage == 1
+    if launch.zero_stage > 1 or not (launch.training.dp_overlap is True or (sharded and launch.training.dp_overlap)):
+        return {}
+    arguments: Arguments = {"overlap_grad_reduce": True}
+    return arguments | {"overlap_param_gather": True} if sharded else arguments
 
 
 def pipeline(launch: TrainingLaunch, model: Architecture) -> Arguments:

@@ -167,6 +167,10 @@ def _parallel(keys: Keys, findings: Findings) -> None:
     copies = keys.take("num_distributed_optimizer_instances")
     if copies is not None and (as_number(copies.value) or 1) > 1:
         findings.whole("dp_replicate", copies)
+    if (findings.values.get("layout.zero_stage") or 0) <= 1:
+        # overlap_param_gather goes with it: a Plan has one word for both.
+        keys.take("overlap_param_gather")
+        findings.truth("workload.dp_overlap", keys.take("overlap_grad_reduce"))
     overlap = keys.take("tp_comm_overlap")
     if is_set(overlap) and overlap:
         findings.put("workload.tp_overlap", True, overlap)

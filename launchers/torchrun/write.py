@@ -74,7 +74,7 @@ def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     for name in ("packing", "compile"):
         if getattr(training, name):
             arguments[name] = True
-    for name in ("fused_loss", "tp_overlap", "moe_overlap", "moe_capacity"):
+    for name in ("fused_loss", "dp_overlap", "tp_overlap", "moe_overlap", "moe_capacity"):
         if getattr(training, name) is True:
             arguments[name] = True
     for name in ("cuda_graph", "moe_dispatcher"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Generic, Protocol, TypeVar
 
+from estimator.plan.training.options import as_shipped
 from estimator.search.layouts import search
 from estimator.training.estimates import Estimates
 from knowledge.jobs.training import job_of
@@ -60,9 +61,15 @@ class Estimate:
 
 
 def estimated(case: Case) -> Estimate:
-    """The planner's estimate of a case that has a plan. Raises PlanError where it has no answer."""
+    """The planner's estimate of a case that has a plan; what the source leaves open is at its usual setting, as whoever
+    ran it had not searched. Raises PlanError where it has no answer."""
     assert case.plan is not None
-    estimates, order = search(job_of(case.plan))
+    layout = case.plan.layout
+    everyone = (layout.dp or 1) * (layout.cp or 1)
+    # A source would say that weights are sharded over some of the ranks only.
+    sharded = layout.zero_stage == 3 and layout.dp is not None and layout.shard_group is None
+    plan = case.plan.patch({"layout.shard_group": everyone}) if sharded else case.plan
+    estimates, order = search(as_shipped(job_of(plan)))
     return Estimate(estimates, int(order[0]))
 
 

@@ -80,8 +80,8 @@ def layout_words(plan: Plan) -> str:
         parts.append(f"ZeRO-{layout.zero_stage}")
     if layout.sequence_parallel and (layout.tp or 1) > 1:
         parts.append("sequence parallel")
-    if layout.shard_group:
-        parts.append(f"shard groups of {layout.shard_group}")
+    if layout.hybrid_group:
+        parts.append(f"shard groups of {layout.hybrid_group}")
     if layout.recompute:
         parts.append("no recompute" if layout.recompute == "none" else f"{layout.recompute} recompute")
     if layout.offload and layout.offload != "none":

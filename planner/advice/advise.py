@@ -109,7 +109,7 @@ def advise(request: AdviseRequest) -> Advice:
     started = time.perf_counter()
     chosen = _chosen_topics(request.topics)
     asked = request.to_plan()
-    estimate = estimate_plan(asked)
+    estimate = estimate_plan(asked, offload=False)
     facts = facts_of(estimate)
     apply = applying(facts, chosen)
     bench = Bench(estimate, asked, facts, _MOST_TRIED)

@@ -304,7 +304,8 @@ def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
         per_node = ask.devices[0].per_node
         count = ask.count or ask.most(per_node) or per_node
         try:
-            planned = plan_training(plan.patch({"cluster.accelerator": ask.devices[0].id, "cluster.count": count}))
+            cluster = {"cluster.accelerator": ask.devices[0].id, "cluster.count": count}
+            planned = plan_training(plan.patch(cluster), offload=False)
         except PlanError:
             planned = None
     relax = list(_relax_hardware(last))

@@ -19,7 +19,6 @@ from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, RecommendedCluster, Why
 from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
-from planner.clusters.training.option import few_layouts
 from planner.clusters.training.option import option_of as training_option
 from planner.clusters.training.screening import screened as training_clusters
 from planner.evidence import evidence_of
@@ -149,8 +148,7 @@ def _exact(ask: Asked, winners: list[Candidate]) -> list[ClusterChoice]:
     if isinstance(ask.plan.workload, Inference):
         choices = [serving_option(ask, candidate) for candidate in winners]
     else:
-        whole = few_layouts(winners)
-        choices = [training_option(ask, candidate, whole) for candidate in winners]
+        choices = [training_option(ask, candidate) for candidate in winners]
     return [choice for choice in choices if choice]
 
 

@@ -25,11 +25,8 @@ from planner.plots import Plot
 from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
 from planner.result import Assumption, Evidence, Result
 from planner.serving.planned import Served
-from planner.training.planned import Planned
 
 MOST_ROWS = 64
-# Up to this many rows the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
-_WHOLE_ROWS = 8
 # Clients and a rate stand for each other.
 _FOLLOWS = FOLLOWS | {
     "workload.concurrency": ("workload.request_rate",),
@@ -126,12 +123,11 @@ def compare(request: CompareRequest) -> Comparison:
     started = time.perf_counter()
     plans = _plans(request)
     serving = _serves(plans)
-    whole = None if len(plans) <= _WHOLE_ROWS else False
     platforms: dict[str, Platform] = {}
     entries: list[ScenarioOutcome] = []
     rows: list[ComparedTraining | ComparedServing] = []
     for named in plans:
-        entry = _estimated(named, whole, request.usd_per_device_hour, platforms)
+        entry = _estimated(named, request.usd_per_device_hour, platforms)
         try:
             row = _row(entry, serving, request.usd_per_device_hour)
         except PlanError as error:
@@ -155,7 +151,7 @@ def compare(request: CompareRequest) -> Comparison:
         assumptions=common_assumptions(able),
         plots=plots_of(rows, estimates),
         seconds=time.perf_counter() - started,
-        warnings=_warnings(entries, whole),
+        warnings=_warnings(entries),
         evidence=union_evidence(estimate.job for estimate in able),
     )
 
@@ -312,16 +308,14 @@ def _serves(plans: Sequence[_NamedPlan]) -> bool:
     return True in kinds
 
 
-def _estimated(
-    named: _NamedPlan, whole: bool | None, own_usd: float | None, platforms: dict[str, Platform]
-) -> ScenarioOutcome:
+def _estimated(named: _NamedPlan, own_usd: float | None, platforms: dict[str, Platform]) -> ScenarioOutcome:
     """`platforms` keeps what strategies choose from, so that several of them for one plan search once."""
     plan, strategy = named.plan, named.strategy
     if plan is None:
         return ScenarioOutcome(named.name, None, named.error)
     try:
         if strategy is None:
-            estimate = estimate_plan(plan, own_usd, whole if not plan.layout.model_fields_set else None)
+            estimate = estimate_plan(plan, own_usd)
         elif isinstance(plan.workload, Inference):
             raise PlanError("strategy", "is of training; serving layouts are ranked by the goal", ["objective"])
         else:
@@ -356,7 +350,7 @@ def _baseline(request: CompareRequest, rows: Sequence[ComparedTraining | Compare
     )
 
 
-def _warnings(entries: Sequence[ScenarioOutcome], whole: bool | None) -> list[str]:
+def _warnings(entries: Sequence[ScenarioOutcome]) -> list[str]:
     """Warnings with the names of the rows that they are of, and what was done to plans."""
     names: dict[str, list[str]] = {}
     for entry in entries:
@@ -365,6 +359,4 @@ def _warnings(entries: Sequence[ScenarioOutcome], whole: bool | None) -> list[st
     able = sum(1 for entry in entries if entry.estimate)
     texts = [text if len(of) == able else f"{' / '.join(of)}: {text}" for text, of in names.items()]
     texts += [note for entry in entries for note in entry.notes]
-    if whole is False and any(isinstance(entry.estimate, Planned) for entry in entries):
-        texts.append(f"with more than {_WHOLE_ROWS} rows only the usual layouts are tried for each")
     return texts

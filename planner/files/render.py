@@ -84,7 +84,7 @@ def _rendered(request: RenderRequest) -> _LaunchFiles:
 
 
 def _render(estimate: PlanEstimate, request: RenderRequest) -> Rendered:
-    plan = estimate.plan
+    plan = estimate.plan if isinstance(estimate, Served) else estimate.settled_plan
     prediction = serving_prediction(estimate) if isinstance(estimate, Served) else training_prediction(estimate)
     name = model_id(plan, estimate.job.architecture.id)
     return render(plan, request.targets or usual_targets(plan), prediction, name, request.site())

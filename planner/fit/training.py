@@ -18,7 +18,7 @@ from planner.training.planned import Planned, memory_of, plan_training, warnings
 
 
 def fit_of(asked: Plan) -> FitCheck:
-    planned = plan_training(asked)
+    planned = plan_training(asked, offload=False)
     memory = memory_of(planned)
     return FitCheck(
         plan=planned.complete_plan,

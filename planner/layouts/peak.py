@@ -26,8 +26,6 @@ from planner.training.planned import Planned, plan_training, throughput_of, time
 _MOST_ROWS = 120
 # Nodes up to which a cluster is doubled until the model fits, where the plan names no number of devices.
 _MOST_NODES = 128
-# Up to this many rows the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
-_WHOLE_ROWS = 8
 _WIDE, _NARROW = ("bf16", "fp16", "fp32"), ("fp8",)
 _DAY_S = 86_400.0
 
@@ -108,7 +106,6 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
     if number > _MOST_ROWS:
         problem = f"{len(models)} models x {len(kinds)} accelerators and precisions are {number} rows"
         raise PlanError("models", problem, [f"up to {_MOST_ROWS} rows"])
-    whole = None if number <= _WHOLE_ROWS else False
     rows: list[PeakRow] = []
     shown: list[Planned] = []
     refusals: list[PlanError] = []
@@ -117,7 +114,7 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
         for device, precision in kinds:
             row = PeakRow(model=model_name(model), accelerator=device.id, vendor=device.vendor, precision=precision)
             try:
-                planned = _best(plan, model, device, precision, whole)
+                planned = _best(plan, model, device, precision)
                 added.append(_filled(row, planned, request.usd_per_device_hour))
             except PlanError as error:
                 refusals.append(error)
@@ -174,21 +171,20 @@ def _precisions(request: PeakRequest, plan: Plan, device: Accelerator) -> list[s
     return [usual, *(kind for kind in _NARROW if kind in device.peak_flops)]
 
 
-def _best(plan: Plan, model: Any, device: Accelerator, precision: str, whole: bool | None) -> Planned:
+def _best(plan: Plan, model: Any, device: Accelerator, precision: str) -> Planned:
     """The best on as many devices as the plan says, or on the fewest nodes on which it fits."""
     kinds = device.peak_flops
     if precision not in kinds and not (precision == "fp16" and "bf16" in kinds):
         raise PlanError("precisions", f"{device.name} has no {precision} matmuls", sorted(kinds))
     changes: dict[str, Any] = {"model": model, "workload.precision": precision, "cluster.accelerator": device.id}
     asked = plan.patch(changes)
-    whole = whole if not plan.layout.model_fields_set else None
     if plan.cluster.count is not None:
-        return plan_training(asked, whole=whole)
+        return plan_training(asked, offload=False)
     per_node = plan.cluster.per_node or device.per_node
-    nodes, planned = 1, plan_training(asked.patch({"cluster.count": per_node}), whole=whole)
+    nodes, planned = 1, plan_training(asked.patch({"cluster.count": per_node}), offload=False)
     while not planned.fits and nodes < _MOST_NODES:
         nodes = min(_MOST_NODES, nodes * _growth(planned))
-        planned = plan_training(asked.patch({"cluster.count": nodes * per_node}), whole=whole)
+        planned = plan_training(asked.patch({"cluster.count": nodes * per_node}), offload=False)
     return planned
 
 

@@ -199,7 +199,8 @@ def platform_estimates(job: Job) -> Estimates:
     memory. Raises PlanError where no layout is valid."""
     usual, _ = search(job)
     for objective in ("throughput", "memory"):
-        searched = search_whole(replace(job, plan=job.plan.patch({"goal.objective": objective})))
+        aimed = replace(job, plan=job.plan.patch({"goal.objective": objective}))
+        searched = search_whole(aimed, offload=False)
         order = searched.order[: _BEST // 2]
         usual = usual.joined(searched.estimates.of(*(int(place) for place in order)))
     return usual
@@ -381,7 +382,7 @@ def _custom(plan: Plan, request: StrategiesRequest) -> Planned | str:
     except PlanError as error:
         raise PlanError(f"custom_layout.{error.field.rpartition('.')[2]}", error.problem, error.valid) from None
     try:
-        planned = plan_training(patched, whole=False)
+        planned = plan_training(patched, offload=False)
     except PlanError as error:
         return str(error)
     return planned

@@ -86,7 +86,7 @@ class Trials:
         try:
             plan = self.plan_at(value)
             least = plan.patch({**narrow, "goal.objective": "memory"})
-            planned = plan_training(least, past_errors=True, whole=not plan.layout.model_fields_set)
+            planned = plan_training(least, past_errors=True, offload=False)
         except PlanError as error:
             return Trial(value, None, str(error))
         return Trial(value, planned, None)

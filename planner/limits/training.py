@@ -203,7 +203,9 @@ _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "mo
 
 def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     value = furthest.value
-    at = plan_training(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
+    at = plan_training(
+        furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True, offload=False
+    )
     probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
     limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at, None))

@@ -12,9 +12,10 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
-from estimator.plan.training.defaults import framework_choices, recipe_options
+from estimator.plan.training.defaults import framework_choices, option_words, recipe_options
 from estimator.plan.training.job import Job
-from estimator.search.layouts import SearchResult, search, search_whole
+from estimator.plan.training.options import decided
+from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
@@ -56,6 +57,12 @@ class Planned:
         return bool(self.estimates.fits[self.index])
 
     @property
+    def fits_on_device(self) -> bool:
+        """Whether it fits with nothing in host memory but what the plan puts there."""
+        offloaded = self.estimates.layouts.row(self.index)["offload"] != "none"
+        return self.fits and not (offloaded and self.job.plan.layout.offload is None)
+
+    @property
     def score(self) -> float:
         """What the goal makes small: memory, or the time of a step."""
         if self.job.plan.goal.objective == "memory":
@@ -68,6 +75,17 @@ class Planned:
         row = self.estimates.layouts.row(self.index)
         micro = int(self.estimates.layouts.micro_batch[self.index])
         return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
+
+    @cached_property
+    def options(self) -> dict[str, bool | str]:
+        """Options of the workload that the search decided, by name. They stay open in the plan, as another layout would
+        have others."""
+        return decided(self.job, self.estimates.layouts, self.index)
+
+    @cached_property
+    def settled_plan(self) -> Plan:
+        """The complete plan with these options said, as files have to."""
+        return self.plan.patch({f"workload.{name}": value for name, value in self.options.items()})
 
     @property
     def complete_plan(self) -> dict[str, Any]:
@@ -99,6 +117,11 @@ class Planned:
         if self.job.training.micro_batch is None:
             micro = int(self.estimates.layouts.micro_batch[self.index])
             filled_in.append(Assumption(field="workload.micro_batch", value=micro, why=why))
+        for name, value in self.options.items():
+            if name in self.job.training.model_fields_set:
+                continue
+            why = f"{option_words(value)}, as the layout allows: it saves time and takes no memory"
+            filled_in.append(Assumption(field=f"workload.{name}", value="auto", why=why))
         goal = self.job.plan.goal
         if "objective" not in goal.model_fields_set:
             why = "layouts are ranked by speed unless another goal is named"
@@ -131,13 +154,10 @@ def _settings(job: Job) -> Iterator[Assumption]:
 
 
 def plan_training(
-    plan: Plan, *, every_framework: bool = False, past_errors: bool = False, whole: bool | None = None
+    plan: Plan, *, every_framework: bool = False, past_errors: bool = False, offload: bool = True
 ) -> Planned:
-    """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it.
-
-    What a layout leaves open beside what it names stays at its usual setting. With `whole` the whole space is searched:
-    unless told otherwise where the layout is left open altogether, and with `every_framework` (the best is asked for)
-    in any case, with offloading to host memory where nothing fits without.
+    """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it. Where
+    nothing fits on the devices alone, host memory is used if the plan leaves that open and `offload` does.
 
     Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
@@ -145,21 +165,18 @@ def plan_training(
     """
     first = job_of(plan)
     best, refusal = None, None
-    if whole is None:
-        whole = every_framework or not plan.layout.model_fields_set
     try:
-        best = _choose(first, whole, every_framework)
+        best = _choose(first, offload)
     except PlanError as error:
         if not past_errors:
             raise
         refusal = error
     if plan.training.framework == "auto":
         for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
-            if best and best.fits and not every_framework:
+            if best and best.fits_on_device and not every_framework:
                 break
             try:
-                job = job_of(plan, choice)
-                other = _choose(job, whole, every_framework)
+                other = _choose(job_of(plan, choice), offload)
             except PlanError:
                 continue
             if best is None or _is_better(other, best):
@@ -177,19 +194,15 @@ def _is_better(other: Planned, best: Planned) -> bool:
     return (other.fits or other.job.plan.goal.objective == "memory") and other.score < best.score
 
 
-def _choose(job: Job, whole: bool, offload: bool) -> Planned:
-    if whole:
-        searched = search_whole(job, offload=offload)
-    else:
-        estimates, order = search(job)
-        searched = SearchResult(estimates, order, len(order))
+def _choose(job: Job, offload: bool) -> Planned:
+    searched = search_whole(job, offload=offload)
     return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
 
 
-def varied(plan: Plan, changes: Mapping[str, Any]) -> Planned | None:
+def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Planned | None:
     """As `plan_training` for the changed plan, but None where that cannot be: to try variations of a valid plan."""
     try:
-        return plan_training(plan.patch(changes))
+        return plan_training(plan.patch(changes), offload=offload)
     except PlanError:
         return None
 

@@ -184,7 +184,8 @@ def test_activations_grow_with_what_is_in_a_micro_batch(model: str, micro: int, 
 
 
 def test_offloading_takes_states_off_the_device() -> None:
-    base = {"workload.framework": "deepspeed", "layout": {"tp": 1, "pp": 1, "dp": 16, "zero_stage": 3}}
+    layout = {"tp": 1, "pp": 1, "dp": 16, "zero_stage": 3, "shard_group": 16}
+    base = {"workload.framework": "deepspeed", "layout": layout}
     plain, optimizer, params = (
         estimate_of(base | {"layout.offload": kind}).memory.components for kind in ("none", "optimizer", "params")
     )

@@ -120,12 +120,15 @@ def test_a_layout_named_whole_is_one_candidate(tp: int, pp: int, cp: int, zero: 
     assert (row["zero_stage"], row["recompute"]) == (zero, "full")
 
 
-def test_zero_three_by_name_is_sharded_over_all_and_left_open_also_over_nodes() -> None:
+def test_weights_are_sharded_over_all_or_over_nodes_unless_the_plan_says() -> None:
     base = {"workload_framework": "fsdp2", "workload_global_batch": 64}
-    named = candidates(open_job(**base, layout_zero_stage=3))
-    assert set(named.shard_group.tolist()) == {16}
-    opened = candidates(open_job(**base))
-    assert set(opened.shard_group[opened.zero_stage == 3].tolist()) == {8, 16}
+    for more in ({}, {"layout_zero_stage": 3}):
+        opened = candidates(open_job(**base, **more))
+        assert set(opened.shard_group[opened.zero_stage == 3].tolist()) == {8, 16}
+    for group in (8, 16):
+        named = candidates(open_job(**base, layout_zero_stage=3, layout_shard_group=group))
+        assert set(named.shard_group.tolist()) == {group}
+        assert named.row(0)["shard_group"] == group
 
 
 @pytest.mark.parametrize("objective", ["throughput", "cost", "time", "memory"])

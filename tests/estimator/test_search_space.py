@@ -286,17 +286,16 @@ def test_the_whole_space_is_never_worse_than_the_usual_one(case: Any, objective:
 
 def test_offloading_is_tried_only_where_nothing_fits_without() -> None:
     roomy = small_job("meta-llama/Llama-3.1-8B", "deepspeed", 8, 64, 4096)
-    assert (search_whole(roomy, offload=True).estimates.layouts.offload == 0).all()
+    assert (search_whole(roomy).estimates.layouts.offload == 0).all()
     tight = small_job("meta-llama/Llama-3.1-70B", "deepspeed", 8, 64, 4096)
-    without, found = search_whole(tight), search_whole(tight, offload=True)
+    without = search_whole(small_job("meta-llama/Llama-3.1-70B", "deepspeed", 8, 64, 4096, layout_offload="none"))
+    found = search_whole(tight)
     assert not without.estimates.fits.any()
     assert found.estimates.fits[found.order[0]]
     assert OFFLOAD[found.estimates.layouts.offload[found.order[0]]] != "none"
     assert found.valid > without.valid
     weights = found.estimates.layouts.offload == OFFLOAD.index("params")
     assert (found.estimates.layouts.zero_stage[weights] == 3).all()
-    named = small_job("meta-llama/Llama-3.1-70B", "deepspeed", 8, 64, 4096, layout_offload="none")
-    assert not search_whole(named, offload=True).estimates.fits.any()
 
 
 def test_the_fewest_blocks_that_fit_are_recomputed() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES
 from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import Job
+from estimator.plan.training.options import as_shipped
 from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates, estimate, warnings
 from estimator.training.schedule import COMPONENTS, step_time
@@ -218,7 +219,8 @@ def test_interleaving_and_better_schedules_shrink_the_bubble() -> None:
 
 def test_a_pair_of_answers_is_two_sequences() -> None:
     """DPO trains on a chosen and a rejected answer, and runs a frozen reference forward."""
-    base = {"layout": {"tp": 1, "pp": 1, "dp": 16, "zero_stage": 3}, "workload.framework": "deepspeed"}
+    layout = {"tp": 1, "pp": 1, "dp": 16, "zero_stage": 3, "shard_group": 16}
+    base = {"layout": layout, "workload.framework": "deepspeed"}
     sft, orpo, dpo = (estimate_of(base | {"workload.stage": stage}) for stage in ("sft", "orpo", "dpo"))
     assert orpo.job.tokens_per_step == 2 * sft.job.tokens_per_step
     assert sft.step.seconds[0] < orpo.step.seconds[0] < dpo.step.seconds[0]
@@ -250,19 +252,21 @@ def test_warnings_say_what_to_know_before_trusting() -> None:
 
 
 def _reducing(framework: Framework, overlapped: bool) -> Framework:
-    return replace(framework, overlap=replace(framework.overlap, overlaps_reduction=overlapped))
+    return replace(framework, overlap=replace(framework.overlap, dp_overlap=overlapped))
 
 
-def test_gradients_are_hidden_only_where_the_framework_overlaps_them() -> None:
+def test_gradients_are_hidden_only_where_they_are_overlapped() -> None:
     """Megatron-LM reduces after the last backward pass unless it is told otherwise; NeMo's recipes tell it."""
     layout = {"layout.tp": 1, "layout.pp": 1, "layout.dp": 16, "workload.global_batch": 16}
     found = make_job(layout)
-    exposed = replace(found, framework=_reducing(found.framework, False))
-    hidden = replace(found, framework=_reducing(found.framework, True))
-    assert not found.framework.overlap.overlaps_reduction
-    assert make_job(layout | {"workload.framework": "nemo"}).framework.overlap.overlaps_reduction
+    assert not as_shipped(found).training.dp_overlap
+    assert as_shipped(make_job(layout | {"workload.framework": "nemo"})).training.dp_overlap
     one = candidates(found)
-    longer, shorter = (step_time(job, one).components["data_parallel"][0] for job in (exposed, hidden))
+    longer, shorter, left_open = (
+        step_time(make_job(layout | {"workload.dp_overlap": choice}), one).components["data_parallel"][0]
+        for choice in (False, True, "auto")
+    )
+    assert left_open == shorter
     overlap = found.calibration.framework.data_overlap
     assert shorter < longer
     assert shorter >= longer * (1.0 - overlap) * (1.0 - 1e-9)

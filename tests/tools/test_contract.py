@@ -125,7 +125,7 @@ ASSUMED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"stage": "grpo"}, {"workload.rollout": "trainer", "workload.group_size": 8}, "workload.engine_share"),
     ({"stage": "ppo", "rollout": "colocated"}, {"workload.engine_share": 0.3}, "workload.group_size"),
     ({"weights": "bf16", "framework": "hf-trainer"}, {}, "workload.weights"),
-    ({"framework": "megatron-lm", "method": "full"}, {"workload.tp_overlap": "auto"}, "workload.moe_dispatcher"),
+    ({"framework": "megatron-lm", "method": "full"}, {"workload.dp_overlap": "auto"}, "workload.moe_dispatcher"),
     ({"framework": "megatron-lm", "method": "full", "tp": 1}, {"workload.cuda_graph": "auto"}, "workload.tp_overlap"),
     ({"framework": "megatron-lm", "method": "full", "cuda_graph": "none"}, {}, "workload.cuda_graph"),
     (

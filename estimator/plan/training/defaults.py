@@ -98,16 +98,22 @@ def recipe_options(job: Job) -> list[Assumption]:
     split = job.plan.layout.tp or (2 if job.framework.limits.searches_splits else 1)
     if job.framework.limits.tp and job.machine.count > 1 and split > 1:
         options["tp_overlap"] = job.chosen("tp_overlap")
+    if job.machine.count > 1:
+        options["dp_overlap"] = job.chosen("dp_overlap")
     if any(block.experts for block in job.architecture.blocks):
         options |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}
     return [
-        Assumption(f"workload.{name}", "auto", f"{_WORDS.get(value, value)}, as the framework's recipes have it")
+        Assumption(f"workload.{name}", "auto", f"{option_words(value)}, as the framework's recipes have it")
         for name, value in options.items()
-        if name not in job.training.model_fields_set
+        if name not in job.training.model_fields_set and name not in job.framework.limits.options
     ]
 
 
-_WORDS: dict[str | bool, str] = {True: "yes", False: "no"}
+def option_words(value: str | bool) -> str:
+    """An option's value as people say it."""
+    return value if isinstance(value, str) else "yes" if value else "no"
+
+
 _PLAIN_DEFAULTS = {
     "stage": "supervised fine-tuning is the most common run",
     "method": "all weights are trained unless an adapter is named",
@@ -166,6 +172,10 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
         return [(megatron, "tensor, pipeline, context or expert parallelism is asked for")]
     if training.stage == "pretrain" and not sharded:
         return [(megatron, "pretraining on several devices usually runs on it")]
+    if training.global_batch is not None and training.global_batch < count:
+        why = f"{training.global_batch} sequences on {count} devices have to be split themselves"
+        megatron_tunes = training.stage == "sft" and training.method in ("full", "lora", "dora") and not sharded
+        return [*([(megatron, why)] if megatron_tunes else []), ("fsdp2", why)]
     usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
     if training.method in ("full", "lora", "dora") and not sharded:
         return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]

@@ -182,9 +182,9 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Overlap:
-    """What recipes send beside other work where a plan does not say; two are named as the fields of a plan."""
+    """What recipes send beside other work where a plan does not say, named as the fields of a plan."""
 
-    overlaps_reduction: bool
+    dp_overlap: bool
     """Whether gradients are reduced beside the backward pass below ZeRO-3 too (Megatron-core, overlap_grad_reduce)."""
     tp_overlap: bool
     """Whether tensor-parallel communication runs beside matmuls (Megatron-core, tp_comm_overlap)."""
@@ -216,6 +216,8 @@ class Limits:
     """Whether pipeline stages can be virtual (Narayanan et al. 2021, section 2.2.2)."""
     schedules: tuple[str, ...]
     """Schedules of a pipeline besides, by their names in a plan."""
+    options: tuple[str, ...]
+    """Options of a plan's workload that save time, cost no memory, and are a switch of the framework."""
 
 
 @dataclass(frozen=True)

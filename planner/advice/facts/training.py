@@ -15,14 +15,15 @@ _LIMITS = (
     "compute", "memory bandwidth", "host", "recompute", "pipeline bubble", "optimizer step", "stragglers",
     "offloading", "generation", *(f"{name} communication" for name in _COMMUNICATION),
 )  # fmt: skip
-_OPTIONS = ("tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")
+_OPTIONS = ("dp_overlap", "tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")
 
 
 def training_facts(planned: Planned) -> Facts:
     job, estimates, index = planned.job, planned.estimates, planned.index
     layouts, memory = estimates.layouts, estimates.memory
     facts = plan_facts(planned.plan) | model_facts(job.architecture) | machine_facts(job.machine)
-    facts |= {f"workload.{name}": job.chosen(name) for name in _OPTIONS}
+    facts |= {f"workload.{name}": planned.options.get(name, job.chosen(name)) for name in _OPTIONS}
+    facts["layout.shard_group"] = planned.plan.layout.hybrid_group
     facts |= {"workload.fused_loss": job.fused_loss, "workload.cuda_graph": job.cuda_graph}
     groups = place(job, layouts.take(np.array([index])))
     axes = {

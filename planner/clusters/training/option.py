@@ -12,27 +12,16 @@ from planner.clusters.training.screening import chosen
 from planner.money.offers import offers
 from planner.training.planned import Planned, memory_of, plan_training, run_of
 
-# Layouts from which on the whole space is left to a single estimate.
-_FEW = 200
 
-
-def few_layouts(candidates: list[Candidate]) -> bool:
-    """Whether the whole space of layouts can be searched for each of them in little time."""
-    return all(candidate.tried <= _FEW for candidate in candidates)
-
-
-def option_of(ask: Asked, candidate: Candidate, whole: bool) -> ClusterChoice | None:
+def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
     """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
     shape = candidate.shape
     price = candidate.best.price if candidate.best else None
-    changes = dict(candidate.changes)
     usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
     network = network_of(ask, price, shape, usual)
-    if whole or network:
-        searched = plan_training(ask.plan.patch(shape.changes | network), whole=whole)
-        layouts, index = searched.estimates.layouts, searched.index
-        settled = chosen(searched.job, layouts.row(index), int(layouts.micro_batch[index]))
-        changes = shape.changes | network | settled
+    searched = plan_training(ask.plan.patch(shape.changes | network), offload=False)
+    layouts, index = searched.estimates.layouts, searched.index
+    changes = shape.changes | network | chosen(searched.job, layouts.row(index), int(layouts.micro_batch[index]))
     if price is not None:
         changes["goal.provider"] = price.provider
     planned = plan_training(ask.plan.patch(changes))

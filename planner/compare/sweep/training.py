@@ -33,8 +33,6 @@ from planner.training.planned import Planned, plan_training, throughput_of
 BATCH = "workload.global_batch"
 # Fields that decide what the batch is where it is open: points that differ in these are not the same work anyway.
 _WORK = ("model", "workload.stage", "workload.seq_len", "workload.group_size")
-# Up to this many points the whole space of layouts is searched, as for a single estimate; beyond, the usual one.
-_WHOLE_POINTS = 8
 # A batch that all sizes divide is taken up to this many times the usual one.
 _MOST_BATCH = 4
 
@@ -83,12 +81,7 @@ def tried_points(plan: Plan, axes: Axes, weak: bool) -> TriedPoints:
     plan, left_open = freed(plan, axes)
     grid = combinations(axes)
     batches, assumed = _batches(plan, axes, grid, weak)
-    # As plan_training() does of itself for few points.
-    whole = None if len(grid) <= _WHOLE_POINTS else False
-    if whole is False and not plan.layout.model_fields_set:
-        why = f"rarer ones are tried where there are {_WHOLE_POINTS} points or fewer, and in a single estimate"
-        assumed = [*assumed, Assumption(field="layout", value="usual settings", why=why)]
-    tried = [_tried(plan, values, batch, whole) for values, batch in zip(grid, batches, strict=True)]
+    tried = [_tried(plan, values, batch) for values, batch in zip(grid, batches, strict=True)]
     refuse_if_all_fail(tried, axes)
     return TriedPoints(tried, left_open, assumed)
 
@@ -160,10 +153,10 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None, whole: bool | None) -> TriedPoint[Planned]:
+def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None) -> TriedPoint[Planned]:
     changes = dict(values) | ({BATCH: batch} if batch is not None else {})
     try:
-        return TriedPoint(values, plan_training(plan.patch(changes), whole=whole), None)
+        return TriedPoint(values, plan_training(plan.patch(changes), offload=False), None)
     except PlanError as error:
         return TriedPoint(values, None, error)
 

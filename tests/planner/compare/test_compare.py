@@ -105,7 +105,9 @@ def test_a_provider_that_is_not_there_is_the_error_of_its_row() -> None:
 
 
 def test_what_does_not_fit_is_told_and_never_the_best() -> None:
-    found = call("compare", EIGHT | {"over": {"model": [EIGHT["model"], "meta-llama/Llama-3.1-70B"]}})
+    found = call(
+        "compare", EIGHT | {"offload": "none", "over": {"model": [EIGHT["model"], "meta-llama/Llama-3.1-70B"]}}
+    )
     small, large = found["rows"]
     assert small["fits"]
     assert not large["fits"]

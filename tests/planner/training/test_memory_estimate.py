@@ -131,7 +131,7 @@ def test_a_run_that_fits_its_devices_and_not_its_host_is_said_to() -> None:
     assert gib(host["per_node_bytes"]) in text
     assert "more nodes" in text
     assert call("estimate_training", model)["warnings"] == found["warnings"]
-    more = call("estimate_training", model | {"count": 256})
+    more = call("estimate_training", model | {"count": 256, "shard_group": 256})
     assert more["memory"]["host"]["fits"]
     assert not [text for text in more["warnings"] if text.startswith("host memory runs out")]
     assert more["memory"]["host"]["per_node_bytes"] < host["per_node_bytes"]
