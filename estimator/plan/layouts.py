@@ -114,9 +114,9 @@ class Layouts:
             part = slice(start, start + size)
             yield Layouts(*[getattr(self, name)[part] for name in _NAMES])
 
-    def joined(self, more: Layouts) -> Layouts:
+    def joined(self, *more: Layouts) -> Layouts:
         """These candidates with others behind them."""
-        return Layouts(*[np.concatenate((getattr(self, name), getattr(more, name))) for name in _NAMES])
+        return Layouts(*[np.concatenate([getattr(part, name) for part in (self, *more)]) for name in _NAMES])
 
     def row(self, index: int) -> dict[str, Any]:
         """Candidate `index` as the fields of a Plan's layout."""

@@ -91,7 +91,7 @@ def least_memory(job: Job, every: Enumerated) -> Floats:
     stages = [np.zeros_like(last), last] if bases.max_of("pp") > 1 else [np.zeros_like(last)]
     each = bases.take(np.tile(np.arange(count), len(stages) * len(modes)))
     each = replace(each, recompute=np.repeat(modes, count * len(stages)))
-    total = stage_memory(job, each, np.tile(np.concatenate(stages), len(modes))).total
+    total = stage_memory(job, each, np.tile(np.concatenate(stages), len(modes)), detail=False).total
     return total.reshape(len(modes), len(stages), count).max(axis=1).min(axis=0) * _ROUNDED
 
 

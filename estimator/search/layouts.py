@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import RECOMPUTE, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
+from estimator.search.bounds import least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
 from estimator.search.space import WHOLE, Enumerated, Space, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, high_bytes, step_seconds
@@ -25,7 +25,7 @@ _MANY = 2_000
 # Layouts from which on only those are estimated that may come first, or close behind the best: a quarter slower.
 _TOO_MANY = 40_000
 _MARGIN = 1.25
-_FIRST, _OF_EACH, _LEAN = 1_000, 32, 1_000
+_TASTED, _FIRST, _OF_EACH, _LEAN = 100, 1_000, 32, 1_000
 # Where memory is the goal, how many of the best layouts that recompute some blocks are tried with every number of them.
 _REFINED = 48
 
@@ -136,15 +136,15 @@ def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
 def _contenders(job: Job, every: Enumerated, index: np.ndarray, lean: np.ndarray) -> Estimates:
     """Estimates of all layouts among `index` that can be the best, or `_MARGIN` behind it, and of some of each kind.
 
-    A group is no faster than without recompute. Groups are estimated in the order of that bound until it is beyond the
-    best that fits by the margin. Then come, for each value of each field, the groups with the lowest bound, and of the
-    `lean` layouts the first, or all where memory is the goal.
+    First come the `lean` layouts, some or all where memory is the goal, and the groups that may be fastest. A group is
+    no faster than without recompute: of those that can be near the best of these, groups are estimated in the order of
+    that bound until it is beyond the best that fits by the margin. Then come, for each value of each field, the groups
+    with the lowest bound.
     """
     group = every.rows["group"][index]
     heads = np.flatnonzero(np.diff(group, prepend=-1))
     sizes = np.diff(heads, append=len(index))
-    bound = step_seconds(job, every.layouts(index[heads]))
-    order = np.argsort(bound, kind="stable")
+    bound = least_seconds(job, every, index[heads])
     seen = np.zeros(len(every), dtype=bool)
     parts: list[Estimates] = []
 
@@ -159,17 +159,24 @@ def _contenders(job: Job, every: Enumerated, index: np.ndarray, lean: np.ndarray
         before = np.cumsum(sizes[groups]) - sizes[groups]
         return index[np.repeat(heads[groups] - before, sizes[groups]) + np.arange(sizes[groups].sum())]
 
-    best, done, step = np.inf, 0, _FIRST
-    while done < len(order) and bound[order[done]] <= best * _MARGIN:
-        best = min(best, add(members(order[done : done + step])))
-        done, step = done + step, 2 * step
+    best = min(
+        add(lean if job.plan.goal.objective == "memory" else lean[:_LEAN]),
+        add(members(np.argsort(bound, kind="stable")[:_TASTED])),
+    )
+    near = np.flatnonzero(bound <= best * _MARGIN)
+    bound[near] = step_seconds(job, every.layouts(index[heads[near]]))
+    order = np.argsort(bound, kind="stable")
+    done, step = 0, _FIRST
+    while done < (most := int(np.searchsorted(bound[order], best * _MARGIN, side="right"))):
+        chosen = order[done : min(most, done + step)]
+        best = min(best, add(members(chosen)))
+        done, step = done + len(chosen), 2 * step
     rest = order[done:]
     if len(rest):
         kinds = every.layouts(index[heads[rest]])
         firsts = np.concatenate([_firsts(getattr(kinds, name)) for name in FIELDS])
         add(members(rest[np.unique(firsts)]))
-    add(lean if job.plan.goal.objective == "memory" else lean[:_LEAN])
-    return reduce(Estimates.joined, parts)
+    return parts[0].joined(*parts[1:])
 
 
 def _firsts(values: np.ndarray) -> np.ndarray:

@@ -46,11 +46,13 @@ class Estimates:
         memory, step = taken(self.memory, chosen), taken(self.step, chosen)
         return Estimates(self.job, layouts, memory, self.fullest_stage[chosen], step)
 
-    def joined(self, more: Estimates) -> Estimates:
+    def joined(self, *more: Estimates) -> Estimates:
         """These estimates with those of other candidates of the job behind them."""
-        memory, step = _joined([self.memory, more.memory]), _joined([self.step, more.step])
-        stages = np.concatenate([self.fullest_stage, more.fullest_stage])
-        return Estimates(self.job, self.layouts.joined(more.layouts), memory, stages, step)
+        parts = [self, *more]
+        memory, step = _joined([part.memory for part in parts]), _joined([part.step for part in parts])
+        stages = np.concatenate([part.fullest_stage for part in parts])
+        layouts = self.layouts.joined(*(part.layouts for part in more))
+        return Estimates(self.job, layouts, memory, stages, step)
 
     @property
     def low_bytes(self) -> Floats:
@@ -95,8 +97,8 @@ def estimate(job: Job, layouts: Layouts, *, misfit_times: bool = True) -> Estima
         return _whole(job, layouts)
     memories, stages, steps = [], [], []
     for piece in layouts.pieces(_PIECE):
-        memory, stage = device_memory(job, piece)
-        memories.append(_totals(memory))
+        memory, stage = device_memory(job, piece, detail=False)
+        memories.append(memory)
         stages.append(stage)
         steps.append(_totals(step_time(job, piece)) if misfit_times else _step_of_fitting(job, piece, memory))
     return Estimates(job, layouts, _joined(memories), np.concatenate(stages), _joined(steps))
@@ -109,7 +111,7 @@ def _whole(job: Job, layouts: Layouts) -> Estimates:
 
 def high_bytes(job: Job, layouts: Layouts) -> Floats:
     """The upper end of each candidate's memory, without its time."""
-    pieces = (device_memory(job, piece)[0] for piece in layouts.pieces(_PIECE))
+    pieces = (device_memory(job, piece, detail=False)[0] for piece in layouts.pieces(_PIECE))
     return np.concatenate([memory.total for memory in pieces]) * (1.0 + job.memory_above)
 
 
@@ -118,9 +120,9 @@ def step_seconds(job: Job, layouts: Layouts) -> Floats:
     return np.concatenate([step_time(job, piece).seconds for piece in layouts.pieces(_PIECE)])
 
 
-def _totals(entries: Entries) -> Entries:
+def _totals(step: Step) -> Step:
     """Without the arrays of single components."""
-    return replace(entries, **{field.name: {} for field in fields(entries) if "dict" in str(field.type)})
+    return replace(step, components={})
 
 
 def _step_of_fitting(job: Job, layouts: Layouts, memory: Memory) -> Step:

@@ -45,7 +45,8 @@ class Memory:
     """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
 
     `component_peaks[name]` is what a component takes at its own worst moment, `resident` is there from step to step.
-    `cached` is the part of the slack that the allocator gives back when memory runs short.
+    `cached` is the part of the slack that the allocator gives back when memory runs short. Without detail the mappings
+    are empty and what is resident is 0.
     """
 
     components: dict[str, Floats]
@@ -56,29 +57,29 @@ class Memory:
     cached: Floats
 
 
-def device_memory(job: Job, layouts: Layouts) -> tuple[Memory, np.ndarray]:
-    """The fullest stage of every candidate, and which stage that is.
+def device_memory(job: Job, layouts: Layouts, detail: bool = True) -> tuple[Memory, np.ndarray]:
+    """The fullest stage of every candidate, and which stage that is; without `detail` totals only.
 
     Fewer micro-batches are in flight on later stages, so among stages of the same layers the first is the fullest.
     """
     options = fullest_stages(job, layouts)
     if len(options) > 1 and len(layouts) <= FEW:
-        return _of_few(job, layouts, options)
-    candidates = [stage_memory(job, layouts, stage) for stage in options]
+        return _of_few(job, layouts, options, detail)
+    candidates = [stage_memory(job, layouts, stage, detail) for stage in options]
     if len(candidates) == 1:
         return candidates[0], options[0]
-    fullest = _worst([memory.total for memory in candidates])
+    fullest, total = _worst([memory.total for memory in candidates])
     places = _places(fullest, len(candidates))
 
     def pick(values: list[Floats]) -> Floats:
         return _picked(values, places)
 
-    components = {name: pick([memory.components[name] for memory in candidates]) for name in COMPONENTS}
-    component_peaks = {name: pick([memory.component_peaks[name] for memory in candidates]) for name in COMPONENTS}
+    names = COMPONENTS if detail else ()
+    components = {name: pick([memory.components[name] for memory in candidates]) for name in names}
+    component_peaks = {name: pick([memory.component_peaks[name] for memory in candidates]) for name in names}
     moment = pick([memory.moment for memory in candidates])
     cached = pick([memory.cached for memory in candidates])
     resident = pick([memory.resident for memory in candidates])
-    total = pick([memory.total for memory in candidates])
     return Memory(components, component_peaks, resident, total, moment, cached), pick(options)
 
 
@@ -86,7 +87,7 @@ def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
     """(Indices of the candidates that fit, bytes of the fullest stage of each): as `device_memory` has them, where the
     first stage alone rules most out."""
     options = fullest_stages(job, layouts)
-    total = stage_memory(job, layouts, options[0]).total
+    total = stage_memory(job, layouts, options[0], detail=False).total
     index = np.flatnonzero(fits(job, total))
     if len(options) == 1 or not len(index):
         return index, total[index]
@@ -94,9 +95,9 @@ def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
     stages, total = [stage[index] for stage in options[1:]], total[index]
     if count <= FEW:
         each = some.take(np.tile(np.arange(count), len(stages)))
-        others = list(stage_memory(job, each, np.concatenate(stages)).total.reshape(-1, count))
+        others = list(stage_memory(job, each, np.concatenate(stages), detail=False).total.reshape(-1, count))
     else:
-        others = [stage_memory(job, some, stage).total for stage in stages]
+        others = [stage_memory(job, some, stage, detail=False).total for stage in stages]
     for other in others:
         total = np.maximum(total, other)
     inside = fits(job, total)
@@ -114,10 +115,10 @@ def context_bytes(job: Job, layouts: Layouts) -> Floats:
     return np.where(world_size(layouts) > 1, context + job.calibration.collective_bytes, context)
 
 
-def _of_few(job: Job, layouts: Layouts, options: list[np.ndarray]) -> tuple[Memory, np.ndarray]:
+def _of_few(job: Job, layouts: Layouts, options: list[np.ndarray], detail: bool) -> tuple[Memory, np.ndarray]:
     """The same with all stages of all candidates side by side, as one evaluation."""
     count, stages = len(layouts), np.concatenate(options)
-    memory = stage_memory(job, layouts.take(np.tile(np.arange(count), len(options))), stages)
+    memory = stage_memory(job, layouts.take(np.tile(np.arange(count), len(options))), stages, detail)
     fullest = memory.total.reshape(-1, count).argmax(axis=0) * count + np.arange(count)
     return taken(memory, fullest), stages[fullest]
 
@@ -155,8 +156,8 @@ def fullest_stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
     return options
 
 
-def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
-    """Memory of one pipeline stage (shape (n,)) of every candidate."""
+def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = True) -> Memory:
+    """Memory of one pipeline stage (shape (n,)) of every candidate; without `detail` totals only."""
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
     always = {
@@ -165,14 +166,20 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray) -> Memory:
     moments = _moments(job, layouts, shape, states)
     _override(_given(job, layouts, shape), always, moments)
     zero = layouts.zeros()
-    worst = _worst([sum_of(parts[name] for name in COMPONENTS if name in parts) for parts in moments])
+    sums = [sum_of(parts[name] for name in COMPONENTS if name in parts) for parts in moments]
+    worst, most = _worst(sums)
+    needed = sum_of(always.values()) + most
+    cached = zero
+    if _caches(job):
+        logits = [parts.get("logits_and_loss", zero) for parts in moments]
+        cached = _cached(job, needed, _picked(logits, _places(worst, len(moments))))
+    if not detail:
+        return Memory({}, {}, zero, needed + cached, worst, cached)
     places = _places(worst, len(moments))
     varying = {name: [parts.get(name, zero) for parts in moments] for name in COMPONENTS if name not in always}
     components = always | {name: _picked(values, places) for name, values in varying.items()}
     components = {name: components[name] for name in COMPONENTS}
     component_peaks = always | {name: reduce(np.maximum, values) for name, values in varying.items()}
-    needed = sum_of(components.values())
-    cached = _cached(job, layouts, needed, components["logits_and_loss"])
     components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
     stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradients.stay else [])]
@@ -224,14 +231,14 @@ def _given(job: Job, layouts: Layouts, shape: StageShape) -> dict[str, Floats]:
     return overridden
 
 
-def _worst(totals: list[Floats]) -> np.ndarray:
-    """For each candidate the place of the largest total, the first where several are."""
+def _worst(totals: list[Floats]) -> tuple[np.ndarray, Floats]:
+    """For each candidate the place of the largest total, the first where several are, and that total."""
     worst, largest = np.zeros(len(totals[0]), dtype=np.int64), totals[0]
     for place, total in enumerate(totals[1:], 1):
         more = total > largest
         if more.any():
             worst, largest = np.where(more, place, worst), np.maximum(largest, total)
-    return worst
+    return worst, largest
 
 
 def _places(choice: np.ndarray, count: int) -> list[tuple[int, np.ndarray]]:
@@ -267,14 +274,17 @@ def resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     return np.where(layouts.zero_stage >= 3, 0.0, states.buffers)
 
 
-def _cached(job: Job, layouts: Layouts, needed: Floats, logits: Floats) -> Floats:
+def _caches(job: Job) -> bool:
+    """Whether micro-batches differ in length and leave blocks behind: sequences of one length leave nothing."""
+    return not (job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes)
+
+
+def _cached(job: Job, needed: Floats, logits: Floats) -> Floats:
     """What the allocator has cached of earlier, shorter micro-batches, as far as there is room for it.
 
     Each new longest sequence needs larger blocks for its logits than any that are free, and the old ones stay cached
-    until memory runs short (torch.cuda caching allocator). Sequences of one length leave nothing behind.
+    until memory runs short (torch.cuda caching allocator).
     """
-    if job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes:
-        return layouts.zeros()
     high = needed * (1.0 + job.memory_above)
     room = np.maximum(0.0, job.usable_bytes - high)
     return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.memory_above))
