@@ -85,7 +85,50 @@ def memory_time(job: Job, traffic_bytes: Floats, kernels: Floats | float) -> Flo
     return traffic_bytes / (job.machine.accelerator.memory_bandwidth * device.memory) + kernels * device.launch_s
 
 
+class _Passes(NamedTuple):
+    """Seconds, FLOP and kernels of one block without what is recomputed; numbers or arrays of shape (n,)."""
+
+    forward: Floats
+    backward: Floats
+    flop: Floats
+    attention: Floats
+    attention_back: Floats
+    core_flop: Floats
+    core_kernels: Floats | float
+    memory_forward: Floats
+    memory_backward: Floats
+    kernels: Floats | float
+    kernels_back: Floats | float
+
+
+# Fields of a layout on which these depend; pipelines, sharding and recompute do not matter to one layer.
+_DECISIVE = ("tp", "sequence_parallel", "cp", "ep", "etp", "zero_stage", "micro_batch", "grad_accum")
+
+
 def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
+    alike, place = layouts.runs(_DECISIVE)
+    passes = _block_passes(job, block, alike)
+    if place is not None:
+        passes = _Passes(*[values[place] if np.ndim(values) else values for values in passes])
+    matmul_share, core_share = repeated(job, layouts)
+    again = passes.forward + passes.memory_forward
+    return BlockTime(
+        matmul_forward=passes.forward,
+        matmul_backward=passes.backward,
+        attention_forward=passes.attention,
+        attention_backward=passes.attention_back,
+        memory_forward=passes.memory_forward,
+        memory_backward=passes.memory_backward,
+        forward_flop=passes.flop + passes.core_flop,
+        recompute=matmul_share * again + core_share * passes.attention,
+        recompute_flop=matmul_share * passes.flop + core_share * passes.core_flop,
+        kernels_forward=passes.kernels,
+        kernels_backward=passes.kernels_back * job.trained_layer_share,
+        kernels_recompute=matmul_share * passes.kernels + core_share * passes.core_kernels,
+    )
+
+
+def _block_passes(job: Job, block: Block, layouts: Layouts) -> _Passes:
     tokens = micro_batch_tokens(job, layouts)
     forward, backward, flop = _matmuls(job, block, layouts, tokens)
     core = core_time(job, block, layouts, tokens)
@@ -98,21 +141,18 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     launched, launched_back = matmul_kernels(job, block, layouts, job.style)
     kernels = launched + core.kernels_forward + (moving.forward_kernels + fixed.forward_kernels)
     kernels_back = launched_back + core.kernels_backward + (moving.backward_kernels + fixed.backward_kernels)
-
-    matmul_share, core_share = repeated(job, layouts)
-    return BlockTime(
-        matmul_forward=forward,
-        matmul_backward=backward,
-        attention_forward=attention,
-        attention_backward=attention_back,
-        memory_forward=memory_forward,
-        memory_backward=memory_backward,
-        forward_flop=flop + core.flop,
-        recompute=matmul_share * (forward + memory_forward) + core_share * attention,
-        recompute_flop=matmul_share * flop + core_share * core.flop,
-        kernels_forward=kernels,
-        kernels_backward=kernels_back * reached,
-        kernels_recompute=matmul_share * kernels + core_share * core.kernels_forward,
+    return _Passes(
+        forward,
+        backward,
+        flop,
+        attention,
+        attention_back,
+        core.flop,
+        core.kernels_forward,
+        memory_forward,
+        memory_backward,
+        kernels,
+        kernels_back,
     )
 
 

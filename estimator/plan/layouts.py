@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -101,6 +101,19 @@ class Layouts:
     @cached_property
     def _memo(self) -> dict[tuple[Hashable, ...], Any]:
         return {}
+
+    def runs(self, names: tuple[str, ...]) -> tuple[Layouts, Ints | None]:
+        """(Of neighbours that are alike in the fields `names` one each, which of these each candidate is); all
+        candidates and None where there are few, or that would save little. What a search lists varies slowly."""
+
+        def alike() -> tuple[Layouts, Ints | None]:
+            new = np.ones(len(self), dtype=bool)
+            columns = [getattr(self, name) for name in names]
+            new[1:] = reduce(np.bitwise_or, [column[1:] ^ column[:-1] for column in columns]) != 0
+            starts = np.flatnonzero(new)
+            return (self, None) if 2 * len(starts) > len(self) else (self.take(starts), np.cumsum(new) - 1)
+
+        return (self, None) if len(self) <= FEW else self.memoised(("runs", names), alike)
 
     def take(self, index: NDArray[Any]) -> Layouts:
         """The candidates that `index` (integers or a mask) selects; the only one is itself, memo included."""
