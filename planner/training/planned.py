@@ -120,7 +120,9 @@ class Planned:
         for name, value in self.options.items():
             if name in self.job.training.model_fields_set:
                 continue
-            why = f"{option_words(value)}, as the layout allows: it saves time and takes no memory"
+            on = value in (True, "flex")
+            why = "it saves time and takes no memory" if on else "this layout has no place for it"
+            why = f"{option_words(value)}: {why}"
             filled_in.append(Assumption(field=f"workload.{name}", value="auto", why=why))
         goal = self.job.plan.goal
         if "objective" not in goal.model_fields_set:

@@ -132,7 +132,7 @@ def test_a_tool_error_is_the_answer() -> None:
 
 def test_what_does_not_fit_is_not_written_unless_insisted_on() -> None:
     session = open_session(model="offline")
-    text = "fully fine-tune Llama-3.1-70B on 1 H100 with deepspeed, write the files"
+    text = "fully fine-tune Llama-3.1-70B on 1 H100 with hf-trainer, write the files"
     done = say(session, text)[-1]
     assert isinstance(done, Done)
     assert "No, it does not fit" in done.answer
