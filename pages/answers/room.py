@@ -19,7 +19,11 @@ def training(fit: FitCheck) -> list[Block]:
     """How far the plan could grow, or what would make it fit."""
     if not fit.fits:
         short = f"**Short by {figures.gib(-fit.headroom_bytes)}** at the upper end of the memory interval."
-        none = "No change that I tried, and no two together, make it fit; many more or larger devices would."
+        none = (
+            "No change makes it fit on these devices: no framework with this stage and method does, with recompute, "
+            "sequences split, host memory, chunked loss and 8-bit optimizer states together; more or larger devices "
+            "would."
+        )
         return _remedies(fit, short, none, True)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."
     workload = complete(fit.plan).workload

@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator.plan.schema import Layout, Plan
 from planner.change import Change
+from planner.fit.frameworks import able_frameworks, other_ways
 from planner.results import Remedy
 from planner.training.planned import Planned, varied
 
@@ -31,6 +32,8 @@ def remedies(planned: Planned, asked: Plan) -> list[Remedy]:
         told.append(other)
     if not planned.fits and not any(remedy.fits for remedy in told):
         told += _pairs(planned, base, singles + more, now)
+    if not planned.fits:
+        told += other_ways(planned, asked)
     return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
 
 
@@ -115,7 +118,7 @@ def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
     if free is None or not free.fits:
         return None
     patch = {
-        "layout": free.plan.model_dump(mode="json")["layout"],
+        "layout": free.plan.layout.model_dump(mode="json"),
         "workload.micro_batch": free.plan.training.micro_batch,
         "workload.framework": free.job.framework.name,
         "workload.global_batch": free.job.global_batch,
@@ -177,17 +180,29 @@ def _state_changes(planned: Planned) -> list[Change]:
             )
             for kind in framework.limits.offloads
         ]
-    if training.method == "full" and training.stage != "pretrain":
+    if training.method == "full" and training.stage != "pretrain" and (moved := _moved(planned, "lora")):
         why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
-        tried.append(
-            Change("lora", {"workload.method": "lora"}, "train LoRA adapters instead of all weights", why, "training")
-        )
-    if training.method in ("full", "lora") and training.stage != "pretrain":
+        tried.append(Change("lora", moved, f"train LoRA adapters instead of all weights{_on(moved)}", why, "training"))
+    if training.method in ("full", "lora") and training.stage != "pretrain" and (moved := _moved(planned, "qlora")):
         why = "the frozen weights are kept in 4 bits and read as 16 bits when they are used"
-        tried.append(
-            Change("qlora", {"workload.method": "qlora"}, "train adapters on 4-bit weights (QLoRA)", why, "training")
-        )
+        tried.append(Change("qlora", moved, f"train adapters on 4-bit weights (QLoRA){_on(moved)}", why, "training"))
     return tried
+
+
+def _moved(planned: Planned, method: str) -> dict[str, Any]:
+    """The patch to another method, on another framework with a layout of its own where this one lacks it; empty where
+    all do."""
+    able = able_frameworks(planned, method)
+    if planned.job.framework.name in able:
+        return {"workload.method": method}
+    free = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
+    return {"workload.method": method, "workload.framework": able[0], **free} if able else {}
+
+
+def _on(patch: dict[str, Any]) -> str:
+    """Where a change moves to another framework, which one."""
+    name = patch.get("workload.framework")
+    return f", on {name}" if name else ""
 
 
 def _split_changes(planned: Planned) -> list[Change]:

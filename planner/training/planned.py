@@ -14,6 +14,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices, option_words, recipe_options
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_offered
 from estimator.plan.training.options import decided
 from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
@@ -59,7 +60,7 @@ class Planned:
     @property
     def fits_on_device(self) -> bool:
         """Whether it fits with nothing in host memory but what the plan puts there."""
-        offloaded = self.estimates.layouts.row(self.index)["offload"] != "none"
+        offloaded = bool(self.estimates.layouts.offload[self.index])
         return self.fits and not (offloaded and self.job.plan.layout.offload is None)
 
     @property
@@ -197,6 +198,7 @@ def _is_better(other: Planned, best: Planned) -> bool:
 
 
 def _choose(job: Job, offload: bool) -> Planned:
+    check_offered(job)
     searched = search_whole(job, offload=offload)
     return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
 

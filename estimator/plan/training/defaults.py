@@ -167,15 +167,16 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
     split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
     if split and sharded:
-        return [("torchtitan", "it joins sharded weights with the other parallelism that is asked for")]
+        why = "it joins sharded weights with the other parallelism that is asked for"
+        return [("torchtitan", why), ("fsdp2", why)]
     if split:
-        return [(megatron, "tensor, pipeline, context or expert parallelism is asked for")]
+        why = "tensor, pipeline, context or expert parallelism is asked for"
+        return [(megatron, why), ("fsdp2", why)]
     if training.stage == "pretrain" and not sharded:
         return [(megatron, "pretraining on several devices usually runs on it")]
     if training.global_batch is not None and training.global_batch < count:
         why = f"{training.global_batch} sequences on {count} devices have to be split themselves"
-        megatron_tunes = training.stage == "sft" and training.method in ("full", "lora", "dora") and not sharded
-        return [*([(megatron, why)] if megatron_tunes else []), ("fsdp2", why)]
+        return [*([] if sharded else [(megatron, why)]), ("fsdp2", why)]
     usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
     if training.method in ("full", "lora", "dora") and not sharded:
         return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]

@@ -218,6 +218,13 @@ class Limits:
     """Schedules of a pipeline besides, by their names in a plan."""
     options: tuple[str, ...]
     """Options of a plan's workload that save time, cost no memory, and are a switch of the framework."""
+    stages: tuple[str, ...]
+    """Stages of training that it has, by their names in a plan."""
+    methods: tuple[str, ...]
+    """The same of methods."""
+
+    def offers(self, stage: str, method: str) -> bool:
+        return stage in self.stages and method in self.methods
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def training_facts(planned: Planned) -> Facts:
     layouts, memory = estimates.layouts, estimates.memory
     facts = plan_facts(planned.plan) | model_facts(job.architecture) | machine_facts(job.machine)
     facts |= {f"workload.{name}": planned.options.get(name, job.chosen(name)) for name in _OPTIONS}
-    facts["layout.shard_group"] = planned.plan.layout.hybrid_group
+    facts |= {"layout.shard_group": planned.plan.layout.hybrid_group}
     facts |= {"workload.fused_loss": job.fused_loss, "workload.cuda_graph": job.cuda_graph}
     groups = place(job, layouts.take(np.array([index])))
     axes = {

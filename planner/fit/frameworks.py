@@ -1,0 +1,78 @@
+"""What fits on the devices that there are, once framework, layout, host memory, loss and optimizer are all free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from estimator.plan.schema import Layout, Plan
+from knowledge.fitted.training import framework
+from planner.results import Remedy
+from planner.training.planned import Planned, varied
+
+# Frameworks that a run on GPUs can be moved to, by vendor; those of other devices have one each.
+_NVIDIA = ("megatron-bridge", "torchtitan", "deepspeed", "fsdp2", "torchtune", "axolotl", "unsloth", "hf-trainer")
+_OF_VENDOR = {"NVIDIA": _NVIDIA, "AMD": ("primus", *_NVIDIA[1:])}
+# What is given up besides, the least first: the search of layouts has recompute, splits and host memory in it.
+_CONCESSIONS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, ""),
+    ({"workload.fused_loss": True}, "chunked loss"),
+    ({"workload.fused_loss": True, "workload.optimizer": "adamw_8bit"}, "chunked loss, 8-bit optimizer states"),
+)
+_MOST_TOLD = 3
+
+
+def able_frameworks(planned: Planned, method: str) -> list[str]:
+    """Frameworks for the devices that have the plan's stage and a method, the plan's own first."""
+    job = planned.job
+    names = [job.framework.name, *_OF_VENDOR.get(job.machine.accelerator.vendor, ())]
+    return [name for name in dict.fromkeys(names) if framework(name).limits.offers(job.training.stage, method)]
+
+
+def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:
+    """For a plan that does not fit the fastest ways in which it does on the same devices, each of another framework.
+
+    Each is the best layout of the whole search, host memory included, with as little given up besides as is enough.
+    """
+    ways: list[tuple[int, Remedy]] = []
+    for name in able_frameworks(planned, planned.job.training.method):
+        ways += list(_first_that_fits(planned, asked, name))
+    ordered = sorted(ways, key=lambda row: (row[0], row[1].slowdown))
+    return [remedy for _, remedy in ordered[:_MOST_TOLD]]
+
+
+def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple[int, Remedy]]:
+    """(How much is given up, the change) for one framework; nothing where it never fits."""
+    free: dict[str, Any] = {"layout": dict.fromkeys(Layout.model_fields), "workload.micro_batch": None}
+    batch = planned.job.global_batch
+    for level, (concession, words) in enumerate(_CONCESSIONS):
+        if "workload.optimizer" in concession and not _has_moments(planned):
+            continue
+        changes = {"workload.framework": name, "workload.global_batch": batch} | concession
+        other = varied(asked, free | changes)
+        if other is None or not other.fits or other.host_needs.host.fits is False:
+            continue
+        patch = changes | {
+            "layout": other.plan.layout.model_dump(mode="json"),
+            "workload.micro_batch": other.plan.training.micro_batch,
+        }
+        how = ", ".join(filter(None, (other.estimates.layouts.summary(other.index), words)))
+        before, after = (float(each.estimates.memory.total[each.index]) for each in (planned, other))
+        seconds = [float(each.estimates.step.seconds[each.index]) for each in (planned, other)]
+        yield (
+            level,
+            Remedy(
+                patch=patch,
+                what=f"{name} with {how}",
+                why=f"the fastest of {other.search.valid} layouts of {name} that fits, all of these together",
+                per_device_bytes=after,
+                saves_bytes=before - after,
+                fits=True,
+                slowdown=seconds[1] / seconds[0],
+            ),
+        )
+        return
+
+
+def _has_moments(planned: Planned) -> bool:
+    return planned.job.training.optimizer == "adamw" and not planned.job.uses_adapters
