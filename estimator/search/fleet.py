@@ -21,12 +21,11 @@ _MANY, _MORE = 200, 4
 
 @dataclass(frozen=True)
 class Quick:
-    """The best usual layout of a job that fits: its sizes, seconds of a step, and how many layouts there were."""
+    """The best usual layout of a job that fits: its sizes, and seconds of a step."""
 
     layout: dict[str, Any]
     micro_batch: int
     step_s: float
-    tried: int
 
 
 def sizes(per_node: int, least: int, most: int) -> list[int]:
@@ -87,7 +86,6 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
         layout=layouts.row(first),
         micro_batch=int(layouts.micro_batch[first]),
         step_s=float(seconds[first]),
-        tried=len(every),
     )
 
 

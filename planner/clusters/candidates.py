@@ -76,7 +76,6 @@ class Candidate:
     hours: float | None
     money: float
     time: float
-    tried: int = 1
 
     def late(self, ask: Asked) -> bool:
         return ask.deadline_h is not None and self.hours is not None and self.hours > ask.deadline_h

@@ -297,7 +297,6 @@ class _Tries:
                 hours=None if job.steps is None else took,
                 money=money,
                 time=took,
-                tried=quick.tried,
             )
         )
         if job.steps is not None:
