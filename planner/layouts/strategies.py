@@ -16,6 +16,7 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_offered
 from estimator.search.layouts import SearchResult, search, search_whole
 from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training.estimates import Estimates
@@ -197,6 +198,7 @@ def applied(
 def platform_estimates(job: Job) -> Estimates:
     """What strategies choose from: all usual candidates of the job, with the best of the whole space by speed and by
     memory. Raises PlanError where no layout is valid."""
+    check_offered(job)
     usual, _ = search(job)
     for objective in ("throughput", "memory"):
         aimed = replace(job, plan=job.plan.patch({"goal.objective": objective}))

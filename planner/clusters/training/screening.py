@@ -17,6 +17,7 @@ from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
+from estimator.plan.training.layout_checks import check_offered
 from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
@@ -235,6 +236,7 @@ class _Tries:
         plan = _with(self.ask.plan, shape)
         try:
             job = job_of(plan)
+            check_offered(job)
         except PlanError as error:
             self.error = error
             return None
@@ -363,6 +365,7 @@ def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick |
     for choice in _other_frameworks(plan, first):
         with suppress(PlanError):
             job = job_of(plan, choice)
+            check_offered(job)
             if quick := quickest(job, slowest_s):
                 return quick, job
     return None, first
