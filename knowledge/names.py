@@ -190,7 +190,8 @@ def model_tokens(name: str) -> list[str]:
     text = re.sub(r"\b(\d+)b(\d)\b", r"\1.\2b", text)
     result = []
     for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", text):
-        result += _pieces(piece.strip("."))
+        if piece not in _MODEL_NOISE:
+            result += _pieces(piece.strip("."))
     return [token for token in result if token and token not in _MODEL_NOISE]
 
 
@@ -204,7 +205,7 @@ def _pieces(piece: str) -> list[str]:
 
 _MODEL_NOISE = frozenset({
     "meta", "hf", "instruct", "chat", "it", "pt", "base", "model", "llm", "bf16", "fp16", "fp8", "int4", "int8", "4bit",
-    "8bit", "awq", "gptq", "gguf", "mlx", "the",
+    "8bit", "awq", "gptq", "gguf", "mlx", "the", "nvfp4", "mxfp4", "mxfp8",
 })  # fmt: skip
 """Words that do not change the architecture: tuning, number format, articles."""
 

@@ -47,7 +47,8 @@ class Block:
     weights and all other vectors are counted in `vector_parameters`. `expert_width` is the inner width of one routed
     expert, `shared_width` of all shared experts together. `state_size` and `conv_kernel` belong to the SSM mixers.
     `fused_qkv` is true where one projection makes q, k and v and v stays a view of it, `copied_output` where the output
-    of attention is copied before its projection (both in the Hugging Face modules).
+    of attention is copied before its projection (both in the Hugging Face modules). `borrows_cache`: it reads the keys
+    and values of an earlier layer and keeps none.
     """
 
     mixer: Mixer
@@ -74,6 +75,7 @@ class Block:
     rope_head_dim: int = 0
     fused_qkv: bool = False
     copied_output: bool = False
+    borrows_cache: bool = False
 
     def __hash__(self) -> int:
         return self._hash
@@ -102,6 +104,8 @@ class Block:
     @cached_property
     def kv_elements_per_token(self) -> int:
         """Elements that the KV cache holds per token (MLA: the compressed latent and the rotary key)."""
+        if self.borrows_cache:
+            return 0
         if self.mixer == "mla":
             return self.kv_lora_rank + self.rope_head_dim
         if self.mixer == "attention":

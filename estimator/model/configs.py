@@ -14,8 +14,16 @@
     num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
     shared_expert_intermediate_size, shared_expert_gate, router_bias, expert_bias, moe_latent_size,
     router_score_bias (a correction added to the scores, outside the matmul)
-    mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta
+    mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta | short_conv
+    parallel_ssm         attention layers have the mixer beside them (Falcon-H1)
     hybrid_override_pattern (M * - E), attn_layer_period/offset, block_configs, layer_types, compress_ratios, hc_mult
+    indexer_types        which layers of sparse attention choose tokens themselves (full) or take the choice (shared)
+    moe_norms_per_layer  norms_per_layer of layers with experts;  router_scales (of the input, and of each expert)
+    num_kv_shared_layers last layers that read the cache of others;  use_double_wide_mlp: with an MLP twice as wide
+    hidden_size_per_layer_input, vocab_size_per_layer_input: an embedding of its own for each layer (Gemma 3n, 4)
+    latent_norms         norms of moe_latent_size around experts;  shared_expert_sink: the router scores shared experts
+    no_rope_layers       0 where latent attention has no rotary part;  rel_extent, d_rel: learned relative positions
+    vision_moe_intermediate_size: as many experts again for images;  embedding_extra_rows, zero_expert_num
 
 `knowledge.models.fields` makes them from a raw config.json. Absent and null fields mean the same.
 """
@@ -37,11 +45,14 @@ from estimator.model.mixers import (
     latent_attention,
     mamba1,
     mamba2,
+    short_conv,
 )
 
 NORM_TYPES = ("rmsnorm", "layernorm", "layernorm_no_bias", "layernorm_non_parametric", "layernorm1p")
 POSITIONS = ("rope", "learned", "alibi", "none")
-SSM_MIXERS = {"mamba1": mamba1, "mamba2": mamba2, "gated_delta": gated_delta, "kimi_delta": kimi_delta}
+SSM_MIXERS = {
+    "mamba1": mamba1, "mamba2": mamba2, "gated_delta": gated_delta, "kimi_delta": kimi_delta, "short_conv": short_conv,
+}  # fmt: skip
 # Bounds of what is read as a model: more is a mistake in its config.json.
 MOST_LAYERS = 4096
 _MOST_WIDENING = 1000
@@ -65,6 +76,9 @@ class _Layer:
     ffn_width: int = 0
     kv_heads: int = 0
     compress_ratio: int | None = None
+    chooses: bool = True
+    rotates: bool = True
+    borrows_cache: bool = False
 
 
 def build(fields: Fields, id: str = "") -> Architecture:
@@ -84,6 +98,11 @@ def build(fields: Fields, id: str = "") -> Architecture:
     norm = norm_parameters(norm_type, hidden)
     extra = norm if flag(fields, "final_norm", True) else 0
     extra += norm if flag(fields, "embedding_norm") else 0
+    extra += count(fields, "embedding_extra_rows") * hidden + _layer_embeddings(fields, len(layers))
+    if (streams := count(fields, "hc_mult")) > 1:
+        extra += streams * streams * hidden + streams + 1  # DeepseekV4HyperHead
+    if isinstance(crossing := fields.get("cross_attention_layers"), list):
+        extra += len(crossing) * 2 * (whole(fields, "head_dim", hidden // whole(fields, "num_attention_heads")) + 1)
     if embedded := count(fields, "word_embed_proj_dim"):
         # a narrower embedding with projections in and out: the table below counts hidden-wide rows
         extra += (vocab * (embedded - hidden) + 2 * hidden * embedded) if embedded != hidden else 0
@@ -127,11 +146,34 @@ def _layers(fields: Fields) -> list[_Layer]:
     if fields.get("block_configs") is not None:
         return _searched_layers(fields, layers)
     norms = whole(fields, "norms_per_layer", 1 if flag(fields, "parallel_block") or _is_pure_ssm(fields) else 2)
+    moe_norms = whole(fields, "moe_norms_per_layer", norms)
     mixers, feeds, ratios = _mixers(fields, layers), _feeds(fields, layers), _compress_ratios(fields, layers)
+    chosen = items(fields, "indexer_types", layers) or ["full"] * layers
+    rotates = items(fields, "no_rope_layers", layers) or [1] * layers
+    borrowers = count(fields, "num_kv_shared_layers")
+    wide = 2 * whole(fields, "intermediate_size") if borrowers and flag(fields, "use_double_wide_mlp") else 0
     return [
-        _Layer(mixer, window, feed, norms, compress_ratio=ratio)
-        for (mixer, window), feed, ratio in zip(mixers, feeds, ratios, strict=True)
+        _Layer(
+            mixer,
+            window,
+            feed,
+            moe_norms if feed == "moe" else norms,
+            ffn_width=wide if i >= layers - borrowers else 0,
+            compress_ratio=ratio,
+            chooses=chosen[i] == "full",
+            rotates=bool(rotates[i]),
+            borrows_cache=i >= layers - borrowers,
+        )
+        for i, ((mixer, window), feed, ratio) in enumerate(zip(mixers, feeds, ratios, strict=True))
     ]
+
+
+def _layer_embeddings(fields: Fields, layers: int) -> int:
+    """Parameters outside the blocks of the embedding that each layer has of its own (Gemma 4's
+    `embed_tokens_per_layer`, `per_layer_model_projection` and its norm)."""
+    width = count(fields, "hidden_size_per_layer_input")
+    rows = count(fields, "vocab_size_per_layer_input") + whole(fields, "hidden_size")
+    return rows * layers * width + width
 
 
 def _compress_ratios(fields: Fields, layers: int) -> Sequence[int | None]:
@@ -166,13 +208,13 @@ def _mixers(fields: Fields, layers: int) -> list[tuple[_Kind, int | None]]:
 
 def _typed(kind: str, window: int | None) -> tuple[_Kind, int | None]:
     match kind:
-        case "full_attention" | "attention":
+        case "full_attention" | "attention" | "indexed_attention" | "hybrid":
             return "attention", None
-        case "sliding_attention" | "chunked_attention":
+        case "sliding_attention" | "chunked_attention" | "hybrid_sliding":
             return "sliding", window
-        case "linear_attention" | "mamba":
+        case "linear_attention" | "mamba" | "conv":
             return "ssm", None
-    valid = ("full_attention", "sliding_attention", "chunked_attention", "linear_attention", "mamba")
+    valid = ("full_attention", "sliding_attention", "chunked_attention", "linear_attention", "mamba", "conv")
     raise problem("layer_types", f"{kind!r} is not a known kind of layer", valid)
 
 
@@ -259,10 +301,18 @@ def _block(fields: Fields, layer: _Layer) -> Block:
     mixed = _mixed(fields, layer)
     feed, feed_vectors, feed_facts = _feed(fields, layer)
     norm = norm_parameters(word(fields, "norm_type", "rmsnorm", NORM_TYPES), hidden)
+    per_layer: tuple[WeightMatrix, ...] = ()
+    if width := count(fields, "hidden_size_per_layer_input"):
+        feed_vectors += norm
+        per_layer = (
+            WeightMatrix("per_layer_input_gate", hidden, width, "mlp", "none"),
+            WeightMatrix("per_layer_projection", width, hidden, "mlp", "none"),
+        )
     return Block(
         feed=layer.feed,
-        matrices=mixed.matrices + feed,
+        matrices=mixed.matrices + feed + per_layer,
         vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _hyper_connections(fields, layer.norms),
+        borrows_cache=layer.borrows_cache and layer.mixer != "ssm",
         norms=layer.norms,
         gated=flag(fields, "mlp_gated", True),
         fused_qkv=flag(fields, "fused_qkv"),
@@ -293,10 +343,19 @@ def _mixed(fields: Fields, layer: _Layer) -> Mixed:
     if layer.compress_ratio is not None:
         return compressed_attention(fields, layer.window, layer.compress_ratio)
     if count(fields, "kv_lora_rank"):
-        return latent_attention(fields)
+        if not layer.rotates:
+            plain = whole(fields, "qk_nope_head_dim") + count(fields, "qk_rope_head_dim")
+            fields = {**fields, "qk_nope_head_dim": plain, "qk_rope_head_dim": 0}
+        if layer.mixer == "sliding":
+            fields = {**fields, **{name[4:]: value for name, value in fields.items() if name.startswith("swa_")}}
+        return latent_attention(fields, layer.window, layer.chooses and layer.mixer != "sliding")
     if layer.kv_heads:
         fields = {**fields, "num_key_value_heads": layer.kv_heads}
-    return attention(fields, layer.window, sliding=layer.mixer == "sliding")
+    mixed = attention(fields, layer.window, layer.mixer == "sliding", layer.borrows_cache)
+    if flag(fields, "parallel_ssm"):
+        beside = SSM_MIXERS[word(fields, "mixer", "mamba2", tuple(SSM_MIXERS))](fields)
+        return Mixed(mixed.matrices + beside.matrices, mixed.vectors + beside.vectors, beside.facts | mixed.facts)
+    return mixed
 
 
 def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int, dict[str, Any]]:
@@ -307,25 +366,35 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int,
     if layer.feed == "dense":
         width = layer.ffn_width or count(fields, "dense_intermediate_size") or whole(fields, "intermediate_size")
         bias = flag(fields, "mlp_bias")
-        return tuple(_mlp(fields, "", hidden, width, "mlp", bias)), 0, {"ffn_width": width}
+        vectors = count(fields, "activation_parameters") + count(fields, "global_scales")
+        return tuple(_mlp(fields, "", hidden, width, "mlp", bias)), vectors, {"ffn_width": width}
     experts, top_k = whole(fields, "num_experts"), whole(fields, "num_experts_per_tok")
     if top_k > experts:
         raise problem("num_experts_per_tok", f"{top_k} is more than the {experts} experts there are")
     width = whole(fields, "moe_intermediate_size", count(fields, "intermediate_size") or None)
     shared = _shared_width(fields, width)
     latent = count(fields, "moe_latent_size")
-    matrices = [WeightMatrix("router", hidden, experts, "router", "none", bias=flag(fields, "router_bias"))]
+    choices = experts + count(fields, "zero_expert_num")
+    choices += count(fields, "n_shared_experts") if flag(fields, "shared_expert_sink") else 0
+    matrices = [WeightMatrix("router", hidden, choices, "router", "none", bias=flag(fields, "router_bias"))]
     if latent:
         matrices.append(WeightMatrix("latent_in_proj", hidden, latent, "mlp", "none"))
     matrices += _mlp(fields, "", latent or hidden, width, "expert", flag(fields, "expert_bias"), experts)
+    if seen := count(fields, "vision_moe_intermediate_size"):
+        matrices.append(WeightMatrix("vision_router", hidden, experts, "router", "none"))
+        matrices += _mlp(fields, "vision_", hidden, seen, "expert", flag(fields, "expert_bias"), experts)
     if latent:
         matrices.append(WeightMatrix("latent_out_proj", latent, hidden, "mlp", "none"))
     if shared:
         matrices += _mlp(fields, "shared_", hidden, shared, "shared_expert", flag(fields, "mlp_bias"))
         if flag(fields, "shared_expert_gate"):
             matrices.append(WeightMatrix("shared_expert_gate", hidden, 1, "router", "none"))
-    vectors = experts if flag(fields, "router_score_bias") else 0
-    vectors += latent if flag(fields, "latent_moe_use_norm") else 0
+    groups = 2 if count(fields, "vision_moe_intermediate_size") else 1
+    corrected = experts if flag(fields, "shared_expert_sink") else groups * choices
+    vectors = corrected if flag(fields, "router_score_bias") else 0
+    vectors += count(fields, "global_scales")
+    vectors += hidden + experts if flag(fields, "router_scales") else 0
+    vectors += latent * count(fields, "latent_norms")
     facts = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
     return tuple(matrices), vectors, facts
 

@@ -29,8 +29,10 @@ class Mixed:
     facts: dict[str, Any]
 
 
-def attention(fields: Fields, window: int | None, sliding: bool = False) -> Mixed:
+def attention(fields: Fields, window: int | None, sliding: bool = False, borrows_cache: bool = False) -> Mixed:
     """Multi-head, grouped-query or multi-query attention (transformers LlamaAttention and its kin).
+
+    A layer that `borrows_cache` has no k_proj, v_proj and k_norm (Gemma 4's shared layers).
 
     Layers of a sliding kind may have their own head counts (`swa_*` fields), full layers of such models too
     (`global_head_dim`, `num_global_key_value_heads`). `attention_k_eq_v` full layers have no v_proj.
@@ -67,18 +69,19 @@ def attention(fields: Fields, window: int | None, sliding: bool = False) -> Mixe
         _matrix("v_proj", hidden, kv_heads * v_head_dim, "attention", "column", in_bias),
         _matrix("o_proj", heads * v_head_dim, hidden, "attention", "row", out_bias),
     ]
-    if shares_kv:
+    if borrows_cache:
+        del matrices[1:3]
+    elif shares_kv:
         del matrices[2]
     if flag(fields, "attention_head_gate"):
         matrices.append(_matrix("g_proj", hidden, heads, "attention", "column"))
     qk_norm = word(fields, "qk_norm", "none", QK_NORMS)
-    vectors = (
-        heads if flag(fields, "attention_sinks") and (sliding or flag(fields, "full_attention_sinks", True)) else 0
-    )
-    if qk_norm == "per_head":
-        vectors += 2 * head_dim
-    elif qk_norm in ("full_width", "per_head_layernorm"):
-        vectors += (heads + kv_heads) * head_dim
+    vectors = _norm_vectors(qk_norm, head_dim, heads, 0 if borrows_cache else kv_heads)
+    if flag(fields, "attention_sinks") and (sliding or flag(fields, "full_attention_sinks", True)):
+        vectors += heads
+    if count(fields, "d_rel"):
+        added, more = _relative_positions(fields, heads, kv_heads * head_dim, window if sliding else None)
+        matrices, vectors = [*matrices, added], vectors + more
     facts = {
         "mixer": "attention", "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "v_head_dim": v_head_dim,
         "window": window, "qk_norm": qk_norm != "none",
@@ -86,8 +89,25 @@ def attention(fields: Fields, window: int | None, sliding: bool = False) -> Mixe
     return Mixed(tuple(matrices), vectors, facts)
 
 
-def latent_attention(fields: Fields) -> Mixed:
-    """Multi-head latent attention, with the sparse-attention indexer where `index_n_heads` is given.
+def _norm_vectors(qk_norm: str, head_dim: int, heads: int, kv_heads: int) -> int:
+    """Parameters of the norms of queries and, with `kv_heads`, of keys."""
+    if qk_norm == "per_head":
+        return 2 * head_dim if kv_heads else head_dim
+    return (heads + kv_heads) * head_dim if qk_norm in ("full_width", "per_head_layernorm") else 0
+
+
+def _relative_positions(fields: Fields, heads: int, width: int, window: int | None) -> tuple[WeightMatrix, int]:
+    """InklingAttention: a matrix and a bank of learned relative positions; convolutions of keys, values (`width` each)
+    and of the outputs of attention and experts."""
+    hidden, relative = whole(fields, "hidden_size"), whole(fields, "d_rel")
+    kernel = whole(fields, "conv_kernel_size", whole(fields, "conv_kernel", 4))
+    vectors = relative * (window or whole(fields, "rel_extent")) + 2 * kernel * (width + hidden)
+    return _matrix("r_proj", hidden, heads * relative, "attention", "column"), vectors
+
+
+def latent_attention(fields: Fields, window: int | None = None, chooses: bool = True) -> Mixed:
+    """Multi-head latent attention, with the sparse-attention indexer where `index_n_heads` is given and the layer
+    `chooses` tokens itself.
 
     DeepSeek-V2 (arXiv 2405.04434, eq. 37-47), transformers DeepseekV3Attention; indexer: DeepSeek-V3.2 `Indexer`.
     """
@@ -107,16 +127,20 @@ def latent_attention(fields: Fields) -> Mixed:
     matrices.append(_matrix("o_proj", heads * v_head_dim, hidden, "attention", "row", bias))
     if flag(fields, "attention_output_gate"):
         matrices.append(_matrix("g_proj", hidden, heads * v_head_dim, "attention", "column"))
-    vectors = q_rank + kv_rank
-    if index_heads := count(fields, "index_n_heads"):
+    if flag(fields, "attention_head_gate"):
+        matrices.append(_matrix("g_proj", hidden, heads, "attention", "column"))
+    vectors = q_rank + kv_rank + (rope if flag(fields, "rope_key_norm") else 0)
+    vectors += 2 * heads if flag(fields, "softmax_scaling") else 0
+    if chooses and (index_heads := count(fields, "index_n_heads")):
         index_dim = whole(fields, "index_head_dim")
         matrices.append(_matrix("indexer_wq_b", q_rank or hidden, index_heads * index_dim, "attention", "none"))
         matrices.append(_matrix("indexer_wk", hidden, index_dim, "attention", "none"))
         matrices.append(_matrix("indexer_weights_proj", hidden, index_heads, "attention", "none"))
-        vectors += 2 * index_dim
+        vectors += 2 * index_dim + (2 * index_heads if flag(fields, "softmax_scaling") else 0)
+        vectors += 2 * hidden if flag(fields, "index_query_norm") else 0
     facts = {
         "mixer": "mla", "heads": heads, "kv_heads": heads, "head_dim": nope + rope, "v_head_dim": v_head_dim,
-        "kv_lora_rank": kv_rank, "rope_head_dim": rope,
+        "kv_lora_rank": kv_rank, "rope_head_dim": rope, "window": window,
     }  # fmt: skip
     return Mixed(tuple(matrices), vectors, facts)
 
@@ -207,7 +231,8 @@ def mamba2(fields: Fields) -> Mixed:
         _matrix("in_proj", hidden, inner + convolved + heads, "ssm", "column", bias),
         _matrix("out_proj", inner, hidden, "ssm", "row", bias),
     )
-    vectors = _convolution(fields, convolved, kernel) + 3 * heads + inner
+    vectors = _convolution(fields, convolved, kernel) + 3 * heads
+    vectors += inner if flag(fields, "mamba_rms_norm", True) else 0
     facts = {"mixer": "mamba2", "state_size": state, "ssm_inner": inner, "conv_kernel": kernel}
     return Mixed(matrices, vectors, facts)
 
@@ -230,7 +255,8 @@ def gated_delta(fields: Fields) -> Mixed:
 
 
 def kimi_delta(fields: Fields) -> Mixed:
-    """Kimi Delta Attention (arXiv 2510.26692, section 3; fla KimiDeltaAttention): low-rank decay and output gates."""
+    """Kimi Delta Attention (arXiv 2510.26692, section 3; fla KimiDeltaAttention): low-rank decay and output gates,
+    or plain ones with `linear_full_gates` (transformers BailingHybridDeltaAttention)."""
     hidden, kernel = whole(fields, "hidden_size"), whole(fields, "linear_conv_kernel_dim", 4)
     head_dim = whole(fields, "linear_key_head_dim")
     heads = whole(fields, "linear_num_key_heads")
@@ -239,16 +265,34 @@ def kimi_delta(fields: Fields) -> Mixed:
         _matrix("q_proj", hidden, width, "ssm", "column"),
         _matrix("k_proj", hidden, width, "ssm", "column"),
         _matrix("v_proj", hidden, width, "ssm", "column"),
-        _matrix("f_a_proj", hidden, head_dim, "ssm", "none"),
-        _matrix("f_b_proj", head_dim, width, "ssm", "column"),
         _matrix("b_proj", hidden, heads, "ssm", "column"),
-        _matrix("g_a_proj", hidden, head_dim, "ssm", "none"),
-        _matrix("g_b_proj", head_dim, width, "ssm", "column"),
+        *_gate("f", hidden, head_dim, width, flag(fields, "linear_full_gates")),
+        *_gate("g", hidden, head_dim, width, flag(fields, "linear_full_gates")),
         _matrix("o_proj", width, hidden, "ssm", "row"),
     )
     vectors = 3 * width * kernel + heads + width + head_dim
     facts = {"mixer": "linear_attention", "state_size": head_dim, "ssm_inner": width, "conv_kernel": kernel}
     return Mixed(matrices, vectors, facts)
+
+
+def _gate(name: str, hidden: int, rank: int, width: int, full: bool) -> tuple[WeightMatrix, ...]:
+    if full:
+        return (_matrix(f"{name}_proj", hidden, width, "ssm", "column"),)
+    return (
+        _matrix(f"{name}_a_proj", hidden, rank, "ssm", "none"),
+        _matrix(f"{name}_b_proj", rank, width, "ssm", "column"),
+    )
+
+
+def short_conv(fields: Fields) -> Mixed:
+    """Gated short convolution (transformers Lfm2ShortConv); its state is the last `conv_L_cache` - 1 inputs."""
+    hidden, kernel, bias = whole(fields, "hidden_size"), whole(fields, "conv_L_cache", 3), flag(fields, "conv_bias")
+    matrices = (
+        _matrix("in_proj", hidden, 3 * hidden, "ssm", "column", bias),
+        _matrix("out_proj", hidden, hidden, "ssm", "row", bias),
+    )
+    facts = {"mixer": "linear_attention", "state_size": 1, "ssm_inner": hidden, "conv_kernel": kernel}
+    return Mixed(matrices, hidden * kernel + (hidden if bias else 0), facts)
 
 
 def _convolution(fields: Fields, channels: int, kernel: int) -> int:

@@ -24,7 +24,8 @@ _LARGEST_CONFIG_BYTES = 4_000_000
 @dataclass(frozen=True)
 class ModelFacts:
     """A catalogue row. `parameters` is counted from the fields (None where no independent count exists);
-    `published_parameters` is the maker's rounded figure. `context` is in tokens."""
+    `published_parameters` is the maker's rounded figure. `context` is in tokens. `as_of` is the date of the row,
+    `check` what of it was inferred or recalled."""
 
     id: str
     family: str
@@ -39,6 +40,8 @@ class ModelFacts:
     license: str | None = None
     gated: bool | None = None
     released: str | None = None
+    as_of: str = ""
+    check: str = ""
     confirmed_by: tuple[str, ...] = ()
 
 
@@ -174,8 +177,13 @@ def _known() -> _KnownModels:
 @cache
 def _shipped() -> _KnownModels:
     with (FOLDER / "models.jsonl").open(encoding="utf-8") as file:
-        next(file)  # the line that says what the columns mean
-        by_id = {row.id: row for row in map(_facts, file)}
+        written = json.loads(next(file))["as_of"]  # the line that says what the columns mean
+        by_id: dict[str, ModelFacts] = {}
+        for line in file:
+            row = json.loads(line)
+            if like := row.get("like"):
+                row["fields"] = {**by_id[like].fields, **row["fields"]}
+            by_id[row["id"]] = _facts(row, written)
     return _KnownModels(by_id, _catalogue(by_id), {}, [])
 
 
@@ -242,8 +250,7 @@ def _followed_config(place: str, folder: Path) -> dict[str, Any]:
     return read_config(path)
 
 
-def _facts(line: str) -> ModelFacts:
-    row = json.loads(line)
+def _facts(row: Mapping[str, Any], written: str) -> ModelFacts:
     return ModelFacts(
         id=row["id"],
         family=row["family"],
@@ -258,6 +265,8 @@ def _facts(line: str) -> ModelFacts:
         license=row.get("license"),
         gated=row.get("gated"),
         released=row.get("released"),
+        as_of=row.get("as_of", written),
+        check=row.get("check", ""),
         confirmed_by=tuple(row.get("confirmed_by", ())),
     )
 

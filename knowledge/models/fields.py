@@ -57,6 +57,8 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
     fields.update(entry["fixed"])
     _widths(fields, entry)
     _layer_lists(fields)
+    if entry["sublayers"] and "num_layers" in config:
+        _split_layers(fields, entry["sublayers"])
     if entry["approximate"]:
         notes.append(f"approximate: {entry['approximate']}")
     if is_nested or "vision_config" in config:
@@ -135,6 +137,12 @@ def _widths(fields: dict[str, Any], entry: Mapping[str, Any]) -> None:
     for name in entry["halve"]:
         if isinstance(fields.get(name), int):
             fields[name] //= 2
+    if fields.pop("block_auto_adjust_ff_dim", False) and isinstance(fields.get("intermediate_size"), int):
+        multiple = int(fields.pop("block_multiple_of", None) or 256)  # Lfm2MLP
+        width = int((fields.pop("block_ffn_dim_multiplier", None) or 1.0) * int(2 * fields["intermediate_size"] / 3))
+        fields["intermediate_size"] = -(-width // multiple) * multiple
+    if isinstance(both := fields.get("moe_intermediate_size"), list) and len(both) == 2:
+        fields["moe_intermediate_size"], fields["vision_moe_intermediate_size"] = both  # ERNIE-4.5-VL: text, images
     for name, other in entry["copy"].items():
         if fields.get(name) is None and fields.get(other) is not None:
             fields[name] = fields[other]
@@ -144,8 +152,34 @@ def _widths(fields: dict[str, Any], entry: Mapping[str, Any]) -> None:
         fields["intermediate_size"] = int(multiple * hidden)
 
 
+_PATTERN_LETTERS = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
+
+
+def _split_layers(fields: dict[str, Any], parts: int) -> None:
+    """Each layer of several attentions and MLPs as that many layers, the first with the experts beside its MLP."""
+    layers, width = fields.get("num_hidden_layers"), fields.get("intermediate_size")
+    if isinstance(layers, int) and 0 < layers < 10_000 and isinstance(width, int):
+        fields["num_hidden_layers"] = layers * parts
+        fields["moe_layer_freq"] = [1, *[0] * (parts - 1)] * layers
+        fields["shared_expert_intermediate_size"] = width
+
+
 def _layer_lists(fields: dict[str, Any]) -> None:
-    """`layer_types` from the lists that MiMo (1 = sliding) and Kimi Linear (numbers from 1) have instead."""
+    """The lists of `build` from those that others have instead: transformers 5 (mlp_layer_types, layers_block_type),
+    MiMo (1 = sliding), Kimi Linear (numbers from 1), Laguna (heads of each layer), GLM-5 (every how many layers choose
+    tokens)."""
+    feeds = fields.pop("mlp_layer_types", None)
+    if isinstance(feeds, list) and "sparse" in feeds:
+        fields["moe_layer_freq"] = [int(kind == "sparse") for kind in feeds]
+    blocks = fields.pop("layers_block_type", None)
+    if isinstance(blocks, list) and set(blocks) <= set(_PATTERN_LETTERS):
+        fields.setdefault("hybrid_override_pattern", "".join(_PATTERN_LETTERS[kind] for kind in blocks))
+    _layer_heads(fields)
+    layers, every = fields.get("num_hidden_layers"), fields.pop("index_topk_freq", None)
+    if isinstance(every, int) and every > 1 and isinstance(layers, int) and 0 < layers < 10_000:
+        first = fields.pop("index_skip_topk_offset", 2)
+        shared = [max(i - first + 1, 0) % every for i in range(layers)]
+        fields.setdefault("indexer_types", ["shared" if rest else "full" for rest in shared])
     pattern = fields.pop("hybrid_layer_pattern", None)
     if isinstance(pattern, list):
         fields.setdefault("layer_types", ["sliding_attention" if on else "full_attention" for on in pattern])
@@ -163,6 +197,16 @@ def _layer_lists(fields: dict[str, Any]) -> None:
     ):
         if linear.get(theirs) is not None:
             fields.setdefault(ours, linear[theirs])
+
+
+def _layer_heads(fields: dict[str, Any]) -> None:
+    """`swa_num_attention_heads` where a list of heads gives all sliding layers another number than the full ones."""
+    heads, kinds = fields.pop("num_attention_heads_per_layer", None), fields.get("layer_types")
+    if isinstance(heads, list) and isinstance(kinds, list) and len(heads) == len(kinds):
+        sliding = {number for number, kind in zip(heads, kinds, strict=True) if kind == "sliding_attention"}
+        full = {number for number, kind in zip(heads, kinds, strict=True) if kind != "sliding_attention"}
+        if len(sliding) == len(full) == 1:
+            fields["num_attention_heads"], fields["swa_num_attention_heads"] = full.pop(), sliding.pop()
 
 
 @cache
@@ -189,4 +233,5 @@ def _entry(kind: str) -> dict[str, Any]:
         "copy": {**base["copy"], **row.get("copy", {})},
         "ffn_multiple": row.get("ffn_multiple"),
         "approximate": row.get("approximate"),
+        "sublayers": row.get("sublayers"),
     }

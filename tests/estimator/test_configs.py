@@ -155,7 +155,7 @@ def test_a_missing_essential_field_is_named(name: str) -> None:
         ({"num_hidden_layers": 10**7}, "model.num_hidden_layers"),
         ({"norm_type": "batchnorm"}, "model.norm_type"),
         ({"layer_types": ["full_attention"]}, "model.layer_types"),
-        ({"layer_types": ["conv"] * 3}, "model.layer_types"),
+        ({"layer_types": ["lstm"] * 3}, "model.layer_types"),
         ({"head_dim": None, "num_attention_heads": 5}, "model.num_attention_heads"),
         ({"num_experts": 4, "num_experts_per_tok": 5}, "model.num_experts_per_tok"),
         ({"block_configs": [1, 2, 3]}, "model.block_configs"),
