@@ -1,15 +1,19 @@
 """Finding what a person means by the name of a model or an accelerator, without ever guessing a number.
 
-A name is read as words and numbers. Exact names come first. Then the words must be the same (one slip of the finger in
-a word is forgiven and said), every number given must be there unchanged, and numbers left out are filled only when one
-candidate remains. Anything else is an error that lists the candidates: a silent substitute would be a wrong answer.
+A name is read as words, numbers and marks (what was done to a model, and how it is held). Exact names come first. Then
+the words must be the same (one slip of the finger in a word is forgiven and said) and every number given must be there
+unchanged. What a name leaves out costs: of the entries that remain the cheapest is meant, where all are one
+architecture or the size was given; the newest version of those that cost the same. Anything else is an error that lists
+the candidates: a silent substitute would be a wrong answer. A match says its score, and what came second.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from estimator.errors import PlanError
@@ -21,29 +25,51 @@ _SHOWN_AT_LEAST = 3
 _ALIKE = 60
 """Similarity (0 to 100, and 100 more for each word in common) from which a name is worth suggesting."""
 _SHOWN_WHEN_AMBIGUOUS = 12
+_REMEMBERED = 4096
+
+# What a name leaves open or an entry lacks, in units of one number that was not said. Chosen so that a tuning word is
+# never dropped while an entry has it, and a format is dropped before a tuning word.
+_NUMBER_UNSAID, _MARK_UNSAID, _PLAIN_UNSAID, _MARK_LACKING, _FORMAT_LACKING = 1.0, 1.0, 0.25, 2.0, 0.5
+PLAIN = "base"
+"""The mark of an untuned model: people leave it out."""
+_UNTOLD = frozenset({PLAIN, "instruct"})
+"""Marks that need no word where an entry lacks them: it is the only one, or it is tuned anyway."""
+# Scores of the ways in which a name can be read; each unit of cost takes a tenth.
+_EXACT, _BY_WORDS, _BY_HABIT, _NEWEST, _SLIP, _PER_COST = 1.0, 0.95, 0.8, 0.7, 0.15, 0.1
 
 
 @dataclass(frozen=True)
 class Match(Generic[T]):
-    """What a name stands for; `note` is the sentence to tell the user when something was assumed."""
+    """What a name stands for; `note` is the sentence to tell the user when something was assumed.
+
+    `score` is 1 for an exact name and falls with what had to be assumed; `runner_up` is the id that came second.
+    `lacking` are marks that were said and the entry does not have.
+    """
 
     value: T
     note: str | None = None
+    score: float = _EXACT
+    runner_up: str | None = None
+    lacking: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out."""
+    """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out, `marks` that
+    tell apart what is otherwise the same; `formats` are those of the marks that say how weights are held."""
 
     words: frozenset[str]
     numbers: frozenset[str]
+    marks: frozenset[str] = frozenset()
+    formats: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class NamedEntry:
     """A thing that can be named. `names` are exact names; `readings` are vague names that are taken to mean it.
 
-    `attributes` are tokens that may be said or left out (memory size, form factor).
+    `attributes` are tokens that may be said or left out (memory size, form factor). `base` is the id of what it is a
+    copy of ('' for itself). Without `names` it is found by its id alone.
     """
 
     id: str
@@ -51,26 +77,66 @@ class NamedEntry:
     names: tuple[str, ...]
     readings: tuple[str, ...] = ()
     attributes: frozenset[str] = field(default_factory=frozenset)
+    base: str = ""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    entry: NamedEntry
+    form: Form
+    cost: float
+    unsaid: frozenset[str]
+
+    @property
+    def architecture(self) -> str:
+        return self.entry.base or self.entry.id
+
+    def rank(self, wanted: Form) -> tuple[float, bool]:
+        """By cost, then the form that says the same."""
+        return self.cost, not self.says(wanted)
+
+    def says(self, wanted: Form) -> bool:
+        """Whether the words and numbers are those of the form, attributes and all."""
+        return (self.form.words, self.form.numbers) == (wanted.words, wanted.numbers)
+
+    @property
+    def version(self) -> tuple[float, ...]:
+        """The plain numbers that were left out, the largest first."""
+        numbers = [float(number) for number in self.unsaid if re.fullmatch(r"\d+(\.\d+)?", number)]
+        return tuple(sorted(numbers, reverse=True))
 
 
 class NameCatalogue:
-    """The names of one kind of thing, ready for look-up; `tokens` splits a name into words and numbers."""
+    """The names of one kind of thing, ready for look-up; `read` makes a Form of a name.
+
+    `size` is a pattern of numbers that settle which thing is meant, so that only its version is open. `others` says of
+    words what they name instead: a name with one of them is refused.
+    """
 
     def __init__(
-        self, entries: Sequence[NamedEntry], tokens: Callable[[str], list[str]], kind: str, place: str
+        self,
+        entries: Sequence[NamedEntry],
+        read: Callable[[str], Form],
+        kind: str,
+        place: str,
+        size: str = "",
+        others: Mapping[str, str] | None = None,
     ) -> None:
         self.entries = {entry.id: entry for entry in entries}
-        self.tokens = tokens
+        self.read = read
         self.kind = kind
         self.place = place
-        self._exact = {name.casefold(): entry.id for entry in entries for name in (*entry.names, entry.id)}
-        self._forms: list[tuple[NamedEntry, list[Form]]] | None = None
+        self.others = others or {}
+        self._size = re.compile(size) if size else None
+        self._exact = {name.casefold(): entry.id for entry in reversed(entries) for name in (*entry.names, entry.id)}
+        self._exact |= {entry.id.casefold(): entry.id for entry in entries}
+        self.find = lru_cache(_REMEMBERED)(self._find)
 
     def exact(self, name: str) -> str | None:
         """The id behind an exact name, in any case."""
         return self._exact.get(name.strip().casefold())
 
-    def find(self, name: str) -> Match[str]:
+    def _find(self, name: str) -> Match[str]:
         """The id that `name` means. Raises PlanError (ambiguous, or unknown with the nearest names)."""
         if id := self.exact(name):
             return Match(id)
@@ -79,69 +145,131 @@ class NameCatalogue:
             raise PlanError(self.place, f"a {self.kind} name is needed", self._some())
         if len(name) > _LONGEST:
             raise PlanError(self.place, f"{shown!r} is too long for a {self.kind} name")
-        tokens = self.tokens(name)
-        if match := self._read(_form(tokens), shown, elsewhere="/" in name):
+        wanted = self.read(name)
+        self._refuse_others(wanted, shown)
+        if match := self._read(wanted, shown, elsewhere="/" in name):
             return match
-        readings = [match for words in self._corrections(tokens) if (match := self._read(_form(words), shown, True))]
+        readings = [match for form in self._corrections(wanted) if (match := self._read(form, shown, True, _SLIP))]
         if len({match.value for match in readings}) == 1:
             return readings[0]
-        wider = self._candidates(_form(tokens), with_more_words=True)
+        wider = self._wider(wanted)
         if len(wider) > 1:
             raise self._ambiguous(shown, wider)
-        near = self._nearest(tokens, name)
-        raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue", near)
+        raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue", self._nearest(wanted, name))
 
-    @property
+    @cached_property
     def forms(self) -> list[tuple[NamedEntry, list[Form]]]:
-        if self._forms is None:
-            self._forms = [(e, [_form(self.tokens(n)) for n in (*e.names, e.id)]) for e in self.entries.values()]
-        return self._forms
+        """How the entries are written, without those that have no name but their id."""
+        named = (entry for entry in self.entries.values() if entry.names)
+        return [(entry, [self.read(name) for name in dict.fromkeys((*entry.names, entry.id))]) for entry in named]
 
-    def _read(self, form: Form, shown: str, elsewhere: bool) -> Match[str] | None:
-        """The entry with exactly this form; else the one it is a vague name of; else the only one that completes it.
+    @cached_property
+    def _by_words(self) -> dict[frozenset[str], list[tuple[NamedEntry, Form]]]:
+        """Forms of the entries without attributes, by their words."""
+        index: dict[frozenset[str], list[tuple[NamedEntry, Form]]] = defaultdict(list)
+        for entry, forms in self.forms:
+            for form in forms if not entry.attributes else ():
+                index[form.words].append((entry, form))
+        return index
+
+    @cached_property
+    def _with_attributes(self) -> list[tuple[NamedEntry, Form]]:
+        return [(entry, form) for entry, forms in self.forms if entry.attributes for form in forms]
+
+    @cached_property
+    def _by_habit(self) -> dict[tuple[frozenset[str], frozenset[str]], NamedEntry]:
+        pairs = ((self.read(name), entry) for entry in self.entries.values() for name in entry.readings)
+        return {(form.words, form.numbers): entry for form, entry in pairs}
+
+    def _refuse_others(self, wanted: Form, shown: str) -> None:
+        word = next((word for word in sorted(wanted.words) if word in self.others), None)
+        if word is not None and not any(word in words for words in self._by_words):
+            raise PlanError(self.place, f"{shown!r} is {self.others[word]}: only language models are planned for")
+
+    def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
+        """The entry that this form means; None where there is none. Raises PlanError where there are several.
 
         `elsewhere`: the name differs from the entry's in more than punctuation, so say how it was read.
         """
-        same = [entry for entry, forms in self.forms if form in forms]
-        if not same:
-            readings = [e for e in self.entries.values() if form in [_form(self.tokens(name)) for name in e.readings]]
-            if readings:
-                return self._found(readings[0], shown, self._kin(form))
-            same = [self.entries[id] for id in self._candidates(form)]
-            elsewhere = True
-        if len(same) > 1:
-            ids = [entry.id for entry in same]
-            raise PlanError(
-                self.place, f"{shown!r} is ambiguous: it could be any of these", ids[:_SHOWN_WHEN_AMBIGUOUS]
-            )
-        if not same:
+        candidates = self._candidates(wanted)
+        whole = [candidate for candidate in candidates if candidate.says(wanted)]
+        habit = self._by_habit.get((wanted.words, wanted.numbers))
+        if not whole and habit:
+            others = [id for id in self._kin(wanted) if id != habit.id]
+            return self._match(habit, wanted, shown, others, _BY_HABIT - slip)
+        if not candidates:
             return None
-        others = [id for id in self._candidates(form) if id != same[0].id]
-        return self._found(same[0], shown, others) if elsewhere or others else Match(same[0].id)
+        best, way = self._best(whole if whole and self._size is None else candidates, wanted, shown)
+        lacks = wanted.marks - best.form.marks
+        shares = {c.entry.id: c.architecture == best.architecture for c in candidates if c.entry.id != best.entry.id}
+        # Copies of one architecture are told apart by marks: where these are as said, only others are worth a word.
+        others = [id for id, is_copy in shares.items() if best.cost or not is_copy]
+        if not (elsewhere or best.unsaid or lacks - _UNTOLD or others):
+            return Match(best.entry.id, None, _BY_WORDS, next(iter(shares), None), lacks)
+        return self._match(best.entry, wanted, shown, others, way - slip - _PER_COST * best.cost, lacks)
 
-    def _found(self, entry: NamedEntry, shown: str, others: Iterable[str]) -> Match[str]:
-        rest = [id for id in others if id != entry.id]
-        also = f" (also: {', '.join(rest[:_SHOWN])})" if rest else ""
-        return Match(entry.id, f"{shown!r} read as {entry.label}{also}")
+    def _best(self, candidates: list[_Candidate], wanted: Form, shown: str) -> tuple[_Candidate, float]:
+        """The candidate that is meant, and the score of the way in which it was found."""
+        if self._size is None and len(candidates) > 1:
+            raise self._ambiguous(shown, [candidate.entry.id for candidate in candidates])
+        cheapest = [candidate for candidate in candidates if candidate.cost == candidates[0].cost]
+        bases = {candidate.architecture for candidate in cheapest}
+        if len(bases) == 1 and (candidates[0].cost < _NUMBER_UNSAID or self._settled(candidates, wanted)):
+            return cheapest[0], _BY_WORDS
+        if self._settled(candidates, wanted):
+            newest = max(candidate.version for candidate in cheapest)
+            latest = [candidate for candidate in cheapest if candidate.version == newest]
+            if len({candidate.architecture for candidate in latest}) == 1:
+                return latest[0], _NEWEST
+        raise self._ambiguous(shown, list(dict.fromkeys(c.entry.id for c in candidates)))
+
+    def _settled(self, candidates: list[_Candidate], wanted: Form) -> bool:
+        """Whether what is left open is no other thing: one architecture, or the size was said."""
+        sized = self._size is not None and any(self._size.fullmatch(number) for number in wanted.numbers)
+        return sized or len({candidate.architecture for candidate in candidates}) == 1
+
+    def _match(
+        self, entry: NamedEntry, wanted: Form, shown: str, others: Sequence[str], score: float,
+        lacks: frozenset[str] = frozenset(),
+    ) -> Match[str]:  # fmt: skip
+        also = f" (also: {', '.join(others[:_SHOWN])})" if others else ""
+        tuning = sorted(lacks - wanted.formats - _UNTOLD)
+        unknown = f"; no checkpoint of it called {', '.join(tuning)} is known" if tuning else ""
+        sentence = f"{shown!r} read as {entry.label}{also}{unknown}"
+        return Match(entry.id, sentence, max(score, 0.0), next(iter(others), None), lacks)
 
     def _ambiguous(self, shown: str, ids: list[str]) -> PlanError:
         return PlanError(self.place, f"{shown!r} is ambiguous: it could be any of these", ids[:_SHOWN_WHEN_AMBIGUOUS])
 
-    def _candidates(self, wanted: Form, with_more_words: bool = False) -> list[str]:
-        """Ids that have exactly the words said (or more) and every number said; those that leave least unsaid first."""
-        scored: dict[str, int] = {}
-        for entry, forms in self.forms:
+    def _candidates(self, wanted: Form) -> list[_Candidate]:
+        """Entries that have exactly the words said and every number said, the cheapest way to write each, in order."""
+        sized = self._size is None or any(self._size.fullmatch(number) for number in wanted.numbers)
+        if not wanted.words and not (sized and wanted.numbers):
+            return []
+        cheapest: dict[str, _Candidate] = {}
+        for entry, form in (*self._by_words.get(wanted.words, ()), *self._with_attributes):
             words, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
-            unsaid = [
-                len(form.numbers - numbers - entry.attributes)
+            if form.words - entry.attributes != words or not numbers <= form.numbers or not (words or numbers):
+                continue
+            unsaid = form.numbers - numbers - entry.attributes
+            candidate = _Candidate(entry, form, len(unsaid) * _NUMBER_UNSAID + _mark_cost(wanted, form), unsaid)
+            if entry.id not in cheapest or candidate.rank(wanted) < cheapest[entry.id].rank(wanted):
+                cheapest[entry.id] = candidate
+        return sorted(cheapest.values(), key=lambda candidate: candidate.cost)
+
+    def _wider(self, wanted: Form) -> list[str]:
+        """Ids that have the words said and more, and every number said; copies of others left out."""
+        if not wanted.words:
+            return []
+        return [
+            entry.id
+            for entry, forms in self.forms
+            if not entry.base
+            and any(
+                wanted.words - entry.attributes <= form.words and wanted.numbers - entry.attributes <= form.numbers
                 for form in forms
-                if (form.words - entry.attributes == words or (with_more_words and words <= form.words))
-                and numbers <= form.numbers
-                and (words or numbers)
-            ]
-            if unsaid:
-                scored[entry.id] = min(unsaid)
-        return sorted(scored, key=lambda id: scored[id])
+            )
+        ]
 
     def _kin(self, wanted: Form) -> list[str]:
         """Ids whose numbers begin with those said, whatever their words: what a vague name could also mean."""
@@ -150,29 +278,29 @@ class NameCatalogue:
             tokens = form.numbers | form.words | entry.attributes
             return all(any(token.startswith(part) for token in tokens) for part in wanted.numbers | wanted.words)
 
-        return [entry.id for entry, forms in self.forms if any(could_be(entry, form) for form in forms)]
+        return [e.id for e, forms in self.forms if not e.base and any(could_be(e, form) for form in forms)]
 
-    def _corrections(self, tokens: list[str]) -> list[list[str]]:
-        """The tokens with their one unknown word replaced by each known word that is a single slip away."""
+    def _corrections(self, wanted: Form) -> list[Form]:
+        """The form with its one unknown word replaced by each known word that is a single slip away."""
         known = {word for _, forms in self.forms for form in forms for word in form.words}
         known |= {word for entry in self.entries.values() for word in entry.attributes if word.isalpha()}
-        unknown = [i for i, token in enumerate(tokens) if token.isalpha() and token not in known]
-        if len(unknown) != 1 or len(tokens[unknown[0]]) < 3:
+        unknown = [word for word in wanted.words if word not in known]
+        if len(unknown) != 1 or len(unknown[0]) < 3:
             return []
-        at = unknown[0]
-        close = [word for word in sorted(known) if _one_slip(tokens[at], word)]
-        return [[*tokens[:at], word, *tokens[at + 1 :]] for word in close]
+        rest = wanted.words - {unknown[0]}
+        close = [word for word in sorted(known) if _one_slip(unknown[0], word)]
+        return [Form(rest | {word}, wanted.numbers, wanted.marks, wanted.formats) for word in close]
 
-    def _nearest(self, tokens: list[str], name: str) -> list[str]:
+    def _nearest(self, wanted: Form, name: str) -> list[str]:
         from rapidfuzz import fuzz
 
-        wanted = set(tokens)
+        tokens = wanted.words | wanted.numbers
 
-        def score(entry: NamedEntry, forms: list[Form]) -> float:
-            shared = max(len(wanted & (form.words | form.numbers | entry.attributes)) for form in forms)
+        def likeness(entry: NamedEntry, forms: list[Form]) -> float:
+            shared = max(len(tokens & (form.words | form.numbers | entry.attributes)) for form in forms)
             return 100 * shared + max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
 
-        scores = {entry.id: score(entry, forms) for entry, forms in self.forms}
+        scores = {entry.id: likeness(entry, forms) for entry, forms in self.forms if not entry.base}
         ranked = sorted(scores, key=lambda id: -scores[id])[:_SHOWN]
         return [id for i, id in enumerate(ranked) if i < _SHOWN_AT_LEAST or scores[id] >= _ALIKE]
 
@@ -180,34 +308,16 @@ class NameCatalogue:
         return list(self.entries)[:_SHOWN]
 
 
-def model_tokens(name: str) -> list[str]:
-    """'Meta-Llama-3.1-8B-Instruct' -> ['llama', '3.1', '8b']: words and numbers without makers' and tuning words."""
-    text = name.casefold().replace("+", " plus ")
-    if "/" in text:
-        text = text.rpartition("/")[2]
-    text = re.sub(r"(?<=\d)_(?=\d)", ".", text)
-    text = re.sub(r"(?<=\d)\s+(billion|b)\b", "b", text)
-    text = re.sub(r"\b(\d+)b(\d)\b", r"\1.\2b", text)
-    result = []
-    for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", text):
-        if piece not in _MODEL_NOISE:
-            result += _pieces(piece.strip("."))
-    return [token for token in result if token and token not in _MODEL_NOISE]
+def _mark_cost(wanted: Form, form: Form) -> float:
+    """What marks that were not said, and those that are lacking, cost."""
+    cost = sum(_PLAIN_UNSAID if mark == PLAIN else _MARK_UNSAID for mark in form.marks - wanted.marks)
+    lacking = wanted.marks - form.marks
+    return cost + sum(_FORMAT_LACKING if mark in wanted.formats else _MARK_LACKING for mark in lacking)
 
 
-def _pieces(piece: str) -> list[str]:
-    """'qwen2.5' -> qwen, 2.5; 'v3' -> 3; '8x7b', '70b' and 'a3b' stay whole."""
-    if re.fullmatch(r"a\d+(\.\d+)?b", piece) or not (match := re.fullmatch(r"([a-z]+?)(\d[a-z0-9.]*)", piece)):
-        return [part for part in re.split(r"(?<=[a-z])\.|\.(?=[a-z])", piece) if part]
-    head, rest = match.groups()
-    return [rest] if head == "v" else [head, rest]
-
-
-_MODEL_NOISE = frozenset({
-    "meta", "hf", "instruct", "chat", "it", "pt", "base", "model", "llm", "bf16", "fp16", "fp8", "int4", "int8", "4bit",
-    "8bit", "awq", "gptq", "gguf", "mlx", "the", "nvfp4", "mxfp4", "mxfp8",
-})  # fmt: skip
-"""Words that do not change the architecture: tuning, number format, articles."""
+def accelerator_form(name: str) -> Form:
+    """The words and numbers of the name of an accelerator."""
+    return form_of(accelerator_tokens(name))
 
 
 def accelerator_tokens(name: str) -> list[str]:
@@ -238,7 +348,8 @@ _ACCELERATOR_SAME = {
 }  # fmt: skip
 
 
-def _form(tokens: Iterable[str]) -> Form:
+def form_of(tokens: Iterable[str]) -> Form:
+    """The tokens as words and numbers."""
     words, numbers = set(), set()
     for token in tokens:
         (words if token.isalpha() else numbers).add(token)

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.search.layouts import valid_tp
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import find_architecture, models
+from knowledge.models.catalogue import facts_of, find_architecture
+from knowledge.models.weight_formats import plan_format
 from knowledge.prices.book import prices
 from planner.money.offers import offer
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
@@ -23,7 +24,7 @@ class ModelQuestion(BaseModel):
 def describe_model(request: ModelQuestion) -> ModelDescription:
     """Describe a model."""
     architecture, why = find_architecture(request.model)
-    facts = next((row for row in models() if row.id == architecture.id), None)
+    facts = facts_of(architecture.id)
     widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
     moe = max(architecture.blocks, key=lambda block: block.experts)
     return ModelDescription(
@@ -45,6 +46,8 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         kv_bytes_per_token=2 * architecture.kv_elements_per_token,
         valid_tp=valid_tp(architecture),
         weights_bytes_bf16=2 * architecture.parameters,
+        shares=facts.shares or None if facts else None,
+        weight_format=plan_format(architecture.weight_format) if architecture.weight_format else "bf16",
         license=facts.license if facts else None,
         source=facts.source if facts else None,
         assumptions=[Assumption(field="model", value=architecture.id, why=why)] if why else [],

@@ -266,6 +266,8 @@ class ModelDescription(Result):
     kv_bytes_per_token: int = Field(description="KV cache bytes per token at 16 bits.")
     valid_tp: list[int] = Field(description="Tensor parallel sizes that the attention and key/value heads allow.")
     weights_bytes_bf16: int
+    shares: str | None = Field(None, description="The model of the catalogue whose architecture this checkpoint has.")
+    weight_format: str = Field("bf16", description="What the published checkpoint holds its weights in.")
     license: str | None
     source: str | None
     assumptions: list[Assumption]

@@ -119,7 +119,7 @@ class Architecture:
 
     `position_parameters` are learned positions; `extra_parameters` whatever stands outside the blocks besides
     embedding, head and positions (final norm, embedding norm, projections). A tied head is counted once, in the
-    embedding.
+    embedding. `weight_format` names what its published checkpoint holds ('' for 16 bits, or where it is not known).
     """
 
     id: str
@@ -140,6 +140,7 @@ class Architecture:
     parallel_block: bool = False
     multimodal: bool = False
     family: str = ""
+    weight_format: str = ""
     notes: tuple[str, ...] = field(default=())
 
     def __hash__(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
+from estimator.model.architecture import Architecture
 from estimator.model.weight_format import Kernel, WeightFormat
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import DeviceFactors
@@ -20,7 +21,7 @@ from knowledge.fitted.training import calibration
 from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.machines.networks import network_factors, with_given_links
 from knowledge.models.catalogue import find_architecture
-from knowledge.models.weight_formats import weight_format
+from knowledge.models.weight_formats import plan_format, weight_format
 
 _PLAIN_DEFAULTS = {
     "input_len": "a common length of prompts",
@@ -31,9 +32,7 @@ _PLAIN_DEFAULTS = {
 }
 _CLIENTS = 32
 _EXPERT_SPREAD = 10.0
-# Families whose own checkpoints are not in 16 bits.
-_PUBLISHED = {"deepseek-v3": "fp8", "minimax-m2": "fp8", "gpt-oss": "mxfp4"}
-# Families whose own checkpoints in 8 bits have a scale per block of 128 (quantization_config of their config.json).
+# Families whose checkpoints in 8 bits have a scale per block of 128 (quantization_config of their config.json).
 _BLOCK_SCALED = ("deepseek-v3", "kimi-k2", "minimax-m2", "glm-5", "qwen3", "qwen3.5")
 
 
@@ -61,14 +60,12 @@ def serving_job(plan: Plan) -> ServingJob:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
-    changes, assumed = _filled(workload, accelerator, architecture.family)
+    changes, assumed = _filled(workload, accelerator, architecture.weight_format)
     placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": changes, "cluster": placed})
     runs = _engine(filled, accelerator)
     name = filled.inference.weight_dtype
-    if name == "fp8" and architecture.family in _BLOCK_SCALED:
-        name = "fp8_block"
-    weights = weight_format(name, runs.name, architecture, filled.inference.weight_bits)
+    weights = weight_format(_entry(name, architecture), runs.name, architecture, filled.inference.weight_bits)
     kernel, expert_matmul = weights.kernel(accelerator.peak_flops), weights.experts.kernel(accelerator.peak_flops)
     kv_dtype = filled.inference.kv_dtype
     if kv_dtype == "auto":
@@ -99,6 +96,14 @@ def serving_job(plan: Plan) -> ServingJob:
     return job
 
 
+def _entry(name: str, architecture: Architecture) -> str:
+    """The entry of the weight formats that a Plan's format means for this model: what its own checkpoint holds, where
+    that is of the kind."""
+    if architecture.weight_format and plan_format(architecture.weight_format) == name:
+        return architecture.weight_format
+    return "fp8_block" if name == "fp8" and architecture.family in _BLOCK_SCALED else name
+
+
 def _engine(plan: Plan, accelerator: Accelerator) -> Engine:
     """The plan's engine. Raises PlanError where it does not run on the accelerator."""
     runs = engine(plan.inference.engine, plan.inference.software_version, accelerator)
@@ -124,8 +129,8 @@ def _count(plan: Plan) -> tuple[int, str]:
     return size, "as many as the layout names" if size > 1 else "one device unless a number is given"
 
 
-def _filled(workload: Inference, accelerator: Accelerator, family: str) -> tuple[dict[str, Any], list[Assumption]]:
-    """(Changes to the workload, assumptions made)."""
+def _filled(workload: Inference, accelerator: Accelerator, published: str) -> tuple[dict[str, Any], list[Assumption]]:
+    """(Changes to the workload, assumptions made). `published` is the format of the model's own checkpoint."""
     stated = workload.model_fields_set
     changes: dict[str, Any] = {}
     assumed: list[Assumption] = []
@@ -133,10 +138,13 @@ def _filled(workload: Inference, accelerator: Accelerator, family: str) -> tuple
         changes["engine"] = "llamacpp"
         assumed.append(Assumption("workload.engine", "llamacpp", f"the usual engine on {accelerator.name}"))
         stated = stated | {"engine"}
-    if "weight_dtype" not in stated and family in _PUBLISHED:
-        changes["weight_dtype"] = _PUBLISHED[family]
-        assumed.append(Assumption("workload.weight_dtype", _PUBLISHED[family], "weights as this model is published"))
-        stated = stated | {"weight_dtype"}
+    if "weight_dtype" not in stated and published:
+        name = plan_format(published)
+        runs = engine(changes.get("engine", workload.engine), workload.software_version, accelerator)
+        if not runs.weight_formats or name in runs.weight_formats:
+            changes["weight_dtype"] = name
+            assumed.append(Assumption("workload.weight_dtype", name, "weights as this checkpoint is published"))
+            stated = stated | {"weight_dtype"}
     for name, why in _PLAIN_DEFAULTS.items():
         if name not in stated:
             assumed.append(Assumption(f"workload.{name}", getattr(workload, name), why))

@@ -10,7 +10,7 @@ from estimator.machine.hardware import Accelerator, Machine, Topology
 from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.networks import network
-from knowledge.names import Match, NameCatalogue, NamedEntry, accelerator_tokens
+from knowledge.names import Match, NameCatalogue, NamedEntry, accelerator_form, accelerator_tokens
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
 from knowledge.own.rows import HardwareRow, LeftOut, Own, read_rows, refuse_lost
@@ -71,7 +71,7 @@ def find_accelerator(name: str) -> Match[Accelerator]:
     sentence = match.note
     if match.value in known.own:
         sentence = f"{sentence}; {known.own[match.value].source}" if sentence else known.own[match.value].source
-    return Match(known.by_id[match.value], sentence)
+    return Match(known.by_id[match.value], sentence, match.score, match.runner_up, match.lacking)
 
 
 def check_own_accelerator(entry: Own[HardwareRow]) -> tuple[Accelerator, list[tuple[str, str | float, str]]]:
@@ -205,4 +205,4 @@ def _catalogue(all_rows: dict[str, dict[str, str]]) -> NameCatalogue:
         attributes |= set(accelerator_tokens(row["form_factor"])) & {"sxm", "pcie"}
         names = (row["name"], *_parts(row["aliases"]))
         entries.append(NamedEntry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes)))
-    return NameCatalogue(entries, accelerator_tokens, "accelerator", "cluster.accelerator")
+    return NameCatalogue(entries, accelerator_form, "accelerator", "cluster.accelerator")

@@ -12,9 +12,10 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from estimator.model.configs import build
-from knowledge.data_files import FOLDER
+from knowledge.data_files import FOLDER, rows
 from knowledge.models.fields import canonical
-from knowledge.names import Match, NameCatalogue, NamedEntry, model_tokens
+from knowledge.models.naming import SIZE, model_form, other_models, tag_format
+from knowledge.names import Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
@@ -25,7 +26,8 @@ _LARGEST_CONFIG_BYTES = 4_000_000
 class ModelFacts:
     """A catalogue row. `parameters` is counted from the fields (None where no independent count exists);
     `published_parameters` is the maker's rounded figure. `context` is in tokens. `as_of` is the date of the row,
-    `check` what of it was inferred or recalled."""
+    `check` what of it was inferred or recalled. A checkpoint `shares` the architecture of the row of that id. Its
+    `weight_format` is an entry of data/weight_formats.yaml ('' for 16 bits, or where it is not known)."""
 
     id: str
     family: str
@@ -42,18 +44,26 @@ class ModelFacts:
     released: str | None = None
     as_of: str = ""
     check: str = ""
+    shares: str = ""
+    weight_format: str = ""
+    readings: tuple[str, ...] = ()
     confirmed_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class _KnownModels:
-    """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used."""
+    """The catalogue with the user's own rows in it; `own` by id, and what of them cannot be used. `checkpoints` are
+    those that share the architecture of a row, by id."""
 
     by_id: dict[str, ModelFacts]
+    checkpoints: dict[str, ModelFacts]
     names: NameCatalogue
     own: dict[str, Own[ModelRow]]
     left_out: list[LeftOut]
     built: dict[str, Architecture] = field(default_factory=dict)
+
+    def facts(self, id: str) -> ModelFacts:
+        return self.by_id.get(id) or self.checkpoints[id]
 
     def noted(self, id: str, sentence: str | None) -> str | None:
         if id not in self.own:
@@ -62,8 +72,26 @@ class _KnownModels:
 
 
 def models() -> list[ModelFacts]:
-    """Every model of the catalogue, in its order, and the user's own."""
+    """Every architecture of the catalogue, by the checkpoint that it is named after, and the user's own."""
     return list(_known().by_id.values())
+
+
+def checkpoints() -> list[ModelFacts]:
+    """Every other checkpoint that is known, each with the architecture that it shares."""
+    return list(_known().checkpoints.values())
+
+
+def facts_of(name: str) -> ModelFacts | None:
+    """The row or checkpoint of exactly this name, in any case; None where there is none."""
+    known = _known()
+    id = known.names.exact(name)
+    return known.facts(id) if id else None
+
+
+def architecture_row(id: str) -> str:
+    """The id of the row whose architecture a checkpoint has; any other id as it is."""
+    facts = _known().checkpoints.get(id)
+    return facts.shares if facts else id
 
 
 def own_models() -> dict[str, Own[ModelRow]]:
@@ -77,10 +105,14 @@ def models_left_out() -> list[LeftOut]:
 
 
 def find_model(name: str) -> Match[ModelFacts]:
-    """The catalogue row that a name means. Raises PlanError(field="model") when it is unknown or ambiguous."""
+    """The checkpoint that a name means, or the row of the catalogue; a format that the name says and no checkpoint of
+    it is known to hold is its `weight_format`. Raises PlanError(field="model") when it is unknown or ambiguous."""
     known = _known()
     match = _named(known, name)
-    return Match(known.by_id[match.value], known.noted(match.value, match.note))
+    facts = known.facts(match.value)
+    if held := _format_said(match, name, facts.weight_format):
+        facts = replace(facts, weight_format=held)
+    return Match(facts, known.noted(match.value, match.note), match.score, match.runner_up)
 
 
 def architecture(spec: str | Mapping[str, Any]) -> Architecture:
@@ -104,7 +136,10 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
     if path := _config_path(spec):
         return _of_file(path), None
     match = _named(known, spec)
-    return _of_catalogue(known, match.value), known.noted(match.value, match.note)
+    built = _of_catalogue(known, match.value)
+    if held := _format_said(match, spec, built.weight_format):
+        built = replace(built, weight_format=held)
+    return built, known.noted(match.value, match.note)
 
 
 def _named(known: _KnownModels, name: str) -> Match[str]:
@@ -115,10 +150,20 @@ def _named(known: _KnownModels, name: str) -> Match[str]:
         raise
 
 
+def _format_said(match: Match[str], name: str, published: str) -> str:
+    """The format that a name says and the checkpoint which it means does not hold; '' where there is none."""
+    formats = model_form(name).formats & match.lacking if match.lacking else frozenset()
+    return min(formats, default="") or ("" if published or match.score == 1 else tag_format(name))
+
+
 def _of_catalogue(known: _KnownModels, id: str) -> Architecture:
     if id not in known.built:
-        row = known.by_id[id]
-        known.built[id] = replace(build(row.fields, id), family=row.family)
+        facts = known.facts(id)
+        if facts.shares:
+            built = replace(_of_catalogue(known, facts.shares), id=id, context=facts.context or 0)
+        else:
+            built = replace(build(facts.fields, id), family=facts.family)
+        known.built[id] = replace(built, weight_format=facts.weight_format)
     return known.built[id]
 
 
@@ -184,7 +229,33 @@ def _shipped() -> _KnownModels:
             if like := row.get("like"):
                 row["fields"] = {**by_id[like].fields, **row["fields"]}
             by_id[row["id"]] = _facts(row, written)
-    return _KnownModels(by_id, _catalogue(by_id), {}, [])
+    copies = _read_checkpoints(by_id)
+    return _KnownModels(by_id, copies, _catalogue(by_id, copies), {}, [])
+
+
+def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
+    """The published checkpoints by name; what rows of `by_id` hold themselves is put into them."""
+    listed = list(rows("checkpoints.csv"))
+    for row in listed:
+        if row["name"] == row["architecture"]:
+            by_id[row["name"]] = replace(by_id[row["name"]], weight_format=row["format"])
+    copies = {}
+    for row in listed:
+        base = by_id[row["architecture"]]
+        if row["name"] != base.id:
+            copies[row["name"]] = replace(
+                base,
+                id=row["name"],
+                shares=base.id,
+                weight_format=row["format"] or base.weight_format,
+                context=int(row["context"]) if row["context"] else base.context,
+                source=row["source"],
+                as_of=row["date"],
+                aliases=(),
+                readings=(),
+                released=None,
+            )
+    return copies
 
 
 @lru_cache(maxsize=2)
@@ -204,7 +275,8 @@ def _joined(_: Stamp) -> _KnownModels:
             named = (each.row.id, *(each.row.aliases or ()), each.path.stem)
             left_out.append(LeftOut(each.path, tuple(name.casefold() for name in named), error))
     by_id = shipped.by_id | added
-    return _KnownModels(by_id, _catalogue(by_id), kept, left_out)
+    copies = {id: facts for id, facts in shipped.checkpoints.items() if id not in added and facts.shares not in added}
+    return _KnownModels(by_id, copies, _catalogue(by_id, copies), kept, left_out)
 
 
 def own_facts(entry: Own[ModelRow]) -> ModelFacts:
@@ -267,6 +339,7 @@ def _facts(row: Mapping[str, Any], written: str) -> ModelFacts:
         released=row.get("released"),
         as_of=row.get("as_of", written),
         check=row.get("check", ""),
+        readings=tuple(row.get("readings", ())),
         confirmed_by=tuple(row.get("confirmed_by", ())),
     )
 
@@ -275,6 +348,13 @@ def _billions(value: float | None) -> float | None:
     return None if value is None else value * 1e9
 
 
-def _catalogue(by_id: Mapping[str, ModelFacts]) -> NameCatalogue:
-    entries = [NamedEntry(row.id, row.id, (row.id.rpartition("/")[2], *row.aliases)) for row in by_id.values()]
-    return NameCatalogue(entries, model_tokens, "model", "model")
+def _catalogue(by_id: Mapping[str, ModelFacts], copies: Mapping[str, ModelFacts]) -> NameCatalogue:
+    entries: list[NamedEntry] = []
+    tails = set[str]()
+    for facts in (*by_id.values(), *copies.values()):
+        tail = facts.id.rpartition("/")[2]
+        is_mirror = bool(facts.shares) and tail.casefold() in tails  # another maker's copy of the same name
+        tails.add(tail.casefold())
+        names = () if is_mirror else (tail, *facts.aliases)
+        entries.append(NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares))
+    return NameCatalogue(entries, model_form, "model", "model", SIZE, other_models())

@@ -115,6 +115,11 @@ def weight_formats() -> list[str]:
     return list(_document()["formats"])
 
 
+def plan_format(name: str) -> str:
+    """The format of a Plan (WeightDtype) that an entry is a kind of: fp8 for blocks of fp8. Raises KeyError."""
+    return _document()["formats"][name].get("held_as", name)
+
+
 @lru_cache(maxsize=256)
 def weight_rules(name: str, engine: str = "") -> Rules:
     """What an entry says, by any of its names. Raises PlanError for an unknown name."""
@@ -123,9 +128,9 @@ def weight_rules(name: str, engine: str = "") -> Rules:
     format_name = known.get(wanted) or known.get(wanted.replace("-", "_"))
     if format_name is None:
         raise PlanError(FIELD, f"there is no weight format {name[:60]!r}", nearest(wanted, weight_formats()))
-    fields = inherited(_document()["formats"], format_name, own=("aliases", "engines"))
+    fields = inherited(_document()["formats"], format_name, own=("aliases", "engines", "held_as"))
     row = _document()["formats"][format_name]
-    fields = {key: value for key, value in fields.items() if key not in ("aliases", "engines")}
+    fields = {key: value for key, value in fields.items() if key not in ("aliases", "engines", "held_as")}
     fields |= row.get("engines", {}).get(engine, {})
     for key in ("kernels", "plain_kernels"):
         fields[key] = tuple(Kernel(**kernel) for kernel in fields.get(key, ()))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from knowledge.models.catalogue import facts_of
+from knowledge.models.weight_formats import plan_format
 from launchers.launch.names import last_part
 from launchers.launch.serving import ServingLaunch
 from launchers.tables import table
@@ -32,8 +34,10 @@ def checkpoint(launch: ServingLaunch, place: str, online: dict[str, str], needs:
 
 
 def formats_of(model: str) -> list[str]:
-    """Weight formats that a checkpoint of this name is taken to hold (checkpoints.yaml)."""
-    return _first_match(model, "checkpoints") or []
+    """Weight formats that a checkpoint of this name holds by the catalogue, or is taken to hold (checkpoints.yaml)."""
+    facts = facts_of(model)
+    name = plan_format(facts.weight_format) if facts and facts.weight_format else last_part(model)
+    return _first_match(name, "checkpoints") or []
 
 
 def drafts_itself(model: str | None) -> bool:

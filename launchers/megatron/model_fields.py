@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from knowledge.models.catalogue import architecture, find_model, models, read_config
+from knowledge.models.catalogue import architecture, facts_of, find_model, read_config
 from knowledge.models.fields import canonical
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
@@ -21,7 +21,7 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(spec, Mapping):
         return canonical(spec)
     path = Path(spec).expanduser()
-    if not any(spec in (row.id, *row.aliases) for row in models()):
+    if facts_of(spec) is None:
         if (path / "config.json").is_file():
             return canonical(read_config(path / "config.json"))
         if path.is_file():

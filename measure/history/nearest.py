@@ -24,7 +24,7 @@ from knowledge.engines import engine_lineage
 from knowledge.fitted.training import device_lineage, framework_lineage
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import accelerators, find_accelerator
-from knowledge.models.catalogue import architecture
+from knowledge.models.catalogue import architecture, architecture_row
 from measure.fit.serving.factors import best, figures
 from measure.history.scores import estimated
 from measure.history.serving import serving_case, serving_rows
@@ -203,7 +203,7 @@ def _at(data: Any, path: str) -> Any:
 def _of_model(model: Any) -> dict[str, Any]:
     built = architecture(model)
     return {
-        "model": built.id,
+        "model": architecture_row(built.id),
         "parameters": float(built.parameters),
         "active_parameters": float(built.active_parameters),
         "experts": built.is_moe,

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, Training
-from knowledge.models.catalogue import find_architecture, models
+from knowledge.models.catalogue import architecture_row, find_architecture, models
 from measure.history.scores import CasePrediction, Score, Summary, summarise
 from measure.history.training import Kind, columns_of
 from measure.logs.programs import logged
@@ -299,7 +299,7 @@ def _plan_cells(plan: Plan) -> dict[str, Any]:
 def _model(plan: Plan) -> dict[str, str]:
     """The catalogue's name of the model; the plan's own words for one that is not there."""
     try:
-        known = find_architecture(plan.model)[0].id
+        known = architecture_row(find_architecture(plan.model)[0].id)
     except PlanError:
         known = plan.model if isinstance(plan.model, str) else "inline model"
     return {"model" if any(row.id == known for row in models()) else "model_said": known}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import example, given, settings
@@ -8,15 +9,15 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
-from knowledge.models.catalogue import architecture, find_architecture, find_model, models
+from knowledge.models.catalogue import architecture, checkpoints, find_architecture, find_model, models
 
 MODELS = {
     "llama 3 70b": "meta-llama/Meta-Llama-3-70B",
-    "llama3.1 8b instruct": "meta-llama/Llama-3.1-8B",
+    "llama3.1 8b instruct": "meta-llama/Llama-3.1-8B-Instruct",
     "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
     "  LLAMA3.1-8B ": "meta-llama/Llama-3.1-8B",
     "Llama 3.3 70B": "meta-llama/Llama-3.3-70B-Instruct",
-    "Qwen2.5-7B-Instruct": "Qwen/Qwen2.5-7B",
+    "Qwen2.5-7B-Instruct": "Qwen/Qwen2.5-7B-Instruct",
     "qwen 2.5 7b": "Qwen/Qwen2.5-7B",
     "mixtral 8x7b": "mistralai/Mixtral-8x7B-v0.1",
     "deepseek v3": "deepseek-ai/DeepSeek-V3",
@@ -30,6 +31,15 @@ MODELS = {
     "gpt2": "openai-community/gpt2",
     "pythia 1.4 b": "EleutherAI/pythia-1.4b",
     "glm 4.5 air": "zai-org/GLM-4.5-Air",
+    "R1": "deepseek-ai/DeepSeek-R1",
+    "V3": "deepseek-ai/DeepSeek-V3",
+    "llama-2-70b": "meta-llama/Llama-2-70b-hf",
+    "kimi k2.6": "moonshotai/Kimi-K2.6",
+    "gemma 3 27b it": "google/gemma-3-27b-it",
+    "qwen 2.5 coder 7b instruct": "Qwen/Qwen2.5-Coder-7B-Instruct",
+    "Phi-3-mini-128k-instruct": "microsoft/Phi-3-mini-128k-instruct",
+    "Qwen3-32B-AWQ": "Qwen/Qwen3-32B-AWQ",
+    "deepseek-r1:70b": "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
 }
 MODELS_SAID = {
     "lama 3.1 8b": "meta-llama/Llama-3.1-8B",
@@ -39,9 +49,36 @@ MODELS_SAID = {
     "qwen3 235b": "Qwen/Qwen3-235B-A22B",
     "NousResearch/Meta-Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
     "llama 13b": "huggyllama/llama-13b",
+    "llama 70b": "meta-llama/Llama-3.1-70B",
+    "llama 8b": "meta-llama/Llama-3.1-8B",
+    "qwen 32b": "Qwen/Qwen3-32B",
+    "70b": "meta-llama/Llama-3.1-70B",
+    "gpt oss": "openai/gpt-oss-120b",
+    "qwen3-235B-moe": "Qwen/Qwen3-235B-A22B",
+    "Qwen3-30B-A3B-Instruct": "Qwen/Qwen3-30B-A3B-Instruct-2507",
+    "mistral 7b v0.3 reasoning": "mistralai/Mistral-7B-v0.3",
 }
-MODELS_AMBIGUOUS = ["llama 70b", "llama 8b", "llama 3.1", "gemma 2", "llama 4", "mistral small", "qwen 32b", "mixtral"]
-MODELS_UNKNOWN = ["Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "70b", "!!!", "", "qwen2.5-8b", "mixtral 8x8b"]
+HELD = {
+    "llama3.1:8b-instruct-q4_K_M": ("meta-llama/Llama-3.1-8B-Instruct", "q4_k_m"),
+    "llama3.1:8b": ("meta-llama/Llama-3.1-8B-Instruct", "q4_k_m"),
+    "gpt-oss:20b": ("openai/gpt-oss-20b", "mxfp4"),
+    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": ("meta-llama/Llama-3.1-8B-Instruct", "int4"),
+    "unsloth/Qwen3-30B-A3B-GGUF": ("Qwen/Qwen3-30B-A3B", "q4_k_m"),
+    "Qwen2.5-7B-Instruct-Q5_K_M-00001-of-00002.gguf": ("Qwen/Qwen2.5-7B-Instruct", "q5_k_m"),
+    "Qwen3-32B-FP8": ("Qwen/Qwen3-32B-FP8", "fp8_block"),
+    "deepseek v3": ("deepseek-ai/DeepSeek-V3", "fp8_block"),
+    "deepseek-ai/DeepSeek-V4-Pro": ("deepseek-ai/DeepSeek-V4-Pro", "fp8_mxfp4"),
+    "moonshotai/Kimi-K2.5": ("moonshotai/Kimi-K2.5", "int4_experts"),
+    "Qwen/Qwen2.5-7B": ("Qwen/Qwen2.5-7B", ""),
+}
+OTHER_MODELS = [
+    "Hunyuan video", "bge-m3", "BAAI/bge-large-en-v1.5", "Qwen3-Embedding-8B", "Qwen3-Reranker-4B", "whisper large v3",
+    "stable diffusion xl", "FLUX.1-dev", "Hunyuan image 3", "jina-embeddings-v3", "bert base uncased", "Wan 2.2 video",
+]  # fmt: skip
+MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "mixtral"]
+MODELS_UNKNOWN = [
+    "Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "!!!", "", "qwen2.5-8b", "mixtral 8x8b", "GLM 5 air", "3",
+]  # fmt: skip
 
 ACCELERATORS = {
     "A100-SXM4-80GB": "a100-sxm-80gb",
@@ -100,6 +137,52 @@ def test_a_vague_model_name_is_read_aloud(name: str, id: str) -> None:
     assert id in found.note
     assert find_architecture(name)[1] == found.note
     assert architecture(name).notes[0] == found.note
+
+
+@pytest.mark.parametrize(("name", "expected"), HELD.items())
+def test_a_name_says_what_the_weights_are_held_in(name: str, expected: tuple[str, str]) -> None:
+    facts = find_model(name).value
+    assert (facts.id, facts.weight_format) == expected
+    built = find_architecture(name)[0]
+    assert (built.id, built.weight_format) == expected
+
+
+@pytest.mark.parametrize("name", OTHER_MODELS)
+def test_what_is_no_language_model_is_refused_by_what_it_is(name: str) -> None:
+    with pytest.raises(PlanError, match="only language models"):
+        find_model(name)
+
+
+def test_a_match_says_how_sure_it_is() -> None:
+    exact, said, vague = (find_model(name) for name in ("Qwen/Qwen3-32B", "qwen3 32b fp8", "qwen 32b"))
+    assert exact.score == 1 > said.score > vague.score > 0
+    assert vague.runner_up in {row.id for row in models()}
+
+
+def test_checkpoints_share_an_architecture_and_nothing_else() -> None:
+    rows = {row.id: row for row in models()}
+    everything = [facts.id for facts in (*rows.values(), *checkpoints())]
+    names = {name.casefold() for id in everything for name in (id, id.rpartition("/")[2])}
+    for facts in checkpoints():
+        built, base = architecture(facts.id), architecture(facts.shares)
+        assert facts.shares in rows
+        assert facts.id not in rows
+        assert (built.id, built.blocks, built.parameters) == (facts.id, base.blocks, base.parameters)
+        assert facts.source
+        assert re.fullmatch(r"2026-\d\d-\d\d", facts.as_of)
+    for row in rows.values():
+        own = {row.id.casefold(), row.id.rpartition("/")[2].casefold()}
+        assert not names & {alias.casefold() for alias in row.aliases} - own, row.id
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([facts.id for facts in checkpoints()]))
+def test_the_last_part_of_a_checkpoint_with_spaces_is_that_checkpoint(id: str) -> None:
+    """Never its base: what tuning or format was said is not dropped while a checkpoint has it."""
+    found = find_model(id.rpartition("/")[2].replace("-", " ")).value
+    meant = find_model(id).value
+    same_name = found.id.rpartition("/")[2].casefold() == id.rpartition("/")[2].casefold()
+    assert same_name or (found.shares or found.id) == meant.shares
 
 
 @pytest.mark.parametrize("name", MODELS_AMBIGUOUS)

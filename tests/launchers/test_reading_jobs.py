@@ -145,7 +145,8 @@ def values(found: FilesReading) -> dict[str, Any]:
         ({"p.yaml": PRIMUS}, {"model": "meta-llama/Llama-3.1-8B", "workload.micro_batch": 4, "layout.zero_stage": 1}),
         ({"c": "docker run --gpus all -p 8000:8000 vllm/vllm-openai:v1 --model Qwen/Qwen3-8B -tp 2"}, {"layout.tp": 2}),
         ({"c": "llama-server -hf x/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M -c 16384 -np 4"},
-         {"model": "meta-llama/Llama-3.1-8B", "workload.weight_dtype": "q4_k_m", "workload.max_context": 4096}),
+         {"model": "meta-llama/Llama-3.1-8B-Instruct", "workload.weight_dtype": "q4_k_m",
+          "workload.max_context": 4096}),
         ({"c": "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen3-8B --train_type lora --max_length 2048 --deepspeed zero3 "
           "--gradient_accumulation_steps 2"},
          {"workload.framework": "ms-swift", "workload.method": "lora", "layout.zero_stage": 3, "cluster.count": 4}),

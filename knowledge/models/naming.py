@@ -1,0 +1,74 @@
+"""Reading names of models: words and numbers of the architecture, what was done to it, and how it is held.
+
+The words are data (`data/name_words.yaml`); what is no language model is refused by `data/other_models.csv`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+from knowledge.data_files import document, rows
+from knowledge.names import Form, form_of
+
+SIZE = r"\d+(\.\d+)?[bt]|\d+x\d+b"
+"""Numbers of parameters: with one of them said, only the version of a model is open."""
+# A tag of Ollama (name:size...) that says no format, and the format and tuning of what it loads (ollama.com/library).
+_TAG = re.compile(r"[a-z0-9._-]+:[a-z0-9._-]+")
+_TAGGED_FORMAT, _TAGGED_TUNING = "q4_k_m", "instruct"
+
+
+def model_form(name: str) -> Form:
+    """'Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf' -> words {llama}, numbers {3.1, 8b}, marks {instruct, q4_k_m}."""
+    text = name.strip().casefold()
+    text = text.rpartition("/")[2].removesuffix(".gguf")
+    text = re.sub(r"-\d{5}-of-\d{5}$", "", text).replace("+", " plus ")
+    held = {_formats()[re.sub("-", "_", match)] for match in _format_pattern().findall(text)}
+    plain = _format_pattern().sub(" ", text)
+    plain = re.sub(r"(?<=\d)_(?=\d)", ".", plain)
+    plain = re.sub(r"(?<=\d)\s+(billion|b)\b", "b", plain)
+    plain = re.sub(r"\b(\d+)b(\d)\b", r"\1.\2b", plain)
+    tokens = [token for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", plain) for token in _pieces(piece.strip("."))]
+    words = _words()
+    tuned = {words["tuning"][token] for token in tokens if token in words["tuning"]}
+    if _TAG.fullmatch(text):
+        tuned = tuned or {_TAGGED_TUNING}
+    rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
+    form = form_of(rest)
+    return Form(form.words, form.numbers, frozenset(tuned | held), frozenset(held))
+
+
+def tag_format(name: str) -> str:
+    """The format of what a tag of Ollama loads where it says none; '' for other names."""
+    return _TAGGED_FORMAT if _TAG.fullmatch(name.strip().casefold()) else ""
+
+
+@cache
+def other_models() -> dict[str, str]:
+    """Words of names of models that are no language models, and what they are."""
+    return {word: row["kind"] for row in rows("other_models.csv") for word in row["words"].split(";")}
+
+
+def _pieces(piece: str) -> list[str]:
+    """'qwen2.5' -> qwen, 2.5; 'v3' -> 3; '8x7b', '70b' and 'a3b' stay whole."""
+    if re.fullmatch(r"a\d+(\.\d+)?b", piece) or not (match := re.fullmatch(r"([a-z]+?)(\d[a-z0-9.]*)", piece)):
+        return [part for part in re.split(r"(?<=[a-z])\.|\.(?=[a-z])", piece) if part]
+    head, rest = match.groups()
+    return [rest] if head == "v" else [head, rest]
+
+
+@cache
+def _words() -> dict[str, dict[str, str]]:
+    return document("name_words.yaml")
+
+
+@cache
+def _formats() -> dict[str, str]:
+    return _words()["formats"]
+
+
+@lru_cache(maxsize=1)
+def _format_pattern() -> re.Pattern[str]:
+    longest_first = sorted(_formats(), key=len, reverse=True)
+    either = "|".join(re.escape(word).replace("_", "[-_]") for word in longest_first)
+    return re.compile(rf"(?<![a-z0-9])({either})(?![a-z0-9])")
