@@ -79,7 +79,7 @@ PHRASES: list[tuple[str, str, dict[str, Any]]] = [
     ("can I run llama 3.1 70b Q4_K_M on a single 4090 with llama.cpp?", ESTIMATE,
      {"weight_dtype": "q4_k_m", "engine": "llamacpp", "accelerator": "rtx-4090"}),
     ("llama 3.1 8b q8 in llama cpp on an M2 Ultra", ESTIMATE, {"weight_dtype": "q8_0", "engine": "llamacpp"}),
-    ("serve Qwen2.5-72B-Instruct-AWQ on 2 L40S", ESTIMATE, {"model": "Qwen/Qwen2.5-72B", "weight_dtype": "awq"}),
+    ("serve Qwen2.5-72B-Instruct-AWQ on 2 L40S", ESTIMATE, {"model": "Qwen/Qwen2.5-72B-Instruct", "weight_dtype": "awq"}),
     ("serve llama-3.1-8b GPTQ on a T4", ESTIMATE, {"weight_dtype": "gptq"}),
     ("serve llama-3.1-70b in int4 on 2 H100", ESTIMATE, {"weight_dtype": "int4"}),
     ("serve gpt-oss-20b mxfp4 on one H100", ESTIMATE, {"weight_dtype": "mxfp4"}),
