@@ -322,7 +322,7 @@ def accelerator_form(name: str) -> Form:
 
 def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
-    text = name.casefold()
+    text = re.sub(r"\bmac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|g)\b", r"\1gb", text)
     text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
     text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)

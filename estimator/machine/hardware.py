@@ -41,6 +41,8 @@ class Accelerator:
     notes: str = ""
     like: str = ""
     """The accelerator whose timings of single operators stand for its own; its own where empty."""
+    announced: bool = False
+    """Whether its figures are from before release."""
 
     @property
     def timed_as(self) -> str:

@@ -10,6 +10,7 @@ from estimator.machine.hardware import Accelerator, Machine, Topology
 from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.networks import network
+from knowledge.machines.offered import rented
 from knowledge.names import Match, NameCatalogue, NamedEntry, accelerator_form, accelerator_tokens
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
@@ -64,7 +65,7 @@ def find_accelerator(name: str) -> Match[Accelerator]:
     """The accelerator that a name means. Raises PlanError(field="cluster.accelerator"), also when memory is open."""
     known = _known()
     try:
-        match = known.names.find(name)
+        match = rented(name, known.names) or known.names.find(name)
     except PlanError:
         refuse_lost(name, known.left_out, known.names.place)
         raise
@@ -175,6 +176,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         source=row["source"],
         notes=row["notes"],
         like=row.get(LIKE, ""),
+        announced=row["status"] == "announced",
     )
 
 

@@ -171,6 +171,11 @@ def _devices(request: Where, ask: Asked, names: Sequence[str] | None) -> Iterato
             "a CPU: name it in accelerators to have it tried",
             lambda device_there: device_there.family != "CPU" or bool(named),
         ),
+        (
+            "not_tried",
+            "announced, with figures from before release: name it in accelerators to have it tried",
+            lambda device_there: not device_there.announced or bool(named),
+        ),
     ]
     taken: dict[str, ClusterRejected] = {}
     for device in every:

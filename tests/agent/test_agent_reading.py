@@ -396,7 +396,7 @@ def test_follow_ups_change_only_what_they_name(text: str, expected: dict[str, An
         ("fine-tune llama-3.1-8b on 8 H900", "cluster.accelerator", "H900"),
         ("train Foo-13B on 8 H100", "model", "Foo-13B"),
         ("train mixtral on 16 H100", "model", "ambiguous"),
-        ("Llama-3.1-8B on 8xA100", "cluster.accelerator", "ambiguous"),
+        ("Llama-3.1-8B on 8xV100", "cluster.accelerator", "ambiguous"),
         ("train a 7B model on 8 H100", "model", "which 7B model"),
         ("8x7B is not 8 GPUs", "model", "8x7B"),
         ("llama-3.1-8b on 0 H100", "cluster.count", "0 devices"),

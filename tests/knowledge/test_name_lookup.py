@@ -108,7 +108,25 @@ ACCELERATORS = {
     "Tesla V100-SXM2-32GB": "v100-sxm-32gb",
     "m3 max": "apple-m3-max",
     "AMD Instinct MI300X": "mi300x",
+    "4070 Ti SUPER": "rtx-4070-ti-super",
+    "4090 48G": "rtx-4090-48gb",
+    "RTX 6000 Ada Generation": "rtx-6000-ada",
+    "M4 Pro 48GB": "apple-m4-pro-48gb",
+    "DGX Spark": "gb10-dgx-spark",
+    "Strix Halo": "ryzen-ai-max-395-128gb",
+    "HGX B300": "b300-sxm",
+    "mac studio m3 ultra": "apple-m3-ultra",
+    "M4 Max 128GB": "apple-m4-max",
 }
+ACCELERATORS_RENTED = {
+    "p5.48xlarge": ("h100-sxm", "8 x"),
+    "a3-ultragpu": ("h200-sxm", "8 x"),
+    "ND H200 v5": ("h200-sxm", "8 x"),
+    "trn1.32xlarge": ("trainium1", "16 x"),
+    "v5p-256": ("tpu-v5p", "128 x"),
+    "v6e-8": ("tpu-v6e", "8 x"),
+}
+ACCELERATORS_UNPLANNED = ["R9700", "Ascend 910C", "MI430X", "TPU 8t", "MI308X", "9070 XT"]
 ACCELERATORS_SAID = {
     "h100": "h100-sxm",
     "H1OO": "h100-sxm",
@@ -116,11 +134,14 @@ ACCELERATORS_SAID = {
     "mi300": "mi300x",
     "b200": "b200-sxm",
     "gaudy 3": "gaudi3",
+    "a100": "a100-sxm-80gb",
+    "nvl72": "gb200",
+    "MacBook Pro M4 Max": "apple-m4-max",
     "rtx 4060 ti": "rtx-4060-ti-16gb",
 }
-ACCELERATORS_AMBIGUOUS = ["a100", "v100", "gh200", "gaudi", "trainium", "v100 sxm", "xeon"]
+ACCELERATORS_AMBIGUOUS = ["v100", "gh200", "gaudi", "trainium", "v100 sxm", "xeon"]
 ACCELERATORS_UNKNOWN = [
-    "4060", "5070", "4070 super", "a100x", "rtx 6000", "h100 40gb", "h300", "a1000", "8xh100", "80gb", "gpu", "", "??",
+    "4060", "5060", "4070 super", "a100x", "rtx 6000", "h100 40gb", "h300", "a1000", "8xh100", "80gb", "gpu", "", "??",
 ]  # fmt: skip
 
 
@@ -219,6 +240,20 @@ def test_a_vague_accelerator_name_is_read_aloud(name: str, id: str) -> None:
     assert found.value.id == id
     assert found.note is not None
     assert found.value.name in found.note
+
+
+@pytest.mark.parametrize(("name", "expected"), ACCELERATORS_RENTED.items())
+def test_what_clouds_rent_names_its_accelerator(name: str, expected: tuple[str, str]) -> None:
+    match = find_accelerator(name)
+    assert match.value.id == expected[0]
+    assert match.note is not None
+    assert expected[1] in match.note
+
+
+@pytest.mark.parametrize("name", ACCELERATORS_UNPLANNED)
+def test_a_device_of_which_too_little_is_known_is_refused_with_the_reason(name: str) -> None:
+    with pytest.raises(PlanError, match="cannot be planned for: "):
+        find_accelerator(name)
 
 
 def test_what_else_it_could_be_is_said() -> None:

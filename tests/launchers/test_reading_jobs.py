@@ -179,7 +179,7 @@ def test_the_comment_of_our_files_gives_way_to_what_they_say():
     assert (read_values["cluster.count"], read_values["cluster.accelerator"]) == (4, "h100-sxm")
 
 
-@pytest.mark.parametrize("gres", ["gpu:a100:8", "gpu:volta:2", "gpu:tesla:1"])
+@pytest.mark.parametrize("gres", ["gpu:v100:8", "gpu:volta:2", "gpu:tesla:1"])
 def test_a_name_of_several_devices_stays_open(gres: str):
     assert "cluster.accelerator" not in values(
         read({"j.sbatch": f"#!/bin/bash\n#SBATCH --gres={gres}\nsrun bash x.sh\n"})
