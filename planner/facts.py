@@ -11,6 +11,7 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import facts_of, find_architecture
 from knowledge.models.weight_formats import plan_format
 from knowledge.prices.book import prices
+from knowledge.prices.kin import kin_price
 from planner.money.offers import offer
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
@@ -65,6 +66,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
     match = find_accelerator(request.accelerator)
     device = match.value
     offers = [offer(price, price.count, 1.0) for price in prices(device.id) if price.provider != "owned"]
+    kin = kin_price(device)
     return HardwareDescription(
         id=device.id,
         name=device.name,
@@ -83,6 +85,10 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         host_link_bytes_per_s=device.host_bandwidth,
         tdp_w=device.tdp_w,
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
+        announced=device.announced,
+        kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
+        kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,
+        kin=list(kin.kin) if kin else [],
         source=device.source,
         assumptions=[Assumption(field="accelerator", value=device.id, why=match.note)] if match.note else [],
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],

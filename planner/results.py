@@ -292,6 +292,12 @@ class HardwareDescription(Result):
     host_link_bytes_per_s: float
     tdp_w: float | None
     prices: list[ProviderCost]
+    announced: bool = Field(False, description="Whether its figures are from before release.")
+    kin_low_usd_per_hour: float | None = Field(
+        None, description="Where nobody is known to rent it out: the cheapest of the devices like it, in USD an hour."
+    )
+    kin_high_usd_per_hour: float | None = Field(None, description="The dearest of them. An assumption, no offer.")
+    kin: list[str] = Field(default_factory=list, description="The devices that the range is of.")
     source: str
     assumptions: list[Assumption]
     notes: list[str]

@@ -9,6 +9,9 @@ from typing import Any
 
 from estimator.machine.hardware import Accelerator, Price
 from estimator.money.cost import bill
+from knowledge import figures
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.prices.kin import kin_price
 from planner.clusters.request import Asked, Sort
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
@@ -134,6 +137,9 @@ def rank(sort: Sort, money: float, time: float) -> tuple[bool, float, float, flo
 
 def unpriced(accelerator: str) -> Refusal:
     why = "no price is known: name it in accelerators to have it estimated without one"
+    if kin := kin_price(find_accelerator(accelerator).value):
+        low, high = figures.usd(kin.low_usd_per_hour), figures.usd(kin.high_usd_per_hour)
+        why += f"; devices like it cost {low} to {high} an hour"
     return Refusal(accelerator, "no_price", why)
 
 

@@ -111,7 +111,7 @@ def test_nodes_wait_for_their_accelerator() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("fine-tune llama-3.1-8b on 8 A100", "a100-sxm-40gb"),
+        ("fine-tune llama-3.1-8b on 8 V100", "v100-sxm-16gb"),
         ("fine-tune llama-3.1-8b on 8 H900", "H900"),
         ("fine-tune Llama-9-8B on 8 H100", "Llama-9-8B"),
     ],

@@ -6,12 +6,13 @@ from estimator.errors import PlanError
 from knowledge.data_files import rows
 from knowledge.machines.catalogue import accelerators
 from knowledge.prices.book import check_provider, prices, providers
+from knowledge.prices.kin import kin_price
 
 
 def test_every_row_loads_with_sane_values() -> None:
     book = prices()
-    assert len(book) == 176
-    assert sum(price.usd_per_hour is not None for price in book) == 150
+    assert len(book) == 304
+    assert sum(price.usd_per_hour is not None for price in book) == 249
     known = {row.id for row in accelerators()}
     for price in book:
         assert price.accelerator in known
@@ -60,8 +61,20 @@ def test_prices_beside_on_demand_belong_to_rows_and_are_below_them() -> None:
         assert row["source"]
         assert row["kind"] == "spot" or row["term"]
     aws = book["AWS", "p5.48xlarge"]
-    assert aws.spot_price_date == ""  # undated, though the on-demand price is not
-    assert book["GCP", "a3-highgpu-8g"].spot_price_date is None  # as the price itself
+    assert aws.spot_price_date == "2026-09-19"
+    assert book["AWS", "p3.8xlarge"].spot_price_date == ""  # undated, though the on-demand price is not
+    assert book["GCP", "a3-highgpu-8g"].spot_price_date == "2026-08-03"  # older than the price itself
+
+
+def test_a_device_that_nobody_rents_out_has_a_range_by_its_kin() -> None:
+    rented = {price.accelerator for price in prices() if price.usd_per_hour is not None}
+    ranges = {device.id: kin_price(device) for device in accelerators()}
+    assert not any(ranges[id] for id in rented)
+    assert sum(found is not None for found in ranges.values()) >= 60
+    for range_there in filter(None, ranges.values()):
+        assert 0 < range_there.low_usd_per_hour <= range_there.high_usd_per_hour
+        assert len(range_there.kin) >= 2
+        assert set(range_there.kin) <= rented
 
 
 def test_providers_are_found_in_any_case() -> None:

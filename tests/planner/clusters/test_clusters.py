@@ -24,7 +24,12 @@ PLANS = {
     "full": {"model": LLAMA, "dataset_tokens": "1B", "sort": "cost", "limit": 6},
     "moe": {"model": MIXTRAL, "method": "lora", "dataset_tokens": "300M", "sort": "time", "max_nodes": 4, "limit": 4},
     "pretrain": {"model": LLAMA, "stage": "pretrain", "dataset_tokens": "20B", "deadline_h": 200, "limit": 3},
-    "unpriced": {"model": LLAMA, "method": "lora", "dataset_tokens": "50M", "accelerators": ["rtx-5090", "l40s"]},
+    "unpriced": {
+        "model": LLAMA,
+        "method": "lora",
+        "dataset_tokens": "50M",
+        "accelerators": ["radeon-pro-w7900", "l40s"],
+    },
     "rate": {"model": LLAMA, "request_rate": 20, "ttft_slo_ms": 1000, "tpot_slo_ms": 50, "limit": 5},
     "clients": {
         "model": LLAMA,
@@ -102,10 +107,10 @@ def test_every_accelerator_is_an_option_or_rejected():
 
 def test_without_a_price_there_are_no_dollars():
     options = asked("unpriced")["options"]
-    bare = [option for option in options if option["accelerator"] == "rtx-5090"]
+    bare = [option for option in options if option["accelerator"] == "radeon-pro-w7900"]
     assert bare
     assert all(option["usd"] is None and option["usd_per_hour"] is None for option in bare)
-    assert not any(price.usd_per_hour for price in prices("rtx-5090"))
+    assert not any(price.usd_per_hour for price in prices("radeon-pro-w7900"))
     first_bare = next(place for place, option in enumerate(options) if option["usd"] is None)
     assert all(option["usd"] is None for option in options[first_bare:])
 

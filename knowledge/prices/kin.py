@@ -1,0 +1,66 @@
+"""What a device that nobody is known to rent out would cost: the range of the prices of devices like it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+from estimator.machine.hardware import Accelerator
+from knowledge.machines.catalogue import accelerators
+from knowledge.prices.book import prices
+
+# Within these factors of matmul rate, memory and its bandwidth, and so many years, a device is of the kind; the wider
+# only where the narrower has fewer than _FEWEST. An assumption: prices follow all four.
+_LIKE = ((1.5, 2), (2.0, 3), (2.5, 5))
+_FEWEST = 2
+# Machines that are bought, and not rented out by the hour.
+_BOUGHT = ("SoC", "socket", "module")
+
+
+@dataclass(frozen=True)
+class PriceRange:
+    """USD per device-hour on demand, from the cheapest to the dearest of `kin`: an assumption, no offer."""
+
+    low_usd_per_hour: float
+    high_usd_per_hour: float
+    kin: tuple[str, ...]
+
+
+def kin_price(device: Accelerator) -> PriceRange | None:
+    """The range for a device without a price of its own; None where it has one, is not rented out, or has no kin."""
+    rates = _hourly()
+    if device.id in rates or device.form_factor in _BOUGHT:
+        return None
+    for factor, years in _LIKE:
+        kin = [other for other in accelerators() if other.id in rates and _is_like(device, other, factor, years)]
+        if len(kin) >= _FEWEST:
+            usd = [rates[other.id] for other in kin]
+            return PriceRange(min(usd), max(usd), tuple(other.id for other in kin))
+    return None
+
+
+def _is_like(device: Accelerator, other: Accelerator, factor: float, years: int) -> bool:
+    if device.year is None or other.year is None or abs(device.year - other.year) > years:
+        return False
+    pairs = (
+        (_rate(device), _rate(other)),
+        (device.memory_bytes, other.memory_bytes),
+        (device.memory_bandwidth, other.memory_bandwidth),
+    )
+    return all(ours > 0 and theirs > 0 and 1 / factor <= ours / theirs <= factor for ours, theirs in pairs)
+
+
+def _rate(device: Accelerator) -> float:
+    return device.peak_flops.get("bf16") or device.peak_flops.get("fp16") or 0.0
+
+
+@cache
+def _hourly() -> dict[str, float]:
+    """The median of the on-demand prices of each device in the book, a device."""
+    offers: dict[str, list[float]] = defaultdict(list)
+    for price in prices():
+        if price.usd_per_hour is not None and price.provider != "owned":
+            offers[price.accelerator].append(price.usd_per_hour / price.count)
+    return {id: median(usd) for id, usd in offers.items()}
