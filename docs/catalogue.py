@@ -1,0 +1,95 @@
+"""Writes docs/catalogue.md from the catalogues: `PYTHONPATH=. python docs/catalogue.py`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+
+from estimator.machine.hardware import Accelerator
+from estimator.units import GIB
+from knowledge.data_files import rows
+from knowledge.machines.catalogue import accelerators, aliases
+from knowledge.models.catalogue import ModelFacts, architecture, checkpoints, models
+from knowledge.prices.book import prices
+from knowledge.prices.kin import kin_price
+
+DOCUMENT = Path(__file__).parent / "catalogue.md"
+
+
+def document() -> str:
+    """The text of docs/catalogue.md."""
+    known, copies, devices = models(), checkpoints(), accelerators()
+    shared = Counter(facts.shares for facts in copies)
+    parts = [
+        "# Catalogue",
+        "<!-- Written by docs/catalogue.py; do not edit. -->",
+        f"{len(known)} models with {len(copies)} more checkpoints that share their architecture, {len(devices)} "
+        f"accelerators, {len(prices())} offers. Sources stand in `knowledge/data/`, beside each row.",
+        "## Models",
+        "Parameters are counted from the config, the text decoder alone; ~ where no independent count exists. Own "
+        "weights: what the published checkpoint holds, where that is not 16 bits. Checkpoints: how many others have "
+        "this architecture (`knowledge/data/checkpoints.csv`).",
+        _table(
+            ("model", "parameters", "active", "context", "own weights", "checkpoints", "as of"),
+            (_of_model(facts, shared[facts.id]) for facts in known),
+        ),
+        "## Accelerators",
+        "USD an hour: the median of the on-demand offers for one device; in brackets the range of devices like it "
+        "where nobody is known to rent it out.",
+        _table(
+            ("accelerator", "name", "GiB", "GB/s", "bf16 TFLOP/s", "USD an hour", "also called"),
+            (_of_device(device) for device in devices),
+        ),
+        "## Named, and refused",
+        "Too little is known of these devices to plan with, and these words name models that are no language models.",
+        _table(
+            ("names", "why"),
+            [(row["names"].replace(";", ", "), row["why"]) for row in rows("unplanned_devices.csv")]
+            + [(row["words"].replace(";", ", "), row["kind"]) for row in rows("other_models.csv")],
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _of_model(facts: ModelFacts, copies: int) -> tuple[str, ...]:
+    built = architecture(facts.id)
+    active = f"{built.active_parameters / 1e9:.2f} B" if built.is_moe else ""
+    about = "" if facts.parameters else "~ "
+    total = f"{about}{built.parameters / 1e9:.2f} B"
+    return facts.id, total, active, f"{built.context:,}", facts.weight_format, str(copies or ""), facts.as_of
+
+
+def _of_device(device: Accelerator) -> tuple[str, ...]:
+    rate = device.peak_flops.get("bf16") or device.peak_flops.get("fp16")
+    return (
+        device.id,
+        device.name,
+        f"{device.memory_bytes / GIB:g}",
+        f"{device.memory_bandwidth / 1e9:g}",
+        f"{rate / 1e12:g}" if rate else "",
+        _hourly(device),
+        ", ".join(aliases(device.id)),
+    )
+
+
+def _hourly(device: Accelerator) -> str:
+    offers = [
+        price.usd_per_hour / price.count
+        for price in prices(device.id)
+        if price.usd_per_hour is not None and price.provider != "owned"
+    ]
+    if offers:
+        return f"{median(offers):.2f}"
+    kin = kin_price(device)
+    return f"({kin.low_usd_per_hour:.2f} to {kin.high_usd_per_hour:.2f})" if kin else ""
+
+
+def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    every = [heads, tuple("---" for _ in heads), *lines]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in every)
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")
