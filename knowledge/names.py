@@ -10,8 +10,7 @@ the candidates: a silent substitute would be a wrong answer. A match says its sc
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
@@ -130,6 +129,7 @@ class NameCatalogue:
         self._size = re.compile(size) if size else None
         self._exact = {name.casefold(): entry.id for entry in reversed(entries) for name in (*entry.names, entry.id)}
         self._exact |= {entry.id.casefold(): entry.id for entry in entries}
+        self._read_forms: dict[str, list[Form]] = {}
         self.find = lru_cache(_REMEMBERED)(self._find)
 
     def exact(self, name: str) -> str | None:
@@ -160,21 +160,24 @@ class NameCatalogue:
     @cached_property
     def forms(self) -> list[tuple[NamedEntry, list[Form]]]:
         """How the entries are written, without those that have no name but their id."""
+        return [(entry, self._forms_of(entry)) for entry in self.entries.values() if entry.names]
+
+    def _forms_of(self, entry: NamedEntry) -> list[Form]:
+        if entry.id not in self._read_forms:
+            self._read_forms[entry.id] = [self.read(name) for name in dict.fromkeys((*entry.names, entry.id))]
+        return self._read_forms[entry.id]
+
+    @cached_property
+    def _texts(self) -> list[tuple[NamedEntry, str]]:
+        """The names of the entries in lower case, in which the words of their forms stand as they are."""
         named = (entry for entry in self.entries.values() if entry.names)
-        return [(entry, [self.read(name) for name in dict.fromkeys((*entry.names, entry.id))]) for entry in named]
+        return [(entry, " ".join((*entry.names, entry.id)).casefold().replace("+", " plus ")) for entry in named]
 
-    @cached_property
-    def _by_words(self) -> dict[frozenset[str], list[tuple[NamedEntry, Form]]]:
-        """Forms of the entries without attributes, by their words."""
-        index: dict[frozenset[str], list[tuple[NamedEntry, Form]]] = defaultdict(list)
-        for entry, forms in self.forms:
-            for form in forms if not entry.attributes else ():
-                index[form.words].append((entry, form))
-        return index
-
-    @cached_property
-    def _with_attributes(self) -> list[tuple[NamedEntry, Form]]:
-        return [(entry, form) for entry, forms in self.forms if entry.attributes for form in forms]
+    def _with_words(self, words: frozenset[str]) -> Iterator[tuple[NamedEntry, Form]]:
+        """Forms of the entries whose names hold all words, and of all that have attributes: few need to be read."""
+        for entry, text in self._texts:
+            if entry.attributes or all(word in text for word in words):
+                yield from ((entry, form) for form in self._forms_of(entry))
 
     @cached_property
     def _by_habit(self) -> dict[tuple[frozenset[str], frozenset[str]], NamedEntry]:
@@ -183,7 +186,7 @@ class NameCatalogue:
 
     def _refuse_others(self, wanted: Form, shown: str) -> None:
         word = next((word for word in sorted(wanted.words) if word in self.others), None)
-        if word is not None and not any(word in words for words in self._by_words):
+        if word is not None and not any(word in form.words for _, form in self._with_words(frozenset({word}))):
             raise PlanError(self.place, f"{shown!r} is {self.others[word]}: only language models are planned for")
 
     def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
@@ -247,7 +250,7 @@ class NameCatalogue:
         if not wanted.words and not (sized and wanted.numbers):
             return []
         cheapest: dict[str, _Candidate] = {}
-        for entry, form in (*self._by_words.get(wanted.words, ()), *self._with_attributes):
+        for entry, form in self._with_words(wanted.words):
             words, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
             if form.words - entry.attributes != words or not numbers <= form.numbers or not (words or numbers):
                 continue

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import models
+from knowledge.models.catalogue import checkpoints, models
 
 
 @lru_cache(maxsize=4)
 def names_of(field: str) -> tuple[str, ...]:
     """The names a field of the plan may have, or () where there is no list of them. Slow the first time."""
     if field == "model":
-        return tuple(row.id for row in models())
+        return tuple(row.id for row in (*models(), *checkpoints()))
     if field == "accelerator":
         return tuple(row.id for row in accelerators())
     if field == "recompute":

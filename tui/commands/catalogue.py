@@ -12,7 +12,7 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
-from knowledge.models.catalogue import models
+from knowledge.models.catalogue import checkpoints, models
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
@@ -51,7 +51,10 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
         ]
         return _fitted(headers, lines, ("PARAMETERS", "ACTIVE", "CONTEXT"), ("LICENSE", "RELEASED", "FAMILY"))
 
-    return models(), lambda row: (row.id, row.family, *row.aliases), show
+    copies: dict[str, list[str]] = {}
+    for facts in checkpoints():
+        copies.setdefault(facts.shares, []).append(facts.id)
+    return models(), lambda row: (row.id, row.family, *row.aliases, *copies.get(row.id, ())), show
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
