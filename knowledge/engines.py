@@ -35,6 +35,17 @@ def engine(name: str, version: str | None = None, accelerator: Accelerator | Non
     return _made(name, version or "", device)
 
 
+def is_gguf(weight_dtype: str) -> bool:
+    """Whether a format of a Plan is a kind of GGUF, which `gguf` stands for among those that an engine reads."""
+    return weight_dtype.startswith(("q", "iq")) or weight_dtype == "gguf"
+
+
+def reads_format(engine: Engine, weight_dtype: str) -> bool:
+    """Whether an engine reads weights in a format of a Plan."""
+    known = engine.weight_formats
+    return weight_dtype in known or (is_gguf(weight_dtype) and "gguf" in known)
+
+
 def runs_on(engine: Engine, accelerator: Accelerator) -> bool:
     """Whether the engine has kernels for the accelerator's vendor, or for CPUs where it is one."""
     return ("CPU" if accelerator.family == "CPU" else accelerator.vendor) in engine.vendors

@@ -14,7 +14,7 @@ from estimator.plan.calibration import DeviceFactors
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.job import ServingJob
-from knowledge.engines import engine, engines_known, runs_on
+from knowledge.engines import engine, engines_known, is_gguf, reads_format, runs_on
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration
@@ -138,10 +138,14 @@ def _filled(workload: Inference, accelerator: Accelerator, published: str) -> tu
         changes["engine"] = "llamacpp"
         assumed.append(Assumption("workload.engine", "llamacpp", f"the usual engine on {accelerator.name}"))
         stated = stated | {"engine"}
-    if "weight_dtype" not in stated and published:
-        name = plan_format(published)
+    name = plan_format(published) if published else ""
+    if "engine" not in stated and is_gguf(name):
+        changes["engine"] = "llamacpp"
+        assumed.append(Assumption("workload.engine", "llamacpp", "the engine of GGUF files"))
+        stated = stated | {"engine"}
+    if "weight_dtype" not in stated and name:
         runs = engine(changes.get("engine", workload.engine), workload.software_version, accelerator)
-        if not runs.weight_formats or name in runs.weight_formats:
+        if reads_format(runs, name):
             changes["weight_dtype"] = name
             assumed.append(Assumption("workload.weight_dtype", name, "weights as this checkpoint is published"))
             stated = stated | {"weight_dtype"}

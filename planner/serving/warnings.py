@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.serving.job import ServingJob
+from knowledge.engines import reads_format
 from knowledge.figures import gib, number, percent, seconds
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, per_replica, slo_rows
@@ -92,6 +93,5 @@ def engine_doubts(job: ServingJob) -> list[str]:
 
 
 def reads(job: ServingJob) -> bool:
-    """Whether the engine reads weights in the plan's format; `gguf` stands for all kinds of it."""
-    name, known = job.inference.weight_dtype, job.engine.weight_formats
-    return name in known or (name.startswith(("q", "iq")) and "gguf" in known)
+    """Whether the engine reads weights in the plan's format."""
+    return reads_format(job.engine, job.inference.weight_dtype)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
+from estimator.model.weight_format import weight_bytes
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from knowledge.data_files import document
@@ -282,3 +283,36 @@ def test_what_was_never_measured_has_the_interval_of_unseen_sources_at_least() -
         assert not (found.engine_measured and found.device_measured)
         for name in SPREADS:
             assert getattr(found, name) >= fitted["unmeasured"][name]
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "weight_dtype"),
+    [
+        ("llama3.1:8b", "llamacpp", "q4_k_m"),
+        ("unsloth/Qwen3-30B-A3B-GGUF", "llamacpp", "q4_k_m"),
+        ("deepseek-ai/DeepSeek-V3", "vllm", "fp8"),
+        ("moonshotai/Kimi-K2.5", "vllm", "int4"),
+        ("nvidia/Qwen3-235B-A22B-NVFP4", "vllm", "nvfp4"),
+        ("Qwen/Qwen2.5-7B-Instruct", "vllm", "bf16"),
+    ],
+)
+def test_weights_are_those_of_the_checkpoint_unless_others_are_asked_for(
+    model: str, engine: str, weight_dtype: str
+) -> None:
+    def job(**workload: str) -> ServingJob:
+        cluster = {"accelerator": "b200-sxm", "count": 8}
+        whole = {"model": model, "workload": {"kind": "inference"} | workload, "cluster": cluster}
+        return serving_job(Plan.parse(whole))
+
+    own, plain = job(), job(weight_dtype="bf16", engine="vllm")
+    assert (own.engine.name, own.inference.weight_dtype) == (engine, weight_dtype)
+    assert plain.weights.name == "bf16"
+    assert weight_bytes(own.weights, own.architecture) <= weight_bytes(plain.weights, plain.architecture)
+
+
+def test_only_experts_are_in_four_bits_where_the_checkpoint_says_so() -> None:
+    """Kimi-K2.5 is published at 595 GB (huggingface.co file list, as recalled)."""
+    plan = {"model": "moonshotai/Kimi-K2.5", "workload": {"kind": "inference"}, "cluster": {"accelerator": "h200"}}
+    job = serving_job(Plan.parse(plan))
+    assert (job.weights.bits, job.weights.expert_bits) == (16, 4.5)
+    assert weight_bytes(job.weights, job.architecture) == pytest.approx(595e9, rel=0.01)
