@@ -64,6 +64,13 @@ def total_bytes(setup: str, method: str, recompute: str, zero_stage: int) -> Flo
     return found.total[:, index]
 
 
+def trained(setup: str, method: str) -> Floats:
+    """Bytes of gradients of every model, which are as many as the parameters that are trained."""
+    catalogue = estimated(setup, method)
+    (index,) = np.flatnonzero(here(catalogue.layouts, "full") & (catalogue.layouts.zero_stage == 0))
+    return catalogue.component_peaks["gradients"][:, index]
+
+
 def here(layouts: Layouts, recompute: str) -> np.ndarray:
     return layouts.recompute == RECOMPUTE.index(recompute)
 
@@ -93,7 +100,11 @@ def test_training_less_takes_less_of_every_sizable_model(setup: str, more: str, 
     # Checkpointed, as fine-tuning is run: every method then keeps one hidden state a layer at the most. Where optimizer
     # states are sharded, those of frozen layers shrink while adapters cost as much as before, so ZeRO is off.
     larger, smaller = (total_bytes(setup, method, "full", 0) for method in (more, less))
-    found = wrong(larger, smaller, SIZABLE)
+    # Adapters of many narrow experts may be as many parameters as the last layers are, and need every layer's inputs.
+    trained_more, trained_less = (trained(setup, method) for method in (more, less))
+    clear = trained_more >= 2 * trained_less if (more, less) == ("freeze", "lora") else np.full(larger.shape, True)
+    found = wrong(np.where(clear, larger, np.inf), smaller, SIZABLE)
+    assert np.mean(clear) > 0.8
     assert not found, "\n".join(found)
 
 
