@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from knowledge.models.catalogue import architecture
+from knowledge.models.catalogue import architecture, architecture_row
 from launchers.devices import accelerator_of
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
@@ -29,16 +29,17 @@ def render(launch: TrainingLaunch) -> Piece:
     if device.vendor != "Google":
         raise PlanError("cluster.accelerator", "these files are for TPUs", ["tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7"])
     model = architecture(launch.plan.model)
-    if model.id not in words["models"]:
+    row_id = architecture_row(model.id)
+    if row_id not in words["models"]:
         raise PlanError("model", f"MaxText 0.2.5 has no config of {model.id}", list(words["models"]))
-    if launch.training.optimizer == "muon" and words["models"][model.id] in words["without_muon"]:
+    if launch.training.optimizer == "muon" and words["models"][row_id] in words["without_muon"]:
         raise PlanError("workload.optimizer", f"MaxText has no Muon for {model.id}", ["adamw", "sgd"])
-    if launch.training.moe_capacity is True and model.id.startswith("openai/gpt-oss"):
+    if launch.training.moe_capacity is True and row_id.startswith("openai/gpt-oss"):
         raise PlanError("workload.moe_capacity", "MaxText drops no tokens of gpt-oss", ["false"])
     needs: list[str] = []
     comments: dict[str, str] = {}
     sections = {
-        "base": {"base_config": "base.yml", "model_name": words["models"][model.id], "hardware": "tpu"},
+        "base": {"base_config": "base.yml", "model_name": words["models"][row_id], "hardware": "tpu"},
         "batch and length": _batch(launch, needs, comments),
         "mesh": _mesh(launch, model, device.scaleup_domain),
         "precision and optimizer": {

@@ -42,6 +42,20 @@ _LACKS = {
     "hc_mult": "hyper-connections",
     "attn_res_block_size": "attention residuals",
     "block_configs": "layers that differ one by one",
+    "parallel_ssm": "Mamba beside attention",
+    "hidden_size_per_layer_input": "embeddings of each layer",
+    "num_kv_shared_layers": "layers that read the cache of others",
+    "vision_moe_intermediate_size": "experts for images",
+    "zero_expert_num": "experts that do nothing",
+    "shared_expert_sink": "a router of shared experts",
+    "d_rel": "learned relative positions",
+    "no_rope_layers": "layers without positions",
+    "softmax_scaling": "learned factors of attention scores",
+    "rope_key_norm": "a norm of the rotary key",
+    "cross_attention_layers": "cross-attention",
+    "activation_parameters": "an activation with parameters",
+    "moe_norms_per_layer": "more norms in layers with experts",
+    "swa_num_attention_heads": "heads that differ between layers",
 }
 # Model types whose code has factors on embeddings, residuals or logits.
 _SCALED = ("granite", "granitemoe", "minicpm", "cohere", "cohere2")

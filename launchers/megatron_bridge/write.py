@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import architecture
+from knowledge.models.catalogue import architecture, architecture_row
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
@@ -25,7 +25,7 @@ _CHECKPOINT = "SET_ME_CHECKPOINT"
 def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must set."""
     model = architecture(launch.plan.model)
-    stem, mode = _recipe(launch, model.id), _mode(launch)
+    stem, mode = _recipe(launch, architecture_row(model.id)), _mode(launch)
     megatron.check_split(launch, model)
     megatron.check_experts(launch, model)
     needs: list[str] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from knowledge.models.catalogue import architecture
+from knowledge.models.catalogue import architecture, architecture_row
 from launchers.devices import accelerator_of
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
@@ -28,7 +28,8 @@ def render(launch: TrainingLaunch) -> Piece:
     if accelerator_of(launch).vendor != "AMD":
         raise PlanError("cluster.accelerator", "Primus is for AMD devices", ["mi300x", "mi325x", "mi355x"])
     model = architecture(launch.plan.model)
-    if model.id not in words["models"]:
+    row_id = architecture_row(model.id)
+    if row_id not in words["models"]:
         raise PlanError("model", f"Primus has no preset of {model.id}", list(words["models"]))
     megatron.check_split(launch, model)
     megatron.check_experts(launch, model)
@@ -54,7 +55,7 @@ def render(launch: TrainingLaunch) -> Piece:
     trainer: dict[str, Tree] = {
         "framework": "megatron",
         "config": "pre_trainer.yaml",
-        "model": f"{words['models'][model.id]}.yaml",
+        "model": f"{words['models'][row_id]}.yaml",
         "overrides": overrides,
     }
     document: dict[str, Tree] = {

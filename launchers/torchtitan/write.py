@@ -11,7 +11,7 @@ import shlex
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from knowledge.models.catalogue import architecture
+from knowledge.models.catalogue import architecture, architecture_row
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import is_sequence_parallel, steps
@@ -51,9 +51,10 @@ def render(launch: TrainingLaunch) -> Piece:
 def _config(launch: TrainingLaunch, model: Architecture) -> tuple[str, str]:
     """Module and config of the plan's model and precision. Raises PlanError with those that there are."""
     known = table("torchtitan/fields")["models"]
-    if model.id not in known:
+    row_id = architecture_row(model.id)
+    if row_id not in known:
         raise PlanError("model", f"torchtitan 0.3 has no config of {model.id}", list(known))
-    row, precision = known[model.id], launch.training.precision
+    row, precision = known[row_id], launch.training.precision
     if precision not in row:
         problem = f"torchtitan 0.3 has no config of {model.id} in {precision}"
         raise PlanError("workload.precision", problem, [name for name in row if name != "module"])

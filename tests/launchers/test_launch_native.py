@@ -239,3 +239,17 @@ def test_blocks_are_counted_in_each_virtual_stage():
     assert "pp 2, vpp 2" in text
     with pytest.raises(PlanError, match=r"layout\.recompute.*block:2"):
         render(complete(changes).patch({"layout.recompute": "block:3"}), ["megatron-lm"])
+
+
+@pytest.mark.parametrize(
+    ("framework", "stage"), [("torchtitan", 3), ("primus", 1), ("maxtext", 3), ("megatron-bridge", 1)]
+)
+def test_a_checkpoint_has_the_files_of_its_architecture_under_its_own_name(framework: str, stage: int) -> None:
+    layout = {"zero_stage": stage, "dp": 4 if framework == "maxtext" else 8}
+
+    def files(model: str) -> dict[str, str]:
+        return {file.path: file.text for file in render(native(framework, model, layout), [framework]).files}
+
+    own, base = files(f"{DENSE}-Instruct"), files(DENSE)
+    assert {path: text.replace("8B-Instruct", "8B") for path, text in own.items()} == base
+    assert any(f"{DENSE}-Instruct" in text for text in own.values())
