@@ -173,10 +173,12 @@ class NameCatalogue:
         named = (entry for entry in self.entries.values() if entry.names)
         return [(entry, " ".join((*entry.names, entry.id)).casefold().replace("+", " plus ")) for entry in named]
 
-    def _with_words(self, words: frozenset[str]) -> Iterator[tuple[NamedEntry, Form]]:
-        """Forms of the entries whose names hold all words, and of all that have attributes: few need to be read."""
+    def _like(self, wanted: Form) -> Iterator[tuple[NamedEntry, Form]]:
+        """Forms of the entries whose names hold all words and the digits of all numbers, and of all that have
+        attributes: few need to be read."""
+        parts = [*wanted.words, *(digits for number in wanted.numbers for digits in re.findall(r"\d+", number))]
         for entry, text in self._texts:
-            if entry.attributes or all(word in text for word in words):
+            if entry.attributes or all(part in text for part in parts):
                 yield from ((entry, form) for form in self._forms_of(entry))
 
     @cached_property
@@ -186,7 +188,9 @@ class NameCatalogue:
 
     def _refuse_others(self, wanted: Form, shown: str) -> None:
         word = next((word for word in sorted(wanted.words) if word in self.others), None)
-        if word is not None and not any(word in form.words for _, form in self._with_words(frozenset({word}))):
+        if word is not None and not any(
+            word in form.words for _, form in self._like(Form(frozenset({word}), frozenset()))
+        ):
             raise PlanError(self.place, f"{shown!r} is {self.others[word]}: only language models are planned for")
 
     def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
@@ -250,7 +254,7 @@ class NameCatalogue:
         if not wanted.words and not (sized and wanted.numbers):
             return []
         cheapest: dict[str, _Candidate] = {}
-        for entry, form in self._with_words(wanted.words):
+        for entry, form in self._like(wanted):
             words, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
             if form.words - entry.attributes != words or not numbers <= form.numbers or not (words or numbers):
                 continue
@@ -281,7 +285,9 @@ class NameCatalogue:
             tokens = form.numbers | form.words | entry.attributes
             return all(any(token.startswith(part) for token in tokens) for part in wanted.numbers | wanted.words)
 
-        return [e.id for e, forms in self.forms if not e.base and any(could_be(e, form) for form in forms)]
+        parts = wanted.words | wanted.numbers
+        near = (e for e, text in self._texts if not e.base and (e.attributes or all(part in text for part in parts)))
+        return [entry.id for entry in near if any(could_be(entry, form) for form in self._forms_of(entry))]
 
     def _corrections(self, wanted: Form) -> list[Form]:
         """The form with its one unknown word replaced by each known word that is a single slip away."""

@@ -85,6 +85,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         host_link_bytes_per_s=device.host_bandwidth,
         tdp_w=device.tdp_w,
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
+        cores=device.cores,
         announced=device.announced,
         kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
         kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,

@@ -292,6 +292,7 @@ class HardwareDescription(Result):
     host_link_bytes_per_s: float
     tdp_w: float | None
     prices: list[ProviderCost]
+    cores: int | None = Field(None, description="Streaming multiprocessors, compute units or the maker's kind of core.")
     announced: bool = Field(False, description="Whether its figures are from before release.")
     kin_low_usd_per_hour: float | None = Field(
         None, description="Where nobody is known to rent it out: the cheapest of the devices like it, in USD an hour."

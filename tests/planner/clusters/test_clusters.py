@@ -115,6 +115,17 @@ def test_without_a_price_there_are_no_dollars():
     assert all(option["usd"] is None for option in options[first_bare:])
 
 
+def test_announced_parts_are_tried_only_by_name():
+    announced = {device.id for device in accelerators() if device.announced}
+    assert announced
+    found = find("recommend_cluster")(PLANS["lora"])
+    assert not announced & {option["accelerator"] for option in found["options"]}
+    row = next(row for row in found["rejected"] if row["why"].startswith("announced"))
+    assert set(row["accelerators"]) == announced
+    named = find("recommend_cluster")(PLANS["lora"] | {"accelerators": sorted(announced)})
+    assert {option["accelerator"] for option in named["options"]} <= announced
+
+
 def test_filters_hold():
     found = find("recommend_cluster")(
         PLANS["lora"] | {"vendors": ["amd"], "least_memory_gib": 200, "max_devices": 6, "max_usd_per_hour": 60}
