@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from knowledge.figures import NONE, count, number, shown
+from knowledge.figures import NONE, count, number, shown, usd
 from pages.blocks import Block, Headline, Table, value_of
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
@@ -46,7 +46,9 @@ def _heads(row: ModelDescription) -> str:
 
 
 _MODEL: tuple[Column, ...] = (
-    "family", ("parameters", _exactly), "embedding_parameters", "weights_bytes_bf16", "layers", "hidden",
+    "family", ("architecture of", lambda row: row.shares or NONE), ("parameters", _exactly),
+    "embedding_parameters", "weights_bytes_bf16",
+    ("published in", "weight_format"), "layers", "hidden",
     "ffn_width", ("experts", _experts), ("heads", _heads),
     ("KV cache per token", lambda row: f"{shown('kv_bytes_per_token', row.kv_bytes_per_token)} in 16 bits"),
     ("context", lambda row: f"{shown('context', row.context)} tokens" if row.context else NONE),
@@ -86,9 +88,16 @@ def _link(row: HardwareDescription) -> str:
     return f"{row.scaleup_link}, {speed} each way, {row.scaleup_domain} together" if row.scaleup_link else NONE
 
 
+def _kin(row: HardwareDescription) -> str:
+    if row.kin_low_usd_per_hour is None or row.kin_high_usd_per_hour is None:
+        return NONE
+    return f"{usd(row.kin_low_usd_per_hour)} to {usd(row.kin_high_usd_per_hour)} an hour: an assumption, no offer"
+
+
 _HARDWARE: tuple[Column, ...] = (
     "memory_bytes", "usable_bytes", "memory_bandwidth_bytes_per_s", ("TFLOP/s, dense", _rates), ("link", _link),
-    "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"), "source",
+    "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"),
+    ("rented out by nobody known; devices like it cost", _kin), "source",
 )  # fmt: skip
 
 
