@@ -12,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("estimator", "knowledge", "launchers", "measure", "planner", "pages", "tools", "agent", "server", "tui")
-# The reader of language is to be replaced by one of another build; until then it is measured by nothing here.
-READER = ("agent", "offline")
+# The planner that reads by patterns goes when the one of `agent.reader` understands all that it does; until then two
+# stand side by side, with the same names, and neither is measured by what counts names.
+READER = {("agent", "offline"), ("agent", "reader")}
 MOST_MODULES, MOST_LINES, MOST_DEFERRED = 25, 60, 60
 # What is left reads partial Plans and arguments, which share names with results; it is to go down, never up.
 MOST_KEY_READS = 93
@@ -37,7 +38,7 @@ def tree_of(module: str) -> ast.Module:
 
 
 def is_reader(module: str) -> bool:
-    return tuple(module.split(".")[:2]) == READER
+    return tuple(module.split(".")[:2]) in READER
 
 
 def targets(node: Import) -> list[str]:
@@ -77,7 +78,7 @@ def test_no_folder_holds_more_than_a_person_can_keep_in_mind() -> None:
     sizes = Counter(
         path.parent.relative_to(ROOT) for path in modules().values() if path.name != "__init__.py"
     )  # fmt: skip
-    sizes.pop(Path(*READER), None)
+    sizes.pop(Path("agent", "offline"), None)
     assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
 

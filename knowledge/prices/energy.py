@@ -64,6 +64,12 @@ def find_place(region: str | None) -> Place:
     return places[name]
 
 
+@cache
+def place_names() -> tuple[str, ...]:
+    """Every name of a place whose electricity is known."""
+    return tuple(_names())
+
+
 def is_within(region: str, place: Place) -> bool | None:
     """Whether a cloud region lies in the place; None where it is not known (or anywhere)."""
     name = _names().get(_key(region))

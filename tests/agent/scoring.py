@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from agent.models import Turn
+from agent.models import Thought, Turn
 from agent.offline.catalogue import known
 from agent.offline.planner import step
 from agent.offline.slots import get
@@ -71,8 +71,11 @@ def conversations(file: Path) -> list[list[dict[str, Any]]]:
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
-def talk(turns: list[str]) -> Iterator[Said]:
-    """The turns of one conversation, one after another."""
+Step = Callable[[Turn, Any], Thought]
+
+
+def talk(turns: list[str], planner: Step = step) -> Iterator[Said]:
+    """The turns of one conversation, one after another, as a planner goes through them."""
     tools, messages = registry(), []
     plan: dict[str, Any] = {}
     topic: dict[str, Any] = {}
@@ -81,13 +84,15 @@ def talk(turns: list[str]) -> Iterator[Said]:
         calls: list[Call] = []
         outcomes: list[Outcome] = []
         for _ in range(12):
-            thought = step(Turn(messages, plan, topic, tools, NOON), known())
+            thought = planner(Turn(messages, plan, topic, tools, NOON), known())
             plan = thought.plan if thought.plan is not None else plan
             topic = thought.topic if thought.topic is not None else topic
             messages.append(thought.content)
             made = calls_of(thought.content)
             if not made:
-                yield Said(words, calls, outcomes, plan, text_of(thought.content), thought.asked, thought.origins)
+                # A question is about what it supposes; the plan itself stays as it was.
+                about = topic.get("supposed") or (topic.get("pending") or {}).get("plan") or plan
+                yield Said(words, calls, outcomes, about, text_of(thought.content), thought.asked, thought.origins)
                 break
             calls += made
             new = [Outcome(call, _response(call)) for call in made]
@@ -277,13 +282,13 @@ def _home() -> Iterator[None]:
         yield
 
 
-def run(file: Path, show: bool = False) -> tuple[dict[str, float], list[Said]]:
+def run(file: Path, show: bool = False, planner: Step = step) -> tuple[dict[str, float], list[Said]]:
     """({turns, tool, values, invented, asked} as shares and counts, every turn as it went)."""
     turns = hits = values = right = invented = 0
     went: list[Said] = []
     for conversation in conversations(file):
         with _home():
-            took = list(talk([turn["say"] for turn in conversation]))
+            took = list(talk([turn["say"] for turn in conversation], planner))
         expected: dict[str, Any] = {}
         allowed: dict[str, Any] = {}
         for turn, done in zip(conversation, took, strict=True):

@@ -1,0 +1,1 @@
+"""The offline planner: a deterministic reader of the field's language, the same tools, answers from templates."""

@@ -1,0 +1,1 @@
+"""Which tools a turn calls, with which arguments, and in which order."""

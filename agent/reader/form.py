@@ -1,0 +1,96 @@
+"""The form that every turn becomes before anything happens: reading fills it, one executor acts on it, tests read
+it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+ACTS = ("ask", "change", "compare", "why", "what_if", "write", "recall", "control")
+OPERATORS = ("set", "times", "plus", "drop", "refuse")
+# Quantities that people say and that become Plan fields only together with others.
+BESIDE = (
+    "batch",  # sequences, of a device or of a step: whichever the plan makes likely
+    "batch_tokens",  # tokens of an optimizer step
+    "accumulation",  # micro-batches summed before a step
+    "nodes",  # machines
+    "recompute_block",  # layers that are recomputed
+    "prompt_len",  # tokens of a prompt where responses follow in the same sequence (RL)
+    "total_tokens",  # of serving: tokens of all requests of a job
+    "token_rate",  # of serving: (tokens a second, "output" | "input" | "total")
+    "prefix_tokens",  # of serving: tokens that prompts share
+    "replicas",  # of serving: copies of the model
+    "expert_parallel",  # experts dealt over all devices
+    "load",  # of serving: clients or requests a second, whichever the plan has
+    "length",  # of serving: a context whose use the rest of the plan decides
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One thing said of the plan. `field` is a flat name of `planner.requests.ALL_PATHS` or one of BESIDE.
+
+    `op`: set to `value`; times or plus `value` what it is; drop (leave it open again); refuse `value` (anything but
+    it). `span` is where it was said, in characters of the turn; (0, 0) where it was concluded. `note` is what had to be
+    assumed to read it so, as a sentence.
+    """
+
+    field: str
+    op: str
+    value: Any
+    span: tuple[int, int] = (0, 0)
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A span that means something said or answered before: `to` is "before" or "first" (an earlier plan), "offer"
+    (`place` counts from 0), "supposed" (what was only supposed), "all" (the plans or options of the turns before)."""
+
+    to: str
+    span: tuple[int, int] = (0, 0)
+    place: int = 0
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that only the person can settle: `field` is a Plan path, `text` the question."""
+
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A turn as it was understood.
+
+    `tool` is the tool that answers it best (None: none does) and `shares` how likely each was; `focus` the figures
+    that are asked for, the first first (fit, memory, need, time, run, cost, device_hours, layout, faster, why, files,
+    latency, throughput, size); `serving` whether it is about serving (None: the words do not say); `options` what is to
+    be set side by side, each a list of edits; `own` the arguments of the tool that no Plan holds; `pricing` what was
+    said of prices; `new` whether it begins anew; `unread` the words that no meaning was found for.
+    """
+
+    text: str
+    act: str = "ask"
+    tool: str | None = None
+    shares: dict[str, float] = field(default_factory=dict)
+    focus: list[str] = field(default_factory=list)
+    serving: bool | None = None
+    edits: list[Edit] = field(default_factory=list)
+    options: list[list[Edit]] = field(default_factory=list)
+    own: dict[str, Any] = field(default_factory=dict)
+    pricing: dict[str, Any] = field(default_factory=dict)
+    scope: str = "assert"
+    refs: list[Reference] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    new: bool = False
+
+    def values(self, name: str) -> list[Any]:
+        """What a field is set to, in the order of the words."""
+        return [edit.value for edit in self.edits if edit.field == name and edit.op == "set"]

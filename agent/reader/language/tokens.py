@@ -1,0 +1,107 @@
+"""A text as tokens: numbers, words, single characters of scripts without spaces, and signs.
+
+The only regular expression of the reader stands here. Letters and digits are apart (`8xH100` is 8, x, H, 100), so that
+names, counts and units come out the same however they are written together.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"(?P<number>(?<![^\W_])\d+(?:\.\d+)?e[+-]?\d{1,3}(?![\w.])|\d{1,3}(?:[,_'’]\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d+)?|(?<![\d.])\.\d+)"
+    r"|(?P<single>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff々])"
+    r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+    r"(?:['’][^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)*)"
+    r"|(?P<sign>[^\w\s]|_)"
+)
+# Signs that hold a name or a phrase together: 'fine-tune', 'per_device', 'tokens/s'.
+_JOINING = frozenset("-_./‑–·")
+_CLAUSE = frozenset(",;:.?!\n()|。，、；：？！（）")
+_ELIDED = frozenset(["l", "d", "j", "n", "s", "c", "m", "t", "qu", "jusqu"])
+_SENTENCE = frozenset("?!;\n。？！；")
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """`text` as written, `norm` as compared (lower case, no accents), characters [start, end); `kind` is number, word,
+    single or sign; `space`: whether white space or the text's beginning stands before it."""
+
+    text: str
+    norm: str
+    start: int
+    end: int
+    kind: str
+    space: bool
+
+    @property
+    def joins(self) -> bool:
+        return self.kind == "sign" and self.text in _JOINING
+
+    @property
+    def ends_clause(self) -> bool:
+        return self.kind == "sign" and self.text in _CLAUSE
+
+    @property
+    def ends_sentence(self) -> bool:
+        return self.kind == "sign" and self.text in _SENTENCE
+
+
+def folded(text: str) -> str:
+    """Lower case, full-width characters as plain ones, accents of Latin letters dropped."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text).lower().replace("ß", "ss").replace("ё", "е")
+    if not any("\u00c0" <= one <= "\u024f" for one in plain):
+        return plain
+    apart = unicodedata.normalize("NFKD", plain)
+    return "".join(one for one in apart if not unicodedata.combining(one))
+
+
+def tokens(text: str) -> list[Glyphs]:
+    """The tokens of a text in order. Line ends are signs of their own."""
+    found: list[Glyphs] = []
+    plain = _same_length(text)
+    last = 0
+    for match in _TOKEN.finditer(plain):
+        start, end = match.span()
+        between = text[last:start]
+        if "\n" in between and found:
+            at = last + between.index("\n")
+            found.append(Glyphs("\n", "\n", at, at + 1, "sign", True))
+        kind = str(match.lastgroup)
+        space = last == 0 or start > last
+        if kind == "word" and end - start > 1 and text[start] in "xX" and not space and found[-1].kind == "number":
+            # '8xH100': the sign of counting is apart from what is counted.
+            found.append(Glyphs(text[start], "x", start, start + 1, "word", False))
+            start, space = start + 1, False
+        norm = folded(plain[start:end]).replace("’", "'")
+        head, apostrophe, _ = norm.partition("'")
+        if apostrophe and head in _ELIDED and end - start > len(head) + 1:
+            # 'l'optimiseur': the article is apart.
+            cut = start + len(head) + 1
+            found.append(Glyphs(text[start:cut], f"{head}'", start, cut, kind, space))
+            start, space, norm = cut, False, norm[len(head) + 1 :]
+        found.append(Glyphs(text[start:end], norm, start, end, kind, space))
+        last = end
+    return found
+
+
+def _same_length(text: str) -> str:
+    """Full-width digits and letters as plain ones, character by character, so that positions stay."""
+    if text.isascii():
+        return text
+    return "".join(_narrow(one) for one in text)
+
+
+def _narrow(one: str) -> str:
+    return chr(ord(one) - 0xFEE0) if "\uff10" <= one <= "\uff5a" else "." if one == "．" else one
+
+
+def digits(text: str) -> float:
+    """The value of a number token."""
+    for sign in ",_'’":
+        text = text.replace(sign, "")
+    return min(float(text), 1e300)

@@ -1,0 +1,257 @@
+"""Lays a turn's edits over the session's plan. The plan holds only what the person gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agent.offline.catalogue import Catalogue
+from agent.reader.beside import MEANT, Patch, combined, laid_in_nodes
+from agent.reader.form import BESIDE, Edit
+from agent.reader.refusing import refuse
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference, Training, merge
+from planner.partial import checked, get, is_serving
+from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING, SERVING_PATHS
+
+# Beside quantities that come in whole numbers.
+_WHOLE = ("batch", "accumulation", "nodes", "recompute_block", "prompt_len", "replicas", "length")
+# What a field of training is called of serving, where words may mean either.
+_OF_SERVING = {"seq_len": "length", "precision": "weight_dtype", "global_batch": "concurrency",
+               "micro_batch": "concurrency", "response_len": "output_len", "prompt_len": "input_len",
+               "batch_tokens": "max_batched_tokens"}  # fmt: skip
+_OF_TRAINING = {"input_len": "seq_len", "max_context": "seq_len", "output_len": "response_len",
+                "weight_dtype": "precision", "concurrency": "global_batch", "total_tokens": "dataset_tokens",
+                "replicas": "dp"}  # fmt: skip
+# Quantities that are of one kind of work alone.
+_ELSEWHERE = (("token_rate", "prefix_tokens", "load"), ("accumulation", "recompute_block"))
+_CHANGES = ("set", "times", "plus")
+_ALL_AT_ONCE = ("offline", "single-stream", "static-batch")
+_LOADS = {"workload.concurrency", "workload.request_rate"}
+_ENGINE_FORMATS = {"exllamav2": "exl2", "llamacpp": "gguf"}
+
+
+@dataclass(frozen=True)
+class Before:
+    """What an edit may be relative to: the last complete plan that a tool gave, nodes that were said before their size
+    was known, values that were refused before by flat name, and fields that are compared, which stay open."""
+
+    last: Mapping[str, Any] = field(default_factory=dict)
+    nodes: int | None = None
+    refused: Mapping[str, list[Any]] = field(default_factory=dict)
+    compared: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Patched:
+    """The plan after the edits, and the refused values by flat name that are still so."""
+
+    patch: Patch
+    refused: dict[str, list[Any]]
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        return {name: value for name, value in self.patch.plan.items() if value != {}}
+
+
+def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue: Catalogue, before: Before) -> Patched:
+    """The plan after `edits`, said in `text`. What the Plan would refuse becomes a Need and changes nothing."""
+    serving = is_serving(plan)
+    edits = [replace(edit, field=_name(edit.field, serving)) for edit in edits]
+    patch = Patch(merge(plan, {}), catalogue)
+    edits = [edit for edit in edits if _possible(patch, edit, text)]
+    patch.said = {_path(edit.field) for edit in edits if edit.op in _CHANGES}
+    _free_what_depends(patch, edits)
+    plain = [edit for edit in edits if edit.field not in BESIDE]
+    for edit in (*_of(plain, "drop"), *_of(plain, "set")):
+        _set(patch, edit)
+    for edit in (*_of(edits, "times"), *_of(edits, "plus")):
+        _relative(patch, edit, before.last, text)
+    if serving:
+        _loads_agree(patch)
+    for edit in edits:
+        if edit.field in BESIDE and edit.op in ("set", "drop"):
+            _beside(patch, edit, text)
+    if before.nodes and not {"nodes", "cluster.count"} & patch.said:
+        laid_in_nodes(patch, before.nodes, f"{before.nodes} nodes")
+    if not serving:
+        _length_of_samples(patch)
+        _method_of_adapters(patch, before.compared)
+    taken = {edit.field: edit.value for edit in edits if edit.op == "set"}
+    kept = {name: [value for value in values if taken.get(name) != value] for name, values in before.refused.items()}
+    for edit in _of(edits, "refuse"):
+        before_it = kept.setdefault(edit.field, [])
+        before_it += [] if edit.value in before_it else [edit.value]
+    refused = {name: values for name, values in kept.items() if values}
+    refuse(patch, refused, _of(edits, "refuse"))
+    return Patched(patch, refused)
+
+
+def said_words(edit: Edit, text: str) -> str:
+    """The words of an edit; what it says where they were concluded."""
+    start, end = edit.span
+    return repr(" ".join(text[start:end].split())) if end > start else f"{edit.field.replace('_', ' ')} {edit.value}"
+
+
+def _of(edits: Sequence[Edit], operator: str) -> list[Edit]:
+    return [edit for edit in edits if edit.op == operator]
+
+
+def _path(name: str) -> str:
+    return ALL_PATHS.get(name, name)
+
+
+def _name(name: str, serving: bool) -> str:
+    """The field that is meant in a plan of this kind."""
+    foreign = name in (ONLY_TRAINING if serving else ONLY_SERVING) or name in BESIDE
+    return (_OF_SERVING if serving else _OF_TRAINING).get(name, name) if foreign else name
+
+
+def _possible(patch: Patch, edit: Edit, text: str) -> bool:
+    """Whether the Plan takes what is set; else it is asked, or said where it is of the other kind of work."""
+    name, value, serving = edit.field, edit.value, is_serving(patch.plan)
+    if name in _ELSEWHERE[serving]:
+        patch.notes.append(f"{said_words(edit, text)} is of {'training' if serving else 'serving'}, so it is not used")
+        return False
+    if edit.op != "set":
+        return True
+    if name not in BESIDE:
+        try:
+            checked(_path(name), value, serving)
+        except PlanError as error:
+            valid = f" ({', '.join(error.valid)})" if error.valid else ""
+            patch.ask(_path(name), f"{name.replace('_', ' ')} {error.problem}{valid}: what should it be?")
+            return False
+    elif isinstance(value, int | float) and not (value > 0 and (name not in _WHOLE or value == int(value))):
+        whole = "a whole number above 0" if name in _WHOLE else "above 0"
+        patch.ask(_path(MEANT[name][0]), f"{said_words(edit, text)} must be {whole}: how many?")
+        return False
+    return True
+
+
+def _set(patch: Patch, edit: Edit) -> None:
+    path = _path(edit.field)
+    patch.put({path: None if edit.op == "drop" else checked(path, edit.value, is_serving(patch.plan))})
+    patch.recent = path
+
+
+def _beside(patch: Patch, edit: Edit, text: str) -> None:
+    if edit.op == "set":
+        combined(patch, edit.field, edit.value, said_words(edit, text))
+        return
+    names = [*MEANT[edit.field], *(["per_node"] if edit.field == "nodes" else [])]
+    patch.put({ALL_PATHS[name]: None for name in names if get(patch.plan, ALL_PATHS[name]) is not None})
+
+
+def _relative(patch: Patch, edit: Edit, last: Mapping[str, Any], text: str) -> None:
+    """`times` and `plus` of what the plan has, else of what the last answer took for it, else of the default."""
+    path = ALL_PATHS[_meant(patch.plan, edit.field)]
+    before = get(patch.plan, path)
+    if before is None and get(last, "workload.kind") == (get(patch.plan, "workload.kind") or "training"):
+        before = get(last, path)
+    before = _default(path, is_serving(patch.plan)) if before is None else before
+    if not isinstance(before, int | float) or isinstance(before, bool):
+        patch.ask(path, f"{said_words(edit, text)} of how many?")
+        return
+    value = before * edit.value if edit.op == "times" else before + edit.value * _unit(patch, edit.field)
+    # 0.1 x 30 is 3, whatever binary fractions make of it.
+    value = round(value) if abs(value - round(value)) <= 1e-9 * max(abs(value), 1) else value
+    try:
+        patch.put({path: checked(path, value, is_serving(patch.plan))})
+    except PlanError:
+        patch.ask(path, f"{said_words(edit, text)} of {before:,} would be {value:,.6g}: how many should it be?")
+
+
+def _meant(plan: Mapping[str, Any], name: str) -> str:
+    """The field that a quantity is about: of those it may stand for the one that the plan has."""
+    names = [each for each in MEANT.get(name, (name,)) if (each in SERVING_PATHS) or not is_serving(plan)]
+    return next((each for each in names if get(plan, ALL_PATHS[each]) is not None), names[0])
+
+
+def _unit(patch: Patch, name: str) -> int:
+    """How many of the field one more of the quantity is: of a node its devices, of a replica those of one."""
+    if name == "nodes":
+        device = get(patch.plan, "cluster.accelerator")
+        return get(patch.plan, "cluster.per_node") or (patch.catalogue.per_node(str(device)) if device else 1)
+    sizes = [get(patch.plan, f"layout.{size}") or 1 for size in ("tp", "pp", "dp")] if name == "replicas" else []
+    return sizes[0] * sizes[1] * sizes[2] if sizes else 1
+
+
+def _default(path: str, serving: bool) -> Any:
+    room, _, name = path.partition(".")
+    fields = (Inference if serving else Training).model_fields
+    return fields[name].default if room == "workload" and name in fields else None
+
+
+def _free_what_depends(patch: Patch, edits: Sequence[Edit]) -> None:
+    """A new device comes with its own node size; a new number of devices with its own data parallel size."""
+    taken = {edit.field: edit.value for edit in edits if edit.op == "set"}
+    device, number = taken.get("accelerator"), taken.get("count")
+    if device and device != get(patch.plan, "cluster.accelerator"):
+        usable = get(patch.plan, "overrides.usable_gib")
+        if usable and "overrides.usable_gib" not in patch.said:
+            patch.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
+        paths = ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib")
+        patch.plan = merge(patch.plan, {path: None for path in paths if path not in patch.said})
+    each = get(patch.plan, "cluster.per_node")
+    if isinstance(number, int) and each and number < each and "cluster.per_node" not in patch.said:
+        # Fewer than a node of them: the node size was that of more.
+        patch.plan = merge(patch.plan, {"cluster.per_node": None})
+    counted = patch.said & {"cluster.count", "nodes", "replicas"}
+    if counted and "layout.dp" not in patch.said and (dp := get(patch.plan, "layout.dp")):
+        patch.plan = merge(patch.plan, {"layout.dp": None})
+        patch.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")
+
+
+def _loads_agree(patch: Patch) -> None:
+    """Clients and a rate stand for each other, and a scenario without clients for both."""
+    workload, paths = patch.plan.get("workload") or {}, patch.said
+    changes: dict[str, Any] = {}
+    loads = (paths & _LOADS) | ({"workload.request_rate"} if "token_rate" in paths else set())
+    if len(loads) == 1:
+        changes |= dict.fromkeys(_LOADS - loads)
+    scenario = workload.get("scenario")
+    named = "workload.scenario" in paths
+    if loads and scenario in _ALL_AT_ONCE and not named:
+        changes["workload.scenario"] = None
+        patch.notes.append(f"scenario {scenario} is left, since clients come at their own time")
+    if named and scenario in _ALL_AT_ONCE and not loads:
+        changes |= dict.fromkeys(_LOADS)
+    loaded = loads or any(workload.get(name) for name in ("concurrency", "request_rate"))
+    if paths & {"workload.requests", "total_tokens"} and not (named or loaded or scenario == "offline"):
+        changes["workload.scenario"] = "offline"
+        patch.notes.append("all of these requests taken as sent at once (offline)")
+    if "workload.weight_dtype" in paths and "workload.weight_bits" not in paths:
+        changes["workload.weight_bits"] = None
+    kind = _ENGINE_FORMATS.get(str(workload.get("engine")))
+    if "workload.weight_bits" in paths and kind and workload.get("weight_dtype") is None:
+        changes["workload.weight_dtype"] = kind
+    if "workload.engine" in paths and "workload.software_version" not in paths:
+        changes["workload.software_version"] = None
+    patch.plan = merge(patch.plan, changes)
+
+
+def _length_of_samples(patch: Patch) -> None:
+    """'8k tokens per sample' without a number of samples says how long the sequences are."""
+    workload = patch.plan.get("workload") or {}
+    if "workload.sample_tokens" not in patch.said or workload.get("dataset_samples") or workload.get("seq_len"):
+        return
+    if length := workload.get("sample_tokens"):
+        thousands, rest = divmod(round(length), 1000)
+        # Of lengths k is binary where the size is a power of two: 8k are 8,192 tokens.
+        binary = thousands and not rest and not thousands & (thousands - 1)
+        whole = thousands * 1024 if binary else round(length)
+        note = f"samples of {length:,.0f} tokens, without a number of them, read as sequences of {whole:,}"
+        patch.put({"workload.sample_tokens": None, "workload.seq_len": whole}, note)
+
+
+def _method_of_adapters(patch: Patch, compared: frozenset[str]) -> None:
+    """What is said of adapters says that there are some."""
+    paths, method = patch.said | compared, get(patch.plan, "workload.method")
+    if "workload.lora.quantisation" in paths and method in (None, "full", "lora"):
+        patch.plan = merge(patch.plan, {"workload.method": "qlora"})
+        return
+    adapters = any(path.startswith("workload.lora.") for path in paths) and "workload.method" not in compared
+    if adapters and (method is None or (method == "full" and "workload.method" not in patch.said)):
+        patch.plan = merge(patch.plan, {"workload.method": "lora"})

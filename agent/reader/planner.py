@@ -1,0 +1,159 @@
+"""The offline planner as a thinking model: reads words into one form, calls the tools that the answer needs, answers.
+
+It is deterministic and holds no state of its own: what it must remember between steps and turns is the session's
+`topic`, plain data, which `agent.reader.begin` describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from agent.models import Thought, Turn
+from agent.offline.catalogue import Catalogue, known
+from agent.reader import language
+from agent.reader.answers import need as told_need
+from agent.reader.answers import serving as told_serving
+from agent.reader.answers import training as told_training
+from agent.reader.answers import wishes as told_wishes
+from agent.reader.begin import NAME, begin, pending, whole
+from agent.reader.calls import need, serving, training, wishes
+from agent.reader.form import Reading
+from agent.reader.settling import settled
+from agent.reader.turn import Work
+from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
+from estimator.plan.schema import merge
+from planner.compare.scenarios import Comparison
+from planner.requests import ALL_PATHS
+from planner.results import Limit
+from tools.registry import Tool
+
+Read = Callable[[str, Catalogue, Mapping[str, Any], Mapping[str, Any], datetime], Reading]
+"""(text, catalogue, the session's partial plan, its topic, the clock) → the form."""
+_Calls = list[tuple[str, dict[str, Any]]]
+# Answers to limits that later questions are about, by find_limit's goal.
+_REMEMBERED = {"devices": "fewest", "model": "largest"}
+
+
+class OfflinePlanner:
+    """Needs no key and no network. `catalogue` is Shardwise's own unless a test gives another, as `read` is."""
+
+    name = NAME
+
+    def __init__(self, catalogue: Catalogue | None = None, read: Read = language.read) -> None:
+        self._catalogue, self._read = catalogue, read
+
+    async def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
+        final = step(turn, self._catalogue or known(), self._read)
+        if text := text_of(final.content):
+            # Paragraph by paragraph, as a model would stream it.
+            for number, paragraph in enumerate(text.split("\n\n")):
+                yield paragraph if number == 0 else f"\n\n{paragraph}"
+        yield final
+
+
+def step(turn: Turn, catalogue: Catalogue, read: Read = language.read) -> Thought:
+    """One step: the calls that are still needed, or the answer."""
+    start = turn_start(turn.messages)
+    current = turn.topic.get("turn")
+    plan, topic = turn.plan, turn.topic
+    if current is None or current["start"] != start:
+        reading = read(text_of(turn.messages[start]), catalogue, turn.plan, turn.topic, turn.now)
+        begun = begin(turn, start, reading, catalogue)
+        if isinstance(begun, Thought):
+            kept = begun.topic if begun.topic is not None else turn.topic
+            return Thought(begun.content, begun.plan, kept | {"reading": _plain(reading)}, begun.asked, begun.origins)
+        plan, topic = begun[0], begun[1] | {"reading": _plain(reading)}
+    work = Work(**topic["turn"])
+    about = topic["supposed"] if work.supposed else plan
+    # Calls that a language model made before it failed were about its own reading of the question.
+    outcomes = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
+    calls = _CALLS[work.kind](about, work, outcomes, turn)
+    if calls:
+        numbered = [
+            Call(f"{NAME}-{start}-{len(outcomes) + index}", name, arguments)
+            for index, (name, arguments) in enumerate(calls)
+        ]
+        return Thought(thought(NAME, calls=numbered), plan, topic)
+    return _concluded(plan, topic, about, work, outcomes)
+
+
+def _concluded(
+    plan: dict[str, Any], topic: dict[str, Any], about: dict[str, Any], work: Work, outcomes: list[Outcome]
+) -> Thought:
+    if work.frameworks and (framework := training.chosen_framework(outcomes)):
+        about = merge(about, {"workload.framework": framework})
+        plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
+        tried = ", ".join(work.frameworks)
+        work = replace(work, lead=[*work.lead, f"{framework} taken instead, the best of {tried} for this run"])
+    text, asked = _ANSWERS[work.kind](about, work, outcomes)
+    origins = [*work.notes, *work.lead]
+    before, kept = work.before
+    failed = bool(outcomes) and not any(_answered(outcome) for outcome in outcomes)
+    if failed and whole(before) and not kept.get("failed"):
+        # A turn that fails changes nothing; what it had in mind is there for a correction.
+        mind = {"pending": pending(about, topic, work.supposed, _wrong(topic, outcomes))} if about != before else {}
+        return Thought(thought(NAME, text), before, {**kept, **mind, **_last(topic)}, asked, origins)
+    if work.kind == "wish":
+        plan, topic = settled(plan, topic, outcomes)
+    limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
+    answers = {_REMEMBERED[limit.goal]: limit.value for limit in limits if limit.goal in _REMEMBERED and limit.value}
+    return Thought(thought(NAME, text), plan, topic | answers | {"failed": failed}, asked, origins)
+
+
+def _wrong(topic: Mapping[str, Any], outcomes: list[Outcome]) -> list[str]:
+    """The fields that a correction may say: those that were said, where one of them is what is wrong; else any, since
+    what was said may be meant and something else be in its way."""
+    fields = [edit["field"] for edit in topic["reading"]["edits"]]
+    named = {outcome.error.partition(":")[0] for outcome in outcomes if outcome.error}
+    return fields if named & {ALL_PATHS.get(name, name) for name in fields} else []
+
+
+def _answered(outcome: Outcome) -> bool:
+    """Whether a call gave a figure: a comparison of what cannot be is none."""
+    result = outcome.result
+    return result is not None and not (isinstance(result, Comparison) and all(row.error for row in result.rows))
+
+
+def _last(topic: Mapping[str, Any]) -> dict[str, Any]:
+    """What of this turn belongs to no plan."""
+    return {name: topic[name] for name in ("turn", "reading") if name in topic}
+
+
+def _plain(reading: Reading) -> dict[str, Any]:
+    """The form as plain data, without the words: those are in the conversation."""
+    return {name: value for name, value in asdict(reading).items() if name != "text"}
+
+
+def _each(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> _Calls:
+    return [] if outcomes else [(name, arguments) for name, arguments in work.calls]
+
+
+def _wish(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], turn: Turn) -> _Calls:
+    tool, own = work.wish
+    if outcomes:
+        return []
+    return [(tool, wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages))]
+
+
+def _chain(next_calls: Callable[..., _Calls]) -> Callable[..., _Calls]:
+    """A chain of calls goes by the tools that there are."""
+    return lambda plan, work, outcomes, turn: next_calls(plan, work, outcomes, turn.tools)
+
+
+_CALLS: Mapping[str, Callable[..., _Calls]] = {
+    "each": _each,
+    "wish": _wish,
+    "need": _chain(need.next_calls),
+    "serving": _chain(serving.next_calls),
+    "training": _chain(training.next_calls),
+}
+_ANSWERS: Mapping[str, Callable[..., tuple[str, list[str]]]] = {
+    "each": told_training.each,
+    "wish": told_wishes.compose,
+    "need": told_need.compose,
+    "serving": told_serving.compose,
+    "training": told_training.compose,
+}

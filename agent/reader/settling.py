@@ -1,0 +1,71 @@
+"""What stays of a tool's answer for the turns after: a loaded scenario is the plan, recommended clusters are offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent.wire import Outcome
+from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
+from planner.compare.scenarios import Comparison
+from planner.partial import get, is_serving
+from planner.requests import ALL_PATHS
+
+if TYPE_CHECKING:
+    from planner.files.importing import ImportedConfig
+    from planner.records.scenarios import LoadedScenario, SavedScenario
+
+_MOST_OFFERS, _MOST_KEPT = 6, 20
+
+
+def settled(
+    plan: dict[str, Any], topic: dict[str, Any], outcomes: list[Outcome]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Plan and topic after a tool answered alone."""
+    outcome = outcomes[0] if outcomes else None
+    result: Any = outcome.result if outcome else None
+    if outcome is None or result is None:
+        return plan, topic
+    if isinstance(result, RecommendedCluster | AutoConfigured):
+        return plan, topic | _offers(result)
+    if isinstance(result, Comparison):
+        return plan, topic | _compared(result, outcome.call.arguments)
+    plans = ([*topic.get("plans", []), plan] if plan else topic.get("plans", []))[-_MOST_KEPT:]
+    afresh = {"plans": plans, "wish": None, "limit": None, "sweep": None, "supposed": None}
+    match outcome.call.name:
+        case "import_config":
+            imported: ImportedConfig = result
+            intents = ["time"] if is_serving(imported.plan) else ["fit", "time"]
+            return imported.plan, {**topic, **afresh, "intents": intents}
+        case "load_scenario":
+            loaded: LoadedScenario = result
+            return loaded.plan, {**topic, **afresh, "intents": []}
+        case "save_scenario":
+            saved: SavedScenario = result
+            return plan, {**topic, "saved": [*topic.get("saved", []), saved.name][-_MOST_KEPT:]}
+    return plan, topic
+
+
+def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What each option brings, and which of them is the best."""
+    fields = {name for one in own.get("scenarios") or () for name in one} | set(own.get("over") or {})
+    paths = [ALL_PATHS[name] for name in fields - {"name", "plan"} if name in ALL_PATHS]
+    rows = [row for row in result.rows if row.plan]
+    offers = [{path: value for path in paths if (value := get(row.plan or {}, path)) is not None} for row in rows]
+    names = [name for name in result.best.values() if name]
+    best = next((place for place, row in enumerate(rows) if row.name in names[:1]), 0)
+    return {"offers": offers, "best": best}
+
+
+def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:
+    """What recommended clusters give the plan when the next question takes one up; the first unless it says which."""
+    if isinstance(result, RecommendedCluster):
+        return {"offers": [_offer(option, None) for option in result.options[:_MOST_OFFERS]], "best": 0}
+    return {"offers": [_offer(result.option, result.plan)] if result.option else [], "best": 0}
+
+
+def _offer(option: ClusterOption, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    method = get(plan or {}, "workload.method")
+    offer = {"cluster.accelerator": option.accelerator, "cluster.count": option.count}
+    offer |= {"workload.framework": option.framework} if option.framework else {}
+    return offer | ({"workload.method": method} if method else {})
