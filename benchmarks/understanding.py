@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "agent")]
 
-import scoring  # noqa: E402
+import scoring  # noqa: E402 # pyright: ignore[reportMissingImports]
 
 from agent.reader.language import act  # noqa: E402
 from agent.reader.language.train import examples, train  # noqa: E402

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class BlockTime:
     forward_flop: Floats
     recompute: Floats
     recompute_flop: Floats
-    kernels_forward: Floats
-    kernels_backward: Floats
+    kernels_forward: Floats | float
+    kernels_backward: Floats | float
     kernels_recompute: Floats
 
     @cached_property
@@ -109,7 +109,8 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     alike, place = layouts.runs(_DECISIVE)
     passes = _block_passes(job, block, alike)
     if place is not None:
-        passes = _Passes(*[values[place] if np.ndim(values) else values for values in passes])
+        spread: list[Any] = [np.asarray(values)[place] if np.ndim(values) else values for values in passes]
+        passes = _Passes(*spread)
     matmul_share, core_share = repeated(job, layouts)
     again = passes.forward + passes.memory_forward
     return BlockTime(
