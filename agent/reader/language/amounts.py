@@ -309,7 +309,8 @@ def _behind(found: Found, at: int) -> int:
     for _ in range(2):
         if stop + 1 >= len(text) or text[stop].kind not in ("word", "single") or stop in found.names:
             break
-        if found.field(stop) and text[stop].norm not in ("of", "gpu"):
+        changes = found.does(stop, "plus", "minus")
+        if found.field(stop) and not changes and text[stop].norm not in ("of", "gpu"):
             break
         words = found.words.get(stop)
         stop = words[0].end if words else stop + 1
@@ -418,7 +419,7 @@ def _joint(found: Found, between: range) -> str:
     text = [found.text[at].norm for at in between]
     if len(text) > 4:
         return ""
-    if not text and found.text[between.start - 1].kind == "number":
+    if not text:
         return ","
     if text in (["x"], ["×"], ["*"]):
         return "x"

@@ -49,6 +49,11 @@ class Filled:
     cost: float
     name: tuple[int, int] | None = None
 
+    @property
+    def ranged(self) -> bool:
+        """Whether the values are the ends of a range: '1..8'."""
+        return len(self.values) == 2 and self.row.amounts[-1].before == "to"
+
 
 @dataclass(frozen=True)
 class Named:
@@ -85,6 +90,8 @@ def rows(amounts: Sequence[Amount]) -> list[Row]:
 
 
 def _goes_with(first: Amount, second: Amount) -> bool:
+    if second.before == "to":
+        return first.before != "to" and not first.per and second.value > first.value >= 0
     if second.before not in (",", "or", "/", "->") or first.per or first.names:
         return False
     if first.units and {u.name for u in first.units}.isdisjoint(u.name for u in second.units):
@@ -96,7 +103,7 @@ def _closed(group: list[Amount]) -> list[Row]:
     if len(group) < 2:
         return [Row((one,)) for one in group]
     last = group[-1]
-    if (len(group) == 2 and last.before != "or") or (last.before == "->" and len(group) < 3):
+    if (len(group) == 2 and last.before not in ("or", "to")) or (last.before == "->" and len(group) < 3):
         return [Row((one,)) for one in group]
     if last.scale and not any(one.scale for one in group[:-1]):
         factor = last.value / last.digits if last.digits else 1.0
@@ -191,6 +198,8 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
         cost = 0.0 if None in quantity.of else quantity.bare
     if near is None:
         return _alone(quantity, row, cost)
+    if last.scale and not last.units and _COUNTED & set(quantity.of):
+        cost += 3.0
     plain = None in quantity.of and not quantity.length and not (last.units or last.names)
     # 'at 8k, micro batch 4': thousands are lengths before they are batches.
     cost += 1.5 if plain and last.scale in ("k", "ki") and quantity.usual[1] < 1e5 else 0.0

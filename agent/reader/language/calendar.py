@@ -115,6 +115,16 @@ def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | 
     )
 
 
+def iso_tokens(read: Mentions) -> frozenset[int]:
+    """Tokens of dates like 2026-11-20, whose numbers count nothing."""
+    found: set[int] = set()
+    for at, token in enumerate(read.tokens):
+        if token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
+            iso = _iso(read, at, datetime(2000, 1, 1))
+            found.update(range(at, iso[2]) if iso else ())
+    return frozenset(found)
+
+
 def _at(read: Mentions, day: datetime, end: int) -> tuple[datetime, int]:
     """The moment that is meant, and the token behind its words."""
     for at in range(end, min(end + 3, len(read.tokens))):

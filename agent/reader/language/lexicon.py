@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "lexicon"
 _SHORTEST_SLIP = 5
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
-         "programs", "settings")  # fmt: skip
+         "programs", "settings", "letting_go")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -93,6 +93,8 @@ class Lexicon:
     known: frozenset[str]
     quantities: Mapping[str, Quantity]
     values: Mapping[str, frozenset[Any]]
+    forms: Mapping[str, Sequence[str]]
+    """Forms of each field, and of each value as 'field=value'."""
     refused: Mapping[str, Any]
     """The value that a field takes when its values are refused, by the field's name."""
     ordinary: frozenset[str]
@@ -107,6 +109,7 @@ class Lexicon:
     unnamed: frozenset[str]
     programs: frozenset[str]
     settings: frozenset[str]
+    letting_go: frozenset[str]
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -168,6 +171,7 @@ def lexicon() -> Lexicon:
         frozenset(known),
         {name: _quantity(name, row) for name, row in _read("fields").items()},
         {name: frozenset(forms) - {"not"} for name, forms in values.items()},
+        _forms(),
         refused,
         *sets,
     )
@@ -193,6 +197,16 @@ def _senses() -> Iterator[tuple[str, Sense]]:
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
     yield from ((str(form), Sense("by", "by")) for form in times["by"])
     yield from _numerals()
+
+
+def _forms() -> dict[str, list[str]]:
+    """{Field, or 'field=value': its forms without marks}."""
+    found = {name: [str(form).rstrip("*!") for form in row.get("names", ())] for name, row in _read("fields").items()}
+    for name, values in _read("values").items():
+        for value, forms in values.items():
+            if value != "not":
+                found[f"{name}={value}"] = [str(form).rstrip("*!") for form in forms]
+    return found
 
 
 def _numerals() -> Iterator[tuple[str, Sense]]:

@@ -31,6 +31,7 @@ _PRICES = (
     "checkpoint_interval_minutes",
 )
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
+_MOST_SIZES = 24
 _NEAR_DOLLARS = ("eur", "gbp", "chf")
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
@@ -84,33 +85,46 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
 
 
 def _limit(page: Page, reading: Reading) -> dict[str, Any]:
-    """What find_limit solves for: the thing that 'longest', 'most' or 'how many' stands before."""
-    serving = page.mode == SERVING
-    open_ = (
-        {"concurrency", "context", "input_len", "devices", "model"}
-        if serving
-        else {"seq_len", "micro_batch", "model", "devices"}
-    )
-    asks = [at for at, _, name in page.read.asked_at("focus") if name in ("most", "least", "size", "fit")]
-    found: list[tuple[int, int, str]] = []
-    for start, end, name in page.read.asked_at("goal"):
-        if name not in open_ or any(one.row.start <= start < one.row.end for one in page.filled):
-            continue
-        gaps = [start - at for at in asks if 0 <= start - at <= 6] or [20]
-        found.append((min(gaps), -(end - start), name))
-    if any(name == "least" or name == "size" for _, _, name in page.read.asked_at("focus")) and not found:
-        found.append((0, 0, "devices"))
-    if any(name.kind in ("accelerator", "instance") for name in page.read.names) and _how_many(page):
-        found.append((0, -9, "devices"))
-    whole = [name for name in page.read.of("model") if not name.sized]
-    if whole and any(0 <= whole[0].start - end <= 2 for _, end, name in page.read.asked_at("focus") if name == "most"):
-        found.append((0, -9, "model"))
-    goal = min(found)[2] if found else None
+    goal = limit_goal(page) or _any_goal(page)
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model":
         family = next((name for name in page.read.of("model") if not name.sized), None)
         own |= {"family": family.text} if family else {}
     return own
+
+
+def limit_goal(page: Page) -> str | None:
+    """What is asked the most or the least of: the thing that 'longest', 'fewest' or 'how many' stands before."""
+    asks = [(start, end) for start, end, name in page.read.asked_at("focus") if name in ("most", "least", "size")]
+    found: list[tuple[int, int, str]] = []
+    for start, end, name in _goals(page):
+        gaps = [start - after for at, after in asks if -1 <= start - after <= 4 or at <= start < after]
+        found += [(max(min(gaps), 0), start - end, name)] if gaps else []
+    whole = [name for name in page.read.of("model") if not name.sized]
+    if whole and any(0 <= whole[0].start - end <= 2 for _, end, name in page.read.asked_at("focus") if name == "most"):
+        found.append((0, -9, "model"))
+    if _how_many(page):
+        found.append((0, -9, "devices"))
+    return min(found)[2] if found else None
+
+
+def _goals(page: Page) -> list[tuple[int, int, str]]:
+    """What a limit may be asked of, where it is named without a number of its own."""
+    serving = {"concurrency", "context", "input_len", "devices", "model"}
+    open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
+    numbers = [one.row for one in page.filled]
+    return [
+        one
+        for one in page.read.asked_at("goal")
+        if one[2] in open_ and not any(row.start <= one[0] < row.end for row in numbers)
+    ]
+
+
+def _any_goal(page: Page) -> str | None:
+    """The goal where no word says that the most of it is asked for."""
+    goals = _goals(page)
+    least = {"least", "size"} & set(page.read.asked("focus"))
+    return goals[0][2] if goals else "devices" if least else None
 
 
 def _how_many(page: Page) -> bool:
@@ -128,11 +142,20 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
     if reading.options and len({edit.field for option in reading.options for edit in option}) == 1:
         found.append((reading.options[0][0].field, [option[0].value for option in reading.options]))
     for one in page.filled:
-        if len(one.values) > 1 and one.field in (*ALL_PATHS, "nodes", "batch") and one.field not in dict(found):
+        if (
+            len(one.values) > 1
+            and not one.ranged
+            and one.field in (*ALL_PATHS, "nodes", "batch")
+            and one.field not in dict(found)
+        ):
             found.append((one.field, [int(value) if value == int(value) else value for value in one.values]))
     found += [one for one in _ranges(page) if one[0] not in dict(found)]
     named = {"batch": "global_batch", "length": "input_len", "nodes": "count"}
     own: dict[str, Any] = {}
+    if (not found or found[0][0] in ("count", "nodes")) and not any(
+        len(one.values) > 1 and not one.ranged for one in page.filled
+    ):
+        return _scaled(page)
     for (name, values), (field, of) in zip(
         found[:2], (("field", "values"), ("second_field", "second_values")), strict=False
     ):
@@ -147,16 +170,32 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
     return own
 
 
+def _scaled(page: Page) -> dict[str, Any]:
+    """'How does it scale to 64 nodes?': the sizes that are named, from and to."""
+    sizes = [one for one in page.filled if one.field in ("count", "nodes")]
+    ends = [int(value) for one in sizes for value in one.values][:2]
+    names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
+    if not sizes and names and names[0] not in ("count", "nodes"):
+        return {"field": names[0]}
+    own: dict[str, Any] = {
+        "field": "count",
+        "scales": True,
+        "values": ends if len(ends) == 2 else [None, *ends] if ends else [None, None],
+    }
+    own |= {"nodes": True} if any(one.field == "nodes" for one in sizes) else {}
+    return own | ({"scale_batch": True} if "weak" in page.read.asked("scaling") else {})
+
+
 def _ranges(page: Page) -> Iterator[tuple[str, list[Any]]]:
     """'From 2k to 32k' as sizes doubled from the first to the last."""
-    for first, last in zip(page.filled, page.filled[1:], strict=False):
-        if first.field != last.field or len(first.values) != 1 or len(last.values) != 1:
+    for one in page.filled:
+        if not one.ranged:
             continue
-        values, size, stop = [], first.values[0], last.values[0]
-        while 0 < size < stop and len(values) < 24:
+        values, size, stop = [], one.values[0], one.values[1]
+        while 0 < size < stop and len(values) < _MOST_SIZES:
             values.append(int(size) if size == int(size) else size)
             size *= 2
-        yield first.field, [*values, int(stop) if stop == int(stop) else stop]
+        yield one.field, [*values, int(stop) if stop == int(stop) else stop]
 
 
 def _scaling(page: Page, reading: Reading) -> dict[str, Any]:

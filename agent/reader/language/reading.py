@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from agent.offline.catalogue import Catalogue
 from agent.reader.form import BESIDE, Edit, Need, Reading, Reference
 from agent.reader.language import act, scope
-from agent.reader.language.assign import Filled, Named, Row, assigned, fields_named
-from agent.reader.language.calendar import deadline
+from agent.reader.language.assign import Filled, Named, Row, assigned, fields_named, value_of
+from agent.reader.language.calendar import deadline, iso_tokens
 from agent.reader.language.devices import Devices, Pair, apart, devices, pairs
 from agent.reader.language.lexicon import lexicon
 from agent.reader.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network
-from agent.reader.language.own import FREE, edits_left, own_of, pricing_of
+from agent.reader.language.own import FREE, edits_left, limit_goal, own_of, pricing_of
 from agent.reader.language.pasted import apart as apart_
 from agent.reader.language.relative import differences, factors, known_fields
 from estimator.errors import PlanError
@@ -26,6 +27,7 @@ from planner.requests import ALL_PATHS
 _CONTEXTS = ("plan", "tool")
 # Of a longer message the beginning is read, and the rest is told to be unread.
 _LONGEST = 12_000
+_BYTES_PER_TOKEN = 4
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
@@ -34,6 +36,14 @@ _GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf
 # Tools that take several of what is named as they are.
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
+_FEW_WORDS = 8
+# What 'without' makes of a field that a number says.
+_NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
+# Tools that a change alone does not ask for.
+_SEARCHES = ("size_serving", "best_serving", "find_limit", "best_parallelism", "recommend_cluster", "list_catalogue",
+             "import_config", "estimate_cost", "auto_configure", "sweep")  # fmt: skip
+# How much the lexicon's opinion weighs: as much as half of what the classifier may's.
+_HINT = 0.5
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
 _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
           "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
@@ -95,10 +105,46 @@ def read(
         page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
     context = context_of(page.plan, page.topic)
     shares = act.tool_of(page.read, context, [one.field for one in page.filled], page.mode)
+    shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
+    if tool in _SEARCHES and page.plan and _only_changes(page):
+        tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
     if page.pasted:
         tool = "import_config"
     return _form(page, None if tool == act.NO_TOOL else tool, shares)
+
+
+def _only_changes(page: Page) -> bool:
+    """Whether a text asks nothing: it says numbers, values or names, and no word of a question."""
+    asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
+    return not (asked or page.read.of("path", "provider") or "?" in page.read.text) and bool(
+        page.filled or page.kept or page.read.names
+    )
+
+
+def _with_hints(page: Page, shares: dict[str, float]) -> dict[str, float]:
+    """The classifier's shares with the lexicon's second opinion, which decides where the first is unsure."""
+    hint = _hinted(page)
+    return {**shares, hint: shares.get(hint, 0.0) + _HINT} if hint else shares
+
+
+def _hinted(page: Page) -> str | None:
+    """The tool that the words ask for by name: a limit, the best deployment, a range of sizes."""
+    focus = page.read.asked("focus")
+    serving = page.mode == SERVING
+    goal = limit_goal(page) if {"most", "least", "size"} & set(focus) else None
+    if goal and not page.values({"micro_batch": "micro_batch"}.get(goal, goal)):
+        loaded = serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate"))
+        return (
+            "size_serving"
+            if loaded
+            else "find_limit"
+            if "most" in focus or "least" in focus or goal != "model"
+            else None
+        )
+    if serving and "best" in focus and not page.read.of("provider"):
+        return "best_serving"
+    return None
 
 
 def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> act.Context:
@@ -120,13 +166,15 @@ def understood(
     refused."""
     read = mentions(text, catalogue)
     mode = mode or _mode(read, plan, topic)
-    made, rest = pairs(read.found, read.rows)
+    dated = iso_tokens(read)
+    made, rest = pairs(read.found, [row for row in read.rows if row.start not in dated])
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
+    filled, left = _of_the_last(read, filled, left, plan, topic)
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, _things(read, mode, filled))
-    named = devices(read, filled, made, refused.things)
+    named = devices(read, filled, made, frozenset(refused.things))
     return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named)
 
 
@@ -136,6 +184,20 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         return verbs[0]
     shares = act.mode_of(read, context_of(plan, topic))
     return max(shares, key=lambda name: shares[name])
+
+
+def _of_the_last(
+    read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
+) -> tuple[list[Filled], list[Row]]:
+    """A number alone as another value of what was changed last: 'hm, 4?'."""
+    recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), None)
+    if not plan or recent is None or filled or len(left) != 1 or len(read.tokens) > _FEW_WORDS:
+        return filled, left
+    quantity, row = lexicon().quantities.get(recent), left[0]
+    if quantity is None or row.amounts[-1].units:
+        return filled, left
+    values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
+    return [Filled(recent, values, row, 1.0)], []
 
 
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
@@ -189,6 +251,8 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
     ]
     longest: dict[int, Named] = {}
     for one in _free_names(read, filled):
+        if read.found.does(one.start, "refuse_right", "refuse_left"):
+            continue
         if one.start not in longest or one.end > longest[one.start].end:
             longest[one.start] = one
     found += [scope.Thing(one.start, one.end, f"field:{one.field}") for one in longest.values()]
@@ -262,7 +326,7 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
         options = _side_by_side(said)
         together = {start for start, each in said if any(each is option for option in options)}
     for one in page.filled:
-        if len(one.values) > 1 and one.field in (*ALL_PATHS, *BESIDE) and not options:
+        if len(one.values) > 1 and not one.ranged and one.field in (*ALL_PATHS, *BESIDE) and not options:
             span = page.read.span(one.row.start, one.row.end)
             options = [[Edit(one.field, "set", _value(one.field, value), span)] for value in one.values]
             together.add(one.row.start)
@@ -338,6 +402,10 @@ def _of_models(page: Page) -> list[tuple[int, list[Edit]]]:
     return found
 
 
+# Models before that are named where they are meant.
+_NEW = "2024"
+
+
 def _usual_model(options: Sequence[str]) -> str:
     """Of models that share a name the newest of the plainest: what an expert takes where nothing else is said."""
     rows = [find_model(option).value for option in options]
@@ -347,8 +415,8 @@ def _usual_model(options: Sequence[str]) -> str:
         if not any(word in row.id.lower() for word in ("instruct", "distill", "coder", "-it", "vision", "math"))
     ]
     rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain or rows)}
-    for makers in ("meta-llama/", "Qwen/", "mistralai/", "google/"):
-        same = [row for row in plain or rows if row.id.startswith(makers)]
+    for makers in (("meta-llama/",), ("meta-llama/", "Qwen/", "mistralai/", "google/")):
+        same = [row for row in plain or rows if row.id.startswith(makers) and (row.released or "") >= _NEW]
         if same:
             return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
     return max(plain or rows, key=lambda row: rank.get(row.id, ("", 0))).id
@@ -410,6 +478,11 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
         edits = [Edit("accelerator", "set", id, span, note)]
         if one.count:
             edits.append(Edit("count", "set", one.count, span))
+        if name.instance:
+            edits.append(Edit("provider", "set", name.instance.provider, span))
+        racks, each = page.values("racks"), page.catalogue.per_rack(id)
+        if racks and each and not one.count:
+            edits.append(Edit("count", "set", int(racks[0]) * each, span))
         if one.nodes and not one.count:
             edits.append(Edit("nodes", "set", one.nodes, span))
         if one.per_node:
@@ -489,8 +562,13 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(one.count or one.nodes for one in page.devices)
     changed = differences(page, page.filled)
     found: list[tuple[int, list[Edit]]] = []
+    parts, wholes = _parts(page)
     for one in page.filled:
-        if one.field not in (*ALL_PATHS, *BESIDE, "user_rate") or (
+        if one in wholes:
+            continue
+        if one in parts and one.row.start not in changed:
+            changed = {token: sign for token, sign in changed.items() if token != one.row.start}
+        if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
             one.field == "count" and counted and one.row.amounts[-1].names
         ):
             continue
@@ -519,11 +597,43 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             found.append((one.row.start, [Edit(one.field, "plus", sign * _value(one.field, value), span)]))
             continue
         found.append((one.row.start, [_set(page, one, value, span)]))
+    page.needs += _of_other_money(page)
+    page.needs += [
+        Need("workload.engine", f"nothing is known about {page.read.said(one.start, one.end)}: which engine is it?")
+        for one in page.read.values
+        if one.field == "unknown_engine" and page.mode == SERVING
+    ]
     if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
         hours, start, end = until
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return found
+
+
+def _parts(page: Page) -> tuple[list[Filled], list[Filled]]:
+    """(What is left of a number that was said behind it, those numbers): '6 of the 8 cards'."""
+    parts: list[Filled] = []
+    wholes: list[Filled] = []
+    for first, second in pairwise(page.filled):
+        between = range(first.row.amounts[-1].number, second.row.start)
+        same = first.field == second.field or {first.field, second.field} <= {"count", "nodes", "per_node"}
+        if same and len(between) <= 4 and any(page.read.found.does(at, "of_the") for at in between):
+            parts.append(first)
+            wholes.append(second)
+    return parts, wholes
+
+
+def _of_other_money(page: Page) -> list[Need]:
+    """Money that is worth too little or too much to be taken for dollars."""
+    return [
+        Need(
+            "goal.budget_usd",
+            "prices here are in US dollars, and no exchange rate is known: how many are "
+            f"{page.read.said(row.start, row.end)}?",
+        )
+        for row in (*page.left, *(one.row for one in page.filled))
+        if row.amounts[-1].unit("money")
+    ]
 
 
 def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
@@ -536,6 +646,20 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
             span,
             f"{value:g} tokens/s for each user read as {1000 / value:.4g} ms a token",
         )
+    if one.field == "text_bytes":
+        tokens = value / _BYTES_PER_TOKEN
+        said = page.read.said(one.row.start, one.row.end)
+        return Edit(
+            "dataset_tokens",
+            "set",
+            tokens,
+            span,
+            f"{said!r} of text taken as {tokens:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token",
+        )
+    if one.row.amounts[-1].unit("eur", "gbp", "chf"):
+        said = page.read.said(one.row.start, one.row.end)
+        note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
+        return Edit(one.field, "set", _value(one.field, value), span, note)
     if one.field == "token_rate":
         near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
         names = {sense.name for at in near for word in page.read.found.words.get(at, ()) for sense in word.all("field")}
@@ -556,11 +680,16 @@ def _of_network(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _of_fields(page: Page) -> list[tuple[int, list[Edit]]]:
     """Fields that are let go: 'drop the tp', 'no deadline'."""
-    return [
-        (one.start, [Edit(one.field, "drop", None, page.read.span(one.start, one.end))])
-        for one in _free_names(page.read, page.filled)
-        if one.start in page.refused.things and one.field in page.known
-    ]
+    found: list[tuple[int, list[Edit]]] = []
+    for one in _free_names(page.read, page.filled):
+        word, span = page.refused.things.get(one.start), page.read.span(one.start, one.end)
+        if word in lexicon().letting_go and one.field in page.known:
+            found.append((one.start, [Edit(one.field, "drop", None, span)]))
+        elif word and one.field in _NONE:
+            found.append((one.start, [Edit(one.field, "set", _NONE[one.field], span)]))
+        elif word and one.field in page.known:
+            found.append((one.start, [Edit(one.field, "drop", None, span)]))
+    return found
 
 
 def _free_names(read: Mentions, filled: Sequence[Filled]) -> list[Named]:
@@ -597,7 +726,15 @@ def _scope(page: Page, edits: Sequence[Edit], tool: str | None) -> str:
     """Whether the turn only supposes what it says: a question about a plan that there is."""
     if not page.plan.get("model") or not edits:
         return "assert"
-    return "hypothetical" if scope.supposes(page.read.found) is not None or page.read.does("why") else "assert"
+    supposed = scope.supposes(page.read.found) is not None or bool(page.read.does("why", "compare")) or _asks(page.read)
+    return "hypothetical" if supposed else "assert"
+
+
+def _asks(read: Mentions) -> bool:
+    """Whether a text is a question of its own: 'does packing help?', not 'and on 16?', which goes on with one."""
+    first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
+    goes_on = read.found.does(first, "and_then", "and") or (read.tokens and read.tokens[first].norm in ("with", "on"))
+    return any(token.text in "?？" for token in read.tokens) and not goes_on
 
 
 def _references(page: Page) -> list[Reference]:

@@ -23,7 +23,7 @@ _OF_UNIT = {
     "tokens": "dataset_tokens",
     "samples": "dataset_samples",
     "users": "concurrency",
-    "requests": "request_rate",
+    "requests": "requests",
     "rate": "request_rate",
 }
 
@@ -39,7 +39,28 @@ def factors(page: Page) -> list[Edit]:
         target = _target(page, at, end)
         if target and (target in page.known or not page.plan) and target in page.known:
             found.append(Edit(target, "times", FACTORS[name], page.read.span(at, end)))
-    return found[:1] if found else []
+    return (found or _another(page))[:1]
+
+
+def _another(page: Page) -> list[Edit]:
+    """'Another box', 'one node less' without a number: one of them."""
+    for at in page.read.does("plus", "minus"):
+        end = page.read.found.does(at, "plus", "minus") or at + 1
+        sign = 1 if page.read.found.does(at, "plus") else -1
+        if any(one.row.start - 3 <= at <= one.row.end + 3 for one in page.filled) or not page.plan:
+            continue
+        unit = next(
+            (
+                s.name
+                for word in page.read.found.words.get(end, ())
+                for s in word.all("unit")
+                if s.name in ("nodes", "devices")
+            ),
+            None,
+        )
+        if unit:
+            return [Edit(_OF_UNIT[unit], "plus", sign, page.read.span(at, end))]
+    return []
 
 
 def _target(page: Page, start: int, end: int) -> str | None:
@@ -68,7 +89,8 @@ def _fields_at(page: Page, at: int) -> list[str]:
         names += [sense.name for sense in word.all("field")]
         names += [sense.name for sense in word.all("asked") if sense.value == "goal"]
     order = {"nodes": "count", "batch": "global_batch", "length": "input_len", "devices": "count"}
-    return [order.get(name, name) for name in names]
+    named = [order.get(name, name) for name in names]
+    return [*named, *("request_rate" for name in named if name == "requests")]
 
 
 def differences(page: Page, filled: Sequence[Filled]) -> dict[int, str]:

@@ -6,7 +6,7 @@ and what is joined to that by 'or', 'and' and commas; it ends with the clause, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.reader.language.amounts import Found
@@ -31,7 +31,8 @@ class Thing:
 class Refusals:
     """Things that are refused, by their first token, and the tokens of the words that refuse them."""
 
-    things: frozenset[int]
+    things: Mapping[int, str]
+    """By the word that refuses them."""
     words: frozenset[int]
     unread: tuple[tuple[int, int], ...] = ()
 
@@ -39,7 +40,7 @@ class Refusals:
 def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
     by_start = {thing.start: thing for thing in things}
     by_end = {thing.end: thing for thing in things}
-    refused: set[int] = set()
+    refused: dict[int, str] = {}
     words: set[int] = set()
     unread: list[tuple[int, int]] = []
     inside = {at for start, end in found.names.items() for at in range(start, end)}
@@ -51,6 +52,14 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             continue
         left, right = found.does(at, "refuse_left"), found.does(at, "refuse_right")
         if left is None and right is None:
+            at += 1
+            continue
+        if any(
+            found.does(before, "suppose") or 0
+            for before in range(max(at - 3, 0), at + 1)
+            if (found.does(before, "suppose") or 0) > at
+        ):
+            # 'Why not LoRA?' supposes it.
             at += 1
             continue
         end = max(left or 0, right or 0)
@@ -70,12 +79,12 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             hit = _left(found, at, by_end) if (left or right) else None
             hit = None if hit and hit.key.startswith("number") else hit
         if hit is not None:
-            refused |= _joined(found, hit, by_start, by_end, hit.start >= end)
+            refused |= dict.fromkeys(_joined(found, hit, by_start, by_end, hit.start >= end), found.text[at].norm)
             words.update(range(at, end))
         elif right and not _of_a_verdict(found, end):
             unread.append((at, end))
         at = end
-    return Refusals(frozenset(refused), frozenset(words), tuple(unread))
+    return Refusals(refused, frozenset(words), tuple(unread))
 
 
 def _of_a_verdict(found: Found, at: int) -> bool:

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
-    r"(?P<number>(?<![^\W_])\d+(?:\.\d+)?e[+-]?\d{1,3}(?![\w.])|\d{1,3}(?:[,_'’]\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d+)?|(?<![\d.])\.\d+)"
+    r"(?P<number>(?<![^\W_])\d+(?:\.\d+)?e[+-]?\d{1,3}(?![\w.])|\d{1,3}(?:[,_'’]\d{3})+(?:\.\d+)?(?!\d|,\d)|\d+(?:\.\d+)?|(?<![\d.])\.\d+)"
     r"|(?P<single>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff々])"
     r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
     r"(?:['’][^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)*)"

@@ -17,9 +17,10 @@ import yaml
 
 from agent.offline.catalogue import known
 from agent.reader.language import act
-from agent.reader.language.mentions import SERVING, TRAINING, mentions
+from agent.reader.language.lexicon import lexicon
+from agent.reader.language.mentions import SERVING, TRAINING, mentions, mode_of_field
 from agent.reader.language.reading import understood
-from planner.requests import ONLY_SERVING, ONLY_TRAINING
+from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 _NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 _EPOCHS, _RATE, _DECAY = 60, 0.5, 2e-5
@@ -106,8 +107,55 @@ def _targets(labels: Sequence[tuple[str, ...]], names: Sequence[str]) -> np.ndar
     return targets
 
 
+def generated() -> Iterator[Example]:
+    """Sentences out of the lexicon: a field with a line there is understood when it is set, asked about or refused."""
+    words = lexicon()
+    for name, quantity in words.quantities.items():
+        mode = mode_of_field(name)
+        if name not in ALL_PATHS or mode is None:
+            continue
+        low, high = quantity.usual
+        value = f"{min(max(low * 4, 4), high):g}"
+        form = words.forms[name][0]
+        for text in (
+            f"set the {form} to {value}",
+            f"{form} {value}",
+            f"use {form} {value} instead",
+            f"double the {form}",
+        ):
+            yield _generated(text, mode)
+    for name, values in words.values.items():
+        mode = mode_of_field(name)
+        if name not in ALL_PATHS or mode is None:
+            continue
+        for value in sorted(values, key=str):
+            form = next(iter(words.forms.get(f"{name}={value}", ())), None)
+            for way in ("use {}", "now with {}", "without {}", "switch to {}") if form else ():
+                yield _generated(way.format(form), mode)
+    for text in _ELSEWHERE:
+        yield Example(text, act.Context(), None, (act.NO_TOOL,), "generated")
+    for text, mode in (("train Llama-3.1-8B on 8 H100", TRAINING), ("Train Mixtral 8x7B on 16 A100s", TRAINING),
+                       ("fine-tune qwen2.5-7b on 4 L40S", TRAINING), ("serve Llama-3.1-8B on 2 H100", SERVING),
+                       ("serve qwen2.5-72b on 8 A100 with vLLM", SERVING)):  # fmt: skip
+        yield Example(text, act.Context(), mode, _CHAIN[mode], "generated")
+
+
+# What is about nothing that is planned here.
+_ELSEWHERE = ("what is the weather in Rome?", "what time is it", "tell me a joke", "write a poem about autumn",
+              "who won the election?", "translate this into French", "book a flight to Berlin", "what is 12 times 7?",
+              "how old is the universe?", "recommend a restaurant", "draw a picture of a cat", "good morning",
+              "who are you?", "play some music", "summarize this article", "what is the capital of Peru?")  # fmt: skip
+# What answers where a plan is only changed: the chain of the question before.
+_CHAIN = {TRAINING: ("estimate_training", "check_fit"), SERVING: ("estimate_inference",)}
+
+
+def _generated(text: str, mode: str) -> Example:
+    return Example(text, act.Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
+
+
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
     catalogue = known()
+    told = [*told, *generated()]
     read = {one.text: mentions(one.text, catalogue) for one in told}
     moded = [one for one in told if one.mode]
     rows = [act.hashed(act.mode_features(read[one.text], one.context)) for one in moded]
