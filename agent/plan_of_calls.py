@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agent.offline.patching import nested
 from agent.wire import Call
 from estimator.errors import PlanError
+from planner.partial import nested
 from planner.requests import PlanArguments
 from tools.registry import Tool
 

@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.outcomes import errors, joined, refused, result_of, results
-from agent.offline.patching import knows_length
-from agent.offline.slots import get
+from agent.reader.answers.training import failures, files_made, runs_at, verdict
 from agent.wire import Outcome
-from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
+from pages.answers import advice, assumptions, cost, facts, limit, memory, room, sweep, training
 from pages.blocks import Block, Prose
 from planner.money.results import CostEstimate
+from planner.partial import get, knows_length
 from planner.results import (
     BestParallelism,
     FitCheck,
     HardwareDescription,
     Limit,
     ModelDescription,
-    RenderedConfigs,
     TrainingEstimate,
-    WrittenConfigs,
 )
 
 _Blocks = tuple[list[Block], list[str]]
@@ -68,7 +66,7 @@ def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcom
     intents -= {"why", "time", "run"} if slow else set()
     blocks = cost.device_hours(bill) if bill and "device_hours" in intents else []
     blocks += training.what_limits(estimate) if slow and estimate else []
-    blocks.append(_verdict(estimate, search, bill, intents))
+    blocks.append(verdict(estimate, search, bill, intents))
     if search and intents & {"layout", "why"}:
         blocks += training.rivals(search, "why" in intents)
     if estimate:
@@ -91,39 +89,8 @@ def _run(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcom
     return [*blocks, *assumptions.assumed(told, work["notes"])], asked
 
 
-def _verdict(
-    estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
-) -> Prose:
-    if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
-        return training.best(search, estimate)
-    return training.verdict(estimate, bill, "fit" in intents) if estimate else Prose("")
-
-
 def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[Block]:
     return cost.training(bill, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
-
-
-def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> list[Block]:
-    """What became of the files that were asked for; `withheld` where the run would run out of memory."""
-    if not intents & {"write", "render"}:
-        return []
-    if made := result_of(outcomes, WrittenConfigs):
-        return files.written(made)
-    shown = result_of(outcomes, RenderedConfigs)
-    head: list[Block] = [Prose(files.WITHHELD)] if withheld and ("write" in intents or shown is None) else []
-    if shown:
-        return [*head, *files.rendered(shown)]
-    refusals = errors(outcomes)
-    for name, said in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
-        if name in refusals:
-            return [Prose(f"**{said}**: {refusals[name]}")]
-    return head
-
-
-def failures(outcomes: list[Outcome]) -> list[Block]:
-    """What tools refused that write no files."""
-    refusals = errors(outcomes).items()
-    return [Prose(f"The tool {name} answered: {text}") for name, text in refusals if name not in _FILE_TOOLS]
 
 
 def _limit(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outcome]) -> _Blocks:
@@ -131,39 +98,8 @@ def _limit(plan: Mapping[str, Any], work: Mapping[str, Any], outcomes: list[Outc
     if found is None:
         return refused(errors(outcomes).get("find_limit"), work)
     blocks = limit.training(found)
-    blocks += _runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
+    blocks += runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
     if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
     return [*blocks, *assumptions.warnings([found]), *assumptions.assumed([found], work["notes"])], asked
-
-
-def _runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
-    """What the run at the limit takes and costs; of devices, beside the same run on more of them."""
-    estimates = [outcome for outcome in outcomes if outcome.call.name == "estimate_training"]
-    if found.goal == "devices" and estimates:
-        return _on_more(estimates, outcomes)
-    blocks: list[Block] = []
-    for outcome in outcomes:
-        if outcome.error:
-            blocks.append(Prose(outcome.error))
-        elif isinstance(outcome.result, TrainingEstimate):
-            blocks += training.speed(outcome.result, why)
-        elif isinstance(outcome.result, CostEstimate):
-            blocks += _cost(outcome.result, plan)
-    return blocks
-
-
-def _on_more(estimates: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[Block]:
-    runs: list[tuple[str, TrainingEstimate, float | None]] = []
-    problems: list[str] = []
-    for each in estimates:
-        count = each.call.arguments["count"]
-        name = "1 device" if count == 1 else f"{count} devices"
-        if isinstance(each.result, TrainingEstimate):
-            same = [outcome for outcome in outcomes if outcome.call.arguments.get("count") == count]
-            bill = result_of(same, CostEstimate)
-            runs.append((name, each.result, bill.usd if bill else None))
-        else:
-            problems.append(f"I could not estimate {name}: {each.error}")
-    return [*limit.more_devices(runs), *map(Prose, problems)]

@@ -9,7 +9,8 @@ from typing import Any
 
 from agent.offline.numbers import START, amount, context_length, count
 from agent.offline.page import Page
-from agent.offline.slots import Relative, Slot, get
+from agent.offline.slots import Relative, Slot
+from planner.partial import get
 
 _BARE = re.compile(
     rf"(?:(?<!\S)-|{START})(\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?:\s?(k|m|b|t)(?![\w]))?(?![\w%/]|\.\d|-[a-z]|"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.offline.page import compiled
-from agent.offline.slots import Relative, Slot, get
+from agent.offline.slots import Relative, Slot
 from estimator.plan.schema import Inference, Training
+from planner.partial import get
 from planner.requests import ALL_PATHS
 
 _THAN = (

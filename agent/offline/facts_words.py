@@ -9,7 +9,8 @@ from typing import Any
 from agent.offline import vocabulary
 from agent.offline.comparing import COMPARES
 from agent.offline.page import ACCELERATOR, MODEL, Page
-from agent.offline.slots import Device, Relative, Slot, get
+from agent.offline.slots import Device, Relative, Slot
+from planner.partial import get
 
 _ON_HARDWARE = re.compile(rf"\b(?:on|with|using|to)\s[^.?!]{{0,16}}{ACCELERATOR}", re.I)
 _EACH = re.compile(r"\b(?:each|both|either|the two|them|they|these|those)\b", re.I)

@@ -10,8 +10,9 @@ from typing import Any
 from agent.offline.comparing import BOTH
 from agent.offline.numbers import FACTORS, WHOLE, count
 from agent.offline.page import ACCELERATOR, Page
-from agent.offline.slots import Device, Relative, Slot, get
+from agent.offline.slots import Device, Relative, Slot
 from agent.offline.vocabulary import TAKEN_BACK
+from planner.partial import get
 
 _FACTORS = FACTORS | {"a third": 1 / 3, "a quarter": 0.25, "a fifth": 0.2, "a tenth": 0.1}
 _FACTOR = r"\b(?P<factor>double|twice|triple|quadruple|halve|half|a (?:third|quarter|fifth|tenth))\b(?: of)?"

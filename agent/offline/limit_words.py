@@ -7,17 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agent.offline.page import Page
+from agent.reader.calls.training import SOLVED
 
-# The Plan path that each goal solves for; where the user gives it a value, it is no question.
-SOLVED = {
-    "seq_len": "workload.seq_len",
-    "micro_batch": "workload.micro_batch",
-    "model": "model",
-    "devices": "cluster.count",
-    "context": "workload.max_context",
-    "input_len": "workload.input_len",
-    "concurrency": "workload.concurrency",
-}
 _SIZED = re.compile(r"\d+(?:\.\d+)?\s?[bm]\b", re.IGNORECASE)
 
 

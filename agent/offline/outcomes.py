@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from agent.offline.small_talk import not_placed
-from agent.wire import Outcome
+from agent.reader.answers.outcomes import errors, result_of, results
 from pages.blocks import Block, Prose
 from pages.rendering import markdown
 from pages.results.basis import notes
-
-Result = TypeVar("Result", bound=BaseModel)
-
-
-def result_of(outcomes: Sequence[Outcome], kind: type[Result]) -> Result | None:
-    """The last result of that type."""
-    return next((outcome.result for outcome in reversed(outcomes) if isinstance(outcome.result, kind)), None)
-
-
-def results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The last result of each tool by the tool's name."""
-    return {outcome.call.name: outcome.result for outcome in outcomes if outcome.result is not None}
-
-
-def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """What each tool refused, by the tool's name."""
-    return {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
 
 
 def refused(error: str | None, work: Mapping[str, Any]) -> tuple[list[Block], list[str]]:
@@ -41,3 +22,6 @@ def joined(blocks: Sequence[Block], work: Mapping[str, Any]) -> str:
     """The answer in Markdown, with the words that had no place at its end."""
     unread = Prose(not_placed(work["unread"]) if work.get("unread") else "")
     return markdown.render([*blocks, unread])
+
+
+__all__ = ["errors", "joined", "refused", "result_of", "results"]

@@ -11,11 +11,10 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.numbers import context_length
 from agent.offline.reading import Reading
-from agent.offline.serving_mode import flat_serving, is_serving
 from agent.offline.serving_patching import ASKED, COMBINED, combine, loads_agree
-from agent.offline.slots import Question, Relative, Slot, get
+from agent.offline.slots import Question, Relative, Slot
 from estimator.plan.schema import merge
-from planner.requests import FLAT_PATHS, SERVING_PATHS
+from planner.partial import get, is_serving
 
 # Readings that become a Plan field only together with others.
 _MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4
@@ -39,34 +38,6 @@ class Patched:
     nodes: int | None = None
     usd_per_device_hour: float | None = None
     asked: dict[str, Any] = field(default_factory=dict)
-
-
-def knows_length(plan: Mapping[str, Any]) -> bool:
-    """Whether a partial plan says how long the run is."""
-    return any(get(plan, f"workload.{name}") for name in ("dataset_tokens", "dataset_samples", "steps"))
-
-
-def flat(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A partial plan as the tools' flat arguments; `overrides` holds those figures that have no flat name.
-
-    Of serving `plan` holds what has none.
-    """
-    if is_serving(plan):
-        return flat_serving(plan)
-    found = {name: get(plan, path) for name, path in FLAT_PATHS.items()}
-    rest = {name: value for name, value in (found["overrides"] or {}).items() if name not in FLAT_PATHS}
-    found["overrides"] = rest or None
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def nested(arguments: Mapping[str, Any], serving: bool = False) -> dict[str, Any]:
-    """A tool's arguments as a partial plan, of training or of serving: the flat ones laid over `plan`."""
-    base = arguments.get("plan")
-    plan = merge(base if isinstance(base, Mapping) else {}, {"workload": {"kind": "inference"}} if serving else {})
-    for name, path in (SERVING_PATHS if serving else FLAT_PATHS).items():
-        if arguments.get(name) is not None:
-            plan = merge(plan, {path: arguments[name]})
-    return plan
 
 
 def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nodes: int | None = None) -> Patched:

@@ -19,16 +19,17 @@ from typing import Any
 from agent.models import Thought, Turn
 from agent.offline import answer, need, serving_answer, serving_calls, small_talk, target_words, wish_answer, wish_calls
 from agent.offline.catalogue import Catalogue, known
-from agent.offline.limit_words import SOLVED
-from agent.offline.patching import flat, knows_length, patched
+from agent.offline.patching import patched
 from agent.offline.payment import payment
 from agent.offline.reading import Reading, read
-from agent.offline.serving_mode import is_serving, switched
-from agent.offline.slots import get
+from agent.offline.serving_mode import switched
 from agent.offline.wish_turn import extended, free_call, offered, settle, wish_of
+from agent.reader.calls.serving import searches_devices
+from agent.reader.calls.training import SOLVED
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import Plan, merge
 from pages.answers.plan import complete
+from planner.partial import flat, get, is_serving, knows_length
 from planner.requests import FLAT_PATHS
 from planner.results import BestParallelism, Limit, TrainingEstimate
 
@@ -230,7 +231,7 @@ def _begin(
     questions = [str(question) for question in change.questions]
     settled = {question.field for question in change.questions}
     settled |= {SOLVED[limit["goal"]]} if limit else set()
-    if serving and choices.get("accelerator", serving_calls.searches_devices(plan, intents)):
+    if serving and choices.get("accelerator", searches_devices(plan, intents)):
         settled |= {"cluster.accelerator"}
     settled |= wish_calls.needs(*wish, reading) if wish else set()
     needs = "need" in intents and not (wish or limit or sweep or questions or get(plan, "cluster.accelerator"))

@@ -24,7 +24,7 @@ from agent.offline.dates import hours_until
 from agent.offline.facts_words import again_about, asks_run, described, facts_again, facts_asked
 from agent.offline.follow_ups import OTHER, counted_before, read_follow_up
 from agent.offline.hardware_words import read_hardware
-from agent.offline.limit_words import SOLVED, LimitQuestion, read_limit
+from agent.offline.limit_words import LimitQuestion, read_limit
 from agent.offline.model_words import read_models
 from agent.offline.names import spot
 from agent.offline.numbers import spelled_out
@@ -35,13 +35,15 @@ from agent.offline.provider_words import read_providers
 from agent.offline.quantities import read_goal, read_numbers
 from agent.offline.rules import INSTEAD_OF
 from agent.offline.sampling_quantities import samples_answers
-from agent.offline.serving_mode import is_serving, names_serving, serves
+from agent.offline.serving_mode import names_serving, serves
 from agent.offline.serving_quantities import read_node_size, read_serving
 from agent.offline.serving_words import LIMIT_PATHS, bare_slot, intents_of, read_serving_limit, read_words
 from agent.offline.slots import Device, Question, Relative, Slot
 from agent.offline.sweep_words import SweepQuestion, alternatives, read_sweep
 from agent.offline.wishes import SEARCHES_HARDWARE, Wish, most_devices, read_wish, vendors_of
 from agent.offline.wording import bounded, plainly, tidied
+from agent.reader.calls.training import SOLVED
+from planner.partial import is_serving
 
 _CUE = re.compile(
     r"\b(?:what about|how about|what if|and (?:on|with|for|if)|same|instead|make it|use|using|"

@@ -9,7 +9,8 @@ from typing import Any
 from agent.offline.numbers import START, context_length, count
 from agent.offline.page import Page
 from agent.offline.rules import ANSWERS, OF, rule
-from agent.offline.slots import Slot, get
+from agent.offline.slots import Slot
+from planner.partial import get
 
 _TRAININGS = re.compile(r"\b(?:grpo|ppo|rlhf|rlvr|rloo|rollouts?)\b", re.IGNORECASE)
 _STAGES = ("grpo", "ppo")

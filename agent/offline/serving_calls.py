@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline.limit_words import SOLVED
-from agent.offline.patching import flat
 from agent.offline.payment import payment
 from agent.offline.serving_words import mlperf_arguments
-from agent.offline.slots import get
+from agent.reader.calls.serving import laid_out, left_open, of_either, swept_away
 from agent.wire import Outcome
-from estimator.plan.schema import Inference, Plan, merge
+from estimator.plan.schema import Plan, merge
 from pages.answers.plan import complete
+from planner.partial import flat, get
 from planner.serving.results import BestServing, ServingEstimate, SizedServing
 from tools.registry import Tool
 
@@ -38,10 +37,10 @@ def next_calls(
     if "mlperf" in intents:
         return [] if outcomes else [("project_mlperf", mlperf_arguments(plan, arguments))]
     if sweep := work["sweep"]:
-        kept = {name: value for name, value in arguments.items() if name not in _swept_away(sweep["field"])}
-        return [] if outcomes else [("sweep", _either(kept) | sweep | own)]
+        kept = {name: value for name, value in arguments.items() if name not in swept_away(sweep["field"])}
+        return [] if outcomes else [("sweep", of_either(kept) | sweep | own)]
     if limit := work["limit"]:
-        return [] if outcomes else [("find_limit", _either(_open(arguments, limit["goal"])) | limit)]
+        return [] if outcomes else [("find_limit", of_either(left_open(arguments, limit["goal"])) | limit)]
     first = _first(plan, work, intents)
     if first not in called:
         return [(first, _first_arguments(first, plan, arguments, work) | extra)]
@@ -68,10 +67,10 @@ def next_calls(
             calls.append((name, arguments | extra))
         elif name == "check_fit":
             # What the layout leaves open stays so: more devices are laid out anew.
-            calls.append((name, _either(arguments)))
+            calls.append((name, of_either(arguments)))
         else:
             paid = payment(work, tools)
-            calls.append((name, _either(_laid_out(arguments, chosen)) | own | paid))
+            calls.append((name, of_either(laid_out(arguments, chosen)) | own | paid))
     return calls
 
 
@@ -90,12 +89,7 @@ def _files(
     if not estimate.memory.fits and not work["anyway"]:
         return []
     targets = {"targets": work["targets"]} if work["targets"] else {}
-    return [(name, _either(_laid_out(arguments, complete(estimate.plan))) | targets | work["fields"])]
-
-
-def searches_devices(plan: Mapping[str, Any], intents: list[str]) -> bool:
-    """Whether "which GPU?" is the question, so that none has to be named."""
-    return "size" in intents and has_load(plan)
+    return [(name, of_either(laid_out(arguments, complete(estimate.plan))) | targets | work["fields"])]
 
 
 def has_load(plan: Mapping[str, Any]) -> bool:
@@ -116,11 +110,6 @@ def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
     rest = merge(found.pop("plan", {}), {"workload.kind": None})
     rest = {name: value for name, value in rest.items() if value}
     return found | ({"plan": rest} if rest else {})
-
-
-def _either(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a tool for training and serving alike."""
-    return {**arguments, "plan": merge(arguments.get("plan") or {}, _SERVING)}
 
 
 def _first_arguments(
@@ -151,27 +140,4 @@ def _chosen(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     names = ("engine", "weight_dtype", "concurrency", "request_rate")
     found = {name: getattr(plan.workload, name) for name in names}
     found |= {name: getattr(plan.cluster, name) for name in ("accelerator", "count", "per_node")}
-    return _laid_out({**arguments, **{name: value for name, value in found.items() if value}}, plan)
-
-
-def _laid_out(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    sizes = {name: getattr(plan.layout, name) for name in _LAYOUT}
-    return {name: size for name, size in sizes.items() if size} | dict(arguments)
-
-
-def _open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:
-    """The arguments without what a question for a limit solves for."""
-    solved = {SOLVED[goal].rpartition(".")[2]}
-    solved |= {"concurrency": {"request_rate"}, "context": {"input_len"}, "input_len": {"max_context"}}.get(goal, set())
-    if goal == "concurrency" and "input_len" not in arguments and (most := arguments.get("max_context")):
-        # "How many users at 8k context": each of them uses it.
-        answer = arguments.get("output_len") or Inference.model_fields["output_len"].default
-        arguments = {**arguments, "input_len": max(1, int(most - answer))}
-    # The longest is asked of one request, where no number of clients was said.
-    alone = {"concurrency": 1} if goal in ("context", "input_len") and "request_rate" not in arguments else {}
-    return alone | {name: value for name, value in arguments.items() if name not in solved}
-
-
-def _swept_away(field: str) -> set[str]:
-    name = field.rpartition(".")[2]
-    return {name} | {"concurrency": {"request_rate"}, "request_rate": {"concurrency"}}.get(name, set())
+    return laid_out({**arguments, **{name: value for name, value in found.items() if value}}, plan)

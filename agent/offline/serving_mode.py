@@ -8,21 +8,16 @@ from typing import Any
 
 from agent.offline import serving_vocabulary
 from agent.offline.page import ACCELERATOR
-from agent.offline.slots import Slot, get
+from agent.offline.slots import Slot
 from agent.offline.vocabulary import NEED, ROLLOUTS
 from estimator.plan.schema import merge
-from planner.requests import SERVING_PATHS
+from planner.partial import is_serving
 
 # Training's own words for an engine that only generates its samples.
 _ROLLOUT = "|".join(ROLLOUTS.values())
 _KEPT = ("model", "name", "cluster")
 _KEPT_OVERRIDES = ("usable_gib", "reserve_gib", "scaleup_gb_per_s", "network_gb_per_s", "network_latency_us")
 RUN_NOTE = "read as running the model (inference); say fine-tune or train where that is meant"
-
-
-def is_serving(plan: Mapping[str, Any]) -> bool:
-    workload = plan.get("workload")
-    return isinstance(workload, Mapping) and workload.get("kind") == "inference"
 
 
 def names_serving(named: str) -> bool:
@@ -74,17 +69,3 @@ def switched(plan: Mapping[str, Any], serving: bool) -> tuple[dict[str, Any], li
     what = "training" if serving else "serving"
     said = f"what was said about {what} before is set aside; model and accelerators are kept"
     return merge(kept, {}), [said] if lost else []
-
-
-def flat_serving(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A partial serving plan as flat arguments; `plan` holds what has no flat name."""
-    found: dict[str, Any] = {}
-    rest = merge(plan, {})
-    for name, path in SERVING_PATHS.items():
-        value = get(plan, path)
-        if value is None or name == "overrides":
-            continue
-        found[name] = value
-        rest = merge(rest, {path: None})
-    rest = {name: value for name, value in rest.items() if value}
-    return found | ({"plan": rest} if rest else {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +42,3 @@ class Question:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.text}"
-
-
-def get(plan: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path of a partial plan, or None."""
-    value: Any = plan
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value

@@ -6,71 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.numbers import short
-from agent.offline.slots import get
+from agent.reader.answers.talk import (
+    FRESH,
+    HELP,
+    NO_IMPORT,
+    NO_PLAN,
+    NOTHING_TO_COMPARE,
+    OUT_OF_SCOPE,
+    WELCOME,
+    WHICH_FOLDER,
+    missing,
+    no_file,
+    not_placed,
+    own,
+)
 from knowledge import figures
-
-HELP = (
-    "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "
-    "and I work out whether it fits, how fast it runs, the best layout and what it costs; of a training run I "
-    "write the launch files too.\n\n"
-    "For example: *Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B "
-    "tokens? How long, what does it cost?* Or: *What is the longest context, the biggest batch or "
-    "the largest model that fits? How many GPUs do I need at least?* Or: *How many users can Llama-3.1-70B serve on 8 "
-    "H100s with vLLM, 2k tokens in and 500 out? What does a million tokens cost?*"
-)
-OUT_OF_SCOPE = (
-    "That is outside what I can help with: I plan the training, fine-tuning and serving of language "
-    "models (memory, speed, layout, cost and launch files). Name a model and the accelerators you have, and I will "
-    "start from there."
-)
-WELCOME = "All right. Change anything about the plan (devices, method, context, data) and I will work it out again."
-FRESH = "Done, I have set the earlier plan aside. What would you like to run, and on which accelerators?"
-
-NO_IMPORT = (
-    "I cannot read configuration files in this conversation. Tell me the model, the accelerators, the method, the "
-    "sequence length and the batch that stand in it, and I check those."
-)
-NO_PLAN = (
-    "There is no plan in this conversation yet. Say what you want to run, for example *full fine-tuning of "
-    "Llama-3.1-8B on 8 H100s with 1B tokens*, or load a saved one: *load NAME*. Then I can change, compare, save and "
-    "export it."
-)
-WHICH_FOLDER = (
-    "Which folder are the results in? It is the one that the matrix was written to, such as ./runs/NAME-matrix."
-)
-NOTHING_TO_COMPARE = (
-    "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
-    "*difference between base and long-context*."
-)
-
-
-def own(kind: str) -> str:
-    """How something that the catalogue lacks is added: by hand, since only the user's own figures may go in."""
-    tool = "add_model" if kind == "model" else "add_price" if kind in ("price", "rate") else "add_hardware"
-    wants = {
-        "add_model": "its id and the path of its `config.json`",
-        "add_price": "provider, instance, accelerator, devices per machine and the price per hour of the whole machine",
-        "add_hardware": "an id, and either `like` (an accelerator of the catalogue that it resembles) or its memory, "
-        "bandwidth and matrix rate",
-    }[tool]
-    return (
-        f"That is what the tool `{tool}` is for: it needs {wants}. From then on plans can name it. On the command line "
-        f"it is `shardwise call {tool} '{{…}}'`; `shardwise call {tool}` alone lists its fields, and "
-        f"`{tool.replace('add', 'preview')}` shows the file before anything is written."
-    )
-
-
-def missing(plan: Mapping[str, Any], asked: set[str], has_nodes: bool) -> list[str]:
-    """Questions for the essentials that neither this turn nor an earlier one gave."""
-    questions: list[str] = []
-    if get(plan, "model") is None and "model" not in asked:
-        questions.append(
-            "model: which model is it? A catalogue name such as Llama-3.1-8B, or the path of a config.json"
-        )
-    if get(plan, "cluster.accelerator") is None and "cluster.accelerator" not in asked:
-        many = "" if get(plan, "cluster.count") or has_nodes else ", and how many of them"
-        questions.append(f"cluster.accelerator: which accelerator{many}?")
-    return questions
+from planner.partial import get
 
 
 def ask(questions: list[str], plan: Mapping[str, Any], notes: list[str], unread: list[str]) -> str:
@@ -90,10 +41,6 @@ def ask(questions: list[str], plan: Mapping[str, Any], notes: list[str], unread:
     if unread:
         lines.append(not_placed(unread))
     return "\n\n".join(lines)
-
-
-def not_placed(unread: list[str]) -> str:
-    return f"I could not place {', '.join(repr(words) for words in unread)} and did not use it."
 
 
 def _understood(plan: Mapping[str, Any]) -> str:
@@ -129,8 +76,18 @@ def _understood(plan: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def no_file(path: str) -> str:
-    return (
-        f"I find no text file `{path}` in the folder that Shardwise runs in. Paste its text here, or give its path "
-        "from there."
-    )
+__all__ = [
+    "FRESH",
+    "HELP",
+    "NOTHING_TO_COMPARE",
+    "NO_IMPORT",
+    "NO_PLAN",
+    "OUT_OF_SCOPE",
+    "WELCOME",
+    "WHICH_FOLDER",
+    "ask",
+    "missing",
+    "no_file",
+    "not_placed",
+    "own",
+]

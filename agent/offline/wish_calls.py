@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.figure_words import by_value
-from agent.offline.patching import flat
 from agent.offline.reading import Reading
-from agent.offline.serving_mode import is_serving
-from agent.offline.slots import get
 from agent.offline.target_words import folder_of, read_targets
 from agent.offline.wishes import FREE, SEARCHES_HARDWARE, vendors_of
 from agent.wire import Content
 from estimator.plan.schema import merge
+from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
 
 _THRESHOLD = re.compile(

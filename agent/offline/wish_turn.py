@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from agent.offline import small_talk
 from agent.offline.figure_words import figure_of
 from agent.offline.pasted import content
-from agent.offline.patching import knows_length
 from agent.offline.reading import Reading
-from agent.offline.slots import Slot, get
+from agent.offline.slots import Slot
 from agent.offline.wish_calls import of_hardware, own_arguments
 from agent.offline.wish_words import TAKES
 from agent.offline.wishes import FREE, REPEATED, SEARCHES_HARDWARE, Wish, vendors_of
 from agent.wire import Outcome
 from estimator.plan.schema import merge
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
+from planner.partial import get, knows_length
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-ACTS = ("ask", "change", "compare", "why", "what_if", "write", "recall", "control")
-OPERATORS = ("set", "times", "plus", "drop", "refuse")
 # Quantities that people say and that become Plan fields only together with others.
 BESIDE = (
     "batch",  # sequences, of a device or of a step: whichever the plan makes likely
@@ -66,6 +64,8 @@ class Need:
 @dataclass(frozen=True)
 class Reading:
     """A turn as it was understood.
+
+    `act` is what kind of turn it is: ask, change, compare, why, what_if, write, recall or control.
 
     `tool` is the tool that answers it best (None: none does) and `shares` how likely each was; `focus` the figures
     that are asked for, the first first (fit, memory, need, time, run, cost, device_hours, layout, faster, why, files,

@@ -22,9 +22,9 @@ from unittest.mock import patch
 from agent.models import Thought, Turn
 from agent.offline.catalogue import known
 from agent.offline.planner import step
-from agent.offline.slots import get
 from agent.wire import Call, Outcome, answered, calls_of, said, text_of
 from estimator.errors import PlanError
+from planner.partial import get
 from planner.requests import ALL_PATHS
 from tools.registry import registry
 

@@ -10,7 +10,8 @@ from scoring import talk
 
 from agent.offline.catalogue import known
 from agent.offline.reading import read
-from agent.offline.slots import Relative, Slot, get
+from agent.offline.slots import Relative, Slot
+from planner.partial import get
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAN = {

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from conversations import turns
 
-from agent.offline.patching import flat, nested
 from knowledge.figures import gib
 from pages.answers import memory
 from pages.rendering.markdown import render
+from planner.partial import flat, nested
 from planner.results import MemoryEstimate
 from tools import call
 

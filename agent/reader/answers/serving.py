@@ -31,7 +31,7 @@ def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tup
     elif found := result_of(outcomes, Limit):
         blocks = limit.serving(found)
     else:
-        blocks = _deployment(outcomes, set(work.intents), work.asked)
+        blocks = deployment(outcomes, set(work.intents), work.asked)
     estimate = result_of(outcomes, ServingEstimate)
     fits = estimate is None or estimate.memory.fits
     blocks += files_made(outcomes, set(work.intents), not fits and not work.anyway)
@@ -41,7 +41,7 @@ def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tup
     return joined(blocks, work), []
 
 
-def _deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[Block]:
+def deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[Block]:
     """One deployment: what was asked for, or the best that a search found. `limits` are those that no plan holds."""
     estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
     blocks: list[Block] = []

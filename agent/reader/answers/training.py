@@ -80,7 +80,7 @@ def _run(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Block
     intents -= {"why", "time", "run"} if slow else set()
     blocks = cost.device_hours(bill) if bill and "device_hours" in intents else []
     blocks += training.what_limits(estimate) if slow and estimate else []
-    blocks.append(_verdict(estimate, search, bill, intents))
+    blocks.append(verdict(estimate, search, bill, intents))
     if search and intents & {"layout", "why"}:
         blocks += training.rivals(search, "why" in intents)
     if estimate:
@@ -103,7 +103,7 @@ def _run(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Block
     return [*blocks, *assumptions.assumed(told, work.notes)], asked
 
 
-def _verdict(
+def verdict(
     estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
 ) -> Prose:
     if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
@@ -143,14 +143,14 @@ def _limit(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Blo
     if found is None:
         return refused(errors(outcomes).get("find_limit"), work)
     blocks = limit.training(found)
-    blocks += _runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
+    blocks += runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
     if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
     return [*blocks, *assumptions.warnings([found]), *assumptions.assumed([found], work.notes)], asked
 
 
-def _runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
+def runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
     """What the run at the limit takes and costs; of devices, beside the same run on more of them."""
     estimates = [outcome for outcome in outcomes if outcome.call.name == "estimate_training"]
     if found.goal == "devices" and estimates:

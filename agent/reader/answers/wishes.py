@@ -11,7 +11,7 @@ from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, scenarios
 from pages.blocks import Block
 
-_ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
+ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "recommend_cluster": clusters.recommended,
     "auto_configure": clusters.configured,
     "compare": comparison.compared,
@@ -43,6 +43,6 @@ def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tup
     name, result = outcome.call.name, outcome.result
     if result is None:
         return joined(refused(outcome.error, work)[0], work), []
-    blocks = [*_ANSWERS.get(name, files.row)(result), *assumptions.warnings([result])]
+    blocks = [*ANSWERS.get(name, files.row)(result), *assumptions.warnings([result])]
     blocks += assumptions.assumed([result] if name in _ASSUMING else [], readings)
     return joined(blocks, work), []

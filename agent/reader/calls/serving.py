@@ -46,10 +46,10 @@ def next_calls(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], too
     if isinstance(result, ServingEstimate):
         if intents & {"fit", "faster"} or not result.memory.fits:
             # What the layout leaves open stays so: more devices are laid out anew.
-            calls.append(("check_fit", _either(arguments)))
+            calls.append(("check_fit", of_either(arguments)))
         # How long all requests of a run take is told with what they cost.
         if result.memory.fits and ("cost" in intents or get(plan, "workload.requests")):
-            calls.append(("estimate_cost", _either(_laid_out(arguments, chosen)) | own | payment(work, tools)))
+            calls.append(("estimate_cost", of_either(laid_out(arguments, chosen)) | own | payment(work, tools)))
     else:
         arguments = _chosen(arguments, chosen)
         calls.append(("estimate_inference", arguments | extra))
@@ -65,8 +65,8 @@ def _alone(
     if "mlperf" in work.intents:
         return "project_mlperf", _mlperf(plan, arguments, work.own)
     if sweep := work.sweep:
-        kept = {name: value for name, value in arguments.items() if name not in _swept_away(sweep["field"])}
-        return "sweep", _either(kept) | sweep | own
+        kept = {name: value for name, value in arguments.items() if name not in swept_away(sweep["field"])}
+        return "sweep", of_either(kept) | sweep | own
     if limit := work.limit:
         return "find_limit", limit_arguments(arguments, limit)
     return None
@@ -74,7 +74,7 @@ def _alone(
 
 def limit_arguments(arguments: Mapping[str, Any], limit: Mapping[str, Any]) -> dict[str, Any]:
     """find_limit's arguments: the plan's without what is solved for."""
-    return _either(_open(arguments, limit["goal"])) | dict(limit)
+    return of_either(left_open(arguments, limit["goal"])) | dict(limit)
 
 
 def _files(work: Work, called: Mapping[str, Outcome], arguments: dict[str, Any], tools: Mapping[str, Tool]) -> Calls:
@@ -87,7 +87,7 @@ def _files(work: Work, called: Mapping[str, Outcome], arguments: dict[str, Any],
         return []
     targets = {"targets": work.targets} if work.targets else {}
     fields = {key: value for key, value in work.own.items() if key in tools[name].request.model_fields}
-    return [(name, _either(_laid_out(arguments, complete(estimate.plan))) | targets | fields)]
+    return [(name, of_either(laid_out(arguments, complete(estimate.plan))) | targets | fields)]
 
 
 def searches_devices(plan: Mapping[str, Any], intents: list[str]) -> bool:
@@ -115,7 +115,7 @@ def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
     return arguments | ({"plan": rest} if rest else {})
 
 
-def _either(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def of_either(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a tool for training and serving alike."""
     return {**arguments, "plan": merge(arguments.get("plan") or {}, _SERVING)}
 
@@ -146,15 +146,15 @@ def _chosen(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     names = ("engine", "weight_dtype", "concurrency", "request_rate")
     choice = {name: getattr(plan.workload, name) for name in names}
     choice |= {name: getattr(plan.cluster, name) for name in ("accelerator", "count", "per_node")}
-    return _laid_out({**arguments, **{name: value for name, value in choice.items() if value}}, plan)
+    return laid_out({**arguments, **{name: value for name, value in choice.items() if value}}, plan)
 
 
-def _laid_out(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def laid_out(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     sizes = {name: getattr(plan.layout, name) for name in _LAYOUT}
     return {name: size for name, size in sizes.items() if size} | dict(arguments)
 
 
-def _open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:
+def left_open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:
     """The arguments without what a question for a limit solves for."""
     solved = {SOLVED[goal].rpartition(".")[2]}
     solved |= {"concurrency": {"request_rate"}, "context": {"input_len"}, "input_len": {"max_context"}}.get(goal, set())
@@ -167,7 +167,7 @@ def _open(arguments: Mapping[str, Any], goal: str) -> dict[str, Any]:
     return alone | {name: value for name, value in arguments.items() if name not in solved}
 
 
-def _swept_away(field: str) -> set[str]:
+def swept_away(field: str) -> set[str]:
     name = field.rpartition(".")[2]
     return {name} | {"concurrency": {"request_rate"}, "request_rate": {"concurrency"}}.get(name, set())
 

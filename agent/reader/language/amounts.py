@@ -45,7 +45,6 @@ class Amount:
     per: tuple[Unit, ...] = ()
     names: bool = False
     before: str = ""
-    about: bool = False
 
     def unit(self, *names: str) -> Unit | None:
         return next((unit for unit in self.units if unit.name in names), None)

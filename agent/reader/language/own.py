@@ -10,7 +10,6 @@ from agent.reader.form import Edit, Reading
 from agent.reader.language.lexicon import lexicon
 from agent.reader.language.mentions import SERVING
 from agent.reader.language.names import head_words
-from agent.reader.language.scope import FACTORS
 from knowledge.scenarios import scenarios
 from planner.requests import ALL_PATHS
 
@@ -541,6 +540,3 @@ def edits_left(tool: str | None, edits: list[Edit]) -> list[Edit]:
             if edit.field in ("model", "accelerator", "method", "count", "stage") and edit.op == "set"
         ]
     return edits
-
-
-__all__ = ["FACTORS", "FREE", "edits_left", "own_of", "pricing_of"]

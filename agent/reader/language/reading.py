@@ -24,7 +24,6 @@ from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from planner.requests import ALL_PATHS
 
-_CONTEXTS = ("plan", "tool")
 # Of a longer message the beginning is read, and the rest is told to be unread.
 _LONGEST = 12_000
 _BYTES_PER_TOKEN = 4
@@ -388,14 +387,7 @@ def _of_models(page: Page) -> list[tuple[int, list[Edit]]]:
                 Need("model", f"{name.problem}{nearest}. Which is it? A path to its config.json will do, too")
             )
     for name in page.read.of("path"):
-        if (
-            (
-                name.text.endswith("config.json")
-                or not any(name.text.endswith(end) for end in (".yaml", ".yml", ".sh", ".py", ".log"))
-            )
-            and not found
-            and not page.read.does("in_folder")
-        ):
+        if not found and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log")):
             found.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
     if not page.needs:
         found += _of_size(page, [edit.value for _, edits in found for edit in edits if edit.op == "set"])
