@@ -26,8 +26,7 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
         raise PlanError(names.place, f"{name.strip()[:60]!r} cannot be planned for: {why}")
     text = name.strip().casefold()
     if (match := _SLICE.fullmatch(text)) and (id := names.exact(match[1])):
-        cores = int(_cores().get(id) or 1)
-        chips = max(1, int(match[2]) // cores)
+        chips = max(1, int(match[2]) // cores_of(id))
         return Match(id, f"{name.strip()!r} is a slice of {chips} x {id}: give the count with it", _SCORE)
     return _instance(text)
 
@@ -67,6 +66,11 @@ def _instances() -> dict[str, dict[str, str]]:
         for row in rows("instances.csv")
         if re.fullmatch(r"\S*\d\S*", row["instance"]) and row["provider"] != "owned"
     }
+
+
+def cores_of(id: str) -> int:
+    """Cores of a device, which slices are counted in; 1 where its slices count devices."""
+    return int(_cores().get(id) or 1)
 
 
 @cache

@@ -11,6 +11,7 @@ from agent.offline.catalogue import Catalogue, Instance
 from agent.reader.language.lexicon import lexicon, plain_words
 from agent.reader.language.tokens import Glyphs, tokens
 from estimator.errors import PlanError
+from knowledge.machines.offered import cores_of
 from knowledge.prices.energy import place_names
 
 _FILES = (
@@ -400,10 +401,6 @@ def _memory_behind(text: Sequence[Glyphs], end: int, said: str, catalogue: Catal
     return (at + 1 + plural, found) if fits else None
 
 
-# A TPU slice's name counts TensorCores up to v4 and for v5p, two a chip, and chips for v5e and v6e.
-_CORES = {"tpu-v2": 2, "tpu-v3": 2, "tpu-v4": 2, "tpu-v5p": 2}
-
-
 def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None, int]:
     """(Chips, token behind) of 'v5p-128'."""
     if not (id or "").startswith("tpu") or end + 1 >= len(text) or text[end].text != "-" or text[end].space:
@@ -411,7 +408,7 @@ def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None
     number = text[end + 1]
     if number.kind != "number" or number.space or "." in number.norm:
         return None, end
-    return max(int(number.norm) // _CORES.get(str(id), 1), 1), end + 2
+    return max(int(number.norm) // cores_of(str(id)), 1), end + 2
 
 
 def _runs_on(text: Sequence[Glyphs], end: int) -> bool:
