@@ -17,9 +17,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "agent")]
 
 import scoring  # noqa: E402 # pyright: ignore[reportMissingImports]
 
-from agent.reader.language import act  # noqa: E402
-from agent.reader.language.train import examples, train  # noqa: E402
-from agent.reader.planner import step  # noqa: E402
+from agent.offline.language import act  # noqa: E402
+from agent.offline.language.train import examples, train  # noqa: E402
+from agent.offline.planner import step  # noqa: E402
 
 
 def files() -> list[Path]:

@@ -238,3 +238,11 @@ def _between(low: str, high: str) -> str:
 def known(value: float | None, write: Callable[[float], str], other: str = "") -> str:
     """The figure as `write` prints it, or `other` where it is not known."""
     return other if value is None else write(value)
+
+
+def length_in_tokens(digits: float, scale: str) -> float:
+    """Tokens of a context of `digits` "k" or "m" as people write them: binary where the size is a power of two (4k is
+    4,096, 100k is 100,000)."""
+    power = {"k": 1, "m": 2}.get(scale, 0)
+    whole = digits == int(digits) and digits > 0
+    return digits * (1024**power if whole and not int(digits) & (int(digits) - 1) else 1000**power)

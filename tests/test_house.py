@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("estimator", "knowledge", "launchers", "measure", "planner", "pages", "tools", "agent", "server", "tui")
-# The planner that reads by patterns goes when the one of `agent.reader` understands all that it does; until then two
+# The planner that reads by patterns goes when the one of `agent.offline` understands all that it does; until then two
 # stand side by side, with the same names, and neither is measured by what counts names.
 READER = {("agent", "offline"), ("agent", "reader")}
 MOST_MODULES, MOST_LINES, MOST_DEFERRED = 25, 60, 60

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from agent.grounding.figures import figures_in
-from agent.offline.numbers import context_length
+from knowledge.figures import length_in_tokens
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
 # name.
@@ -56,9 +56,8 @@ def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set
     known.update(_between(results))
     for text in words:
         known.update(in_text(text))
-        for match in re.finditer(r"\d+(?:\.\d+)?\s?[kKmM]\b", text):
-            if length := context_length(match[0]):
-                known.add(Origin("count", float(length)))
+        for digits, scale in re.findall(r"(\d+(?:\.\d+)?)\s?([kKmM])\b", text):
+            known.add(Origin("count", length_in_tokens(float(digits), scale.lower())))
     return known
 
 

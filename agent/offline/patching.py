@@ -1,228 +1,256 @@
-"""Lays what was said over the session's plan. The plan holds only what the user gave."""
+"""Lays a turn's edits over the session's plan. The plan holds only what the person gave."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent.offline.beside import MEANT, Patch, combined, laid_in_nodes
 from agent.offline.catalogue import Catalogue
-from agent.offline.numbers import context_length
-from agent.offline.reading import Reading
-from agent.offline.serving_patching import ASKED, COMBINED, combine, loads_agree
-from agent.offline.slots import Question, Relative, Slot
-from estimator.plan.schema import merge
-from planner.partial import get, is_serving
+from agent.offline.form import BESIDE, Edit
+from agent.offline.refusing import refuse
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference, Training, merge
+from knowledge.figures import length_in_tokens
+from planner.partial import checked, get, is_serving
+from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING, SERVING_PATHS
 
-# Readings that become a Plan field only together with others.
-_MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4
-_USUAL_LENGTH = 4096
-_COMBINED = ("batch", "batch_tokens", "accumulation", "nodes", "recompute_block", "usd_per_device_hour",
-             "usd_per_node_hour", "prompt_len", *COMBINED)  # fmt: skip
+# Beside quantities that come in whole numbers.
+_WHOLE = ("batch", "accumulation", "nodes", "recompute_block", "prompt_len", "replicas", "length")
+# What a field of training is called of serving, where words may mean either.
+_OF_SERVING = {"seq_len": "length", "precision": "weight_dtype", "global_batch": "concurrency",
+               "micro_batch": "concurrency", "response_len": "output_len", "prompt_len": "input_len",
+               "batch_tokens": "max_batched_tokens"}  # fmt: skip
+_OF_TRAINING = {"input_len": "seq_len", "max_context": "seq_len", "output_len": "response_len",
+                "weight_dtype": "precision", "concurrency": "global_batch", "total_tokens": "dataset_tokens",
+                "replicas": "dp"}  # fmt: skip
+# Quantities that are of one kind of work alone.
+_ELSEWHERE = (("token_rate", "prefix_tokens", "load"), ("accumulation", "recompute_block"))
+_CHANGES = ("set", "times", "plus")
+_ALL_AT_ONCE = ("offline", "single-stream", "static-batch")
+_LOADS = {"workload.concurrency", "workload.request_rate"}
+_ENGINE_FORMATS = {"exllamav2": "exl2", "llamacpp": "gguf"}
 
 
-@dataclass
-class Patched:
-    """The new partial plan, what was assumed in reading it, what must be asked, and the path that changed last.
+@dataclass(frozen=True)
+class Before:
+    """What an edit may be relative to: the last complete plan that a tool gave, nodes that were said before their size
+    was known, values that were refused before by flat name, and fields that are compared, which stay open."""
 
-    `nodes` is a number of nodes whose size is not known yet; `usd_per_device_hour` the user's own price, which no
-    Plan holds; `asked` what else the answer needs and no Plan holds.
-    """
-
-    plan: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
-    recent: str | None = None
+    last: Mapping[str, Any] = field(default_factory=dict)
     nodes: int | None = None
-    usd_per_device_hour: float | None = None
-    asked: dict[str, Any] = field(default_factory=dict)
+    refused: Mapping[str, list[Any]] = field(default_factory=dict)
+    compared: frozenset[str] = frozenset()
 
 
-def patched(plan: Mapping[str, Any], reading: Reading, catalogue: Catalogue, nodes: int | None = None) -> Patched:
-    """The plan after what was said. The first model and accelerator named win; alternatives are the planner's business.
+@dataclass(frozen=True)
+class Patched:
+    """The plan after the edits, and the refused values by flat name that are still so."""
 
-    `nodes` was said in an earlier turn, before the accelerator was known.
-    """
-    result = Patched(merge(plan, {}), questions=list(reading.questions))
+    patch: Patch
+    refused: dict[str, list[Any]]
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        return {name: value for name, value in self.patch.plan.items() if value != {}}
+
+
+def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue: Catalogue, before: Before) -> Patched:
+    """The plan after `edits`, said in `text`. What the Plan would refuse becomes a Need and changes nothing."""
     serving = is_serving(plan)
-    # In 'H100 or H200?' neither replaces the device that the session already has.
-    kept = [path for path in ("model", "cluster.accelerator") if reading.compare and get(plan, path)]
-    slots = [slot for slot in reading.slots if isinstance(slot, Slot) and slot.path not in kept]
-    said = {slot.path for slot in slots}
-    _free_what_depends(result, {slot.path: slot.value for slot in slots}, reading)
-    given: set[str] = set()
-    for slot in slots:
-        if slot.path in _COMBINED or (slot.path in ("model", "cluster.accelerator") and slot.path in given):
-            continue
-        given.add(slot.path)
-        result.plan = merge(result.plan, {slot.path: slot.value})
-        result.recent = slot.path
-        if slot.note:
-            result.notes.append(slot.note)
-    for change in reading.slots:
-        if isinstance(change, Relative):
-            _scale(result, change)
+    edits = [replace(edit, field=_name(edit.field, serving)) for edit in edits]
+    patch = Patch(merge(plan, {}), catalogue)
+    edits = [edit for edit in edits if _possible(patch, edit, text)]
+    patch.said = {_path(edit.field) for edit in edits if edit.op in _CHANGES}
+    _free_what_depends(patch, edits)
+    plain = [edit for edit in edits if edit.field not in BESIDE]
+    for edit in (*_of(plain, "drop"), *_of(plain, "set")):
+        _set(patch, edit)
+    for edit in (*_of(edits, "times"), *_of(edits, "plus")):
+        _relative(patch, edit, before.last, text)
     if serving:
-        changes, notes = loads_agree(result.plan.get("workload") or {}, said)
-        result.plan, result.notes = merge(result.plan, changes), [*result.notes, *notes]
-    for slot in slots:
-        if slot.path in ASKED:
-            result.asked[slot.path] = slot.value
-        if slot.path in COMBINED:
-            changes, notes, questions = combine(result.plan, slot)
-            result.plan, result.questions = merge(result.plan, changes), [*result.questions, *questions]
-            result.notes += notes
-        elif slot.path in _COMBINED:
-            _combine(result, slot, said, catalogue)
-    if nodes and not {"nodes", "cluster.count"} & said:
-        _nodes(result, nodes, f"{nodes} nodes", catalogue)
-    if serving:
-        return result
-    _length_of_samples(result, slots)
-    method = get(result.plan, "workload.method")
-    said |= set(reading.over)
-    if "workload.lora.quantisation" in said and method in (None, "full", "lora"):
-        result.plan = merge(result.plan, {"workload.method": "qlora"})
-    elif (
-        any(path.startswith("workload.lora.") for path in said)
-        and "workload.method" not in reading.over
-        and (method is None or (method == "full" and "workload.method" not in said))
-    ):
-        result.plan = merge(result.plan, {"workload.method": "lora"})
-    return result
+        _loads_agree(patch)
+    for edit in edits:
+        if edit.field in BESIDE and edit.op in ("set", "drop"):
+            _beside(patch, edit, text)
+    if before.nodes and not {"nodes", "cluster.count"} & patch.said:
+        laid_in_nodes(patch, before.nodes, f"{before.nodes} nodes")
+    if not serving:
+        _length_of_samples(patch)
+        _method_of_adapters(patch, before.compared)
+    taken = {edit.field: edit.value for edit in edits if edit.op == "set"}
+    kept = {name: [value for value in values if taken.get(name) != value] for name, values in before.refused.items()}
+    for edit in _of(edits, "refuse"):
+        before_it = kept.setdefault(edit.field, [])
+        before_it += [] if edit.value in before_it else [edit.value]
+    refused = {name: values for name, values in kept.items() if values}
+    refuse(patch, refused, _of(edits, "refuse"))
+    return Patched(patch, refused)
 
 
-def _free_what_depends(result: Patched, said: Mapping[str, Any], reading: Reading) -> None:
+def said_words(edit: Edit, text: str) -> str:
+    """The words of an edit; what it says where they were concluded."""
+    start, end = edit.span
+    return repr(" ".join(text[start:end].split())) if end > start else f"{edit.field.replace('_', ' ')} {edit.value}"
+
+
+def _of(edits: Sequence[Edit], operator: str) -> list[Edit]:
+    return [edit for edit in edits if edit.op == operator]
+
+
+def _path(name: str) -> str:
+    return ALL_PATHS.get(name, name)
+
+
+def _name(name: str, serving: bool) -> str:
+    """The field that is meant in a plan of this kind."""
+    foreign = name in (ONLY_TRAINING if serving else ONLY_SERVING) or name in BESIDE
+    return (_OF_SERVING if serving else _OF_TRAINING).get(name, name) if foreign else name
+
+
+def _possible(patch: Patch, edit: Edit, text: str) -> bool:
+    """Whether the Plan takes what is set; else it is asked, or said where it is of the other kind of work."""
+    name, value, serving = edit.field, edit.value, is_serving(patch.plan)
+    if name in _ELSEWHERE[serving]:
+        patch.notes.append(f"{said_words(edit, text)} is of {'training' if serving else 'serving'}, so it is not used")
+        return False
+    if edit.op != "set":
+        return True
+    if name not in BESIDE:
+        try:
+            checked(_path(name), value, serving)
+        except PlanError as error:
+            valid = f" ({', '.join(error.valid)})" if error.valid else ""
+            patch.ask(_path(name), f"{name.replace('_', ' ')} {error.problem}{valid}: what should it be?")
+            return False
+    elif isinstance(value, int | float) and not (value > 0 and (name not in _WHOLE or value == int(value))):
+        whole = "a whole number above 0" if name in _WHOLE else "above 0"
+        patch.ask(_path(MEANT[name][0]), f"{said_words(edit, text)} must be {whole}: how many?")
+        return False
+    return True
+
+
+def _set(patch: Patch, edit: Edit) -> None:
+    path = _path(edit.field)
+    patch.put({path: None if edit.op == "drop" else checked(path, edit.value, is_serving(patch.plan))})
+    patch.recent = path
+
+
+def _beside(patch: Patch, edit: Edit, text: str) -> None:
+    if edit.op == "set":
+        combined(patch, edit.field, edit.value, said_words(edit, text))
+        return
+    names = [*MEANT[edit.field], *(["per_node"] if edit.field == "nodes" else [])]
+    patch.put({ALL_PATHS[name]: None for name in names if get(patch.plan, ALL_PATHS[name]) is not None})
+
+
+def _relative(patch: Patch, edit: Edit, last: Mapping[str, Any], text: str) -> None:
+    """`times` and `plus` of what the plan has, else of what the last answer took for it, else of the default."""
+    path = ALL_PATHS[_meant(patch.plan, edit.field)]
+    before = get(patch.plan, path)
+    if before is None and get(last, "workload.kind") == (get(patch.plan, "workload.kind") or "training"):
+        before = get(last, path)
+    before = _default(path, is_serving(patch.plan)) if before is None else before
+    if not isinstance(before, int | float) or isinstance(before, bool):
+        patch.ask(path, f"{said_words(edit, text)} of how many?")
+        return
+    value = before * edit.value if edit.op == "times" else before + edit.value * _unit(patch, edit.field)
+    # 0.1 x 30 is 3, whatever binary fractions make of it.
+    value = round(value) if abs(value - round(value)) <= 1e-9 * max(abs(value), 1) else value
+    try:
+        patch.put({path: checked(path, value, is_serving(patch.plan))})
+    except PlanError:
+        patch.ask(path, f"{said_words(edit, text)} of {before:,} would be {value:,.6g}: how many should it be?")
+
+
+def _meant(plan: Mapping[str, Any], name: str) -> str:
+    """The field that a quantity is about: of those it may stand for the one that the plan has."""
+    names = [each for each in MEANT.get(name, (name,)) if (each in SERVING_PATHS) or not is_serving(plan)]
+    return next((each for each in names if get(plan, ALL_PATHS[each]) is not None), names[0])
+
+
+def _unit(patch: Patch, name: str) -> int:
+    """How many of the field one more of the quantity is: of a node its devices, of a replica those of one."""
+    if name == "nodes":
+        device = get(patch.plan, "cluster.accelerator")
+        return get(patch.plan, "cluster.per_node") or (patch.catalogue.per_node(str(device)) if device else 1)
+    sizes = [get(patch.plan, f"layout.{size}") or 1 for size in ("tp", "pp", "dp")] if name == "replicas" else []
+    return sizes[0] * sizes[1] * sizes[2] if sizes else 1
+
+
+def _default(path: str, serving: bool) -> Any:
+    room, _, name = path.partition(".")
+    fields = (Inference if serving else Training).model_fields
+    return fields[name].default if room == "workload" and name in fields else None
+
+
+def _free_what_depends(patch: Patch, edits: Sequence[Edit]) -> None:
     """A new device comes with its own node size; a new number of devices with its own data parallel size."""
-    device = said.get("cluster.accelerator")
-    if device and device != get(result.plan, "cluster.accelerator"):
-        usable = get(result.plan, "overrides.usable_gib")
-        if usable and "overrides.usable_gib" not in said:
-            result.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
-        for path in ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib"):
-            if path not in said:
-                result.plan = merge(result.plan, {path: None})
-    counted = "cluster.count" in said or any(isinstance(slot, Relative) for slot in reading.slots)
-    each, number = get(result.plan, "cluster.per_node"), said.get("cluster.count")
-    if number and each and number < each and "cluster.per_node" not in said:
+    taken = {edit.field: edit.value for edit in edits if edit.op == "set"}
+    device, number = taken.get("accelerator"), taken.get("count")
+    if device and device != get(patch.plan, "cluster.accelerator"):
+        usable = get(patch.plan, "overrides.usable_gib")
+        if usable and "overrides.usable_gib" not in patch.said:
+            patch.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
+        paths = ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib")
+        patch.plan = merge(patch.plan, {path: None for path in paths if path not in patch.said})
+    each = get(patch.plan, "cluster.per_node")
+    if isinstance(number, int) and each and number < each and "cluster.per_node" not in patch.said:
         # Fewer than a node of them: the node size was that of more.
-        result.plan = merge(result.plan, {"cluster.per_node": None})
-    if counted and "layout.dp" not in said and (dp := get(result.plan, "layout.dp")):
-        result.plan = merge(result.plan, {"layout.dp": None})
-        result.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")
+        patch.plan = merge(patch.plan, {"cluster.per_node": None})
+    counted = patch.said & {"cluster.count", "nodes", "replicas"}
+    if counted and "layout.dp" not in patch.said and (dp := get(patch.plan, "layout.dp")):
+        patch.plan = merge(patch.plan, {"layout.dp": None})
+        patch.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")
 
 
-def _scale(result: Patched, change: Relative) -> None:
-    if change.path == "load":
-        # Of clients or of requests a second, whichever the plan has.
-        clients = get(result.plan, "workload.request_rate") is None
-        change = replace(change, path="workload.concurrency" if clients else "workload.request_rate")
-    before = get(result.plan, change.path)
-    if not before:
-        result.questions.append(Question(change.path, f"{change.words!r} of how many?"))
-        return
-    exact = change.path == "workload.request_rate"
-    value = before * change.factor if exact else max(int(before * change.factor), 1)
-    result.plan = merge(result.plan, {change.path: value})
-    result.recent = change.path
+def _loads_agree(patch: Patch) -> None:
+    """Clients and a rate stand for each other, and a scenario without clients for both."""
+    workload, paths = patch.plan.get("workload") or {}, patch.said
+    changes: dict[str, Any] = {}
+    loads = (paths & _LOADS) | ({"workload.request_rate"} if "token_rate" in paths else set())
+    if len(loads) == 1:
+        changes |= dict.fromkeys(_LOADS - loads)
+    scenario = workload.get("scenario")
+    named = "workload.scenario" in paths
+    if loads and scenario in _ALL_AT_ONCE and not named:
+        changes["workload.scenario"] = None
+        patch.notes.append(f"scenario {scenario} is left, since clients come at their own time")
+    if named and scenario in _ALL_AT_ONCE and not loads:
+        changes |= dict.fromkeys(_LOADS)
+    loaded = loads or any(workload.get(name) for name in ("concurrency", "request_rate"))
+    if paths & {"workload.requests", "total_tokens"} and not (named or loaded or scenario == "offline"):
+        changes["workload.scenario"] = "offline"
+        patch.notes.append("all of these requests taken as sent at once (offline)")
+    if "workload.weight_dtype" in paths and "workload.weight_bits" not in paths:
+        changes["workload.weight_bits"] = None
+    kind = _ENGINE_FORMATS.get(str(workload.get("engine")))
+    if "workload.weight_bits" in paths and kind and workload.get("weight_dtype") is None:
+        changes["workload.weight_dtype"] = kind
+    if "workload.engine" in paths and "workload.software_version" not in paths:
+        changes["workload.software_version"] = None
+    patch.plan = merge(patch.plan, changes)
 
 
-def _combine(result: Patched, slot: Slot, said: set[str], catalogue: Catalogue) -> None:
-    seq_len = get(result.plan, "workload.seq_len")
-    match slot.path:
-        case "batch":
-            own = get(result.plan, "workload.micro_batch")
-            # Beside a micro-batch that was said, a batch of about its size is that of a device again.
-            again = (
-                own is not None and slot.value <= _OF_ITS_SIZE * own and not get(result.plan, "workload.global_batch")
-            )
-            whose = "micro_batch" if again or _of_one_device(result.plan, slot.value) else "global_batch"
-            if whose == "micro_batch":
-                result.notes.append(f"{slot.words} read as the batch of each device")
-            result.plan = merge(result.plan, {f"workload.{whose}": slot.value})
-            result.recent = f"workload.{whose}"
-        case "recompute_block":
-            result.plan = merge(result.plan, {"layout.recompute": f"block:{slot.value}"})
-        case "usd_per_device_hour":
-            result.usd_per_device_hour = slot.value
-            result.notes += [slot.note] if slot.note else []
-        case "accumulation":
-            _accumulated(result, slot)
-        case "prompt_len":
-            _prompt(result, slot, said)
-        case "usd_per_node_hour":
-            device, most = get(result.plan, "cluster.accelerator"), get(result.plan, "cluster.count")
-            each = get(result.plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else 1)
-            each = min(each, most or each)
-            result.usd_per_device_hour = slot.value / each
-            result.notes.append(f"{slot.words} taken as the price of a machine of {each}, ${slot.value / each:g} each")
-        case "nodes":
-            _nodes(result, slot.value, slot.words.strip(), catalogue)
-        case "batch_tokens":
-            if seq_len is None:
-                seq_len = _USUAL_LENGTH
-                result.plan = merge(result.plan, {"workload.seq_len": seq_len})
-                result.notes.append(f"sequences of {seq_len:,} tokens taken, since the batch is given in tokens")
-            sequences = max(round(slot.value / seq_len), 1)
-            result.plan = merge(result.plan, {"workload.global_batch": sequences})
-            result.notes.append(f"{slot.words} read as a global batch of {sequences:,} sequences of {seq_len:,} tokens")
-
-
-def _accumulated(result: Patched, slot: Slot) -> None:
-    """Micro-batches that are summed before a step, as the global batch that they make on the devices there are."""
-    micro, devices = get(result.plan, "workload.micro_batch") or 1, get(result.plan, "cluster.count")
-    if not devices:
-        result.questions.append(Question("cluster.count", f"how many devices are there? ({slot.words} depends on it)"))
-        return
-    split = math.prod(get(result.plan, f"layout.{name}") or 1 for name in ("tp", "pp", "cp"))
-    batch = micro * slot.value * max(devices // split, 1)
-    result.plan = merge(result.plan, {"workload.micro_batch": micro, "workload.global_batch": batch})
-    result.notes.append(f"{slot.words} with micro-batches of {micro} read as a global batch of {batch:,}")
-
-
-def _prompt(result: Patched, slot: Slot, said: set[str]) -> None:
-    """The length of prompts, beside that of the answers, of whole sequences, or alone."""
-    whole, answer = get(result.plan, "workload.seq_len"), get(result.plan, "workload.response_len")
-    if answer and ("workload.seq_len" not in said or whole <= slot.value):
-        changes = {"workload.seq_len": slot.value + answer}
-        result.notes.append(f"sequences of {slot.value + answer:,} tokens: prompts of {slot.value:,} and their answers")
-    elif whole and whole > slot.value:
-        changes = {"workload.response_len": whole - slot.value}
-        result.notes.append(f"answers of {whole - slot.value:,} tokens: what prompts of {slot.value:,} leave")
-    else:
-        changes = {"workload.seq_len": 2 * slot.value, "workload.response_len": slot.value}
-        result.notes.append(f"answers taken as long as their prompts, {slot.value:,} tokens")
-    result.plan = merge(result.plan, changes)
-
-
-def _length_of_samples(result: Patched, slots: list[Slot]) -> None:
+def _length_of_samples(patch: Patch) -> None:
     """'8k tokens per sample' without a number of samples says how long the sequences are."""
-    workload = result.plan.get("workload") or {}
-    said = next((slot for slot in slots if slot.path == "workload.sample_tokens"), None)
-    if said is None or workload.get("dataset_samples") or workload.get("seq_len"):
+    workload = patch.plan.get("workload") or {}
+    if "workload.sample_tokens" not in patch.said or workload.get("dataset_samples") or workload.get("seq_len"):
         return
-    number = re.search(r"\d[\d,.]*\s?[km]?\b", said.words, re.IGNORECASE)
-    length = (context_length(number[0]) if number else None) or int(said.value)
-    changes = {"workload.sample_tokens": None, "workload.seq_len": length}
-    result.plan, result.recent = merge(result.plan, changes), "workload.seq_len"
-    result.notes.append(f"{said.words} read as the sequence length, {length:,} tokens")
+    if length := workload.get("sample_tokens"):
+        thousands, rest = divmod(round(length), 1000)
+        whole = round(length) if rest else round(length_in_tokens(thousands, "k"))
+        note = f"samples of {length:,.0f} tokens, without a number of them, read as sequences of {whole:,}"
+        patch.put({"workload.sample_tokens": None, "workload.seq_len": whole}, note)
 
 
-def _of_one_device(plan: Mapping[str, Any], batch: int) -> bool:
-    """Whether 'batch size 4' is what one device takes at a time: on one device, or where the devices are more."""
-    count = get(plan, "cluster.count") or 0
-    split = any((get(plan, f"layout.{name}") or 1) > 1 for name in ("tp", "pp", "cp"))
-    return (count == 1 and batch <= _MOST_AT_ONCE) or (batch < count and not split)
-
-
-def _nodes(result: Patched, nodes: int, words: str, catalogue: Catalogue) -> None:
-    device, each = get(result.plan, "cluster.accelerator"), get(result.plan, "cluster.per_node")
-    if device is None and each is None:
-        result.nodes = nodes
+def _method_of_adapters(patch: Patch, compared: frozenset[str]) -> None:
+    """What is said of adapters says that there are some."""
+    paths, method = patch.said | compared, get(patch.plan, "workload.method")
+    if "workload.lora.quantisation" in paths and method in (None, "full", "lora"):
+        patch.plan = merge(patch.plan, {"workload.method": "qlora"})
         return
-    if each is None:
-        each = catalogue.per_node(str(device))
-        result.notes.append(f"{words!r} read with {each} devices per node, as is usual for {device}")
-    result.plan = merge(result.plan, {"cluster.count": nodes * each, "cluster.per_node": each})
+    adapters = any(path.startswith("workload.lora.") for path in paths) and "workload.method" not in compared
+    if adapters and (method is None or (method == "full" and "workload.method" not in patch.said)):
+        patch.plan = merge(patch.plan, {"workload.method": "lora"})

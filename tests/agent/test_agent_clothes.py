@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
+from conversations import begun
 
 from agent.offline.catalogue import known
-from agent.offline.reading import read
+from agent.offline.form import Edit
+from agent.offline.language import read
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
@@ -46,17 +48,20 @@ CLOTHES: dict[str, Callable[[str], str]] = {
 
 
 def _said(text: str) -> dict[str, Any]:
-    reading = read(text, known(), {}, None, NOW, {})
-    slots = {(slot.path, repr(getattr(slot, "value", slot))) for slot in reading.slots if slot.path != "note"}
+    """What the form says, where in the text it was said aside."""
+    found = read(text, known(), {}, {}, NOW)
+    options = sorted(sorted(_plain(edit) for edit in option) for option in found.options)
     return {
-        "slots": slots,
-        "wish": (reading.wish.tool, repr(reading.wish.own).lower()) if reading.wish else None,
-        "questions": [question.field for question in reading.questions],
-        **{name: getattr(reading, name) for name in ("over", "pricing", "targets", "models", "facts", "serving")},
-        "devices": [(device.id, device.count) for device in reading.accelerators],
-        "limit": reading.limit and reading.limit.goal,
-        "sweep": reading.sweep,
+        "edits": {_plain(edit) for edit in found.edits},
+        "options": options,
+        "needs": [need.field for need in found.needs],
+        "own": repr(sorted(found.own.items())).lower(),
+        **{name: getattr(found, name) for name in ("tool", "scope", "pricing", "serving")},
     }
+
+
+def _plain(edit: Edit) -> tuple[str, str, str]:
+    return edit.field, edit.op, repr(edit.value).lower()
 
 
 def _first_turns() -> list[str]:
@@ -93,7 +98,9 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
     ],
 )
 def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[str, int | None]]) -> None:
-    assert _said(words)["devices"] == devices
+    found = read(words, known(), {}, {}, NOW)
+    counts = [*found.values("count"), *([None] * 2)]
+    assert list(zip(found.values("accelerator"), counts, strict=False)) == devices
 
 
 def test_a_sentence_in_another_language_is_read_beside_english() -> None:
@@ -102,22 +109,23 @@ def test_a_sentence_in_another_language_is_read_beside_english() -> None:
 
 
 def test_a_machine_named_by_its_devices() -> None:
-    assert {("cluster.count", "16"), ("cluster.per_node", "8")} <= _said("llama-3.1-8b on two H100 x8 nodes")["slots"]
+    changes = begun("llama-3.1-8b on two H100 x8 nodes").changes
+    assert (changes["cluster.count"], changes["cluster.per_node"]) == (16, 8)
 
 
 @pytest.mark.parametrize(
     ("words", "values"),
     [
-        ("sweep sequence length 4096, 8192, 16,384 and 32,768", (4096, 8192, 16384, 32768)),
-        ("try sequence length 4096 - 8192 - 16384", (4096, 8192, 16384)),
-        ("try global batch 256,512,768", (256, 512, 768)),
-        ("scaling from 4 to 64 machines", (4, 64)),
+        ("sweep sequence length 4096, 8192, 16,384 and 32,768", [4096, 8192, 16384, 32768]),
+        ("try sequence length 4096 - 8192 - 16384", [4096, 8192, 16384]),
+        ("try global batch 256,512,768", [256, 512, 768]),
+        ("scaling from 4 to 64 machines", [32, 64, 128, 256, 512]),
     ],
 )
-def test_lists_of_numbers(words: str, values: tuple[int, ...]) -> None:
-    sweep = _said(f"{words} for full fine-tuning of Llama 3.2 3B on 8 H100s")["sweep"]
+def test_lists_of_numbers(words: str, values: list[int]) -> None:
+    sweep = begun(f"{words} for full fine-tuning of Llama 3.2 3B on 8 H100s").arguments("sweep")
     assert sweep is not None
-    assert sweep.values == values
+    assert sweep["values"] == values
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from conversations import begun
 from scoring import talk
 
-from agent.offline.catalogue import known
-from agent.offline.reading import read
-from agent.offline.slots import Relative, Slot
+from estimator.plan.schema import merge
 from planner.partial import get
 
-NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAN = {
     "model": "meta-llama/Llama-3.1-8B",
     "workload": {"global_batch": 128, "dataset_tokens": 2e9, "seq_len": 4096},
@@ -39,10 +36,7 @@ BOTH = {"alternatives": {"cluster.accelerator": ["h100-sxm", "h200-sxm"]}}
     ],
 )
 def test_a_value_without_a_field_is_of_what_changed_last(text: str, recent: str | None, path: str, value: Any) -> None:
-    found = read(text, known(), PLAN, recent, NOW, BOTH)
-    assert [(slot.path, slot.value) for slot in found.slots if isinstance(slot, Slot) and slot.path == path] == [
-        (path, value)
-    ]
+    assert begun(text, PLAN, BOTH | {"recent": recent}).changes.get(path) == value
 
 
 @pytest.mark.parametrize(
@@ -58,16 +52,13 @@ def test_a_value_without_a_field_is_of_what_changed_last(text: str, recent: str 
     ],
 )
 def test_a_share_is_of_what_is_named(text: str, path: str, factor: float) -> None:
-    found = read(text, known(), PLAN, None, NOW, {})
-    assert [slot for slot in found.slots if isinstance(slot, Relative)] == [
-        Relative(path, factor, next(slot.words for slot in found.slots if slot.path == path))
-    ]
+    plan = merge(PLAN, {"layout.pp": 4, "layout.tp": 4})
+    assert begun(text, plan).changes == {path: get(plan, path) * factor}
 
 
 @pytest.mark.parametrize("text", ["double the answers to 1024 tokens", "is that the other way round?", "4 is too many"])
 def test_other_words_are_no_such_follow_up(text: str) -> None:
-    found = read(text, known(), PLAN, "workload.precision", NOW, BOTH)
-    assert not any(isinstance(slot, Relative) or slot.path == "cluster.accelerator" for slot in found.slots)
+    assert begun(text, PLAN, BOTH | {"recent": "workload.precision"}).changes == {}
 
 
 def test_without_what_was_set_side_by_side_the_other_is_the_one_before() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conversations import reading, turns
+from conversations import begun, turns
 
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 
@@ -29,12 +29,12 @@ PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm
     ],
 )
 def test_questions_for_a_limit_are_read(text: str, goal: str) -> None:
-    found = reading(text)
-    assert found.limit is not None
-    assert found.limit.arguments == {"goal": goal}
-    assert found.facts is None
-    assert not found.questions
-    assert found.value("model")
+    found = begun(text)
+    limit = found.arguments("find_limit")
+    assert limit is not None
+    assert limit["goal"] == goal
+    assert limit["model"]
+    assert not found.asked
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,12 @@ def test_questions_for_a_limit_are_read(text: str, goal: str) -> None:
     ],
 )
 def test_the_largest_model_needs_no_model(text: str, family: str) -> None:
-    found = reading(text)
-    assert found.limit is not None
-    assert found.limit.arguments == {"goal": "model", "family": family}
-    assert found.value("model") is None
-    assert not found.questions
+    found = begun(text)
+    limit = found.arguments("find_limit")
+    assert limit is not None
+    assert (limit["goal"], limit["family"]) == ("model", family)
+    assert "model" not in limit
+    assert not found.asked
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_the_largest_model_needs_no_model(text: str, family: str) -> None:
     ],
 )
 def test_values_and_facts_are_no_questions_for_a_limit(text: str, plan: dict[str, Any] | None) -> None:
-    assert reading(text, plan).limit is None
+    assert begun(text, plan).arguments("find_limit") is None
 
 
 def test_the_longest_context_is_answered_and_asked_again_by_a_follow_up() -> None:

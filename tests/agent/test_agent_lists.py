@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scoring import talk
 
-from agent.offline.pasted import pasted
+from agent.offline.language.pasted import apart
 
 LISTS = {
     "labels": "model: llama 3.1 70b\ngpus: 32 (H100)\nzero: 3\ncontext: 32k\nglobal batch: 128\n\n"
@@ -42,7 +42,7 @@ def test_a_list_is_read(name: str) -> None:
     ],
 )
 def test_a_programs_file_is_none(text: str) -> None:
-    assert pasted(text) is not None
+    assert apart(text).config is not None
 
 
 def test_what_a_card_reports_is_a_log() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from scoring import talk
 
-from agent.offline.currencies import in_dollars
-
 RUN = "LoRA of Qwen2.5-7B on 1B tokens"
 
 
@@ -48,8 +46,6 @@ def test_of_other_money_the_dollars_are_asked(said: str) -> None:
 
 
 def test_rates_in_euros_are_read_too() -> None:
-    assert in_dollars("at 0.30 €/kWh")[0] == "at $0.30/kWh"
-    assert in_dollars("2,50 € pro Stunde")[0] != "2,50 € pro Stunde"
     *_, turn = talk(["we own 8 H100, electricity is 0.30 €/kWh: cost of full fine-tuning llama-3.1-8b on 1B tokens?"])
     assert turn.calls[-1].arguments["usd_per_kwh"] == 0.3
 

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
+from conversations import begun
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.offline.dates import hours_until
-from agent.offline.numbers import amount, context_length, count
+from knowledge.figures import length_in_tokens
 from pages.rendering.clean import plain, plain_data
 
-WEDNESDAY_NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+RUN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1.5T", 1.5e12), ("300M", 3e8), ("52k", 52e3), ("1_000", 1000), ("1,024", 1024), ("2e9", 2e9), ("two", 2),
-        ("half a trillion", 5e11), ("a quarter of a billion", 2.5e8), ("twenty million", 2e7), ("2.5k", 2500), ("x",
-        None), ("8 billion", 8e9), ("", None),
+        ("1.5T", 1.5e12), ("300M", 3e8), ("52k", 52e3), ("1_000", 1000), ("1,024", 1024), ("2e9", 2e9), ("two billion",
+        2e9), ("half a trillion", 5e11), ("a quarter of a billion", 2.5e8), ("twenty million", 2e7), ("2.5k", 2500),
+        ("8 billion", 8e9),
     ],
 )  # fmt: skip
-def test_amounts(text: str, value: float | None) -> None:
-    assert amount(text) == value
+def test_amounts(text: str, value: float) -> None:
+    assert begun(f"{text} tokens", RUN).changes == {"workload.dataset_tokens": value}
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
-    [("4k", 4096), ("64K", 65536), ("100k", 100_000), ("12k", 12_000), ("1M", 1_048_576), ("4000", 4000), ("8,192",
-    8192), ("0k", None)],
+    ("digits", "scale", "tokens"),
+    [(4, "k", 4096), (64, "k", 65536), (100, "k", 100_000), (12, "k", 12_000), (1, "m", 1_048_576), (4000, "", 4000),
+     (1.5, "k", 1500), (0, "k", 0)],
 )  # fmt: skip
-def test_context_lengths_are_binary_where_they_look_it(text: str, tokens: int | None) -> None:
-    assert context_length(text) == tokens
+def test_context_lengths_are_binary_where_they_look_it(digits: float, scale: str, tokens: float) -> None:
+    assert length_in_tokens(digits, scale) == tokens
 
 
 @given(st.integers(1, 10**9))
 def test_counts_survive_thousands_separators(value: int) -> None:
-    assert count(f"{value:,}") == value
-    assert amount(str(value)) == value
+    assert begun(f"{value:,} samples", RUN).changes == {"workload.dataset_samples": value}
 
 
 @pytest.mark.parametrize(
@@ -51,8 +48,7 @@ def test_counts_survive_thousands_separators(value: int) -> None:
     ],
 )  # fmt: skip
 def test_deadlines(text: str, hours: float | None) -> None:
-    found = hours_until(text, WEDNESDAY_NOON)
-    assert (found[0] if found else None) == hours
+    assert begun(f"done {text}", RUN).changes.get("goal.deadline_h") == hours
 
 
 def test_control_characters_never_reach_the_screen() -> None:

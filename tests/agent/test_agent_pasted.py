@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.grounding.origins import origins
-from agent.offline.pasted import content, pasted
+from agent.offline.language.pasted import apart
 
 YAML = "base_model: mistralai/Mistral-7B-v0.3\nadapter: qlora\nlora_target_modules:\n  - q_proj\nmicro_batch_size: 2"
 COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-model-len 32768"
@@ -24,7 +24,8 @@ COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-m
     ],
 )
 def test_the_configuration_and_the_words_beside_it(text: str, config: str, beside: str) -> None:
-    assert pasted(text) == (config, beside)
+    found = apart(text)
+    assert (found.config, found.said.split()) == (config, beside.split())
 
 
 @pytest.mark.parametrize(
@@ -37,20 +38,12 @@ def test_the_configuration_and_the_words_beside_it(text: str, config: str, besid
     ],
 )
 def test_plain_questions_are_not_configurations(text: str) -> None:
-    assert pasted(text) is None
+    assert apart(text).config is None
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_taken(text: str) -> None:
-    found = pasted(text)
-    assert found is None or found[0]
-
-
-def test_a_file_that_is_none_is_no_error(tmp_path) -> None:
-    assert content(str(tmp_path)) is None
-    assert content("\0") is None
-    (tmp_path / "run.yaml").write_text("a: 1", encoding="utf-8")
-    assert content(str(tmp_path / "run.yaml")) == "a: 1"
+    assert apart(text).config != ""
 
 
 @pytest.mark.parametrize("memory", [{}, {"per_device_bytes": 1e9}, {"per_device_bytes": 2e9, "capacity_bytes": 8e9}])

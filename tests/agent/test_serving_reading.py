@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conversations import NOON, reading
+from conversations import NOON, begun, reading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +13,7 @@ from agent.models import Thought, Turn
 from agent.offline.catalogue import known
 from agent.offline.planner import step
 from agent.wire import calls_of, said
+from planner.partial import is_serving
 from tools.registry import registry
 
 ESTIMATE, BEST, SIZE, LIMIT = "estimate_inference", "best_serving", "size_serving", "find_limit"
@@ -20,13 +21,13 @@ TRAINING = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100
 SERVED: dict[str, Any] = TRAINING | {"workload": {"kind": "inference", "engine": "vllm", "concurrency": 64}}
 
 
-def begin(text: str, plan: dict[str, Any] | None = None, topic: dict[str, Any] | None = None) -> Thought:
+def first_step(text: str, plan: dict[str, Any] | None = None, topic: dict[str, Any] | None = None) -> Thought:
     """The planner's first step, before any tool has run."""
     return step(Turn([said(text)], plan or {}, topic or {}, registry(), NOON), known())
 
 
 def first_call(text: str, plan: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-    thought = begin(text, plan)
+    thought = first_step(text, plan)
     calls = calls_of(thought.content)
     assert calls, thought.content
     return calls[0].name, calls[0].arguments
@@ -167,7 +168,7 @@ def test_phrases_call_this_tool_with_these_arguments(text: str, tool: str, expec
     assert {field: arguments.get(field) for field in expected} == expected
     registry()[name].parse(arguments)
     assert reading(text).unread == []
-    assert reading(text).questions == []
+    assert reading(text).needs == []
 
 
 @pytest.mark.parametrize(
@@ -211,12 +212,12 @@ def test_follow_ups_patch_the_serving_plan(text: str, expected: dict[str, Any]) 
     ],
 )
 def test_training_stays_training(text: str, plan: dict[str, Any] | None) -> None:
-    assert not reading(text, plan).serving
+    assert not is_serving(begun(text, plan).plan)
 
 
 def test_what_has_been_trained_can_be_served() -> None:
-    assert reading("serve my fine-tuned llama-3.1-8b on one H100").serving
-    assert reading("deploy the instruction-tuned llama-3.1-8b on one L4").serving
+    assert is_serving(begun("serve my fine-tuned llama-3.1-8b on one H100").plan)
+    assert is_serving(begun("deploy the instruction-tuned llama-3.1-8b on one L4").plan)
 
 
 def test_unknown_engines_and_formats_become_questions() -> None:
@@ -224,7 +225,7 @@ def test_unknown_engines_and_formats_become_questions() -> None:
         ("serve llama-3.1-8b on H100 with lmdeploy", "workload.engine"),
         ("serve llama-3.1-8b q9_x on a 4090", "workload.weight_dtype"),
     ):
-        assert [question.field for question in reading(text).questions] == [field]
+        assert begun(text).fields_asked == [field]
 
 
 def test_rates_in_tokens_wait_for_no_lengths_but_use_them() -> None:
@@ -236,19 +237,19 @@ def test_rates_in_tokens_wait_for_no_lengths_but_use_them() -> None:
 
 def test_a_switch_keeps_model_and_devices_and_says_so() -> None:
     plan = TRAINING | {"workload": {"method": "lora", "seq_len": 4096}, "layout": {"zero_stage": 3}}
-    thought = begin("now serve it with vllm", plan)
+    thought = first_step("now serve it with vllm", plan)
     assert thought.plan == TRAINING | {"workload": {"kind": "inference", "engine": "vllm"}}
     assert thought.topic is not None
     assert "set aside" in thought.topic["turn"]["notes"][0]
-    back = begin("fine-tune it with lora", SERVED | {"layout": {"tp": 8}})
+    back = first_step("fine-tune it with lora", SERVED | {"layout": {"tp": 8}})
     assert back.plan == TRAINING | {"workload": {"method": "lora", "stage": "sft"}}
 
 
 def test_what_is_missing_is_asked_for_once() -> None:
-    thought = begin("how fast can vllm serve at 20 requests/s?")
+    thought = first_step("how fast can vllm serve at 20 requests/s?")
     assert [question.partition(":")[0] for question in thought.asked] == ["model", "cluster.accelerator"]
     assert calls_of(thought.content) == []
-    which = begin("which GPU is cheapest to serve llama 3.1 8b at 10 requests/s?")
+    which = first_step("which GPU is cheapest to serve llama 3.1 8b at 10 requests/s?")
     call = calls_of(which.content)[0]
     assert call.name == SIZE
     assert len(call.arguments["accelerators"]) > 3
@@ -258,19 +259,19 @@ def test_what_is_missing_is_asked_for_once() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=120))
 def test_any_text_is_read_in_a_session_about_serving(text: str) -> None:
-    reading(text, SERVED)
+    begun(text, SERVED)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 99_999), st.sampled_from(["{} users", "{} concurrent requests", "concurrency {}", "{} clients"]))
 def test_clients_are_read_in_every_form(number: int, form: str) -> None:
     text = f"serve llama-3.1-8b on one H100 with {form.format(number)}"
-    assert reading(text).value("workload.concurrency") == number
+    assert begun(text).changes.get("workload.concurrency") == number
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(16, 99_999), st.integers(16, 9_999), st.sampled_from(["{}/{}", "{} in / {} out", "ISL {} OSL {}",
        "{} input tokens and {} output tokens", "prompts of {} tokens, answers of {} tokens"]))  # fmt: skip
 def test_lengths_are_read_in_every_form(prompt: int, answer: int, form: str) -> None:
-    found = reading(f"serve llama-3.1-8b on one H100, {form.format(prompt, answer)}")
-    assert (found.value("workload.input_len"), found.value("workload.output_len")) == (prompt, answer)
+    found = begun(f"serve llama-3.1-8b on one H100, {form.format(prompt, answer)}").changes
+    assert (found.get("workload.input_len"), found.get("workload.output_len")) == (prompt, answer)

@@ -1,0 +1,26 @@
+"""What is told of the memory that a model needs: the sum first, its parts, then which cards hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline.answers.outcomes import joined, refused
+from agent.offline.turn import Work
+from agent.wire import Outcome
+from pages.answers import assumptions, memory
+from planner.results import Limit, TrainingEstimate
+from planner.serving.results import ServingEstimate
+
+
+def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+    """The answer and what it asks."""
+    first, *limits = outcomes
+    found = first.result
+    if not isinstance(found, TrainingEstimate | ServingEstimate):
+        blocks, asked = refused(first.error, work)
+        return joined(blocks, work), asked
+    serving = isinstance(found, ServingEstimate)
+    cards = [(outcome.call.arguments["accelerator"], outcome.result) for outcome in limits]
+    blocks = memory.need(found, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
+    return joined([*blocks, *assumptions.assumed([found], work.notes, layout=not serving)], work), []

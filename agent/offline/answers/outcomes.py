@@ -1,0 +1,50 @@
+"""What the tools of a turn answered, by type; and what is said where they did not, or where words had no place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from agent.offline.answers.talk import not_placed
+from agent.offline.turn import Work
+from agent.wire import Outcome
+from pages.blocks import Block, Prose
+from pages.rendering import markdown
+from pages.results.basis import notes
+
+Result = TypeVar("Result", bound=BaseModel)
+
+
+def result_of(outcomes: Sequence[Outcome], kind: type[Result]) -> Result | None:
+    """The last result of that type."""
+    return next((outcome.result for outcome in reversed(outcomes) if isinstance(outcome.result, kind)), None)
+
+
+def results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The last result of each tool by the tool's name."""
+    return {outcome.call.name: outcome.result for outcome in outcomes if outcome.result is not None}
+
+
+def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """What each tool refused, by the tool's name."""
+    return {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
+
+
+def refused(error: str | None, work: Work) -> tuple[list[Block], list[str]]:
+    """The blocks of an answer that there is not, and what it asks. `work` is the planner's reading of the turn."""
+    problem = error or "no tool gave a result"
+    return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.notes)], [problem]
+
+
+def joined(blocks: Sequence[Block], work: Work) -> str:
+    """The answer in Markdown. What was not understood, and what had to be assumed to understand the rest, come first:
+    they decide whether the answer is one to the question."""
+    return markdown.render([*(Prose(text) for text in first_said(work.unread, work.lead)), *blocks])
+
+
+def first_said(unread: list[str], assumed: Sequence[str]) -> list[str]:
+    """The first lines of an answer."""
+    told = "; ".join(text.rstrip(".") for text in assumed)
+    return [*([not_placed(unread)] if unread else []), *([f"Assumed: {told}."] if told else [])]

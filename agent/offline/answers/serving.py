@@ -1,0 +1,76 @@
+"""What is told of serving: the verdict first, then latency, throughput, memory, cost, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
+from agent.offline.answers.training import failures, files_made
+from agent.offline.turn import Work
+from agent.wire import Outcome
+from estimator.plan.schema import Inference
+from pages.answers import assumptions, choice, cost, limit, memory, room, serving, sweep
+from pages.answers.plan import complete
+from pages.blocks import Block
+from planner.money.results import CostEstimate
+from planner.results import FitCheck, Limit
+from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
+
+
+def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+    """The answer and what it asks. `work` is the planner's reading of the turn."""
+    by_name = results(outcomes)
+    if not by_name:
+        blocks, asked = refused(next(iter(errors(outcomes).values()), None), work)
+        return joined(blocks, work), asked
+    if found := result_of(outcomes, MlperfProjection):
+        blocks = choice.mlperf(found)
+    elif "sweep" in by_name:
+        blocks = sweep.describe(by_name["sweep"])
+    elif found := result_of(outcomes, Limit):
+        blocks = limit.serving(found)
+    else:
+        blocks = deployment(outcomes, set(work.intents), work.asked)
+    estimate = result_of(outcomes, ServingEstimate)
+    fits = estimate is None or estimate.memory.fits
+    blocks += files_made(outcomes, set(work.intents), not fits and not work.anyway)
+    blocks += assumptions.warnings(by_name.values())
+    blocks += [assumptions.how_sure(next(iter(by_name.values())).evidence)] if fits else []
+    blocks += assumptions.assumed(by_name.values(), work.notes, layout=False)
+    return joined(blocks, work), []
+
+
+def deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[Block]:
+    """One deployment: what was asked for, or the best that a search found. `limits` are those that no plan holds."""
+    estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
+    blocks: list[Block] = []
+    if sized := result_of(outcomes, SizedServing):
+        blocks += choice.size(sized)
+    elif search := result_of(outcomes, BestServing):
+        blocks += choice.best(search, bool(intents & {"why", "best"}))
+    elif estimate:
+        blocks.append(serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s")))
+    if estimate:
+        blocks += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
+    if fit := result_of(outcomes, FitCheck):
+        blocks += room.serving(fit, "faster" in intents)
+    if bill := result_of(outcomes, CostEstimate):
+        blocks += cost.serving(bill, most_usd)
+    elif estimate and estimate.memory.fits:
+        blocks.append(cost.deployment(estimate.cost, most_usd))
+    return [*blocks, *failures(outcomes)]
+
+
+def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[Block]:
+    workload = complete(estimate.plan).workload
+    engine = workload.engine if isinstance(workload, Inference) else "the engine"
+    blocks: list[Block] = []
+    if estimate.memory.fits:
+        blocks.append(serving.slo(estimate, e2e_limit_s))
+        # Of what is sent all at once, the wait says nothing.
+        at_once = isinstance(workload, Inference) and workload.scenario == "offline"
+        blocks += [] if at_once else [serving.latencies(estimate.latency)]
+        blocks.append(serving.throughput(estimate))
+    blocks += [*memory.serving(estimate.memory, engine), serving.layout(estimate)]
+    return [*blocks, *(serving.what_limits(estimate, why) if estimate.memory.fits else [])]

@@ -1,0 +1,181 @@
+"""What is told of a training run, a limit, a range, or several of one kind: the verdict first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
+from agent.offline.turn import Work
+from agent.wire import Outcome
+from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
+from pages.blocks import Block, Prose
+from planner.money.results import CostEstimate
+from planner.partial import get, is_serving, knows_length
+from planner.results import (
+    BestParallelism,
+    FitCheck,
+    HardwareDescription,
+    Limit,
+    ModelDescription,
+    RenderedConfigs,
+    TrainingEstimate,
+    WrittenConfigs,
+)
+
+_Blocks = tuple[list[Block], list[str]]
+_FILE_TOOLS = ("write_configs", "render_configs")
+
+
+def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+    """The answer and what it asks. `work` is what the turn works on."""
+    if work.limit:
+        blocks, asked = _limit(plan, work, outcomes)
+    elif work.sweep:
+        blocks, asked = _sweep(work, outcomes)
+    else:
+        blocks, asked = _run(plan, work, outcomes)
+    return joined(blocks, work), asked
+
+
+def each(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+    """Several calls of one kind, told one after another: facts of several things, a limit of several options."""
+    blocks: list[Block] = []
+    for name, outcome in zip(work.names, outcomes, strict=False):
+        blocks += [Prose(f"**{name}**")] if name else []
+        blocks += _one(outcome, work)
+    found = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
+    rest = [*assumptions.warnings(found), *assumptions.assumed(found, work.notes)] if found else []
+    return joined([*blocks, *rest], work), []
+
+
+def _one(outcome: Outcome, work: Work) -> list[Block]:
+    match outcome.result:
+        case ModelDescription() as found:
+            return facts.model(found)
+        case HardwareDescription() as found:
+            return facts.device(found, work.providers)
+        case Limit() as found:
+            return limit.serving(found) if is_serving(found.plan) else limit.training(found)
+    return [Prose(f"I cannot answer that. {outcome.error}")]
+
+
+def _sweep(work: Work, outcomes: list[Outcome]) -> _Blocks:
+    swept: Any = outcomes[0].result
+    if swept is None:
+        return refused(outcomes[0].error, work)[0], []
+    rest = [*assumptions.warnings([swept]), *assumptions.assumed([swept], work.notes)]
+    return [*sweep.describe(swept), *rest], []
+
+
+def _run(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Blocks:
+    """One run: as it was asked about, or with the best layout."""
+    intents, asked = set(work.intents), list[str]()
+    estimate, search = result_of(outcomes, TrainingEstimate), result_of(outcomes, BestParallelism)
+    if estimate is None and search is None:
+        return refused(next(iter(errors(outcomes).values()), None), work)
+    bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
+    slow = estimate is not None and "faster" in intents
+    # What limits a step is told in its own words; how long the run takes was not asked.
+    intents -= {"why", "time", "run"} if slow else set()
+    blocks = cost.device_hours(bill) if bill and "device_hours" in intents else []
+    blocks += training.what_limits(estimate) if slow and estimate else []
+    blocks.append(verdict(estimate, search, bill, intents))
+    if search and intents & {"layout", "why"}:
+        blocks += training.rivals(search, "why" in intents)
+    if estimate:
+        blocks += [] if slow and "fit" not in intents else memory.training(estimate.memory)
+        blocks += [] if intents & {"layout", "why"} else [training.layout(estimate)]
+        blocks += training.speed(estimate, "why" in intents)
+    blocks += room.training(fit) if fit else []
+    blocks += _cost(bill, plan) if bill else []
+    if intents & {"cost", "run"} and not knows_length(plan):
+        asked.append("workload.dataset_tokens: how many tokens will it train on?")
+        wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
+        blocks.append(Prose(f"For {wanted} I need the size of the data: how many tokens will it train on?"))
+    by_name = {name: result for name, result in results(outcomes).items() if name != "sweep"}
+    blocks += advice.beside(by_name["advise"]) if "advise" in by_name else []
+    unfit = estimate is not None and not estimate.memory.fits
+    blocks += files_made(outcomes, intents, unfit and not work.anyway)
+    blocks += failures(outcomes)
+    blocks += assumptions.warnings(by_name.values())
+    told = [result for name, result in by_name.items() if name != "advise"]
+    return [*blocks, *assumptions.assumed(told, work.notes)], asked
+
+
+def verdict(
+    estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
+) -> Prose:
+    if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
+        return training.best(search, estimate)
+    return training.verdict(estimate, bill, "fit" in intents) if estimate else Prose("")
+
+
+def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[Block]:
+    return cost.training(bill, get(plan, "goal.budget_usd"), get(plan, "goal.deadline_h"))
+
+
+def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> list[Block]:
+    """What became of the files that were asked for; `withheld` where the run would run out of memory."""
+    if not intents & {"write", "render"}:
+        return []
+    if made := result_of(outcomes, WrittenConfigs):
+        return files.written(made)
+    shown = result_of(outcomes, RenderedConfigs)
+    head: list[Block] = [Prose(files.WITHHELD)] if withheld and ("write" in intents or shown is None) else []
+    if shown:
+        return [*head, *files.rendered(shown)]
+    refusals = errors(outcomes)
+    for name, said in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
+        if name in refusals:
+            return [Prose(f"**{said}**: {refusals[name]}")]
+    return head
+
+
+def failures(outcomes: list[Outcome]) -> list[Block]:
+    """What tools refused that write no files."""
+    refusals = errors(outcomes).items()
+    return [Prose(f"The tool {name} answered: {text}") for name, text in refusals if name not in _FILE_TOOLS]
+
+
+def _limit(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Blocks:
+    found, intents, asked = result_of(outcomes, Limit), set(work.intents), list[str]()
+    if found is None:
+        return refused(errors(outcomes).get("find_limit"), work)
+    blocks = limit.training(found)
+    blocks += runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
+    if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
+        asked.append("workload.dataset_tokens: how many tokens will it train on?")
+        blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
+    return [*blocks, *assumptions.warnings([found]), *assumptions.assumed([found], work.notes)], asked
+
+
+def runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
+    """What the run at the limit takes and costs; of devices, beside the same run on more of them."""
+    estimates = [outcome for outcome in outcomes if outcome.call.name == "estimate_training"]
+    if found.goal == "devices" and estimates:
+        return _on_more(estimates, outcomes)
+    blocks: list[Block] = []
+    for outcome in outcomes:
+        if outcome.error:
+            blocks.append(Prose(outcome.error))
+        elif isinstance(outcome.result, TrainingEstimate):
+            blocks += training.speed(outcome.result, why)
+        elif isinstance(outcome.result, CostEstimate):
+            blocks += _cost(outcome.result, plan)
+    return blocks
+
+
+def _on_more(estimates: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[Block]:
+    runs: list[tuple[str, TrainingEstimate, float | None]] = []
+    problems: list[str] = []
+    for each in estimates:
+        count = each.call.arguments["count"]
+        name = "1 device" if count == 1 else f"{count} devices"
+        if isinstance(each.result, TrainingEstimate):
+            same = [outcome for outcome in outcomes if outcome.call.arguments.get("count") == count]
+            bill = result_of(same, CostEstimate)
+            runs.append((name, each.result, bill.usd if bill else None))
+        else:
+            problems.append(f"I could not estimate {name}: {each.error}")
+    return [*limit.more_devices(runs), *map(Prose, problems)]

@@ -1,0 +1,48 @@
+"""What the tools say that one question asks of: the verdict first, its figures, the why, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent.offline.answers.outcomes import joined, refused
+from agent.offline.turn import Work
+from agent.wire import Outcome
+from pages.answers import advice, assumptions, clusters, comparison, facts, files, scenarios
+from pages.blocks import Block
+
+ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
+    "recommend_cluster": clusters.recommended,
+    "auto_configure": clusters.configured,
+    "compare": comparison.compared,
+    "apply_strategies": comparison.strategies,
+    "project_scaling": comparison.scaling,
+    "peak_throughput": comparison.peak,
+    "advise": advice.advice,
+    "search_playbook": advice.playbook,
+    "explain": files.explanation,
+    "save_scenario": scenarios.saved,
+    "load_scenario": scenarios.loaded,
+    "list_scenarios": scenarios.listed,
+    "delete_scenario": scenarios.deleted,
+    "diff_scenarios": scenarios.differences,
+    "list_catalogue": facts.catalogue,
+    "report": files.report,
+    "import_config": scenarios.imported,
+    "benchmark_matrix": files.matrix,
+    "matrix_results": files.measured,
+}
+# Tools whose assumptions are worth saying: they estimate.
+_ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies", "project_scaling", "peak_throughput",
+             "advise")  # fmt: skip
+
+
+def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+    """The answer; it asks nothing."""
+    outcome, readings = outcomes[0], work.notes
+    name, result = outcome.call.name, outcome.result
+    if result is None:
+        return joined(refused(outcome.error, work)[0], work), []
+    blocks = [*ANSWERS.get(name, files.row)(result), *assumptions.warnings([result])]
+    blocks += assumptions.assumed([result] if name in _ASSUMING else [], readings)
+    return joined(blocks, work), []

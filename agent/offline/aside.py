@@ -1,0 +1,208 @@
+"""Turns about no plan: thanks and help, facts, saved scenarios, the catalogue, the playbook, rows of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from agent.models import Thought, Turn
+from agent.offline.answers import talk
+from agent.offline.answers.outcomes import first_said
+from agent.offline.calls.wishes import FREE, ROWS
+from agent.offline.form import Reading
+from agent.offline.turn import Work
+from agent.offline.work import common, first_lines
+from agent.wire import thought
+from estimator.plan.schema import merge
+from planner.partial import get
+from planner.requests import ALL_PATHS
+from tools.registry import Tool
+
+_NAME = "offline"
+_MOST_BYTES = 1 << 20
+# {tool: (what own and edits call its things, its argument)}.
+_FACTS = {"describe_model": ("models", "model"), "describe_hardware": ("accelerators", "accelerator")}
+# Tools that keep or show a plan: without one there is nothing to keep.
+_OF_A_PLAN = ("save_scenario", "render_scenario", "report", "render_report", "preview_report")
+_SAID = {"thanks": talk.WELCOME, "help": talk.HELP, "out_of_scope": talk.OUT_OF_SCOPE}
+
+Wish = tuple[str, dict[str, Any]] | str
+"""A call, or what is told where there is nothing to call."""
+
+
+def answer(
+    turn: Turn, start: int, reading: Reading, topic: dict[str, Any]
+) -> Thought | tuple[dict[str, Any], dict[str, Any]] | None:
+    """The answer, or the plan and topic with the call that gives it; None where the turn is about a plan."""
+    if tool := _facts_again(reading, topic):
+        reading = replace(reading, tool=tool)
+    if text := _talk(reading, turn.plan):
+        # Beginning anew sets the plan aside, and a word between changes nothing.
+        if not reading.new:
+            return _told(reading, text, turn.topic)
+        plans = [*topic.get("plans", []), turn.plan] if turn.plan else topic.get("plans", [])
+        return Thought(thought(_NAME, text), {}, {"plans": plans})
+    work: dict[str, Any]
+    if reading.tool in _FACTS:
+        things, argument = _FACTS[reading.tool]
+        names = _things(reading, turn.plan, things, argument)
+        if not names:
+            questions = [str(need) for need in reading.needs] or [f"{argument}: which {argument} is it?"]
+            return _asked(reading, questions, topic)
+        facts = [[reading.tool, {argument: name}] for name in names]
+        providers = [
+            *reading.own.get("providers", []),
+            *reading.pricing.get("providers", []),
+            *reading.values("provider"),
+        ]
+        topic = topic | {"last": [reading.tool, {things: names}]}
+        work = {"kind": "each", "calls": facts, "names": [None] * len(facts), "providers": providers}
+    elif reading.tool in FREE:
+        if reading.needs:
+            return _asked(reading, [str(need) for need in reading.needs], topic)
+        wish = _free(reading, turn.plan, turn.tools, topic)
+        if isinstance(wish, str):
+            return _told(reading, wish, turn.topic)
+        topic = topic | {"last": list(wish)}
+        work = {"kind": "wish", "wish": list(wish)}
+    else:
+        return None
+    return turn.plan, topic | {"turn": asdict(Work(**common(turn, start, reading), **work))}
+
+
+def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:
+    kept = {name: value for name, value in topic.items() if name != "turn"}
+    told = "\n\n".join([*([talk.not_placed(reading.unread)] if reading.unread else []), text])
+    asked = ["model: which model is it?"] if text == talk.NO_PLAN else []
+    return Thought(thought(_NAME, told), topic=kept, asked=asked, origins=[text])
+
+
+def _asked(reading: Reading, questions: list[str], topic: dict[str, Any]) -> Thought:
+    text = talk.ask(questions, {}, first_said(reading.unread, first_lines(reading)), [])
+    return Thought(thought(_NAME, text), topic=topic, asked=questions, origins=[*questions, *first_lines(reading)])
+
+
+def _facts_again(reading: Reading, topic: Mapping[str, Any]) -> str | None:
+    """'And the MI355X?' after facts: the same is asked of what is named."""
+    tool = (topic.get("last") or [None])[0]
+    if tool not in _FACTS or reading.tool or reading.focus or reading.new or reading.refs:
+        return None
+    named = {edit.field for edit in reading.edits if edit.op == "set"}
+    return tool if named == {_FACTS[tool][1]} else None
+
+
+def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
+    """What is told where the words ask for nothing that a tool gives."""
+    edits = reading.edits or reading.options or reading.needs
+    if not edits and (text := _SAID.get(str(reading.own.get("control")))):
+        return text
+    asks = reading.tool or reading.focus or reading.pricing
+    if reading.new and not (edits or asks):
+        return talk.FRESH
+    if not (plan or edits) and (reading.tool in _OF_A_PLAN or (reading.refs and not reading.own)):
+        return talk.NO_PLAN
+    return None if edits or asks or reading.refs or reading.own else talk.OUT_OF_SCOPE
+
+
+def _things(reading: Reading, plan: Mapping[str, Any], things: str, argument: str) -> list[str]:
+    """What is asked about: as it was named, else the plan's."""
+    options = [edit.value for option in reading.options for edit in option if edit.field == argument]
+    named = [*reading.own.get(things, []), *reading.values(argument), *options]
+    own = get(plan, ALL_PATHS[argument])
+    return list(dict.fromkeys(named)) or ([own] if isinstance(own, str) and not reading.needs else [])
+
+
+def _free(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Tool], topic: Mapping[str, Any]) -> Wish:
+    tool = str(reading.tool)
+    if tool not in tools:
+        return talk.NO_IMPORT
+    fields = tools[tool].request.model_fields
+    own = {name: value for name, value in reading.own.items() if name in fields}
+    edits = {edit.field: edit.value for edit in reading.edits if edit.op == "set" and edit.field in fields}
+    return _FREE_CALLS.get(tool, _row if tool in ROWS else _as_it_is)(reading, own, edits, plan, tools, topic)
+
+
+def _as_it_is(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
+    return str(reading.tool), own
+
+
+def _row(
+    reading: Reading,
+    own: dict[str, Any],
+    edits: dict[str, Any],
+    plan: Mapping[str, Any],
+    tools: Mapping[str, Tool],
+    _: Any,
+) -> Wish:
+    """A row of the person's own, or how to add one where something is missing: only their own figures may go in."""
+    tool = str(reading.tool)
+    row = edits | own
+    missing = [
+        name for name, info in tools[tool].request.model_fields.items() if info.is_required() and name not in row
+    ]
+    unlike = tool.endswith("hardware") and not ("like" in row or "memory_gib" in row)
+    return talk.own(tool.partition("_")[2]) if missing or unlike else (tool, row)
+
+
+def _import(
+    reading: Reading,
+    own: dict[str, Any],
+    edits: dict[str, Any],
+    plan: Mapping[str, Any],
+    tools: Mapping[str, Tool],
+    _: Any,
+) -> Wish:
+    if "accelerator" not in edits and (device := get(plan, "cluster.accelerator")):
+        edits["accelerator"] = device
+    if path := reading.own.get("path"):
+        text = _content(str(path))
+        return talk.no_file(str(path)) if text is None else ("import_config", {"files": {str(path): text}} | edits)
+    return "import_config", own | edits
+
+
+def _content(path: str) -> str | None:
+    """The text of a file of at most 1 MiB, or None where there is none that can be read as text."""
+    try:
+        file = Path(path).expanduser()
+        return file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= _MOST_BYTES else None
+    except (OSError, ValueError):
+        return None
+
+
+def _results(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
+    return ("matrix_results", own) if "folder" in own else talk.WHICH_FOLDER
+
+
+def _difference(
+    reading: Reading,
+    own: dict[str, Any],
+    edits: dict[str, Any],
+    plan: Mapping[str, Any],
+    tools: Any,
+    topic: Mapping[str, Any],
+) -> Wish:
+    saved = topic.get("saved", [])
+    if not own:
+        return ("diff_scenarios", {"a": saved[-2], "b": saved[-1]}) if len(saved) > 1 else talk.NOTHING_TO_COMPARE
+    if not plan.get("model") and "b" not in own:
+        return talk.NOTHING_TO_COMPARE
+    return "diff_scenarios", {"b": merge(plan, {})} | own
+
+
+def _search(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
+    return "search_playbook", {"query": reading.text[:200]} | own
+
+
+def _list(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
+    return "list_catalogue", {"kind": "models"} | own
+
+
+_FREE_CALLS: Mapping[str, Callable[..., Wish]] = {
+    "import_config": _import,
+    "matrix_results": _results,
+    "diff_scenarios": _difference,
+    "search_playbook": _search,
+    "list_catalogue": _list,
+}

@@ -1,0 +1,306 @@
+"""From a turn's Reading to what it works on: the plan, the topic and the work in it, or an answer that needs no tool.
+
+`topic` is what the session remembers between turns, plain data. Of the plan: `plans` (earlier ones), `supposed` (a
+plan that was only supposed), `pending` (what a turn that failed or asked had in mind), `failed` (nothing could be
+worked out of it), `nodes` (a node count still without a node size), `refused` (values by flat name), `recent` (the
+path that changed last). Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the wish was
+about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
+Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
+that were compared, as patches) and `best` (the place of the best), `saved` (names of scenarios), `alternatives`
+(values that were set side by side). `turn` is what the current turn works on, `reading` the form that it was read
+into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent.models import Thought, Turn
+from agent.offline import aside
+from agent.offline.answers import talk
+from agent.offline.answers.outcomes import first_said
+from agent.offline.calls.figure import earlier
+from agent.offline.calls.training import SOLVED
+from agent.offline.calls.wishes import REPEATED, SEARCHES_HARDWARE, settles
+from agent.offline.catalogue import Catalogue
+from agent.offline.form import BESIDE, Edit, Need, Reading
+from agent.offline.kind import serves, switched
+from agent.offline.options import changed, label, over_of
+from agent.offline.patching import Before, Patched, patched
+from agent.offline.question import TurnQuestion, asked, has_load, limits
+from agent.offline.turn import Work
+from agent.offline.work import common, first_lines, work_of
+from agent.wire import thought
+from estimator.plan.schema import merge
+from planner.partial import get, is_serving
+from planner.requests import ALL_PATHS
+
+NAME = "offline"
+_MOST_PLANS = 20
+_FLAT = {path: name for name, path in ALL_PATHS.items()}
+_KEPT_WHEN_NEW = ("plans", "saved")
+_KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused")
+# What no Plan holds and a deployment is asked for with.
+_LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
+# Prices of the price book, not the person's own.
+_LISTED = ("spot", "reserved", "on_demand")
+_OWN_PRICES = ("usd_per_device_hour", "usd_per_node_hour")
+# What a turn asked, and said beside the plan: it goes with the plan that the turn had in mind.
+_QUESTION = ("intents", "limit", "sweep", "choices", "wish", "once", "asked", "pricing", "nodes", "refused")
+# Acts that lay edits over the plan itself, where something else was only supposed.
+_SETTLES = ("change", "control", "recall")
+
+Begun = tuple[dict[str, Any], dict[str, Any]]
+
+
+@dataclass
+class _Base:
+    """The plan that the edits are laid over, and the topic with it: `supposing` whether it is only supposed, `back`
+    whether it was gone back to."""
+
+    plan: dict[str, Any]
+    topic: dict[str, Any]
+    supposing: bool = False
+    back: bool = False
+
+
+def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Begun | Thought:
+    """(Plan, topic) with the turn's work, or the answer that needs no tool. Only an assertion changes the plan."""
+    topic = {key: value for key, value in turn.topic.items() if key != "turn"}
+    if answer := aside.answer(turn, start, reading, topic):
+        return answer
+    base = _base(turn.plan, topic, reading)
+    plan, notes = _of_kind(turn, base, reading)
+    before = _before(turn, base, reading)
+
+    def laid(plan: Mapping[str, Any], edits: Sequence[Edit]) -> Patched:
+        return patched(plan, edits, reading.text, catalogue, before)
+
+    change = laid(plan, _edits(reading))
+    base.topic["refused"] = change.refused
+    each = [laid(change.plan, edits) for edits in reading.options]
+    options = changed(change.plan, [option.plan for option in each])
+    needs = [*reading.needs, *(need for laying in (change, *each) for need in laying.patch.needs)]
+    question = asked(reading, base.topic, change.plan, options, catalogue, turn.tools)
+    plan, assumed = _assumed(change.plan, reading, base.topic, question, catalogue)
+    topic = _remembered(turn, reading, base, change, plan, question)
+    topic["pricing"] = _pricing(base.topic.get("pricing", {}), reading, plan, catalogue)
+    notes += [*change.patch.notes, *assumed]
+    if questions := _questions(reading, needs, plan, question, bool(change.patch.nodes)):
+        return _ask(turn, reading, base, plan, topic, questions, [*change.patch.refusals, *notes])
+    work = work_of(turn, reading, plan, topic, question, options, catalogue)
+    supposed = changed(turn.plan, [plan]) if base.supposing else []
+    still = [f"{label(supposed[0])} is still only supposed"] if supposed and reading.scope != "hypothetical" else []
+    work |= common(turn, start, reading, [*still, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
+    topic["turn"] = asdict(Work(**work))
+    if not supposed:
+        return (turn.plan if base.supposing else plan), topic
+    topic["supposed"] = plan
+    return turn.plan, topic
+
+
+def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _Base:
+    """Which plan the turn is about: the session's, an earlier one, one that was supposed, or a new one."""
+    pending, supposed = topic.pop("pending", None), topic.pop("supposed", None)
+    plans, here = list(topic.get("plans", [])), merge(plan, {})
+    to = {reference.to for reference in reading.refs}
+    hypothetical = reading.scope == "hypothetical"
+    if reading.new:
+        topic["plans"] = [*plans, here][-_MOST_PLANS:] if plan and not hypothetical else plans
+        return _Base({}, {name: topic[name] for name in _KEPT_WHEN_NEW if name in topic}, hypothetical)
+    if to & {"before", "first"} and plans:
+        topic["plans"] = [] if "first" in to else plans[:-1]
+        return _Base(merge(plans[0 if "first" in to else -1], {}), topic, hypothetical, back=True)
+    if "supposed" in to and supposed:
+        return _Base(merge(supposed, {}), topic, hypothetical)
+    if pending and _answers(reading, pending):
+        return _Base(merge(pending["plan"], {}), topic | pending["topic"], hypothetical or pending["supposing"])
+    if "all" in to:
+        topic |= {"supposed": supposed} if supposed else {}
+        return _Base(here, topic, hypothetical)
+    goes_on = hypothetical or not reading.edits or reading.act not in _SETTLES
+    if supposed and (goes_on or not plan):
+        return _Base(merge(supposed, {}), topic, goes_on)
+    return _Base(here, topic, hypothetical)
+
+
+def _answers(reading: Reading, pending: Mapping[str, Any]) -> bool:
+    """Whether the turn goes on with what an earlier one had in mind: it says what that one asked for."""
+    paths = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits}
+    return bool(paths) and (not pending["fields"] or bool(paths & set(pending["fields"])))
+
+
+def _of_kind(turn: Turn, base: _Base, reading: Reading) -> tuple[dict[str, Any], list[str]]:
+    """The plan as one for serving or for training, as the turn is about, and what is said about that."""
+    stays = base.back and reading.serving is None
+    serving = is_serving(base.plan) if stays else serves(reading, base.plan)
+    if turn.plan and serving != is_serving(turn.plan):
+        # What was asked of the other kind of work is not asked again.
+        needed = {"intents": ["need"]} if "need" in base.topic.get("intents", []) else {}
+        base.topic = {name: base.topic[name] for name in _KEPT_WHEN_SWITCHED if name in base.topic} | needed
+    return switched(base.plan, serving)
+
+
+def _before(turn: Turn, base: _Base, reading: Reading) -> Before:
+    """What edits may be relative to."""
+    plans = [result.get("plan") for result in earlier(turn.messages)]
+    complete = [plan for plan in plans if isinstance(plan, Mapping) and plan.get("model") and plan.get("workload")]
+    last = complete[0] if complete and complete[0]["model"] == base.plan.get("model") else {}
+    compared = {ALL_PATHS.get(edit.field, edit.field) for option in reading.options for edit in option}
+    return Before(last, base.topic.get("nodes"), base.topic.get("refused", {}), frozenset(compared))
+
+
+def _edits(reading: Reading) -> list[Edit]:
+    """The edits of a turn; what a limit is asked of is not set by it."""
+    solved = limits(reading)
+    edits = [edit for edit in reading.edits if ALL_PATHS.get(edit.field, edit.field) not in solved]
+    return [edit for edit in edits if edit.field in ALL_PATHS or edit.field in BESIDE]
+
+
+def _assumed(
+    plan: dict[str, Any], reading: Reading, topic: dict[str, Any], question: TurnQuestion, catalogue: Catalogue
+) -> tuple[dict[str, Any], list[str]]:
+    """The plan with what earlier answers say of it, and what is said about that."""
+    notes: list[str] = []
+    named = {edit.field for edit in reading.edits}
+    fewest = topic.pop("fewest", None)
+    devices = question.limit is not None and question.limit["goal"] == "devices"
+    open_count = get(plan, "cluster.count") is None
+    if fewest and open_count and not devices and not named & {"model", "accelerator"}:
+        plan, notes = merge(plan, {"cluster.count": fewest}), [f"{fewest} devices taken, the fewest that fit"]
+    device = get(plan, "cluster.accelerator")
+    if "device_hours" in question.intents and get(plan, "cluster.count") is None and device:
+        # Hours of devices hardly depend on how many there are; one alone may not hold the run.
+        each = catalogue.per_node(str(device))
+        plan = merge(plan, {"cluster.count": each})
+        notes.append(f"one node of {each} taken, since no number of devices was said")
+    for name, values in topic.get("refused", {}).items():
+        path = str(ALL_PATHS.get(name, name))
+        left = [value for value in topic.get("alternatives", {}).get(path, []) if value not in values]
+        if get(plan, path) is None and len(left) == 1:
+            plan = merge(plan, {path: left[0]})
+            notes.append(f"{left[0]} taken, the one that is left")
+    if offer := _offered(reading, topic, plan, question):
+        plan = merge(plan, offer)
+        notes.append(f"{label({_FLAT[path]: value for path, value in offer.items()})} taken, as told before")
+    return plan, notes
+
+
+def _offered(
+    reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], question: TurnQuestion
+) -> dict[str, Any]:
+    """What a cluster that was recommended, or an option that was compared, gives the plan: the one that is referred to,
+    else the best, where the plan lacks what it brings."""
+    refused = topic.get("refused", {}).get("accelerator", [])
+    offers = [offer for offer in topic.get("offers") or [] if offer.get("cluster.accelerator") not in refused]
+    place = next((reference.place for reference in reading.refs if reference.to == "offer"), None)
+    open_again = question.wish is not None and question.wish[0] in REPEATED and place is None
+    if not offers or open_again or reading.options:
+        return {}
+    offer = offers[min(topic.get("best", 0) if place is None else place, len(offers) - 1)]
+    lacks = any(path in offer and get(plan, path) is None for path in ("model", "cluster.accelerator"))
+    if place is None and not lacks:
+        return {}
+    # Files are for a program of their own, and what is named now goes before.
+    named = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits if edit.op == "set"}
+    named |= {"workload.framework"} if reading.own.get("targets") else set()
+    return {path: value for path, value in offer.items() if path not in named and get(plan, path) != value}
+
+
+def _remembered(
+    turn: Turn, reading: Reading, base: _Base, change: Patched, plan: Mapping[str, Any], question: TurnQuestion
+) -> dict[str, Any]:
+    """The topic after the turn's words."""
+    topic = {name: value for name, value in base.topic.items() if name != "nodes"}
+    if not base.supposing and turn.plan and plan != turn.plan and not reading.new:
+        if not base.back:
+            topic["plans"] = [*topic.get("plans", []), merge(turn.plan, {})][-_MOST_PLANS:]
+        elif reading.edits and plan != base.plan:
+            # "Undo that, and now on MI300X": what was gone back to is an earlier plan now.
+            topic["plans"] = [*topic.get("plans", []), merge(base.plan, {})][-_MOST_PLANS:]
+    topic["last"] = list(question.wish) if question.wish else None
+    if question.wish:
+        tool, own = question.wish
+        if tool in REPEATED:
+            topic |= {"wish": [tool, own], "once": len(reading.options) == 1}
+        elif (topic.get("wish") or [None])[0] not in SEARCHES_HARDWARE:
+            topic.pop("wish", None)
+        if tool == "compare" and (over := over_of(own)):
+            topic["alternatives"] = over
+    else:
+        topic.pop("wish", None)
+    topic |= {"intents": question.intents, "limit": question.limit, "sweep": question.sweep}
+    topic["recent"] = change.patch.recent or topic.get("recent")
+    topic |= {"nodes": change.patch.nodes} if change.patch.nodes else {}
+    if is_serving(plan):
+        limits = {name: reading.own[name] for name in _LIMITS if name in reading.own}
+        topic |= {"asked": {**topic.get("asked", {}), **limits}, "choices": question.choices}
+    return topic
+
+
+def _pricing(
+    before: Mapping[str, Any], reading: Reading, plan: Mapping[str, Any], catalogue: Catalogue
+) -> dict[str, Any]:
+    """What the conversation said of prices; a price of one's own is of the device that it was said of."""
+    elsewhere = bool(reading.values("accelerator")) or reading.pricing.get("price") in _LISTED
+    pricing = {name: value for name, value in before.items() if not (elsewhere and name in _OWN_PRICES)}
+    pricing |= reading.pricing
+    if reading.values("provider"):
+        pricing.pop("providers", None)
+    node = pricing.pop("usd_per_node_hour", None)
+    if node is not None:
+        device = get(plan, "cluster.accelerator")
+        each = get(plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else 1)
+        pricing["usd_per_device_hour"] = node / min(each, get(plan, "cluster.count") or each)
+    return pricing
+
+
+def _questions(
+    reading: Reading, needs: Sequence[Need], plan: Mapping[str, Any], question: TurnQuestion, nodes: bool
+) -> list[str]:
+    """What must be asked before anything can be worked out; `nodes`: their number is known, not yet their size."""
+    settled = {ALL_PATHS.get(need.field, need.field) for need in needs}
+    settled |= {SOLVED[question.limit["goal"]]} if question.limit else set()
+    settled |= settles(*question.wish) if question.wish else set()
+    named = {edit.field for option in reading.options for edit in option}
+    settled |= {ALL_PATHS[name] for name in named if name in ALL_PATHS}
+    searched = "size" in question.intents and has_load(plan)
+    if is_serving(plan) and (question.choices.get("accelerator") or searched):
+        settled |= {"cluster.accelerator"}
+    if "need" in question.intents and not (question.limit or question.sweep):
+        settled |= {"cluster.accelerator"}
+    swept = {question.sweep.get("field"), question.sweep.get("second_field")} if question.sweep else set()
+    settled |= {path for path in swept if path}
+    missing = talk.missing(plan, settled, nodes or "cluster.count" in settled)
+    return list(dict.fromkeys([*map(str, needs), *missing]))
+
+
+def _ask(
+    turn: Turn, reading: Reading, base: _Base, plan: dict[str, Any], topic: dict[str, Any], questions: list[str],
+    notes: list[str],
+) -> Thought:  # fmt: skip
+    """The open questions. A plan that was whole stays as it was until they are answered."""
+    lead = first_lines(reading)
+    first = first_said(reading.unread, lead)
+    text = talk.ask(questions, plan, first, [note for note in dict.fromkeys(notes) if note not in lead])
+    origins = [*questions, *notes, *lead]
+    if not (whole(turn.plan) or base.supposing):
+        return Thought(thought(NAME, text), plan, topic, questions, origins)
+    kept = {name: value for name, value in turn.topic.items() if name not in ("turn", "pending")}
+    fields = [question.partition(":")[0] for question in questions]
+    kept["pending"] = pending(plan, topic, base.supposing, fields)
+    return Thought(thought(NAME, text), turn.plan, kept, questions, origins)
+
+
+def whole(plan: Mapping[str, Any]) -> bool:
+    """Whether a plan can be estimated: what is said of one that cannot is kept in any case."""
+    return all(get(plan, path) is not None for path in ("model", "cluster.accelerator"))
+
+
+def pending(plan: Mapping[str, Any], topic: Mapping[str, Any], supposing: bool, fields: list[str]) -> dict[str, Any]:
+    """What a turn had in mind that changed nothing: taken up by one that says `fields` (any, where there are none)."""
+    question = {name: topic[name] for name in _QUESTION if name in topic}
+    paths = [ALL_PATHS.get(name, name) for name in fields]
+    return {"plan": merge(plan, {}), "topic": question, "supposing": supposing, "fields": paths}

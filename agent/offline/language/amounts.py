@@ -1,0 +1,457 @@
+"""Numbers as people say them, with scale, unit and what they are counted per: `1.5T tokens`, `half a trillion`, `2,50
+€/h`, `16枚`, `two more nodes`, `2, 4 or 8 GPUs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agent.offline.language.lexicon import Lexicon, Phrase, Sense
+from agent.offline.language.tokens import Glyphs, digits
+from knowledge.figures import length_in_tokens
+
+# Letters that are a scale or a unit only where they touch their number: 8B, 4k, 36h.
+_TOUCHING = frozenset("kmbtgdhswp")
+_MONEY = ("usd", "eur", "gbp", "chf", "money")
+_COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A dimension of units.yaml and how many base units one is; tokens [start, end)."""
+
+    name: str
+    size: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number in tokens [start, end), units included; `number` is where its digits end.
+
+    `value` has its scale applied and is in no unit yet; `digits` and `scale` are as written ("k" of "4k"); `units` are
+    those that it may be in, `per` those that it may be counted per. `names`: it counts what is named behind it.
+    `before`: what joins it to the amount before ("or", "x", "to", "->", ",", "of"), if anything does.
+    """
+
+    value: float
+    start: int
+    number: int
+    end: int
+    digits: float
+    scale: str = ""
+    units: tuple[Unit, ...] = ()
+    per: tuple[Unit, ...] = ()
+    names: bool = False
+    before: str = ""
+
+    def unit(self, *names: str) -> Unit | None:
+        return next((unit for unit in self.units if unit.name in names), None)
+
+    @property
+    def length(self) -> float:
+        """The value as a length in tokens: k and M are binary where the size is a power of two."""
+        if self.scale in ("ki", "mi"):
+            return self.value
+        if self.scale in ("k", "m"):
+            return length_in_tokens(self.digits, self.scale)
+        return self.value
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of a text while numbers are looked for: its tokens, the words of the lexicon by their first token,
+    and the names in it (token → end)."""
+
+    text: Sequence[Glyphs]
+    words: Mapping[int, Sequence[Phrase]]
+    names: Mapping[int, int]
+    counted: frozenset[int]
+    lexicon: Lexicon
+    inside: frozenset[int] = frozenset()
+    """Tokens of words that say a value ('fp8', '4-bit'): no numbers of their own."""
+
+    def sense(self, at: int, kind: str) -> tuple[Sense, int] | None:
+        """(The sense, the token behind it) of the longest form at a token that has it."""
+        for word in self.words.get(at, ()):
+            if sense := word.get(kind):
+                return sense, word.end
+        return None
+
+    def does(self, at: int, *names: str) -> int | None:
+        """The token behind an operator that stands at a token, or None."""
+        for word in self.words.get(at, ()):
+            if any(sense.name in names for sense in word.all("does")):
+                return word.end
+        return None
+
+    def field(self, at: int) -> bool:
+        """Whether the longest form at a token names a field, a value or an operator."""
+        words = self.words.get(at)
+        return bool(words) and any(words[0].get(kind) for kind in ("field", "does", "value"))
+
+
+def amounts(found: Found) -> list[Amount]:
+    """Every number of a text in order. Numbers inside names are left to the names."""
+    read: list[Amount] = []
+    at = 0
+    while at < len(found.text):
+        if at in found.names:
+            at = found.names[at]
+            continue
+        amount = None if at in found.inside or _glued(found, at) or _worded(found, at) else _amount(found, at)
+        if amount is None:
+            at += 1
+            continue
+        read.append(amount)
+        at = max(amount.end, at + 1)
+    return _joined(found, read)
+
+
+def _worded(found: Found, at: int) -> bool:
+    """Whether a number begins words of their own: '3D parallelism', '2x'."""
+    if found.text[at].kind != "number":
+        return False
+    return any(word.end > at + 2 and (word.get("asked") or word.get("does")) for word in found.words.get(at, ()))
+
+
+def _glued(found: Found, at: int) -> bool:
+    """Whether a number is a part of a word that names no field: 'p95', 'gpt5', 'coder-16k'; not 'tp8' or 'zero-3'."""
+    if found.text[at].kind != "number" or found.text[at].space or at == 0:
+        return False
+    before = at - 1
+    while before > 0 and found.text[before].text in ("-", "_") and not found.text[before].space:
+        before -= 1
+    word = found.text[before]
+    if word.kind != "word" or word.norm in ("x", "us") or (before != at - 1 and word.space and len(word.norm) < 2):
+        return False
+    for start in range(max(before - 4, 0), before + 1):
+        for one in found.words.get(start, ()):
+            if one.end == before + 1 and (
+                one.get("field") or one.get("unit") or one.get("does") or one.get("stop") or one.get("scale")
+            ):
+                return False
+    return True
+
+
+def _amount(found: Found, start: int) -> Amount | None:
+    money = _unit(found, start, money=True) if found.text[start].kind in ("sign", "word") else None
+    at = money[-1].end if money else start
+    number = _number(found, at)
+    if number is None:
+        return None
+    value, end = number
+    if (
+        start
+        and found.does(start - 1, "per")
+        and found.text[start - 1].norm not in ("a", "an", "each", "every", "в", "на", "за", "p")
+        and value >= 1
+    ):
+        counted = start > 1 and (found.text[start - 2].kind == "number" or found.sense(start - 2, "scale"))
+        if not counted and (_scale(found, end) or _unit(found, end)):
+            # 'Per 1M tokens' is what something is counted per.
+            return None
+    if (
+        found.text[at].kind != "number"
+        and value == 1
+        and not (_unit(found, _behind(found, end)) or _counts_name(found, end))
+    ):
+        return None
+    if start and _minus(found.text, start) and end - at == 1:
+        value, start = -value, start - 1
+    shown, scale, end = value, "", end
+    if behind := _scale(found, end):
+        scale, factor, end = behind
+        value *= factor
+    amount = Amount(value, start, end, end, shown, scale)
+    if money:
+        amount = replace(amount, units=tuple(money))
+    else:
+        units = _unit(found, _behind(found, end))
+        if rate := next((unit for unit in units if unit.name == "rate"), None):
+            requests = replace(rate, name="requests")
+            return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
+        if units:
+            amount = replace(amount, units=tuple(units), end=max(unit.end for unit in units))
+        elif _counts_name(found, end) or _behind_name(found, start):
+            amount = replace(amount, names=True)
+    return _per(found, amount)
+
+
+def _number(found: Found, at: int) -> tuple[float, int] | None:
+    """(Value, token behind) of digits, of a number in words, or of a part of a scale ('half a trillion')."""
+    if at >= len(found.text):
+        return None
+    token = found.text[at]
+    if token.kind == "number":
+        value, end = digits(token.norm), at + 1
+        if _dotted(token.norm) and _long_scale(found):
+            value *= 1000
+        while _thousands(found, end) and value == int(value):
+            value, end = value * 1000 + digits(found.text[end].norm), end + 1
+        if decimal := _decimal(found, at):
+            value, end = decimal
+        return value, end
+    if part := found.sense(at, "fraction"):
+        sense, end = part
+        return (sense.value, end) if found.sense(end, "scale") and found.text[end].kind != "sign" else None
+    if token.norm in found.lexicon.articles and _is_span(found, at):
+        return 1.0, at + 1
+    if (word := found.sense(at, "number")) is None or found.words[at][0].get("asked"):
+        return None
+    value, end = word[0].value, word[1]
+    while (more := found.sense(end, "number")) and (
+        value >= 20 > more[0].value or more[0].value in (100.0, 1000.0) or value in (100, 200, 500)
+    ):
+        value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
+        end = more[1]
+    return value, end
+
+
+def _dotted(norm: str) -> bool:
+    """Whether a number may be thousands with a dot: '50.000'."""
+    whole, dot, rest = norm.partition(".")
+    return bool(dot) and len(rest) == 3 and 1 <= len(whole) <= 3 and whole != "0"
+
+
+def _long_scale(found: Found) -> bool:
+    """Whether the words are of a language whose billion is a million millions, and whose thousands have a dot."""
+    return sum(one.norm in found.lexicon.long_scale for one in found.text) > 1
+
+
+def _is_span(found: Found, at: int) -> bool:
+    """Whether 'a' counts a stretch of time that one has: 'in a week', 'we have a day'; not 'tokens a day'."""
+    long = any(unit.name == "time" and unit.size >= 86400 for unit in _unit(found, at + 1))
+    before = found.words.get(at - 1, ()) if at else ()
+    return long and any(sense.name == "deadline_h" for word in before for sense in word.all("field"))
+
+
+def _thousands(found: Found, at: int) -> bool:
+    """Whether a group of three digits goes on: '200 000 samples'."""
+    text = found.text
+    if at + 1 >= len(text) or text[at].kind != "number" or len(text[at].text) != 3 or not text[at].text.isdigit():
+        return False
+    before = text[at - 1]
+    plain = before.text.isdigit() and len(before.text) <= 3 and text[at].start - before.end == 1
+    return (
+        plain
+        and (bool(found.sense(at + 1, "unit") or found.sense(at + 1, "scale")) or _thousands(found, at + 1))
+        and at not in found.names
+    )
+
+
+def _decimal(found: Found, at: int) -> tuple[float, int] | None:
+    """'1,5' as 1.5 where a scale, a unit or a currency stands behind it."""
+    text = found.text
+    if at + 2 >= len(text) or text[at + 1].text != "," or text[at + 2].kind != "number":
+        return None
+    if text[at + 1].space or text[at + 2].space or len(text[at + 2].norm) > 2 or "." in text[at].norm:
+        return None
+    goes_on = (at + 3 < len(text) and text[at + 3].text == ",") or (
+        at > 0 and text[at - 1].text == "," and not text[at].space
+    )
+    if goes_on or not (found.sense(at + 3, "scale") or found.sense(at + 3, "unit")):
+        return None
+    return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
+
+
+def _minus(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a minus stands right before: ' -8', not '4-8' or 'bf16 - 8'."""
+    sign = text[at - 1]
+    if sign.text not in ("-", "−", "–") or text[at].space:
+        return False
+    return sign.space and (at < 2 or text[at - 2].kind != "number")
+
+
+def _scale(found: Found, at: int) -> tuple[str, float, int] | None:
+    """(As written, factor, token behind)."""
+    read = found.sense(at, "scale")
+    if read is None:
+        return None
+    token = found.text[at]
+    if len(token.norm) <= 2 and token.norm[0] in _TOUCHING and token.space and token.norm not in ("bn", "tn", "mn"):
+        return None
+    if token.norm == "m" and found.sense(at + 1, "unit") is None and _is_minutes(found, at):
+        return None
+    sense, end = read
+    name, factor = token.norm, sense.value
+    if name == "billion" and _long_scale(found):
+        factor = 1e12
+    if name in ("ki", "mi"):
+        factor = 1024.0 if name == "ki" else 1024.0**2
+    if (
+        (more := found.sense(end, "scale"))
+        and found.text[end].kind in ("word", "single")
+        and len(found.text[end].norm) > 1
+    ):
+        factor, end = factor * more[0].value, more[1]
+    return name, factor, end
+
+
+def _is_minutes(found: Found, at: int) -> bool:
+    return at >= 3 and found.text[at - 2].norm in ("h", "hr")
+
+
+def _behind(found: Found, at: int) -> int:
+    """Where a unit may begin behind a number: past a hyphen, 'x', or one word that says which ones are counted."""
+    text = found.text
+    if at + 1 < len(text) and text[at].text == "." and text[at - 1].kind == "word" and found.sense(at + 1, "unit"):
+        return at + 1
+    if at < len(text) and text[at].text in ("-", "_", "‑") and at + 1 < len(text) and not text[at].space:
+        return at + 1
+    if found.sense(at, "unit"):
+        return at
+    stop = at
+    for _ in range(2):
+        if stop + 1 >= len(text) or text[stop].kind not in ("word", "single") or stop in found.names:
+            break
+        changes = found.does(stop, "plus", "minus")
+        if found.field(stop) and not changes and text[stop].norm not in ("of", "gpu"):
+            break
+        words = found.words.get(stop)
+        stop = words[0].end if words else stop + 1
+        if any(unit.name in _COUNTED for unit in _unit(found, stop)):
+            return stop
+    return at
+
+
+def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
+    word = next((word for word in found.words.get(at, ()) if word.get("unit")), None)
+    if word is None or at in found.names:
+        return []
+    token = found.text[at]
+    alone = word.end == at + 1 and len(token.norm) == 1 and token.kind == "word"
+    if alone and token.space and token.norm in _TOUCHING and not money and token.norm not in "hds":
+        return []
+    senses = word.all("unit")
+    if money:
+        senses = [sense for sense in senses if sense.name in _MONEY and sense.value == 1]
+    return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
+
+
+def _counts_name(found: Found, at: int) -> bool:
+    """Whether the number counts the device or machine that is named behind it: '8 H100', '4x A100', '2 of the
+    4090s'."""
+    words = 0
+    while at < len(found.text) and words < 3:
+        if at in found.counted:
+            return True
+        token = found.text[at]
+        joins = token.norm in ("x", "×", "*", "-", "of", "the", "的", "の")
+        if not joins and found.sense(at, "stop"):
+            return False
+        if not joins and (
+            token.kind not in ("word", "single") or at in found.names or found.field(at) or found.sense(at, "unit")
+        ):
+            return False
+        words += not joins
+        at += 1
+    return False
+
+
+def _device(found: Found, at: int) -> bool:
+    return any(unit.name == "devices" for unit in _unit(found, at))
+
+
+def _behind_name(found: Found, at: int) -> bool:
+    """'A100 x4', 'H100 * 8'."""
+    if at < 2 or not (found.text[at - 1].norm in ("x", "×", "*") or found.does(at - 1, "times_sign")):
+        return False
+    return any(start in found.counted and end == at - 1 for start, end in found.names.items())
+
+
+def _per(found: Found, amount: Amount) -> Amount:
+    """What the amount is counted per: '/h', 'per million tokens', 'a day'."""
+    at = amount.end
+    behind = found.does(at, "per")
+    if behind is None:
+        return amount
+    if found.text[at].norm in ("在", "на", "за", "p") and not (units := _unit(found, behind)):
+        return amount
+    factor = 1.0
+    money = amount.unit(*_MONEY) is not None or not amount.units
+    if (number := _number(found, behind)) and money and (number[0] == 1 or _scale(found, number[1])):
+        behind = number[1]
+    elif number and found.text[behind].kind == "number":
+        return amount
+    if (scale := _scale(found, behind)) and found.sense(scale[2], "unit"):
+        factor, behind = scale[1], scale[2]
+    elif (scale := found.sense(behind, "scale")) and (found.sense(scale[1], "unit") or scale[0].value == 1e6):
+        factor, behind = scale[0].value, scale[1]
+    if behind < len(found.text) and found.text[behind].norm in ("output", "input", "generated", "gpu", "card", "total"):
+        behind = behind + 1 if _unit(found, behind + 1) else behind
+    if money and (behind in found.counted or _device(found, behind)):
+        # 'per H100 hour', '/gpu/h'
+        after = found.names.get(behind) or behind + 1
+        again = found.does(after, "per")
+        if _unit(found, after) or (again and _unit(found, again)):
+            behind = after if _unit(found, after) else again or after
+    units = _unit(found, behind)
+    if not units and factor == 1e6:
+        units = [Unit("tokens", 1.0, behind - 1, behind)]
+    if not units:
+        return amount
+    per = tuple(replace(unit, size=unit.size * factor) for unit in units)
+    end = max(unit.end for unit in units)
+    return replace(amount, per=per, end=end)
+
+
+_TOGETHER = ("or", "versus", "and")
+
+
+def _joined(found: Found, read: list[Amount]) -> list[Amount]:
+    """The amounts with what joins each to the one before."""
+    for index in range(1, len(read)):
+        first, second = read[index - 1], read[index]
+        between = range(first.end, second.start)
+        joint = _joint(found, between)
+        if not joint and first.names and len(between) <= 6:
+            joint = ""
+        read[index] = replace(second, before=joint)
+    return read
+
+
+def _joint(found: Found, between: range) -> str:
+    text = [found.text[at].norm for at in between]
+    if len(text) > 4:
+        return ""
+    if not text:
+        return ","
+    if text in (["x"], ["×"], ["*"]):
+        return "x"
+    if text == ["/"]:
+        return "/"
+    plain = "".join(text)
+    if plain in ("->", "→", "=>", "-->"):
+        return "->"
+    if plain in (
+        "..",
+        "...",
+        "…",
+        "to",
+        "-",
+        "–",
+        "through",
+        "bis",
+        "hasta",
+        "a",
+        "до",
+        "到",
+        "至",
+        "~",
+        "から",
+        "에서",
+    ):
+        return "to"
+    if text and all(one in (",", "/", "、", ";", "|") or _is_joint(found, between, at) for at, one in enumerate(text)):
+        return "or" if any(_does(found, between, at, "or", "versus") for at in range(len(text))) or "/" in text else ","
+    return ""
+
+
+def _is_joint(found: Found, between: range, at: int) -> bool:
+    return _does(found, between, at, *_TOGETHER)
+
+
+def _does(found: Found, between: range, at: int, *names: str) -> bool:
+    return found.does(between.start + at, *names) is not None

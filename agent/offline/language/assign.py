@@ -1,0 +1,370 @@
+"""Which field each number fills: every number with every field has a cost, and the cheapest whole reading wins.
+
+A cost is made of the unit, the nearest name of the field, and how usual the value is for it. Order does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agent.offline.language.amounts import Amount, Found, Unit
+from agent.offline.language.lexicon import Quantity
+
+UNREAD = 4.0
+_NEVER = 99.0
+_FAR = 7
+_AGAIN = 1.1
+_MOST_ROWS = 48
+# What rates are counted per.
+_RATES = ("time", "tokens", "kwh")
+# What is counted has its noun: a number alone is no number of devices.
+_COUNTED = {"devices", "nodes", "time", "epochs", "steps", "samples", "requests"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Amounts that belong together: one number, or alternatives ('2, 4 or 8 GPUs')."""
+
+    amounts: tuple[Amount, ...]
+
+    @property
+    def start(self) -> int:
+        return self.amounts[0].start
+
+    @property
+    def end(self) -> int:
+        return self.amounts[-1].end
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A field with the values that were said of it, in its own unit; `name` is the span of its name, if one stood
+    there."""
+
+    field: str
+    values: tuple[float, ...]
+    row: Row
+    cost: float
+    name: tuple[int, int] | None = None
+
+    @property
+    def ranged(self) -> bool:
+        """Whether the values are the ends of a range: '1..8'."""
+        return len(self.values) == 2 and self.row.amounts[-1].before == "to"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A field's name in tokens [start, end)."""
+
+    field: str
+    start: int
+    end: int
+
+
+def fields_named(found: Found) -> list[Named]:
+    """Every name of a field in a text, outside names of things."""
+    inside = {at for start, end in found.names.items() for at in range(start, end)}
+    named: list[Named] = []
+    for at, words in found.words.items():
+        if at in inside:
+            continue
+        for word in words:
+            named += [Named(sense.name, at, word.end) for sense in word.all("field")]
+    return named
+
+
+def rows(amounts: Sequence[Amount]) -> list[Row]:
+    """Amounts with those that are alternatives of one another put together."""
+    found: list[Row] = []
+    group: list[Amount] = []
+    for amount in amounts:
+        if group and _goes_with(group[-1], amount):
+            group.append(amount)
+            continue
+        found += _closed(group)
+        group = [amount]
+    return found + _closed(group)
+
+
+def _goes_with(first: Amount, second: Amount) -> bool:
+    if second.before == "to":
+        return first.before != "to" and not first.per and second.value > first.value >= 0
+    if second.before not in (",", "or", "/", "->") or first.per or first.names:
+        return False
+    if first.units and {u.name for u in first.units}.isdisjoint(u.name for u in second.units):
+        return False
+    return first.scale == second.scale or not first.scale
+
+
+def _closed(group: list[Amount]) -> list[Row]:
+    if len(group) < 2:
+        return [Row((one,)) for one in group]
+    last = group[-1]
+    if (len(group) == 2 and last.before not in ("or", "to")) or (last.before == "->" and len(group) < 3):
+        return [Row((one,)) for one in group]
+    if last.scale and not any(one.scale for one in group[:-1]):
+        factor = last.value / last.digits if last.digits else 1.0
+        group = [replace(one, value=one.digits * factor, scale=last.scale) for one in group]
+    return [Row(tuple(group))]
+
+
+def assigned(
+    found: Found, read: Sequence[Row], mode: str | None, likely: dict[str, float]
+) -> tuple[list[Filled], list[Row]]:
+    """(What each number fills, the numbers that fill nothing). `mode` is training or serving, or None where that is
+    open; `likely` lowers (or raises) the cost of fields by what is known otherwise."""
+    filled: list[Filled] = []
+    left: list[Row] = []
+    named = fields_named(found)
+    for at in range(0, len(read), _MOST_ROWS):
+        part = read[at : at + _MOST_ROWS]
+        costs = [_costs(found, row, named, mode, likely) for row in part]
+        names = sorted({name for each in costs for name in each})
+        table = [
+            [each.get(name, (_NEVER,))[0] for name in names]
+            + [each.get(name, (_NEVER,))[0] + _AGAIN for name in names]
+            + [UNREAD if index == other else _NEVER for other in range(len(part))]
+            for index, each in enumerate(costs)
+        ]
+        for index, column in enumerate(cheapest(table)):
+            row = part[index]
+            if column >= 2 * len(names) or table[index][column] >= UNREAD:
+                left.append(row)
+                continue
+            name = names[column % len(names)]
+            cost, span = costs[index][name]
+            quantity = found.lexicon.quantities[name]
+            values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
+            filled.append(Filled(name, values, row, cost, span))
+    return filled, left
+
+
+_Cost = tuple[float, tuple[int, int] | None]
+
+
+def _costs(
+    found: Found, row: Row, named: Sequence[Named], mode: str | None, likely: dict[str, float]
+) -> dict[str, _Cost]:
+    """{Field: (cost, where its name stands)} of the fields that the row may fill."""
+    near: dict[str, tuple[float, tuple[int, int]]] = {}
+    for one in named:
+        if one.end < row.start - 3 * _FAR or one.start > row.end + 3 * _FAR:
+            continue
+        distance = _distance(found, row, one)
+        if distance < near.get(one.field, (_NEVER,))[0]:
+            near[one.field] = distance, (one.start, one.end)
+    for name, quantity in found.lexicon.quantities.items():
+        if quantity.after and _behind(found, row, quantity.after):
+            near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
+    costs: dict[str, _Cost] = {}
+    for name, quantity in found.lexicon.quantities.items():
+        if quantity.mode and mode and quantity.mode != mode:
+            continue
+        cost = _cost(quantity, row, near.get(name))
+        if cost is not None:
+            costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0), cost[1]
+    return costs
+
+
+def _behind(found: Found, row: Row, unit: str) -> bool:
+    """Whether the row stands right behind something counted in a unit: '40k dialogues of 600 tokens'."""
+    for at in range(row.start - 1, max(row.start - 6, -1), -1):
+        token = found.text[at]
+        if token.kind == "number" or (token.ends_clause and token.text not in "(~,"):
+            return False
+        if any(sense.name == unit for word in found.words.get(at, ()) for sense in word.all("unit")):
+            return True
+    return False
+
+
+def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | None) -> _Cost | None:
+    """(What it costs that the row fills the field, where the field's name stands), or None where it cannot."""
+    last = row.amounts[-1]
+    if _counted_otherwise(quantity, last, near is not None):
+        return None
+    told = [unit.name for unit in last.per if unit.name not in _RATES]
+    if told and quantity.per is None and quantity.each in told and (_units(quantity, last) or not last.units):
+        return (near[0] if near else 0.4) - 0.3 + _strange(quantity, row), near[1] if near else None
+    units = _units(quantity, last)
+    as_name = near is not None and any(near[1][0] <= unit.start < near[1][1] for unit in last.units)
+    if (last.names or last.units) and not (units or as_name or (last.names and "devices" in quantity.of)):
+        return None
+    if last.names or last.units:
+        cost = 0.0 if units or last.names else 0.2
+    else:
+        cost = 0.0 if None in quantity.of else quantity.bare
+    if near is None:
+        return _alone(quantity, row, cost)
+    if last.scale and not last.units and _COUNTED & set(quantity.of):
+        cost += 3.0
+    plain = None in quantity.of and not quantity.length and not (last.units or last.names)
+    # 'at 8k, micro batch 4': thousands are lengths before they are batches.
+    cost += 1.5 if plain and last.scale in ("k", "ki") and quantity.usual[1] < 1e5 else 0.0
+    return cost + near[0] + _strange(quantity, row), near[1]
+
+
+def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
+    """Whether what an amount is counted per is nothing that the field is counted per. `named`: its name stands near."""
+    per = [unit.name for unit in last.per]
+    if quantity.per:
+        # 'sample' or 'user' may stand elsewhere: '500 tokens each'. A price by the month is none by the hour.
+        monthly = (
+            quantity.per == "time"
+            and quantity.per_one == 3600
+            and any(unit.size > 3600 for unit in last.per if unit.name == "time")
+        )
+        return (quantity.per not in per and (quantity.per == "time" or not named)) or (monthly and not named)
+    if set(per) & set(_RATES) and quantity.name != "seen" and not last.unit("time"):
+        return True
+    told = [name for name in per if name not in _RATES]
+    return bool(told) and quantity.each is None and "requests" not in told and not named
+
+
+def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
+    """The cost of a row that no name of the field stands near."""
+    last = row.amounts[-1]
+    bare = not (last.units or last.names)
+    if quantity.alone is None or (quantity.scale and (last.scale not in quantity.scale or last.units)):
+        return None
+    if bare and _COUNTED & set(quantity.of) and None not in quantity.of:
+        return None
+    if bare and not quantity.scale:
+        cost += _unnamed(quantity, last)
+    return cost + quantity.alone + _strange(quantity, row), None
+
+
+def _unnamed(quantity: Quantity, amount: Amount) -> float:
+    """What a number costs that has neither a unit nor the name of its field: little where it is written as a length."""
+    if quantity.length:
+        return 0.3 if amount.scale in ("k", "ki") else 0.9 if _is_power(amount.value) and amount.value >= 512 else 2.6
+    return 2.2
+
+
+def _is_power(value: float) -> bool:
+    return value == int(value) and value > 0 and not int(value) & (int(value) - 1)
+
+
+def _units(quantity: Quantity, amount: Amount) -> list[Unit]:
+    return [unit for unit in amount.units if unit.name in quantity.of]
+
+
+def _strange(quantity: Quantity, row: Row) -> float:
+    """How unusual the row's values are for a field."""
+    low, high = quantity.usual
+    worst = 0.0
+    for amount in row.amounts:
+        value = value_of(quantity, amount, row.amounts[-1])
+        if value <= 0 and low > 0:
+            worst = max(worst, 1.0)
+        elif value < low:
+            worst = max(worst, 0.5 + 1.1 * math.log10(low / value) if value > 0 else 1.0)
+        elif value > high:
+            worst = max(worst, 0.5 + 1.1 * math.log10(value / high))
+    return worst
+
+
+def value_of(quantity: Quantity, amount: Amount, last: Amount) -> float:
+    """An amount in the field's own unit; the unit is its own or that of the last of its row."""
+    units = _units(quantity, amount) or _units(quantity, last)
+    value = amount.length if quantity.length else amount.value
+    size = units[0].size / quantity.one if units else 1.0
+    if quantity.per and (pers := [unit for unit in (amount.per or last.per) if unit.name == quantity.per]):
+        size *= quantity.per_one / pers[0].size
+    if not units and "percent" in quantity.of and value > 1 and quantity.usual[1] <= 1:
+        size = 0.01
+    if size == 1.0:
+        return value
+    exact = value * size
+    return round(exact, 9) if abs(exact) < 1e6 else exact
+
+
+def _is_of_unit(amount: Amount, named: Named) -> bool:
+    """Whether a field's name is the amount's own unit ('per token', 'GPUs'), and not a part of a longer one."""
+    if not (amount.number <= named.start and named.end <= amount.end):
+        return False
+    units = [unit for unit in (*amount.units, *amount.per) if unit.start <= named.start and named.end <= unit.end]
+    return all(unit.end - unit.start <= named.end - named.start for unit in units)
+
+
+def _distance(found: Found, row: Row, named: Named) -> float:
+    """How far a field's name stands from a number: a quarter a word, more over signs and other numbers."""
+    if named.start < row.end and row.start < named.end:
+        return 0.0 if any(_is_of_unit(amount, named) for amount in row.amounts) else _NEVER
+    before = named.end <= row.start
+    between = range(named.end, row.start) if before else range(row.end, named.start)
+    if len(between) > 3 * _FAR:
+        return _NEVER
+    far = 0.0 if before else 0.15
+    for at in between:
+        token = found.text[at]
+        if token.ends_sentence:
+            far += 2.5
+        elif token.text in ":=":
+            far -= 0.1 if before else -1.0
+        elif token.ends_clause:
+            far += 0.9 if token.text != "(" else 0.3
+        elif token.kind == "number":
+            far += 1.5
+        elif at in found.names:
+            far += 0.5
+        elif not token.joins:
+            far += 0.2
+    longer = 0.06 * (named.end - named.start)
+    return far - longer if far <= 0.25 * _FAR + 1.2 else _NEVER
+
+
+def cheapest(table: Sequence[Sequence[float]]) -> list[int]:
+    """The column of each row that makes the sum least, no column twice (Jonker and Volgenant's shortest augmenting
+    paths). A table has at least as many columns as rows."""
+    if not table:
+        return []
+    height, width = len(table), len(table[0])
+    row_price, column_price = [0.0] * (height + 1), [0.0] * (width + 1)
+    match = [0] * (width + 1)
+    for row in range(1, height + 1):
+        match[0] = row
+        at = 0
+        least, way, used = [math.inf] * (width + 1), [0] * (width + 1), [False] * (width + 1)
+        while True:
+            used[at] = True
+            current, delta, following = match[at], math.inf, 0
+            costs = table[current - 1]
+            for column in range(1, width + 1):
+                if used[column]:
+                    continue
+                reduced = costs[column - 1] - row_price[current] - column_price[column]
+                if reduced < least[column]:
+                    least[column], way[column] = reduced, at
+                if least[column] < delta:
+                    delta, following = least[column], column
+            for column in range(width + 1):
+                if used[column]:
+                    row_price[match[column]] += delta
+                    column_price[column] -= delta
+                else:
+                    least[column] -= delta
+            at = following
+            if match[at] == 0:
+                break
+        while at:
+            match[at] = match[way[at]]
+            at = way[at]
+    chosen = [0] * height
+    for column in range(1, width + 1):
+        if match[column]:
+            chosen[match[column] - 1] = column - 1
+    return chosen
+
+
+def spans(filled: Iterable[Filled]) -> set[int]:
+    """Tokens that numbers, their units and the names of their fields take."""
+    taken: set[int] = set()
+    for one in filled:
+        for amount in one.row.amounts:
+            taken.update(range(amount.start, amount.end))
+        if one.name:
+            taken.update(range(*one.name))
+    return taken

@@ -1,0 +1,149 @@
+"""Deadlines given as dates: 'by Friday', 'before tomorrow noon', 'bis Montag früh', 'by 2026-12-01', as hours from
+now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from agent.offline.language.mentions import Mentions
+
+_REACH = 4
+
+
+def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
+    """(Hours from now, token where it begins, token behind), or None. A date without a time ends with its day."""
+    for start, day, end in _days(read, now):
+        by = _by(read, start, end)
+        if by is None:
+            continue
+        due, end = _at(read, day, end)
+        hours = (due - now).total_seconds() / 3600
+        if hours > 0:
+            return round(hours, 1), min(by, start), end
+    return None
+
+
+def _by(read: Mentions, start: int, end: int) -> int | None:
+    """Where the words begin that make a day a deadline: 'by', 'until', 'までに'."""
+    for at in range(start - 1, max(start - _REACH, -1), -1):
+        if read.found.sense(at, "by"):
+            return at
+        if read.tokens[at].ends_clause:
+            break
+    behind = next((at for at in range(end, min(end + _REACH, len(read.tokens))) if read.found.sense(at, "by")), None)
+    return start if behind is not None else None
+
+
+def _days(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
+    """(Token, midnight at the start of the day, token behind) of every day that is named."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    for at, token in enumerate(read.tokens):
+        if at in read.named_tokens:
+            continue
+        if found := read.found.sense(at, "day"):
+            yield at, today + timedelta(days=(int(found[0].value) - today.weekday()) % 7 or 7), found[1]
+        elif found := read.found.sense(at, "when"):
+            if day := _worded(str(found[0].value), today):
+                yield at, day, found[1]
+        elif (found := read.found.sense(at, "month")) and (
+            dated := _dated(read, at, found[1], int(found[0].value), today)
+        ):
+            yield dated
+        elif token.kind == "number" and len(token.norm) == 4 and (iso := _iso(read, at, now)):
+            yield iso
+
+
+def _worded(word: str, today: datetime) -> datetime | None:
+    match word:
+        case "today" | "tonight":
+            return today
+        case "tomorrow":
+            return today + timedelta(days=1)
+        case "next_week":
+            return today + timedelta(days=7)
+        case "next_month":
+            return today + timedelta(days=30)
+        case "end_week":
+            return today + timedelta(days=6 - today.weekday())
+        case "end_month" | "end_year":
+            first = today.replace(day=1)
+            last = word == "end_year" or first.month == 12
+            after = first.replace(month=1, year=first.year + 1) if last else first.replace(month=first.month + 1)
+            return after - timedelta(days=1)
+        case "christmas":
+            return _ahead(today, 12, 24)
+        case "new_year":
+            return _ahead(today, 12, 31)
+    return None
+
+
+def _ahead(today: datetime, month: int, day: int) -> datetime | None:
+    """The next such date; None where there is none."""
+    try:
+        found = today.replace(month=month, day=day)
+    except ValueError:
+        return None
+    return found if found >= today else found.replace(year=found.year + 1)
+
+
+def _dated(read: Mentions, at: int, end: int, month: int, today: datetime) -> tuple[int, datetime, int] | None:
+    """'December 1st', '1 de diciembre'."""
+    for number in (end, at - 1, at - 2):
+        if (
+            0 <= number < len(read.tokens)
+            and read.tokens[number].kind == "number"
+            and len(read.tokens[number].norm) <= 2
+        ) and (day := _ahead(today, month, int(float(read.tokens[number].norm)))):
+            return min(number, at), day, max(end, number + 1)
+    return None
+
+
+def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | None:
+    written = read.text[read.tokens[at].start : read.tokens[at].start + 10]
+    try:
+        day = datetime.fromisoformat(written).replace(tzinfo=now.tzinfo)
+    except ValueError:
+        return None
+    return (
+        at,
+        day,
+        next(
+            (index for index, one in enumerate(read.tokens) if one.start >= read.tokens[at].start + 10),
+            len(read.tokens),
+        ),
+    )
+
+
+def iso_tokens(read: Mentions) -> frozenset[int]:
+    """Tokens of dates like 2026-11-20, whose numbers count nothing."""
+    found: set[int] = set()
+    for at, token in enumerate(read.tokens):
+        if token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
+            iso = _iso(read, at, datetime(2000, 1, 1))
+            found.update(range(at, iso[2]) if iso else ())
+    return frozenset(found)
+
+
+def _at(read: Mentions, day: datetime, end: int) -> tuple[datetime, int]:
+    """The moment that is meant, and the token behind its words."""
+    for at in range(end, min(end + 3, len(read.tokens))):
+        if found := read.found.sense(at, "clock"):
+            return day + timedelta(hours=float(found[0].value)), found[1]
+        token = read.tokens[at]
+        if token.kind == "number" and len(token.norm) <= 2 and (clock := _clock(read, at)):
+            return day + timedelta(hours=clock[0]), clock[1]
+        if token.ends_clause:
+            break
+    return day + timedelta(days=1), end
+
+
+def _clock(read: Mentions, at: int) -> tuple[float, int] | None:
+    """(Hour of the day, token behind) of '6pm', '18:00', '8 Uhr'."""
+    hour, end = float(read.tokens[at].norm), at + 1
+    if end + 1 < len(read.tokens) and read.tokens[end].text == ":" and read.tokens[end + 1].kind == "number":
+        hour, end = hour + float(read.tokens[end + 1].norm) / 60, end + 2
+    behind = read.tokens[end].norm if end < len(read.tokens) else ""
+    if behind in ("am", "pm", "a", "p"):
+        return hour % 12 + (12 if behind.startswith("p") else 0), end + 1
+    return (hour, end + 1) if behind in ("uhr", "h", "heures", "点", "時", "시") or end > at + 1 else None

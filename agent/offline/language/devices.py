@@ -1,0 +1,151 @@
+"""Which devices are spoken of, how many, and in how many machines: '4x8 H100', '2 nodes with 4 A100 each', '6 of the
+8'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.offline.language.amounts import Amount, Found
+from agent.offline.language.assign import Filled, Row
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import Mentions
+from agent.offline.language.names import Name
+
+_EACH = frozenset(
+    [
+        "of",
+        "with",
+        "each",
+        "having",
+        "has",
+        "x",
+        "×",
+        "à",
+        "mit",
+        "con",
+        "de",
+        "avec",
+        "com",
+        "je",
+        "of",
+        "the",
+        "jeweils",
+        "per",
+        "cada",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Devices:
+    """A device that is named with how many of it were said, if any. `nodes` machines of `per_node`."""
+
+    name: Name
+    count: int | None = None
+    nodes: int | None = None
+    per_node: int | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """'4x8 H100': machines and devices of each, with the tokens that say so."""
+
+    nodes: Amount
+    each: Amount
+
+
+def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
+    """(Machines times devices, the rest of the numbers)."""
+    made: list[Pair] = []
+    rest: list[Row] = []
+    for row in rows:
+        amount = row.amounts[0]
+        counts = amount.names or amount.unit("devices") is not None
+        beside = bool(rest) and amount.before == "," and amount.names and rest[-1].end == row.start
+        if rest and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
+            made.append(Pair(rest.pop().amounts[-1], amount))
+        else:
+            rest.append(row)
+    return made, rest
+
+
+def devices(read: Mentions, filled: Sequence[Filled], made: Sequence[Pair], refused: frozenset[int]) -> list[Devices]:
+    """Every device that is named, in the order of the text, each with its own numbers."""
+    counts = [one for one in filled if one.field == "count" and len(one.values) == 1]
+    named = [name for name in read.of("accelerator", "instance") if name.start not in refused]
+    found: list[Devices] = []
+    for name in named:
+        pair = next((one for one in made if _belongs(read, one.each, name, named)), None)
+        own = next((one for one in counts if _belongs(read, one.row.amounts[-1], name, named)), None)
+        count = _whole(own.values[0]) if own else None
+        if name.count:
+            found.append(Devices(name, name.count * (count or 1)))
+        elif count and not pair and (name.box or _of_machines(read, name)):
+            times = own is not None and not name.box and read.tokens[own.row.end].norm in ("x", "×", "*")
+            # 'One 8xH100 box' has eight; 'eight H100 boxes' are eight machines.
+            found.append(Devices(name, count, 1, count) if times else Devices(name, None, count))
+        elif name.instance:
+            machines = count or 1
+            found.append(Devices(name, machines * name.instance.count, machines, name.instance.count))
+        elif pair:
+            nodes, each = _whole(pair.nodes.value) or 1, _whole(pair.each.value) or 1
+            found.append(Devices(name, nodes * each, nodes, each))
+        else:
+            found.append(Devices(name, count or _alone(read, name)))
+    return found
+
+
+def _alone(read: Mentions, name: Name) -> int | None:
+    """One, of 'a 4090' and 'an L4'."""
+    before = read.tokens[name.start - 1].norm if name.start else ""
+    plural = name.text[-1:] in "sS" and not name.text[:-1].endswith(tuple("lL4"))
+    return 1 if before in lexicon().articles and not plural and not _of_machines(read, name) else None
+
+
+def _of_machines(read: Mentions, name: Name) -> bool:
+    """Whether what is counted are machines of that device: 'one H100 node', '32 HGX H100 nodes'."""
+    behind = read.found.words.get(name.end, ())
+    return any(sense.name == "nodes" for word in behind for sense in word.all("unit"))
+
+
+def _whole(value: float) -> int | None:
+    return int(value) if value == int(value) and value >= 1 else None
+
+
+def _belongs(read: Mentions, amount: Amount, name: Name, named: Sequence[Name]) -> bool:
+    """Whether a number counts that device: it stands right before it, or 'x 4' right behind."""
+    if not amount.names:
+        return False
+    following = next((one for one in named if one.start >= amount.start), None)
+    sign = amount.start and (
+        read.tokens[amount.start - 1].norm in ("x", "×", "*") or read.found.does(amount.start - 1, "times_sign")
+    )
+    if sign:
+        before = [one for one in named if one.end <= amount.start]
+        if before and before[-1].end == amount.start - 1:
+            return before[-1] is name
+    return following is name
+
+
+def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
+    """The numbers with a count of devices taken as those of one machine, where the words mean that."""
+    nodes = [one for one in filled if one.field == "nodes" and len(one.values) == 1]
+    counts = [one for one in filled if one.field == "count" and len(one.values) == 1]
+    if len(nodes) != 1 or len(counts) != 1 or any(one.field == "per_node" for one in filled):
+        return list(filled)
+    node, count = nodes[0], counts[0]
+    each = _is_each(read, node.row, count.row) or count.values[0] < node.values[0]
+    taken = Filled("per_node", count.values, count.row, count.cost, count.name)
+    return [taken if one is count and each else one for one in filled]
+
+
+def _is_each(read: Mentions, node: Row, count: Row) -> bool:
+    if node.end <= count.start:
+        span = range(node.end, count.start)
+        between = [read.tokens[at].norm for at in span]
+        named = any(at in read.found.names for at in span)
+        if len(between) <= 4 and not named and any(word in _EACH for word in between):
+            return True
+    behind = [read.tokens[at].norm for at in range(count.end, min(count.end + 5, len(read.tokens)))]
+    return "each" in behind or ("per" in behind and "node" in behind)

@@ -1,0 +1,364 @@
+"""The words of the field as data: every form of `lexicon/*.yaml` in one tree, and the longest that stand in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agent.offline.language.tokens import Glyphs, digits, tokens
+
+FOLDER = Path(__file__).parent / "lexicon"
+_SHORTEST_SLIP = 5
+# Sets of words.yaml that are taken as they stand.
+_SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
+         "programs", "settings", "letting_go")  # fmt: skip
+# What a number without unit costs where its field is counted in one.
+_BARE = {
+    "time": 3.6,
+    "usd": 1.2,
+    "devices": 0.6,
+    "nodes": 0.6,
+    "samples": 0.8,
+    "bytes": 2.0,
+    "requests": 0.8,
+    "kwh": 1.0,
+}
+_MOST_SLIPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """What a form may mean. `kind`: value (of field `name`), field, unit (dimension `name`, `value` base units), does
+    (operator `name`), number, scale, fraction, asked (`name` of group `value`), stop."""
+
+    kind: str
+    name: str
+    value: Any = None
+    weak: bool = False
+    """Whether it is so only where no other word of content stands behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A form that stands in a text: tokens [start, end) and what it may mean."""
+
+    start: int
+    end: int
+    senses: tuple[Sense, ...]
+
+    def get(self, kind: str) -> Sense | None:
+        return next((sense for sense in self.senses if sense.kind == kind), None)
+
+    def all(self, kind: str) -> list[Sense]:
+        return [sense for sense in self.senses if sense.kind == kind]
+
+
+@dataclass
+class _Node:
+    """A step of the tree; `open`: forms whose last word goes on, by its beginning."""
+
+    next: dict[str, _Node] = field(default_factory=dict)
+    senses: list[Sense] = field(default_factory=list)
+    open: dict[str, _Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A field that numbers fill, as fields.yaml describes it."""
+
+    name: str
+    of: tuple[str | None, ...] = (None,)
+    per: str | None = None
+    one: float = 1.0
+    per_one: float = 1.0
+    usual: tuple[float, float] = (0.0, float("inf"))
+    alone: float | None = None
+    bare: float = 0.3
+    mode: str | None = None
+    length: bool = False
+    scale: tuple[str, ...] = ()
+    after: str | None = None
+    each: str | None = None
+    rare: float = 0.0
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    root: _Node
+    known: frozenset[str]
+    quantities: Mapping[str, Quantity]
+    values: Mapping[str, frozenset[Any]]
+    forms: Mapping[str, Sequence[str]]
+    """Forms of each field, and of each value as 'field=value'."""
+    refused: Mapping[str, Any]
+    """The value that a field takes when its values are refused, by the field's name."""
+    ordinary: frozenset[str]
+    tails: frozenset[str]
+    makers: frozenset[str]
+    between: frozenset[str]
+    turns: frozenset[str]
+    articles: frozenset[str]
+    long_scale: frozenset[str]
+    naming: frozenset[str]
+    saving: frozenset[str]
+    unnamed: frozenset[str]
+    programs: frozenset[str]
+    settings: frozenset[str]
+    letting_go: frozenset[str]
+
+    def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
+        """{Token: the forms that begin there, the longest first}."""
+        return {start: found for start in range(len(text)) if (found := self.at(text, start))}
+
+    def at(self, text: Sequence[Glyphs], start: int) -> list[Phrase]:
+        """The forms that begin at a token, the longest first."""
+        senses: dict[int, list[Sense]] = {}
+        nodes = [(self.root, start)]
+        while nodes:
+            node, at = nodes.pop()
+            if at >= len(text):
+                continue
+            token = text[at]
+            if at > start and token.joins and not (token.text == "." and at + 1 < len(text) and text[at + 1].space):
+                nodes.append((node, at + 1))
+            for found in _steps(node, token):
+                if found.senses:
+                    senses.setdefault(at + 1, []).extend(found.senses)
+                nodes.append((found, at + 1))
+        return [Phrase(start, end, tuple(dict.fromkeys(senses[end]))) for end in sorted(senses, reverse=True)]
+
+
+def _steps(node: _Node, token: Glyphs) -> Iterator[_Node]:
+    norm = token.norm
+    exact = node.next.get(norm)
+    if exact:
+        yield exact
+    if token.kind == "word" and len(norm) > 3:
+        bare = norm.removesuffix("'s").removesuffix("s")
+        if bare != norm and (found := node.next.get(bare)):
+            yield found
+    elif token.kind == "number" and norm not in node.next and (found := node.next.get(_plain(norm))):
+        yield found
+    if node.open and token.kind == "word" and not (exact and any(sense.kind == "stop" for sense in exact.senses)):
+        for length in range(len(norm), 1, -1):
+            if found := node.open.get(norm[:length]):
+                yield found
+                break
+
+
+def _plain(norm: str) -> str:
+    value = digits(norm)
+    return f"{value:g}"
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The shipped lexicon; read once."""
+    root, known = _Node(), set[str]()
+    for form, sense in _senses():
+        _insert(root, known, form, sense)
+    values = _read("values")
+    refused = {name: forms["not"] for name, forms in values.items() if "not" in forms}
+    sets = tuple(frozenset(map(str, _words()[name])) for name in _SETS)
+    known.update(word for group in sets for word in group)
+    return Lexicon(
+        root,
+        frozenset(known),
+        {name: _quantity(name, row) for name, row in _read("fields").items()},
+        {name: frozenset(forms) - {"not"} for name, forms in values.items()},
+        _forms(),
+        refused,
+        *sets,
+    )
+
+
+def _senses() -> Iterator[tuple[str, Sense]]:
+    """Every form of the lexicon with what it means."""
+    for name, values in _read("values").items():
+        for value, forms in values.items():
+            yield from ((str(form), Sense("value", name, value)) for form in (forms if value != "not" else ()))
+    for name, row in _read("fields").items():
+        yield from ((str(form), Sense("field", name)) for form in row.get("names", ()))
+    for name, sizes in _read("units").items():
+        for size, forms in sizes.items():
+            yield from ((str(form), Sense("unit", name, float(size))) for form in forms)
+    for name, forms in _read("operators").items():
+        yield from ((str(form), Sense("does", name)) for form in forms)
+    for group, names in _read("asked").items():
+        for name, forms in names.items():
+            yield from ((str(form), Sense("asked", name, group)) for form in forms)
+    times = _read("times")
+    for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("clock", "clock")):
+        yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
+    yield from ((str(form), Sense("by", "by")) for form in times["by"])
+    yield from _numerals()
+
+
+def _forms() -> dict[str, list[str]]:
+    """{Field, or 'field=value': its forms without marks}."""
+    found = {name: [str(form).rstrip("*!") for form in row.get("names", ())] for name, row in _read("fields").items()}
+    for name, values in _read("values").items():
+        for value, forms in values.items():
+            if value != "not":
+                found[f"{name}={value}"] = [str(form).rstrip("*!") for form in forms]
+    return found
+
+
+def _numerals() -> Iterator[tuple[str, Sense]]:
+    words = _words()
+    for kind, name in (("number", "numerals"), ("scale", "scales"), ("fraction", "fractions")):
+        for value, forms in words[name].items():
+            yield from ((str(form), Sense(kind, name, float(value))) for form in forms)
+    yield from ((str(form), Sense("stop", "stop")) for form in words["stop"])
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    with (FOLDER / f"{name}.yaml").open(encoding="utf-8") as file:
+        return yaml.load(file, Loader=_Loader)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML whose only truths are true and false: 'no' and 'off' are words."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in rules if not tag.endswith(":bool") or first in "tTfF"]
+    for first, rules in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _quantity(name: str, row: Mapping[str, Any]) -> Quantity:
+    of = row.get("of", [None])
+    low, high = row.get("usual", (0.0, float("inf")))
+    return Quantity(
+        name,
+        tuple(None if one in (None, "null") else one for one in (of if isinstance(of, list) else [of])),
+        row.get("per"),
+        float(row.get("one", 1.0)),
+        float(row.get("per_one", 1.0)),
+        (float(low), float(high)),
+        row.get("alone"),
+        float(row.get("bare", _BARE.get(of[0] if isinstance(of, list) else of, 0.3))),
+        row.get("for"),
+        bool(row.get("length", False)),
+        tuple(row.get("scale", ())),
+        row.get("after"),
+        row.get("each"),
+        float(row.get("rare", 0.0)),
+    )
+
+
+@cache
+def compounds() -> tuple[tuple[str, str], ...]:
+    """Pairs of words that are written together, too, by their beginnings."""
+    return tuple((first, second) for first, _, second in (one.partition(" ") for one in _words()["compounds"]))
+
+
+@cache
+def _words() -> dict[str, Any]:
+    return _read("words")
+
+
+def together(text: Sequence[Glyphs]) -> list[Glyphs]:
+    """The tokens with compounds that are written apart as one: 'fine-tuning', 'pre train'."""
+    found: list[Glyphs] = []
+    at = 0
+    pairs = dict(compounds())
+    while at < len(text):
+        token, behind = text[at], at + 1
+        second = pairs.get(token.norm)
+        if second:
+            behind += behind < len(text) and text[behind].joins
+            if behind < len(text) and text[behind].kind == "word" and text[behind].norm.startswith(second):
+                last = text[behind]
+                norm = token.norm + last.norm
+                token = Glyphs(f"{token.text}{last.text}", norm, token.start, last.end, "word", token.space)
+                at = behind
+        found.append(token)
+        at += 1
+    return found
+
+
+def _insert(root: _Node, known: set[str], form: str, sense: Sense) -> None:
+    goes_on = form.endswith("*")
+    if form.endswith("!"):
+        form, sense = form[:-1], replace(sense, weak=True)
+    for first, second in compounds():
+        form = form.replace(f"{first} {second}", first + second)
+    parts = [one.norm for one in tokens(form.rstrip("*")) if not one.joins or len(form) < 3]
+    if not parts:
+        return
+    known.update(part for part in parts if len(part) >= 2)
+    variants = [parts]
+    if len(parts) > 1 and all(part.isalpha() and part.isascii() for part in parts):
+        variants.append(["".join(parts)])
+    for variant in variants:
+        node = root
+        for number, part in enumerate(variant):
+            last = number == len(variant) - 1
+            if last and goes_on and part[-1:].isalpha() and len(part) > 1:
+                node = node.open.setdefault(part, _Node())
+            else:
+                node = node.next.setdefault(part, _Node())
+        if sense not in node.senses:
+            node.senses.append(sense)
+
+
+def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
+    """The tokens with single slips of the finger put right: letters left out, doubled, swapped or mistaken. Words that
+    are in the lexicon, in `names`, or too short stay."""
+    known, found, tried = lexicon(), list(text), 0
+    for index, token in enumerate(found):
+        norm = token.norm
+        slip = token.kind == "word" and len(norm) >= _SHORTEST_SLIP - 1 and norm.isascii() and tried < _MOST_SLIPS
+        numbered = index + 1 < len(found) and found[index + 1].kind == "number"
+        if not slip or norm in names or token.text[1:].lower() != token.text[1:]:
+            continue
+        if known.at(found, index) or norm in known.known:
+            continue
+        tried += 1
+        if meant := _meant(norm, names) or (_head_meant(norm, names) if numbered else None):
+            found[index] = Glyphs(token.text, meant, token.start, token.end, token.kind, token.space)
+    return found
+
+
+@cache
+def _meant(norm: str, names: frozenset[str]) -> str | None:
+    """The word that is one slip away; of short ones only two letters in each other's place."""
+    from rapidfuzz import process  # only for words that are unknown
+    from rapidfuzz.distance import DamerauLevenshtein  # only for words that are unknown
+
+    near = process.extract(norm, _long_words(names), scorer=DamerauLevenshtein.distance, score_cutoff=1, limit=5)
+    found = [word for word, _, _ in near if len(norm) >= _SHORTEST_SLIP or sorted(word) == sorted(norm)]
+    return min(found, key=lambda word: (word[0] != norm[0], abs(len(word) - len(norm)), word), default=None)
+
+
+@cache
+def _head_meant(norm: str, names: frozenset[str]) -> str | None:
+    """The name that a short word before a number is one slip away from: 'lama 3.1'."""
+    from rapidfuzz.distance import DamerauLevenshtein  # only for words that are unknown
+
+    near = [
+        name
+        for name in names
+        if len(name) > 3 and name.isalpha() and DamerauLevenshtein.distance(norm, name, score_cutoff=1) <= 1
+    ]
+    return min(near, key=lambda name: (name[0] != norm[0], name), default=None)
+
+
+@cache
+def _long_words(names: frozenset[str]) -> list[str]:
+    """Words that a slip may have been meant as; sorted, so that the choice is the same everywhere."""
+    known = lexicon().known | {name for name in names if len(name) >= _SHORTEST_SLIP}
+    return sorted(word for word in known if len(word) >= _SHORTEST_SLIP - 1 and word.isascii() and word.isalpha())
+
+
+def plain_words() -> frozenset[str]:
+    """Words that are no name by themselves."""
+    return lexicon().ordinary

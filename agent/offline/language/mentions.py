@@ -1,0 +1,196 @@
+"""A text as typed mentions: its tokens, the words of the field in it, the names, the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.language.amounts import Found, amounts
+from agent.offline.language.assign import Row, rows
+from agent.offline.language.lexicon import Sense, lexicon, mended, together
+from agent.offline.language.names import Name, head_words, names
+from agent.offline.language.tokens import Glyphs, tokens
+from planner.requests import ONLY_SERVING, ONLY_TRAINING
+
+TRAINING, SERVING = "training", "serving"
+# What a value may hold inside its own words: 'full fine-tuning' says the method and the stage.
+_NESTED = {("method", "stage")}
+# Values whose words may hold a number that counts something, too: 'batch size 1'.
+_COUNTING = ("scenario", "rollout", "price", "objective")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a field that was said, in tokens [start, end). The same words may say several: `sense` is one."""
+
+    start: int
+    end: int
+    field: str
+    value: object
+
+    @property
+    def mode(self) -> str | None:
+        return mode_of_field(self.field)
+
+
+def values_of(name: str) -> frozenset[object]:
+    """What a field of words may be."""
+    return lexicon().values.get(name, frozenset())
+
+
+def mode_of_field(name: str) -> str | None:
+    """Training or serving, for fields that only one of them has."""
+    quantity = lexicon().quantities.get(name)
+    if quantity and quantity.mode:
+        return quantity.mode
+    return SERVING if name in ONLY_SERVING else TRAINING if name in ONLY_TRAINING else None
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """What stands in a text, before any of it is decided."""
+
+    text: str
+    tokens: Sequence[Glyphs]
+    names: Sequence[Name]
+    found: Found
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        return rows(amounts(self.found))
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """Values in the order of the text; of words inside longer ones only what those do not say."""
+        inside = self.named_tokens
+        said: list[Value] = []
+        for at in sorted(self.found.words):
+            if at in inside:
+                continue
+            for word in self.found.words[at]:
+                for sense in word.all("value"):
+                    one = Value(at, word.end, sense.name, sense.value)
+                    if (not sense.weak or self._ends_here(word.end)) and not any(
+                        _covers(other, one) for other in said[-8:]
+                    ):
+                        said.append(one)
+        return self._shared(said)
+
+    def _shared(self, said: list[Value]) -> list[Value]:
+        """'FP8 or bf16 KV cache': what is joined to a value of a field is of that field, too, where it can be."""
+        found = list(said)
+        for index, one in enumerate(found):
+            after = next(
+                (other for other in said if one.end < other.start <= one.end + 1 and other.field != one.field), None
+            )
+            if (
+                after
+                and self.found.does(one.end, "or", "and", "versus")
+                and one.value in values_of(after.field)
+                and after.end - after.start > one.end - one.start
+            ):
+                found[index] = Value(one.start, one.end, after.field, one.value)
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def named_tokens(self) -> frozenset[int]:
+        return frozenset(at for start, end in self.found.names.items() for at in range(start, end))
+
+    def asked(self, group: str) -> list[str]:
+        """What is asked for by the words of a group of asked.yaml, in the order of the text."""
+        return list(dict.fromkeys(name for _, _, name in self.asked_at(group)))
+
+    def asked_at(self, group: str) -> list[tuple[int, int, str]]:
+        hits = [
+            (at, word.end, sense.name)
+            for at in sorted(self.found.words)
+            if at not in self.named_tokens
+            for word in self.found.words[at]
+            for sense in word.all("asked")
+            if sense.value == group
+        ]
+        return [
+            one
+            for one in hits
+            if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in hits)
+        ]
+
+    def does(self, *operators: str) -> list[int]:
+        """Tokens where an operator stands."""
+        return [
+            at for at in sorted(self.found.words) if at not in self.named_tokens and self.found.does(at, *operators)
+        ]
+
+    def senses(self) -> list[Sense]:
+        return [
+            sense for at, words in self.found.words.items() if at not in self.named_tokens for sense in words[0].senses
+        ]
+
+    def said(self, start: int, end: int) -> str:
+        return self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self.tokens[start].start, self.tokens[min(end, len(self.tokens)) - 1].end
+
+    def of(self, *kinds: str) -> list[Name]:
+        return [name for name in self.names if name.kind in kinds]
+
+    def _ends_here(self, at: int) -> bool:
+        """Whether no other word of content stands behind: the end, a sign, a number, a name, a small word."""
+        if at >= len(self.tokens) or at in self.found.names:
+            return True
+        token = self.tokens[at]
+        if token.kind in ("sign", "number"):
+            return not token.joins or token.space
+        words = self.found.words.get(at)
+        if words is None:
+            return False
+        kinds = {sense.kind for sense in words[0].senses}
+        return bool(kinds & {"stop", "does", "number", "value"})
+
+
+def _covers(outer: Value, inner: Value) -> bool:
+    """Whether words inside others say no more than those do."""
+    if outer.start <= inner.start and inner.end <= outer.end and (outer.start, outer.end) != (inner.start, inner.end):
+        return (outer.field, inner.field) not in _NESTED
+    return outer.start < inner.start < outer.end < inner.end
+
+
+def network(read: Mentions) -> tuple[str, int, int] | None:
+    """(Name of a network, token, token behind) of '100 Gbit RoCE', 'InfiniBand NDR', '25GbE'."""
+    for at, _token in enumerate(read.tokens):
+        words = read.found.words.get(at, ())
+        kind = next((sense.name for word in words for sense in word.all("asked") if sense.value == "network"), None)
+        if kind is None or at in read.named_tokens:
+            continue
+        end = words[0].end
+        around = (*range(max(at - 3, 0), at), *range(end, min(end + 3, len(read.tokens))))
+        speed = next(
+            (read.tokens[one].norm for one in around if read.tokens[one].kind == "number" and _is_speed(read, one)),
+            None,
+        )
+        start = min([at, *(one for one in around if read.tokens[one].norm == speed)]) if speed else at
+        generation = next(
+            (read.tokens[one].norm for one in around if read.tokens[one].norm in ("ndr", "hdr", "edr", "xdr")), None
+        )
+        if speed or generation or kind in ("efa",):
+            return "-".join(filter(None, (kind, generation, speed))), start, end
+    return None
+
+
+def _is_speed(read: Mentions, at: int) -> bool:
+    units = [sense for word in read.found.words.get(at + 1, ()) for sense in word.all("unit")]
+    return any(sense.name == "gbps" or (sense.name == "bytes" and sense.value == 1e9) for sense in units)
+
+
+def mentions(text: str, catalogue: Catalogue) -> Mentions:
+    read = together(mended(tokens(text), head_words(catalogue)))
+    named = names(read, text, catalogue)
+    spans: Mapping[int, int] = {name.start: name.end for name in named}
+    counted = frozenset(name.start for name in named if name.kind in ("accelerator", "instance"))
+    found = Found(read, lexicon().words(read), spans, counted, lexicon())
+    first = Mentions(text, read, named, found)
+    inside = frozenset(at for one in first.values if one.field not in _COUNTING for at in range(one.start, one.end))
+    return Mentions(text, read, named, replace(found, inside=inside))

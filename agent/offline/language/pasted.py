@@ -1,0 +1,185 @@
+"""A configuration, a command or a log that was pasted into a message, and the words around it: the first is data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.offline.language.lexicon import lexicon
+
+_NO_MEMORY = ("out of memory", "outofmemory")
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """`config` is what was pasted to be read as a configuration (None: nothing was), `said` the person's own words."""
+
+    config: str | None
+    said: str
+
+
+def apart(text: str) -> Pasted:
+    """Splits a message into what was pasted and what was said."""
+    text = _without_logs(text)
+    for split in (_fenced, _lines, _json, _command):
+        if found := split(text):
+            config, said = found
+            return Pasted(config.strip(), said.strip(" `\n"))
+    return Pasted(None, text)
+
+
+def _without_logs(text: str) -> str:
+    """The text without tracebacks, log lines and tables; that memory ran out is kept as words."""
+    lines = text.split("\n")
+    kept = [_before_log(line) for line in lines]
+    if kept == lines:
+        return text
+    left = "\n".join(line for line in kept if line is not None)
+    ran_out = any(word in text.lower() for word in _NO_MEMORY)
+    return (
+        f"{left.strip()} (out of memory)" if ran_out and not any(word in left.lower() for word in _NO_MEMORY) else left
+    )
+
+
+def _before_log(line: str) -> str | None:
+    """What of a line is no log: all of it, its beginning, or None."""
+    bare = line.strip()
+    if bare.startswith(("Traceback (most recent call last)", 'File "', "+---", "+===", "|---", "|===")):
+        return None
+    levels = ("INFO", "WARNING", "WARN", "ERROR", "DEBUG")
+    if bare.startswith(levels) or bare.startswith(tuple(f"[{level}" for level in levels)) or _dated(bare):
+        return None
+    if bare.startswith("|") and any(word in bare for word in ("MiB", "Driver", "PID")):
+        return None
+    for mark in (
+        "torch.cuda.OutOfMemoryError:",
+        "torch.OutOfMemoryError:",
+        "OutOfMemoryError:",
+        "RuntimeError:",
+        "CUDA out of memory. Tried",
+    ):
+        at = line.find(mark)
+        if at >= 0:
+            end = next((line.find(stop, at) for stop in (" -- ", " — ", " – ") if line.find(stop, at) > 0), len(line))
+            return f"{line[:at]} out of memory {line[end:]}".strip()
+    return line
+
+
+def _dated(line: str) -> bool:
+    start = line.lstrip("[")[:10]
+    return len(start) == 10 and start[4] == start[7] == "-" and start.replace("-", "").isdigit() and len(line) > 20
+
+
+def _fenced(text: str) -> tuple[str, str] | None:
+    """What stands between lines of ```."""
+    parts = text.split("```")
+    if len(parts) < 3:
+        return None
+    inside = parts[1].partition("\n")
+    body = inside[2] if "\n" in parts[1] and " " not in inside[0].strip() else parts[1]
+    return (body, f"{parts[0]} {' '.join(parts[2:])}") if body.strip() else None
+
+
+def _key(line: str) -> str | None:
+    """The name that a line gives a value to: 'name: value', 'name = value', '--name'."""
+    bare = line.strip().lstrip("-# ").strip()
+    if line.strip().startswith("--"):
+        return line.strip().split()[0].lstrip("-").partition("=")[0]
+    if line.strip().startswith("#SBATCH"):
+        return "#SBATCH"
+    for sign in (":", "="):
+        name, found, value = bare.partition(sign)
+        name = name.strip().strip("\"'")
+        if (
+            found
+            and name
+            and value.strip()
+            and name.replace("_", "").replace(".", "").replace("-", "").isalnum()
+            and not name[0].isdigit()
+        ):
+            return name
+    return None
+
+
+def _of_a_program(line: str, key: str) -> bool:
+    if line.strip().startswith(("--", "#SBATCH", '"', "'")):
+        return True
+    return ("_" in key and key.lower() not in lexicon().settings) or "." in key
+
+
+def _lines(text: str) -> tuple[str, str] | None:
+    """Several lines of a program's own settings."""
+    lines = text.split("\n")
+    if len(lines) < 3:
+        return None
+    keys = [_key(line) for line in lines]
+    fields = [index for index, key in enumerate(keys) if key]
+    if len(fields) < 2 or not any(_of_a_program(lines[index], str(keys[index])) for index in fields):
+        return None
+    start, end = fields[0], fields[-1] + 1
+    while start and lines[start - 1].strip() and _belongs(lines[start - 1]):
+        start -= 1
+    while end < len(lines) and lines[end].strip() and _belongs(lines[end]):
+        end += 1
+    prose = [line for line in lines[start:end] if not _key(line) and not _belongs(line)]
+    if len(prose) > len(fields):
+        return None
+    return "\n".join(lines[start:end]), "\n".join([*lines[:start], *lines[end:]])
+
+
+def _belongs(line: str) -> bool:
+    """Whether a line without a value goes on with a configuration: a key, a bracket, an item, a continued command."""
+    bare = line.strip()
+    words = bare.split()
+    return (
+        not bare
+        or (bare.endswith(("\\", ":", "{", "[", "(", ",")) and len(words) < 8)
+        or bare[0] in "-{}[]#"
+        or words[0] in lexicon().programs
+    )
+
+
+def _json(text: str) -> tuple[str, str] | None:
+    start, end = text.find("{"), text.rfind("}")
+    inside = text[start : end + 1]
+    if start < 0 or end < start or '"' not in inside or ":" not in inside:
+        return None
+    return inside, f"{text[:start]} {text[end + 1 :]}"
+
+
+def _command(text: str) -> tuple[str, str] | None:
+    """A command line with flags, up to where the sentence goes on."""
+    flat = text.replace("\\\n", "\\\0").replace("\n", "\n ")
+    words = flat.split(" ")
+    for index, word in enumerate(words):
+        name = word.rpartition("\n")[2].strip("`'\"$ ")
+        rest = words[index:]
+        if name not in lexicon().programs or not any(one.startswith("--") and len(one) > 2 for one in rest):
+            continue
+        end = _ends(rest)
+        if not any(one.startswith("--") and len(one) > 2 for one in rest[:end]):
+            continue
+        before = " ".join([*words[:index], word[: len(word) - len(word.rpartition("\n")[2])]])
+        config = " ".join([word.rpartition("\n")[2], *rest[1:end]])
+        return config.replace("\\\0", "\\\n").strip("`, "), f"{before} {' '.join(rest[end:])}".replace("\\\0", " ")
+    return None
+
+
+def _ends(words: list[str]) -> int:
+    """Where a command ends: a dash alone, a comma or a question, a line's end, or words after the last flag's value."""
+    free = 0
+    for index, word in enumerate(words):
+        if index and word in ("--", "—", "–", "<-", "←"):
+            return index
+        if "\n" in word and "\0" not in word:
+            return index
+        if (
+            index
+            and word.endswith((",", ";", "?", "`"))
+            and index + 1 < len(words)
+            and not words[index + 1].startswith("-")
+        ):
+            return index + 1
+        free = 0 if word.startswith("-") else free + 1
+        if free > 3 and index > 3 and not any(one.startswith("-") for one in words[index:]):
+            return index - 1
+    return len(words)

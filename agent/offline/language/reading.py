@@ -1,0 +1,724 @@
+"""A turn as the form that the executor acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.form import BESIDE, Edit, Need, Reading, Reference
+from agent.offline.language import act, scope
+from agent.offline.language.assign import Filled, Named, Row, assigned, fields_named, value_of
+from agent.offline.language.calendar import deadline, iso_tokens
+from agent.offline.language.choice import chosen
+from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network
+from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
+from agent.offline.language.pasted import apart as apart_
+from agent.offline.language.relative import differences, factors, known_fields
+from estimator.errors import PlanError
+from knowledge.models.catalogue import find_model
+from planner.requests import ALL_PATHS
+
+# Of a longer message the beginning is read, and the rest is told to be unread.
+_LONGEST = 12_000
+_BYTES_PER_TOKEN = 4
+# Reinforcement learning's own quantities, hardly ever meant of other runs.
+_ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
+_RL_STAGES = ("grpo", "ppo")
+# Values that say less than others of their field beside them.
+_GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf16", "fp16")}
+# Tools that take several of what is named as they are.
+NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
+# Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
+_FEW_WORDS = 8
+# What 'without' makes of a field that a number says.
+_NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
+_IDIOMS = ("lora_rank", "dp", "batch", "group_size")
+_WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
+          "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
+          "input_len", "output_len", "response_len", "max_batch", "speculative_tokens", "requests", "max_context",
+          "max_batched_tokens", "shard_group", "recompute_block", "replicas", "length", "prompt_len",
+          "prefix_tokens")  # fmt: skip
+
+
+@dataclass
+class Page:
+    """A turn while it is being understood."""
+
+    read: Mentions
+    plan: Mapping[str, Any]
+    topic: Mapping[str, Any]
+    now: datetime
+    catalogue: Catalogue
+    mode: str | None
+    filled: list[Filled]
+    left: list[Row]
+    made: list[Pair]
+    refused: scope.Refusals
+    devices: list[Devices]
+    pasted: str | None = None
+    named: list[Edit] = field(default_factory=list)
+    """Every model and device that is named and not refused."""
+    assumed: list[str] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+
+    def values(self, name: str) -> list[float]:
+        return [value for one in self.filled if one.field == name for value in one.values]
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Flat names of the numbers that the plan holds, or the one that is supposed."""
+        return known_fields(self.topic.get("supposed") or self.plan)
+
+    @property
+    def kept(self) -> list[Value]:
+        """Values of the page's mode that are not refused."""
+        return [one for one in self.read.values if self.fits(one) and one.start not in self.refused.things]
+
+    def fits(self, value: Value) -> bool:
+        return value.mode in (None, self.mode) or self.mode is None
+
+
+def read(
+    text: str,
+    catalogue: Catalogue,
+    plan: Mapping[str, Any] | None = None,
+    topic: Mapping[str, Any] | None = None,
+    now: datetime | None = None,
+) -> Reading:
+    """The form of one turn, said in a conversation that has a partial plan and a topic."""
+    parts = apart_(text)
+    page = understood(parts.said[:_LONGEST], catalogue, plan or {}, topic or {}, now or datetime.now().astimezone())
+    page.pasted = parts.config
+    if len(parts.said) > _LONGEST:
+        page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
+    tool, shares = chosen(page, context_of(page.plan, page.topic))
+    if page.pasted:
+        tool = "import_config"
+    return _form(page, tool, shares)
+
+
+def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> act.Context:
+    kind = None
+    if plan:
+        kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
+    return act.Context(kind, topic.get("tool") or (topic.get("reading") or {}).get("tool"))
+
+
+def understood(
+    text: str,
+    catalogue: Catalogue,
+    plan: Mapping[str, Any],
+    topic: Mapping[str, Any],
+    now: datetime,
+    mode: str | None = None,
+) -> Page:
+    """The page of a text: mentions, whether it is about training or serving, what each number fills, what is
+    refused."""
+    read = mentions(text, catalogue)
+    mode = mode or _mode(read, plan, topic)
+    dated = iso_tokens(read)
+    made, rest = pairs(read.found, [row for row in read.rows if row.start not in dated])
+    halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
+    filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
+    filled += halves
+    filled, left = _of_the_last(read, filled, left, plan, topic)
+    filled = sorted(apart(read, filled), key=lambda one: one.row.start)
+    refused = scope.refusals(read.found, _things(read, mode, filled))
+    named = devices(read, filled, made, frozenset(refused.things))
+    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named)
+
+
+def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
+    verbs = read.asked("mode")
+    if len(verbs) == 1 and (verbs[0] == SERVING or not plan):
+        return verbs[0]
+    shares = act.mode_of(read, context_of(plan, topic))
+    return max(shares, key=lambda name: shares[name])
+
+
+def _of_the_last(
+    read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
+) -> tuple[list[Filled], list[Row]]:
+    """A number alone as another value of what was changed last: 'hm, 4?'."""
+    recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), None)
+    if not plan or recent is None or filled or len(left) != 1 or len(read.tokens) > _FEW_WORDS:
+        return filled, left
+    quantity, row = lexicon().quantities.get(recent), left[0]
+    if quantity is None or row.amounts[-1].units:
+        return filled, left
+    values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
+    return [Filled(recent, values, row, 1.0)], []
+
+
+def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
+    """'1k/200' as tokens in and out, and the rest of the numbers."""
+    found: list[Filled] = []
+    rest: list[Row] = []
+    for row in rows:
+        last = row.amounts[-1]
+        if len(row.amounts) == 1 and last.before == "/" and rest and not (last.units or last.names or last.per):
+            first = rest[-1].amounts[-1]
+            if (
+                len(rest[-1].amounts) == 1
+                and not (first.units or first.names)
+                and first.value >= 32
+                and last.value >= 16
+            ):
+                rest.pop()
+                found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
+                found.append(Filled("output_len", (last.length,), row, 0.5))
+                continue
+        rest.append(row)
+    return found, rest
+
+
+def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[str, float]:
+    """What makes a field less (or more) likely than its words say."""
+    stages = [one.value for one in read.values if one.field in ("stage", "rollout")]
+    planned = (plan.get("workload") or {}).get("stage")
+    rl = planned in _RL_STAGES or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
+    found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
+    if not any(sense.name == "nodes" for sense in read.senses() if sense.kind == "unit"):
+        found["per_node"] = 1.2
+    found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
+    return found
+
+
+def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[scope.Thing]:
+    """What refusals and alternatives are about."""
+    taken = {at for one in filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
+    staged = any(one.field == "stage" and one.value not in _GENERAL["stage"] for one in read.values)
+    found = [
+        scope.Thing(one.start, one.end, f"value:{one.field}")
+        for one in read.values
+        if one.mode in (None, mode) or mode is None
+        if one.start not in taken and not (staged and one.field == "stage" and one.value in _GENERAL["stage"])
+    ]
+    found += [scope.Thing(name.start, name.end, name.kind) for name in read.names]
+    found += [
+        scope.Thing(*_named_span(one), f"{'number' if _named_span(one)[0] == one.row.start else 'named'}:{one.field}")
+        for one in filled
+    ]
+    longest: dict[int, Named] = {}
+    for one in _free_names(read, filled):
+        if read.found.does(one.start, "refuse_right", "refuse_left"):
+            continue
+        if one.start not in longest or one.end > longest[one.start].end:
+            longest[one.start] = one
+    found += [scope.Thing(one.start, one.end, f"field:{one.field}") for one in longest.values()]
+    unique = {(thing.start, thing.key): thing for thing in sorted(found, key=lambda thing: thing.end)}
+    return sorted(unique.values(), key=lambda thing: (thing.start, -thing.end))
+
+
+def _named_span(one: Filled) -> tuple[int, int]:
+    """The tokens of a number with the name of its field, where that stands right before it: 'zero 3', 'tp=8'."""
+    near = one.name is not None and 0 <= one.row.start - one.name[1] <= 1
+    return (one.name[0] if near and one.name else one.row.start), one.row.end
+
+
+def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
+    edits, options = _edits(page, tool)
+    focus = page.read.asked("focus")
+    scoped = _scope(page, edits, tool)
+    refs = _references(page)
+    reading = Reading(
+        text=page.read.text,
+        act=_act(page, tool, edits, options, scoped, refs),
+        tool=tool,
+        shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
+        focus=focus,
+        serving=page.mode == SERVING if page.mode else None,
+        edits=edits,
+        options=options,
+        pricing=pricing_of(page),
+        scope=scoped,
+        refs=refs,
+        assumed=page.assumed,
+        needs=page.needs,
+        unread=_unread(page),
+        new=bool(page.read.does("new")),
+    )
+    if tool == "project_mlperf":
+        named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]
+        edits += (
+            [Edit("scenario", "set", named[0])] if named and not any(edit.field == "scenario" for edit in edits) else []
+        )
+    own = own_of(page, tool, reading)
+    if tool == "sweep":
+        swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
+        edits = [edit for edit in edits if edit.field not in swept]
+    if tool in FREE or tool == "save_scenario":
+        reading = replace(reading, needs=[])
+    return replace(reading, own=own, edits=edits_left(tool, edits), options=options if tool not in FREE else [])
+
+
+def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
+    """(What is set, what is set side by side)."""
+    said = _said(page)
+    things = [thing for thing in _things(page.read, page.mode, page.filled) if thing.start not in page.refused.things]
+    page.named = [
+        edit for _, each in said for edit in each if edit.field in ("model", "accelerator") and edit.op == "set"
+    ]
+    groups = scope.alternatives(page.read.found, things, page.refused.things)
+    options: list[list[Edit]] = []
+    together: set[int] = set()
+    by_start = dict(said)
+    by_start |= {_named_span(one)[0]: by_start[one.row.start] for one in page.filled if one.row.start in by_start}
+    for group in groups:
+        choices = [by_start.get(thing.start, []) for thing in group]
+        if group[0].key in ("provider", "path", "instance") or tool in NO_OPTIONS:
+            continue
+        differ = len({str([(e.field, e.value) for e in one]) for one in choices}) > 1
+        if not options and len(group) > 1 and all(choices) and differ:
+            options = choices
+            together |= {start for start, each in said if any(each is choice for choice in choices)}
+    if tool == "compare" and not options:
+        options = _side_by_side(said)
+        together = {start for start, each in said if any(each is option for option in options)}
+    for one in page.filled:
+        if len(one.values) > 1 and not one.ranged and one.field in (*ALL_PATHS, *BESIDE) and not options:
+            span = page.read.span(one.row.start, one.row.end)
+            options = [[Edit(one.field, "set", _value(one.field, value), span)] for value in one.values]
+            together.add(one.row.start)
+    edits = [edit for start, each in said if start not in together for edit in each]
+    if options:
+        shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
+        edits += shared
+        options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
+    edits += [edit for edit in factors(page) if not any(one.field == edit.field for one in edits)]
+    return _once(edits, bool(page.read.does("correct", "swap"))), options
+
+
+def _same(one: Edit, other: Edit) -> bool:
+    return (one.field, one.op, one.value) == (other.field, other.op, other.value)
+
+
+def _side_by_side(said: Sequence[tuple[int, list[Edit]]]) -> list[list[Edit]]:
+    """Where a comparison is asked for: the things of one kind of which several are named."""
+    for name in ("accelerator", "model", "method", "framework", "engine", "precision", "weight_dtype", "optimizer"):
+        same = [each for _, each in said if each and each[0].field == name and each[0].op == "set"]
+        if len({str([edit.value for edit in each]) for each in same}) > 1:
+            return same
+    return []
+
+
+def _said(page: Page) -> list[tuple[int, list[Edit]]]:
+    """[(token, edits)] of each thing that was said, in the order of the text."""
+    found: list[tuple[int, list[Edit]]] = []
+    found += _of_models(page)
+    found += _of_devices(page)
+    found += _of_values(page)
+    found += _of_network(page)
+    found += _of_numbers(page)
+    found += _of_fields(page)
+    found += [
+        (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])
+        for name in page.read.of("provider")
+        if name.start not in page.refused.things
+    ]
+    return sorted(found, key=lambda one: one[0])
+
+
+def _of_models(page: Page) -> list[tuple[int, list[Edit]]]:
+    found: list[tuple[int, list[Edit]]] = []
+    for name in page.read.of("model"):
+        span = page.read.span(name.start, name.end)
+        if name.start in page.refused.things:
+            found.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
+        elif name.id:
+            found.append((name.start, [Edit("model", "set", name.id, span, name.note)]))
+        elif name.options and not name.problem:
+            chosen = _usual_model(name.options)
+            others = ", ".join(other.rpartition("/")[2] for other in name.options if other != chosen)
+            note = f"{name.text!r} taken as {chosen.rpartition('/')[2]} (it may also be {others})"
+            found.append((name.start, [Edit("model", "set", chosen, span, note)]))
+        else:
+            nearest = f"; the nearest: {', '.join(name.options[:3])}" if name.options else ""
+            page.needs.append(
+                Need("model", f"{name.problem}{nearest}. Which is it? A path to its config.json will do, too")
+            )
+    for name in page.read.of("path"):
+        if not found and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log")):
+            found.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
+    if not page.needs:
+        found += _of_size(page, [edit.value for _, edits in found for edit in edits if edit.op == "set"])
+    return found
+
+
+# Models before that are named where they are meant.
+_NEW = "2024"
+
+
+def _usual_model(options: Sequence[str]) -> str:
+    """Of models that share a name the newest of the plainest: what an expert takes where nothing else is said."""
+    rows = [find_model(option).value for option in options]
+    plain = [
+        row
+        for row in rows
+        if not any(word in row.id.lower() for word in ("instruct", "distill", "coder", "-it", "vision", "math"))
+    ]
+    rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain or rows)}
+    for makers in (("meta-llama/",), ("meta-llama/", "Qwen/", "mistralai/", "google/")):
+        same = [row for row in plain or rows if row.id.startswith(makers) and (row.released or "") >= _NEW]
+        if same:
+            return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
+    return max(plain or rows, key=lambda row: rank.get(row.id, ("", 0))).id
+
+
+def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
+    """'A 70B' as the usual model of that size: of the family that was named, or that the plan has, before others."""
+    found: list[tuple[int, list[Edit]]] = []
+    for one in page.filled:
+        if one.field != "model_size":
+            continue
+        size = one.values[0]
+        near = page.catalogue.models_of_size(size) if size > 0 else []
+        near = [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
+        span = page.read.span(one.row.start, one.row.end)
+        compared = (page.topic.get("alternatives") or {}).get("model") or []
+        kin = _kin(near, named or [str(page.plan.get("model") or ""), *map(str, compared)])
+        if kin:
+            found.append((one.row.start, [Edit("model", "set", kin, span)]))
+        elif named:
+            continue
+        elif near:
+            chosen = _usual_model(near)
+            others = [id.rpartition("/")[2] for id in near if id != chosen][:3]
+            also = f" (it may also be {', '.join(others)})" if others else ""
+            note = f"{page.read.said(one.row.start, one.row.end)!r} taken as {chosen.rpartition('/')[2]}{also}"
+            found.append((one.row.start, [Edit("model", "set", chosen, span, note)]))
+        else:
+            page.needs.append(
+                Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
+            )
+    return found
+
+
+def _kin(near: Sequence[str], named: Sequence[str]) -> str | None:
+    """Of models of one size that of a named model's own line: the longest beginning in common, past the maker."""
+
+    def shared(id: str, other: str) -> int:
+        pairs = zip(id.lower(), other.lower(), strict=False)
+        return next((index for index, (one, two) in enumerate(pairs) if one != two), min(len(id), len(other)))
+
+    best = max(((shared(id, other), -len(id), id) for id in near for other in named if other), default=None)
+    return best[2] if best and best[0] > best[2].find("/") + 3 else None
+
+
+def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
+    found: list[tuple[int, list[Edit]]] = []
+    for one in page.devices:
+        name, span = one.name, page.read.span(one.name.start, one.name.end)
+        id, note = _with_memory(page, one) or (name.id, name.note)
+        if id is None and name.options and not name.problem:
+            id = _usual_device(name.options)
+            others = ", ".join(other for other in name.options if other != id)
+            note = f"{name.text!r} taken as {id} (it may also be {others})"
+        if id is None:
+            nearest = f"; the nearest: {', '.join(name.options[:3])}" if name.options else ""
+            page.needs.append(Need("cluster.accelerator", f"{name.problem}{nearest}. Which is it?"))
+            continue
+        edits = [Edit("accelerator", "set", id, span, note)]
+        if one.count:
+            edits.append(Edit("count", "set", one.count, span))
+        if name.instance:
+            edits.append(Edit("provider", "set", name.instance.provider, span))
+        racks, each = page.values("racks"), page.catalogue.per_rack(id)
+        if racks and each and not one.count:
+            edits.append(Edit("count", "set", int(racks[0]) * each, span))
+        if one.nodes and not one.count:
+            edits.append(Edit("nodes", "set", one.nodes, span))
+        if one.per_node:
+            edits.append(Edit("per_node", "set", one.per_node, span))
+        found.append((name.start, edits))
+    for name in page.read.of("accelerator"):
+        if name.start in page.refused.things:
+            found.append(
+                (
+                    name.start,
+                    [Edit("accelerator", "refuse", name.id or name.text, page.read.span(name.start, name.end))],
+                )
+            )
+    return found
+
+
+def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
+    """(Id, note) of a device whose memory is said apart: 'A100 mit 40 GB', '(8x40GB)'."""
+    name = device.name
+    if name.instance or name.problem:
+        return None
+    for one in [*page.filled, *page.left]:
+        row = one.row if isinstance(one, Filled) else one
+        unit = row.amounts[-1].unit("bytes")
+        if unit is None or unit.size < 5e8 or abs(row.start - name.end) > 12:
+            continue
+        size = f"{row.amounts[-1].value * unit.size / 1e9:.0f}gb"
+        try:
+            id, note = page.catalogue.find_accelerator(f"{name.text.rstrip('s')} {size}")
+        except PlanError as error:
+            if "ambiguous" not in error.problem or not error.valid:
+                continue
+            id, note = _usual_device([str(one) for one in error.valid]), None
+        if size in id:
+            page.filled = [other for other in page.filled if other is not one]
+            page.left = [other for other in page.left if other is not one]
+            return id, note
+    return None
+
+
+def _usual_device(options: Sequence[str]) -> str:
+    """Of cards that share a name the one that is rented most: SXM before PCIe, the larger memory first."""
+
+    def rank(id: str) -> tuple[bool, float]:
+        sizes = [
+            float(part.removesuffix("gb")) for part in id.split("-") if part.endswith("gb") and part[:-2].isdigit()
+        ]
+        return "sxm" in id, max(sizes, default=0.0)
+
+    return max(options, key=rank)
+
+
+def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
+    found: list[tuple[int, list[Edit]]] = []
+    taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
+    for one in page.read.values:
+        if not page.fits(one) or one.field not in ALL_PATHS or taken.intersection(range(one.start, one.end)):
+            continue
+        span = page.read.span(one.start, one.end)
+        if one.start in page.refused.things:
+            found.append((one.start, [_refused(one, span)]))
+        else:
+            found.append((one.start, [Edit(one.field, "set", one.value, span)]))
+    return found
+
+
+def _refused(one: Value, span: tuple[int, int]) -> Edit:
+    if isinstance(one.value, bool):
+        return Edit(one.field, "set", not one.value, span)
+    refused = lexicon().refused
+    if refused.get(one.field) is not None:
+        return Edit(one.field, "set", refused[one.field], span)
+    return Edit(one.field, "refuse", one.value, span)
+
+
+def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
+    counted = any(one.count or one.nodes for one in page.devices)
+    changed = differences(page, page.filled)
+    found: list[tuple[int, list[Edit]]] = []
+    parts, wholes = _parts(page)
+    for one in page.filled:
+        if one in wholes:
+            continue
+        if one in parts and one.row.start not in changed:
+            changed = {token: sign for token, sign in changed.items() if token != one.row.start}
+        if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
+            one.field == "count" and counted and one.row.amounts[-1].names
+        ):
+            continue
+        span = page.read.span(one.row.start, one.row.end)
+        if _named_span(one)[0] in page.refused.things:
+            if _named_span(one)[0] < one.row.start:
+                found.append((one.row.start, [Edit(one.field, "refuse", _value(one.field, one.values[-1]), span)]))
+            continue
+        value = one.values[-1]
+        if (problem := _impossible(one.field, value)) and one.field in _IDIOMS:
+            page.left = [*page.left, one.row]
+            continue
+        if problem:
+            page.needs.append(
+                Need(
+                    ALL_PATHS.get(
+                        {"nodes": "count", "batch": "global_batch", "length": "input_len"}.get(one.field, one.field),
+                        one.field,
+                    ),
+                    f"{page.read.said(one.row.start, one.row.end)!r} {problem}: what is meant?",
+                )
+            )
+            continue
+        if one.row.start in changed:
+            sign = -1 if changed[one.row.start] == "minus" else 1
+            found.append((one.row.start, [Edit(one.field, "plus", sign * _value(one.field, value), span)]))
+            continue
+        found.append((one.row.start, [_set(page, one, value, span)]))
+    page.needs += _of_other_money(page)
+    page.needs += [
+        Need("workload.engine", f"nothing is known about {page.read.said(one.start, one.end)}: which engine is it?")
+        for one in page.read.values
+        if one.field == "unknown_engine" and page.mode == SERVING
+    ]
+    if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
+        hours, start, end = until
+        note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
+        found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
+    return found
+
+
+def _parts(page: Page) -> tuple[list[Filled], list[Filled]]:
+    """(What is left of a number that was said behind it, those numbers): '6 of the 8 cards'."""
+    parts: list[Filled] = []
+    wholes: list[Filled] = []
+    for first, second in pairwise(page.filled):
+        between = range(first.row.amounts[-1].number, second.row.start)
+        same = first.field == second.field or {first.field, second.field} <= {"count", "nodes", "per_node"}
+        if same and len(between) <= 4 and any(page.read.found.does(at, "of_the") for at in between):
+            parts.append(first)
+            wholes.append(second)
+    return parts, wholes
+
+
+def _of_other_money(page: Page) -> list[Need]:
+    """Money that is worth too little or too much to be taken for dollars."""
+    return [
+        Need(
+            "goal.budget_usd",
+            "prices here are in US dollars, and no exchange rate is known: how many are "
+            f"{page.read.said(row.start, row.end)}?",
+        )
+        for row in (*page.left, *(one.row for one in page.filled))
+        if row.amounts[-1].unit("money")
+    ]
+
+
+def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
+    """The edit of a number; of some what the executor needs beside it."""
+    if one.field == "user_rate":
+        return Edit(
+            "tpot_slo_ms",
+            "set",
+            1000 / value,
+            span,
+            f"{value:g} tokens/s for each user read as {1000 / value:.4g} ms a token",
+        )
+    if one.field == "text_bytes":
+        tokens = value / _BYTES_PER_TOKEN
+        said = page.read.said(one.row.start, one.row.end)
+        return Edit(
+            "dataset_tokens",
+            "set",
+            tokens,
+            span,
+            f"{said!r} of text taken as {tokens:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token",
+        )
+    if one.row.amounts[-1].unit("eur", "gbp", "chf"):
+        said = page.read.said(one.row.start, one.row.end)
+        note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
+        return Edit(one.field, "set", _value(one.field, value), span, note)
+    if one.field == "token_rate":
+        near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
+        names = {sense.name for at in near for word in page.read.found.words.get(at, ()) for sense in word.all("field")}
+        side = "output" if "output_len" in names else "input" if "input_len" in names else "total"
+        return Edit("token_rate", "set", (value, side), span)
+    return Edit(one.field, "set", _value(one.field, value), span)
+
+
+def _of_network(page: Page) -> list[tuple[int, list[Edit]]]:
+    found = network(page.read)
+    if found is None:
+        return []
+    name, start, end = found
+    page.filled = [one for one in page.filled if not start <= one.row.start < end]
+    page.left = [row for row in page.left if not start <= row.start < end]
+    return [(start, [Edit("interconnect", "set", name, page.read.span(start, end))])]
+
+
+def _of_fields(page: Page) -> list[tuple[int, list[Edit]]]:
+    """Fields that are let go: 'drop the tp', 'no deadline'."""
+    found: list[tuple[int, list[Edit]]] = []
+    for one in _free_names(page.read, page.filled):
+        word, span = page.refused.things.get(one.start), page.read.span(one.start, one.end)
+        if word in lexicon().letting_go and one.field in page.known:
+            found.append((one.start, [Edit(one.field, "drop", None, span)]))
+        elif word and one.field in _NONE:
+            found.append((one.start, [Edit(one.field, "set", _NONE[one.field], span)]))
+        elif word and one.field in page.known:
+            found.append((one.start, [Edit(one.field, "drop", None, span)]))
+    return found
+
+
+def _free_names(read: Mentions, filled: Sequence[Filled]) -> list[Named]:
+    """Names of fields that no number was said of."""
+    used = {at for one in filled if one.name for at in range(*one.name)}
+    return [one for one in fields_named(read.found) if one.field in ALL_PATHS and one.start not in used]
+
+
+def _impossible(name: str, value: float) -> str | None:
+    if value < 0 or (value == 0 and name not in ("zero_stage", "lora_dropout", "prefix_hit", "acceptance")):
+        return "cannot be"
+    return "is no whole number" if name in _WHOLE and value != int(value) else None
+
+
+def _value(name: str, value: float) -> float | int:
+    return int(value) if value == int(value) and (name in _WHOLE or abs(value) < 1e15) else value
+
+
+def _once(edits: Sequence[Edit], corrected: bool) -> list[Edit]:
+    """Each field set once: the more particular stage, what was said last of a correction or a swap, else first."""
+    found: list[Edit] = []
+    for edit in edits:
+        same = next((one for one in found if one.field == edit.field and one.op == edit.op == "set"), None)
+        if same is None:
+            found.append(edit)
+        elif edit.field in _GENERAL:
+            found[found.index(same)] = same if edit.value in _GENERAL[edit.field] else edit
+        elif corrected:
+            found[found.index(same)] = edit
+    return found
+
+
+def _scope(page: Page, edits: Sequence[Edit], tool: str | None) -> str:
+    """Whether the turn only supposes what it says: a question about a plan that there is."""
+    if not page.plan.get("model") or not edits:
+        return "assert"
+    supposed = scope.supposes(page.read.found) is not None or bool(page.read.does("why", "compare")) or _asks(page.read)
+    return "hypothetical" if supposed else "assert"
+
+
+def _asks(read: Mentions) -> bool:
+    """Whether a text is a question of its own: 'does packing help?', not 'and on 16?', which goes on with one."""
+    first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
+    goes_on = read.found.does(first, "and_then", "and") or (read.tokens and read.tokens[first].norm in ("with", "on"))
+    return any(token.text in "?？" for token in read.tokens) and not goes_on
+
+
+def _references(page: Page) -> list[Reference]:
+    found: list[Reference] = []
+    for at in page.read.does("back")[:1]:
+        first = page.read.does("first")
+        found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
+    for at in page.read.does("take")[:1]:
+        place = next((index for index, name in enumerate(("second", "third", "fourth"), 1) if page.read.does(name)), 0)
+        to = "offer" if page.topic.get("offer") else "supposed"
+        found.append(Reference(to, page.read.span(at, at + 1), place))
+    return found
+
+
+def _act(
+    page: Page, tool: str | None, edits: Sequence[Edit], options: Sequence[Any], scoped: str, refs: Sequence[Reference]
+) -> str:
+    if options or tool in ("compare", "diff_scenarios"):
+        return "compare"
+    if tool in ("write_configs", "render_configs", "save_scenario", "report", "benchmark_matrix"):
+        return "write"
+    if page.read.does("why"):
+        return "why"
+    if scoped == "hypothetical":
+        return "what_if"
+    if refs:
+        return "recall"
+    if tool is None:
+        return "control"
+    return "change" if edits and page.plan and "?" not in page.read.text else "ask"
+
+
+def _unread(page: Page) -> list[str]:
+    """Numbers and refusals that no meaning was found for."""
+    found = [page.read.said(row.start, row.end) for row in page.left]
+    found += [page.read.said(start, end) for start, end in page.refused.unread]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,210 @@
+"""What words do to the words beside them: refusals, alternatives, changes by a factor or an amount, suppositions.
+
+A refusal reaches the next thing that is named behind it (or, where the language puts it there, the last one before it)
+and what is joined to that by 'or', 'and' and commas; it ends with the clause, or where another thought begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.offline.language.amounts import Found
+
+_JOINTS = ("or", "and")
+_REACH = 9
+FACTORS = {"times_half": 0.5, "times_third": 1 / 3, "times_quarter": 0.25, "times_double": 2.0, "times_triple": 3.0,
+           "times_quadruple": 4.0, "times_tenth": 0.1}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What a refusal or an alternative may be about, in tokens [start, end): a value, a name, a number. `key` is what
+    kind of thing it is: two of one kind are alternatives."""
+
+    start: int
+    end: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Things that are refused, by their first token, and the tokens of the words that refuse them."""
+
+    things: Mapping[int, str]
+    """By the word that refuses them."""
+    words: frozenset[int]
+    unread: tuple[tuple[int, int], ...] = ()
+
+
+def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
+    by_start = {thing.start: thing for thing in things}
+    by_end = {thing.end: thing for thing in things}
+    refused: dict[int, str] = {}
+    words: set[int] = set()
+    unread: list[tuple[int, int]] = []
+    inside = {at for start, end in found.names.items() for at in range(start, end)}
+    inside |= {at for thing in things for at in range(thing.start + 1, thing.end)}
+    at = 0
+    while at < len(found.text):
+        if at in inside or at in by_start:
+            at += 1
+            continue
+        left, right = found.does(at, "refuse_left"), found.does(at, "refuse_right")
+        if left is None and right is None:
+            at += 1
+            continue
+        if any(
+            found.does(before, "suppose") or 0
+            for before in range(max(at - 3, 0), at + 1)
+            if (found.does(before, "suppose") or 0) > at
+        ):
+            # 'Why not LoRA?' supposes it.
+            at += 1
+            continue
+        end = max(left or 0, right or 0)
+        again = found.does(end, "refuse_right") if right else None
+        if again and found.text[at].norm in ("n'", "ne"):
+            # French says no in two words.
+            end, right, again = again, again, None
+        if again and found.text[end].norm != found.text[at].norm:
+            # "Don't avoid", "not without": two refusals are none.
+            words.update(range(at, again))
+            at = again
+            continue
+        hit = _right(found, end, by_start) if right else None
+        if hit and hit.key.startswith("number") and hit.start > end + 1:
+            hit = None
+        if hit is None and not _of_a_verdict(found, end):
+            hit = _left(found, at, by_end) if (left or right) else None
+            hit = None if hit and hit.key.startswith("number") else hit
+        if hit is not None:
+            refused |= dict.fromkeys(_joined(found, hit, by_start, by_end, hit.start >= end), found.text[at].norm)
+            words.update(range(at, end))
+        elif right and not _of_a_verdict(found, end):
+            unread.append((at, end))
+        at = end
+    return Refusals(refused, frozenset(words), tuple(unread))
+
+
+def _of_a_verdict(found: Found, at: int) -> bool:
+    """Whether a refusal is of what is asked ('it does not fit', 'not enough'), not of something in the plan."""
+    for step in range(at, min(at + 3, len(found.text))):
+        if found.text[step].ends_clause:
+            return False
+        for word in found.words.get(step, ()):
+            if any(
+                sense.value == "focus" and sense.name in ("fit", "run", "time", "cost", "faster")
+                for sense in word.all("asked")
+            ):
+                return True
+    return False
+
+
+def _right(found: Found, at: int, by_start: dict[int, Thing]) -> Thing | None:
+    for step in range(at, min(at + _REACH, len(found.text))):
+        if step in by_start:
+            return by_start[step]
+        token = found.text[step]
+        if token.ends_clause or (
+            token.kind != "sign" and token.norm not in found.lexicon.between and not _goes_on(found, step)
+        ):
+            return None
+    return None
+
+
+def _left(found: Found, at: int, by_end: dict[int, Thing]) -> Thing | None:
+    for step in range(at, max(at - _REACH, 0), -1):
+        if step in by_end:
+            return by_end[step]
+        token = found.text[step - 1]
+        if token.ends_clause or (token.kind != "sign" and token.norm not in found.lexicon.between):
+            return None
+    return None
+
+
+def _goes_on(found: Found, at: int) -> bool:
+    """Whether a longer refusal, or a word of one, stands there ('do not want to use')."""
+    return found.does(at, "refuse_right") is not None
+
+
+def _joined(
+    found: Found, first: Thing, by_start: dict[int, Thing], by_end: dict[int, Thing], forward: bool
+) -> set[int]:
+    """The things that are refused with one: those joined to it."""
+    refused, at = {first.start}, first.end if forward else first.start
+    while 0 < at < len(found.text) if not forward else at < len(found.text):
+        if forward:
+            end = found.does(at, *_JOINTS) or (at + 1 if found.text[at].text in (",", "/", "、", "+", "&") else None)
+            if end is not None and found.does(end, *_JOINTS):
+                end = found.does(end, *_JOINTS)
+            thing = by_start.get(end) if end is not None else None
+            if thing is None or (end is not None and _asserts(found, end)):
+                break
+            refused.add(thing.start)
+            at = thing.end
+        else:
+            before = at - 1
+            if not (found.text[before].text in (",", "/", "、", "+", "&") or found.does(before, *_JOINTS)):
+                break
+            thing = by_end.get(before)
+            if thing is None:
+                break
+            refused.add(thing.start)
+            at = thing.start
+    return refused
+
+
+def _asserts(found: Found, at: int) -> bool:
+    return found.text[at].norm in found.lexicon.turns
+
+
+def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:
+    """Things of one kind that are set against each other: 'LoRA or full', 'H100 vs MI300X', 'compare A, B and C'."""
+    left = set(refused)
+    open_things = sorted((thing for thing in things if thing.start not in left), key=lambda thing: thing.start)
+    compares = [at for at in found.words if found.does(at, "compare", "versus", "all_before")]
+    groups: list[list[Thing]] = []
+    by_key: dict[str, list[Thing]] = {}
+    for thing in open_things:
+        by_key.setdefault(thing.key, []).append(thing)
+    for key, same in by_key.items():
+        if key.startswith(("field:", "provider", "path")):
+            continue
+        group = [same[0]]
+        for thing in same[1:]:
+            if _against(found, group[-1], thing, bool(compares)):
+                group.append(thing)
+            else:
+                groups += [group] if len(group) > 1 else []
+                group = [thing]
+        groups += [group] if len(group) > 1 else []
+    return groups
+
+
+def _against(found: Found, first: Thing, second: Thing, compares: bool) -> bool:
+    between = range(first.end, second.start)
+    if len(between) > 20:
+        return False
+    joined = False
+    for at in between:
+        if found.text[at].ends_sentence and found.text[at].text != "\n":
+            return False
+        against = bool(found.does(at, "or")) or (
+            bool(found.does(at, "versus"))
+            and not (
+                first.key.startswith(("number", "named")) and "than" in [one.norm for one in found.text[at : at + 3]]
+            )
+        )
+        joined |= against or found.text[at].text == "/"
+    if joined and len(between) <= 14:
+        return True
+    near = len(between) <= 8 and any(
+        found.does(at, "and") or found.text[at].text in (",", "、", "&", "+") for at in between
+    )
+    return compares and near
+
+
+def supposes(found: Found) -> int | None:
+    """The token where a supposition begins ('what if', 'would it', 'should I'), or None."""
+    return next((at for at in sorted(found.words) if found.does(at, "suppose") and at not in found.names), None)

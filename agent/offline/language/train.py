@@ -1,0 +1,190 @@
+"""Learns the weights of `act.py` from labelled conversations: `python -m agent.offline.language.train FILE ...`.
+
+A file is a list of conversations, each a list of turns: `say`, `call` (tools that answer it), `plan` (fields that it
+says), `none` (nothing is called), `new` (begins anew); see tests/data/questions.yaml.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from agent.offline.catalogue import known
+from agent.offline.language import act
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import SERVING, TRAINING, mentions, mode_of_field
+from agent.offline.language.reading import understood
+from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
+
+_NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+_EPOCHS, _RATE, _DECAY = 60, 0.5, 2e-5
+
+
+class Example(NamedTuple):
+    """A turn with what it is: its mode (None: unknown), and the tools that answer it (empty: not to be learnt)."""
+
+    text: str
+    context: act.Context
+    mode: str | None
+    tools: tuple[str, ...]
+    source: str
+
+
+def examples(files: Iterable[Path]) -> Iterator[Example]:
+    for file in files:
+        for talk in yaml.safe_load(file.read_text(encoding="utf-8")):
+            yield from _of_talk(talk, file.stem)
+
+
+def _of_talk(talk: Sequence[Mapping[str, Any]], source: str) -> Iterator[Example]:
+    plan, mode, before = False, None, None
+    for turn in talk:
+        if turn.get("new"):
+            plan, mode, before = False, None, None
+        calls = turn.get("call")
+        named = [one for one in (calls if isinstance(calls, list) else [calls]) if one]
+        context = act.Context((mode or TRAINING) if plan else None, before)
+        mode = _mode_of(turn, named) or mode
+        tools = tuple(named) or ((act.NO_TOOL,) if turn.get("none") else ())
+        if turn.get("ask") and not named:
+            # What is asked back is asked of a run that is to be estimated.
+            tools = ("estimate_inference",) if mode == SERVING else ("estimate_training", "check_fit", "estimate_cost")
+        yield Example(turn["say"], context, mode, tools, source)
+        plan = plan or bool(turn.get("plan"))
+        before = named[0] if named else before
+
+
+def _mode_of(turn: Mapping[str, Any], tools: Sequence[str]) -> str | None:
+    fields = set(turn.get("plan") or {})
+    if fields & ONLY_SERVING or (set(tools) <= act.OF_SERVING and tools):
+        return SERVING
+    if fields & ONLY_TRAINING or (set(tools) <= act.OF_TRAINING and tools):
+        return TRAINING
+    return None
+
+
+def learnt(rows: Sequence[Sequence[int]], targets: np.ndarray, names: Sequence[str], seed: int = 0) -> act.Classifier:
+    """Softmax regression by stochastic gradients with AdaGrad. `targets` (examples, labels) are shares that sum to
+    one."""
+    chance = np.random.default_rng(seed)
+    matrix = np.zeros((act.SIZE + 1, len(names)), dtype=np.float32)
+    seen = np.full_like(matrix, 1e-6)
+    norms = [1.0 / max(len(row), 1) ** 0.5 for row in rows]
+    indexed = [np.array(row, dtype=np.int64) for row in rows]
+    for epoch in range(_EPOCHS):
+        rate = _RATE * (1 - epoch / _EPOCHS)
+        for index in chance.permutation(len(rows)):
+            row, norm = indexed[index], norms[index]
+            scores = matrix[row].sum(axis=0) * norm + matrix[act.SIZE]
+            shares = np.exp(scores - scores.max())
+            shares /= shares.sum()
+            wanted = targets[index]
+            if wanted.sum() != 1.0:
+                # Several will do: those that it prefers itself.
+                open_ = (wanted > 0) * shares + 1e-9 * (wanted > 0)
+                wanted = open_ / open_.sum()
+            error = shares - wanted
+            step = error * norm
+            seen[row] += step * step
+            matrix[row] -= rate * (step + _DECAY * matrix[row]) / np.sqrt(seen[row])
+            seen[act.SIZE] += error * error
+            matrix[act.SIZE] -= rate * 0.1 * error / np.sqrt(seen[act.SIZE])
+    return act.Classifier(matrix, tuple(names))
+
+
+def _targets(labels: Sequence[tuple[str, ...]], names: Sequence[str]) -> np.ndarray:
+    place = {name: index for index, name in enumerate(names)}
+    targets = np.zeros((len(labels), len(names)), dtype=np.float32)
+    for row, each in enumerate(labels):
+        for name in each:
+            targets[row, place[name]] = 1.0
+    return targets
+
+
+def generated() -> Iterator[Example]:
+    """Sentences out of the lexicon: a field with a line there is understood when it is set, asked about or refused."""
+    words = lexicon()
+    for name, quantity in words.quantities.items():
+        mode = mode_of_field(name)
+        if name not in ALL_PATHS or mode is None:
+            continue
+        low, high = quantity.usual
+        value = f"{min(max(low * 4, 4), high):g}"
+        form = words.forms[name][0]
+        for text in (
+            f"set the {form} to {value}",
+            f"{form} {value}",
+            f"use {form} {value} instead",
+            f"double the {form}",
+        ):
+            yield _generated(text, mode)
+    for name, values in words.values.items():
+        mode = mode_of_field(name)
+        if name not in ALL_PATHS or mode is None:
+            continue
+        for value in sorted(values, key=str):
+            form = next(iter(words.forms.get(f"{name}={value}", ())), None)
+            for way in ("use {}", "now with {}", "without {}", "switch to {}") if form else ():
+                yield _generated(way.format(form), mode)
+    for text in _ELSEWHERE:
+        yield Example(text, act.Context(), None, (act.NO_TOOL,), "generated")
+    for text, mode in (("train Llama-3.1-8B on 8 H100", TRAINING), ("Train Mixtral 8x7B on 16 A100s", TRAINING),
+                       ("fine-tune qwen2.5-7b on 4 L40S", TRAINING), ("serve Llama-3.1-8B on 2 H100", SERVING),
+                       ("serve qwen2.5-72b on 8 A100 with vLLM", SERVING)):  # fmt: skip
+        yield Example(text, act.Context(), mode, _CHAIN[mode], "generated")
+
+
+# What is about nothing that is planned here.
+_ELSEWHERE = ("what is the weather in Rome?", "what time is it", "tell me a joke", "write a poem about autumn",
+              "who won the election?", "translate this into French", "book a flight to Berlin", "what is 12 times 7?",
+              "how old is the universe?", "recommend a restaurant", "draw a picture of a cat", "good morning",
+              "who are you?", "play some music", "summarize this article", "what is the capital of Peru?")  # fmt: skip
+# What answers where a plan is only changed: the chain of the question before.
+_CHAIN = {TRAINING: ("estimate_training", "check_fit"), SERVING: ("estimate_inference",)}
+
+
+def _generated(text: str, mode: str) -> Example:
+    return Example(text, act.Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
+
+
+def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
+    catalogue = known()
+    told = [*told, *generated()]
+    read = {one.text: mentions(one.text, catalogue) for one in told}
+    moded = [one for one in told if one.mode]
+    rows = [act.hashed(act.mode_features(read[one.text], one.context)) for one in moded]
+    modes = learnt(rows, _targets([(str(one.mode),) for one in moded], (TRAINING, SERVING)), (TRAINING, SERVING))
+    asked = [one for one in told if one.tools]
+    names = sorted({name for one in asked for name in one.tools})
+    rows = []
+    for one in asked:
+        shares = act.likely(modes, act.mode_features(read[one.text], one.context))
+        mode = one.mode or max(shares, key=lambda name: shares[name])
+        plan = (
+            {"model": "?", "workload": {"kind": "inference"} if one.context.plan == SERVING else {}}
+            if one.context.plan
+            else {}
+        )
+        page = understood(one.text, catalogue, plan, {}, _NOON, mode)
+        rows.append(act.hashed(act.tool_features(page.read, one.context, [each.field for each in page.filled], mode)))
+    return {"mode": modes, "tool": learnt(rows, _targets([one.tools for one in asked], names), names)}
+
+
+def save(weights: Mapping[str, act.Classifier], path: Path = act.WEIGHTS) -> None:
+    """Eight bits a weight, with one scale for each classifier."""
+    arrays: dict[str, Any] = {}
+    for name, each in weights.items():
+        scale = float(np.abs(each.matrix).max()) / 127
+        arrays |= {name: np.round(each.matrix / scale).astype(np.int8), f"{name}_scale": np.float32(scale),
+                   f"{name}_labels": np.array(each.labels)}  # fmt: skip
+    np.savez_compressed(path, **arrays)
+
+
+if __name__ == "__main__":
+    save(train(list(examples(map(Path, sys.argv[1:])))))

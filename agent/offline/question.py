@@ -1,0 +1,351 @@
+"""What a turn asks: what was said now, else what was asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.offline.calls.training import SOLVED
+from agent.offline.calls.wishes import ALONE, SEARCHES_HARDWARE, of_hardware
+from agent.offline.catalogue import Catalogue
+from agent.offline.form import Reading
+from agent.offline.options import Changed, compared, label
+from estimator.plan.schema import merge
+from planner.partial import get, is_serving, knows_length
+from planner.requests import ALL_PATHS
+from tools.registry import Tool
+
+# What the tools of a chain are asked for.
+_OF_TOOL: Mapping[str, tuple[str, ...]] = {
+    "check_fit": ("fit",),
+    "best_parallelism": ("layout",),
+    "estimate_cost": ("cost",),
+    "render_configs": ("render",),
+    "write_configs": ("write",),
+    "best_serving": ("best",),
+    "size_serving": ("size",),
+    "project_mlperf": ("mlperf",),
+}
+# Tools of a chain: they answer a question about one plan.
+_CHAIN = (None, "estimate_training", "estimate_inference", "check_fit", "best_parallelism", "estimate_cost",
+          "best_serving")  # fmt: skip
+_OF_FOCUS = {"memory": "fit", "latency": "time", "throughput": "time", "files": "render"}
+_OF_ONE_TURN = ("write", "render", "why")
+_CHOSEN = {"engine", "weight_dtype", "accelerator"}
+_CHOICES = {"engines": "engine", "weight_dtypes": "weight_dtype", "accelerators": "accelerator"}
+# Goals of find_limit by what they are called of the other kind of work.
+_GOALS = (
+    {"context": "seq_len", "input_len": "seq_len", "concurrency": "micro_batch"},
+    {"seq_len": "context", "micro_batch": "concurrency"},
+)
+_LIMIT_OF = {f"workload.{name}": "micro_batch" for name in ("micro_batch", "global_batch")}
+# What runs the cells of a matrix, by the target that is named.
+_SCHEDULERS = {name: name for name in ("slurm", "ssh", "compose", "skypilot", "kubernetes-trainjob")} | {
+    "kubernetes": "kubernetes-trainjob", "docker": "compose"}  # fmt: skip
+# Scaling goes on to so many times the plan's devices where no end is said.
+_SPAN, _NODE, _MOST_NODES = 16, 8, 64
+
+
+@dataclass(frozen=True)
+class TurnQuestion:
+    """`intents` of a chain of calls; or the one call of a `limit`, a `sweep` or a `wish` (tool, own arguments);
+    `choices` are the alternatives of a search for a deployment."""
+
+    intents: list[str] = field(default_factory=list)
+    limit: dict[str, Any] | None = None
+    sweep: dict[str, Any] | None = None
+    wish: tuple[str, dict[str, Any]] | None = None
+    choices: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def asked(
+    reading: Reading,
+    topic: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    options: Sequence[Changed],
+    catalogue: Catalogue,
+    tools: Mapping[str, Tool],
+) -> TurnQuestion:
+    """The question of this turn about `plan`, which its edits are laid over already."""
+    serving = is_serving(plan)
+    intents = _said(reading)
+    limit = _limit(reading, topic, intents, serving)
+    if serving and limit and limit["goal"] == "devices" and has_load(plan):
+        # How many serve a load is another question than how many hold the model.
+        limit, intents = None, ["size", *intents]
+    choices = _choices(reading, topic, options, intents) if serving else {}
+    wish = _wish(reading, topic, plan, options, intents, limit, bool(choices), tools)
+    if wish:
+        return TurnQuestion([], wish=wish)
+    sweep = _sweep(reading, topic, intents, plan, catalogue)
+    intents = _asked_again(reading, topic, plan, intents, limit, sweep)
+    return TurnQuestion(intents, limit, sweep, None, choices)
+
+
+def asks(reading: Reading) -> bool:
+    """Whether something is asked; else the last question is asked again."""
+    return bool(reading.tool or reading.focus or reading.act == "why")
+
+
+def has_load(plan: Mapping[str, Any]) -> bool:
+    return any(get(plan, f"workload.{name}") for name in ("request_rate", "concurrency"))
+
+
+def limits(reading: Reading) -> set[str]:
+    """Plan paths that the turn asks a limit of: a value said of them is no value."""
+    if reading.tool != "find_limit":
+        return set()
+    goal = str(reading.own.get("goal", ""))
+    return {SOLVED[name] for name in (goal, *(names.get(goal, goal) for names in _GOALS)) if name in SOLVED}
+
+
+def _said(reading: Reading) -> list[str]:
+    tool = reading.tool or ""
+    if tool in ALONE or tool == "sweep":
+        return []
+    focus = [_OF_FOCUS.get(name, name) for name in reading.focus if not (tool == "write_configs" and name == "files")]
+    why = ["why"] if reading.act == "why" and not focus else []
+    intents = list(dict.fromkeys([*_OF_TOOL.get(tool, ()), *focus, *why]))
+    # A limit is what fits.
+    return [name for name in intents if not (tool == "find_limit" and name == "fit")]
+
+
+def _limit(reading: Reading, topic: Mapping[str, Any], intents: list[str], serving: bool) -> dict[str, Any] | None:
+    """find_limit's own arguments; a follow-up that asks nothing else asks it again."""
+    if reading.tool == "find_limit":
+        goal = reading.own.get("goal") or _LIMIT_OF.get(str(topic.get("recent")), "seq_len")
+        goal = _GOALS[serving].get(goal, goal)
+        family = reading.own.get("family")
+        return {"goal": goal} | ({"family": family or "any"} if goal == "model" else {})
+    before = topic.get("limit")
+    # What stops it there is told with the limit.
+    if not before or reading.tool or set(intents) - {"why", "faster"} or reading.options:
+        return None
+    paths = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits}
+    return None if SOLVED[before["goal"]] in paths else dict(before)
+
+
+def _sweep(
+    reading: Reading, topic: Mapping[str, Any], intents: list[str], plan: Mapping[str, Any], catalogue: Catalogue
+) -> dict[str, Any] | None:
+    """The sweep tool's own arguments; a follow-up that asks nothing else asks it again."""
+    before = topic.get("sweep")
+    if reading.tool == "sweep":
+        own = dict(reading.own)
+        own["field"] = ALL_PATHS.get(own.get("field", "count"), own.get("field", "count"))
+        if "second_field" in own:
+            own["second_field"] = ALL_PATHS.get(own["second_field"], own["second_field"])
+        if own.pop("scales", False):
+            start, stop = own.get("values") or (None, None)
+            again = before and before["field"] == own["field"] and start is None and stop is None
+            # "And weak scaling?" is about the sizes that were asked about.
+            own["values"] = before["values"] if before and again else _sizes(start, stop, own, plan, catalogue)
+        known = ("field", "values", "second_field", "second_values", "scale_batch")
+        return {name: own[name] for name in known if name in own}
+    if not before or reading.tool or intents or reading.options or not reading.edits:
+        return None
+    paths = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits}
+    return None if before["field"] in paths else dict(before)
+
+
+def _sizes(
+    start: int | None, stop: int | None, own: Mapping[str, Any], plan: Mapping[str, Any], catalogue: Catalogue
+) -> list[int]:
+    """Doubled from the first size, which is the plan's own or a node where none is said, and the last in any case."""
+    device, count = get(plan, "cluster.accelerator"), get(plan, "cluster.count")
+    node = int(get(plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else _NODE))
+    unit = node if own.get("nodes") else 1
+    end = None if stop is None else stop * unit
+    first = count if count and (end is None or count < end) else min(node, end or node)
+    size = first if start is None else start * unit
+    end = size * _SPAN if end is None else end
+    sizes: list[int] = []
+    while size < end:
+        sizes.append(size)
+        size *= 2
+    return [*sizes, end]
+
+
+def _choices(
+    reading: Reading, topic: Mapping[str, Any], options: Sequence[Changed], intents: list[str]
+) -> dict[str, list[Any]]:
+    """Of serving: the alternatives to choose from; a follow-up that asks nothing else asks about them again."""
+    searched = {"size", "best"} & set(intents or topic.get("intents", ()))
+    named = {field: list(reading.own[name]) for name, field in _CHOICES.items() if name in reading.own}
+    over = {name for option in options for name, value in option.items() if value is not None}
+    if searched and len(options) > 1 and len(over) == 1 and over <= _CHOSEN:
+        (name,) = over
+        named[name] = [option[name] for option in options if name in option]
+    if named or asks(reading) or reading.options:
+        return named if searched else {}
+    fields = {edit.field for edit in reading.edits}
+    return {name: values for name, values in topic.get("choices", {}).items() if name not in fields}
+
+
+def _asked_again(
+    reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], intents: list[str], limit: Any, sweep: Any
+) -> list[str]:
+    """What was asked; in a follow-up that asks nothing, what was asked before, save for writing files again."""
+    serving, unplaced = is_serving(plan), get(plan, "cluster.count") is None
+    before = [name for name in topic.get("intents", []) if name not in _OF_ONE_TURN]
+    counted = any(edit.field in ("count", "nodes") for edit in reading.edits)
+    if intents or reading.tool in ("find_limit", "sweep"):
+        again = intents
+    elif reading.tool in (None, "estimate_training", "estimate_inference") and (before or limit or sweep):
+        again = before
+    else:
+        again = []
+    if not (again or limit or sweep):
+        again = ["time"] if serving else ["fit", "time", "cost"] if knows_length(plan) else ["fit", "time"]
+    if not serving or limit or sweep:
+        return again
+    if counted and not intents and "size" in again:
+        # "And on 8?" after "how many?" is about these 8.
+        return ["time"]
+    if unplaced and has_load(plan) and ("cost" in intents or "size" in topic.get("intents", [])):
+        # What it costs, or what twice the load does, is asked of the cheapest size that serves it.
+        return list(dict.fromkeys(["size", *again]))
+    return again
+
+
+def _wish(
+    reading: Reading,
+    topic: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    options: Sequence[Changed],
+    intents: list[str],
+    limit: Any,
+    chosen: bool,
+    tools: Mapping[str, Tool],
+) -> tuple[str, dict[str, Any]] | None:
+    """The tool that is the whole answer, with its own arguments; one of the turn before where nothing else is asked."""
+    before, kept = topic.get("wish") or (None, {})
+    tool = reading.tool if reading.tool in ALONE else None
+    if before in SEARCHES_HARDWARE and reading.tool is None and _devices_alone(options):
+        tool = before
+    if tool is None and options and not (chosen or reading.tool in ("find_limit", "sweep")):
+        tool = "compare"
+    if tool is None and _everything(reading, topic) and (reading.tool is None or reading.tool == "compare"):
+        tool = "compare"
+    if before == "compare" and _of_what_was_compared(reading, kept, plan):
+        tool = "compare"
+    if tool is None and reading.tool in _CHAIN and not before and _wants_hardware(reading, plan, topic, limit):
+        tool = "recommend_cluster"
+    if limit and limit["goal"] == "devices" and get(plan, "goal.deadline_h") and knows_length(plan):
+        # How many finish by then is another question than how many hold the model.
+        device = get(plan, "cluster.accelerator")
+        narrowed = {"accelerators": [device]} if device else {}
+        return None if is_serving(plan) else ("recommend_cluster", {"sort": "cost"} | narrowed)
+    if tool is not None:
+        own = _own(tool, reading, plan, options, tools)
+        if before == tool == "compare" and options and _refers(reading):
+            own = _extended(kept, options)
+        if tool == "compare" and not {"over", "scenarios"} & set(own):
+            own |= _compared_before(topic, plan)
+        if tool in ("report", "render_report", "preview_report") and before == "compare":
+            own = {name: kept[name] for name in ("over", "scenarios") if name in kept} | own
+        start = {"nodes": _MOST_NODES} if tool == "project_scaling" else {}
+        start |= kept if tool == before and tool != "compare" else {}
+        if "accelerators" in own:
+            # Devices that are named are of whichever vendor.
+            start.pop("vendors", None)
+        return tool, start | own
+    if before is None or reading.tool or intents or not (reading.edits or reading.pricing or reading.own):
+        return None
+    if _ends(reading, before, kept) or (topic.get("once") and reading.act == "change"):
+        return None
+    return before, {**kept, **_own(before, reading, plan, (), tools)}
+
+
+def _ends(reading: Reading, tool: str, own: Mapping[str, Any]) -> bool:
+    """Whether what is said settles what the wish of the turn before left open."""
+    fields = {edit.field for edit in reading.edits}
+    swept = set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
+    if fields & swept or (of_hardware(own) and "accelerator" in fields):
+        return True
+    # "We have two 4090s" is no search any more.
+    return tool in SEARCHES_HARDWARE and "accelerator" in fields and bool(fields & {"count", "nodes"})
+
+
+def _own(
+    tool: str, reading: Reading, plan: Mapping[str, Any], options: Sequence[Changed], tools: Mapping[str, Tool]
+) -> dict[str, Any]:
+    """The tool's own arguments as far as the turn says them."""
+    known = tools[tool].request.model_fields if tool in tools else {}
+    own = {name: value for name, value in reading.own.items() if name in known and name not in ALL_PATHS}
+    own |= {name: reading.own[name] for name in ("name", "provider") if name in reading.own}
+    own |= {name: value for name, value in reading.pricing.items() if name in known and name not in ALL_PATHS}
+    devices = _named(reading, options, "accelerator")
+    models = _named(reading, options, "model")
+    several = 1 if tool in ("peak_throughput", "recommend_cluster") else 2
+    if "accelerators" in known and len(devices) >= several and devices:
+        own.setdefault("accelerators", devices)
+    if "providers" in known and (providers := reading.values("provider")):
+        own.setdefault("providers", providers)
+    if "models" in known and len(models) >= several and models:
+        own.setdefault("models", models)
+    if tool == "peak_throughput" and (precisions := _named(reading, options, "precision")):
+        own.setdefault("precisions", precisions)
+    if "scheduler" in known and (named := [name for name in reading.own.get("targets", ()) if name in _SCHEDULERS]):
+        own.setdefault("scheduler", _SCHEDULERS[named[0]])
+    if options and "over" in known and not {"over", "scenarios"} & set(own):
+        own |= compared(plan, options)
+    return own
+
+
+def _named(reading: Reading, options: Sequence[Changed], name: str) -> list[Any]:
+    values = [*reading.values(name), *(option.get(name) for option in options)]
+    return list(dict.fromkeys(value for value in values if isinstance(value, str)))
+
+
+def _extended(own: Mapping[str, Any], options: Sequence[Changed]) -> dict[str, Any]:
+    """What was compared before, with more options: values of the field that differed, or scenarios."""
+    if over := own.get("over"):
+        values = {name: [*over[name], *(option[name] for option in options if name in option)] for name in over}
+        return {**own, "over": {name: list(dict.fromkeys(each)) for name, each in values.items()}}
+    return {**own, "scenarios": [*own.get("scenarios", ()), *({"name": label(option), **option} for option in options)]}
+
+
+def _devices_alone(options: Sequence[Changed]) -> bool:
+    """Whether options are devices without a number: of a search that goes on they restrict it."""
+    return bool(options) and all(set(option) <= {"accelerator", "per_node"} for option in options)
+
+
+def _of_what_was_compared(reading: Reading, own: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
+    """'Which is cheaper?' after a comparison that brought what the plan lacks: it is about all that was compared."""
+    fields = set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
+    lacking = any(name in fields and get(plan, ALL_PATHS[name]) is None for name in ("model", "accelerator"))
+    return reading.tool in _CHAIN and asks(reading) and lacking and not reading.edits
+
+
+def _refers(reading: Reading) -> bool:
+    """Whether the turn is about all that was said before."""
+    return any(reference.to == "all" for reference in reading.refs)
+
+
+def _everything(reading: Reading, topic: Mapping[str, Any]) -> bool:
+    """Whether what was said before is to be compared."""
+    return _refers(reading) and bool(
+        topic.get("plans") or topic.get("supposed") or (topic.get("wish") or [None])[0] == "compare"
+    )
+
+
+def _compared_before(topic: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What was compared last; else the plan beside what was supposed, or beside the plan before it."""
+    tool, own = topic.get("wish") or (None, {})
+    if tool == "compare":
+        return dict(own)
+    now = {"name": "now", "plan": merge(plan, {})}
+    if supposed := topic.get("supposed"):
+        return {"scenarios": [now, {"name": "supposed", "plan": supposed}]}
+    plans = topic.get("plans") or []
+    return {"scenarios": [{"name": "before", "plan": plans[-1]}, now]} if plans else {}
+
+
+def _wants_hardware(reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any], limit: Any) -> bool:
+    """Whether money or time is limited and no device was ever named: which to take is the question then."""
+    limited = {"budget_usd", "deadline_h"} & {edit.field for edit in reading.edits}
+    named = reading.needs or topic.get("offers") or get(plan, "cluster.accelerator") or limit
+    limited = limited or "max_usd_per_hour" in reading.pricing
+    return bool(limited and plan.get("model") and not named and not is_serving(plan))

@@ -1,0 +1,98 @@
+"""What the steps of a turn go by, once its question and its plan are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.models import Turn
+from agent.offline.calls import serving as of_serving
+from agent.offline.calls import training as of_training
+from agent.offline.calls.wishes import SEARCHES_HARDWARE
+from agent.offline.catalogue import Catalogue
+from agent.offline.form import Reading
+from agent.offline.options import Changed, label
+from agent.offline.question import TurnQuestion
+from agent.offline.refusing import devices_left, frameworks
+from estimator.plan.schema import merge
+from launchers.targets import TARGETS
+from planner.partial import flat, get, is_serving
+from planner.requests import ALL_PATHS
+
+
+def common(
+    turn: Turn, start: int, reading: Reading, lead: Sequence[str] = (), notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Of every turn: the first lines of its answer, how it was read, and what to go back to where it fails."""
+    before = {name: value for name, value in turn.topic.items() if name not in ("turn", "pending")}
+    first = list(dict.fromkeys([*first_lines(reading), *lead]))
+    last = [note for note in dict.fromkeys(notes) if note not in first]
+    return {"start": start, "lead": first, "unread": reading.unread, "notes": last, "before": [turn.plan, before]}
+
+
+def first_lines(reading: Reading) -> list[str]:
+    """What was assumed to read the turn so, which its answer begins with."""
+    edits = [*reading.edits, *(edit for option in reading.options for edit in option)]
+    return list(dict.fromkeys([*reading.assumed, *(edit.note for edit in edits if edit.note)]))
+
+
+def work_of(
+    turn: Turn, reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any], question: TurnQuestion,
+    options: Sequence[Changed], catalogue: Catalogue,
+) -> dict[str, Any]:  # fmt: skip
+    """What the calls of the question need beside the plan."""
+    left_out = topic.get("refused", {})
+    others = (
+        [name for name in catalogue.providers if name not in left_out["provider"]] if "provider" in left_out else []
+    )
+    pricing = ({"providers": others} if others else {}) | topic["pricing"]
+    left = devices_left(left_out.get("accelerator", ()))
+    if question.wish:
+        tool, own = question.wish
+        own = {"accelerators": left} | own if tool in SEARCHES_HARDWARE and left else own
+        return {"kind": "wish", "wish": [tool, own], "pricing": pricing}
+    serving = is_serving(plan)
+    searched = left and not get(plan, "cluster.accelerator")
+    common_left = {"accelerator": devices_left(left_out["accelerator"], of_serving.COMMON_DEVICES)} if searched else {}
+    if question.limit and options:
+        return _limit_of_each(plan, question.limit, options)
+    targets = _targets(reading.own.get("targets", []), plan, catalogue)
+    refused = left_out.get("framework", [])
+    framework = of_training.file_framework(plan, question.intents, targets)
+    insists = "write" in question.intents and "write" in turn.topic.get("intents", ())
+    needs = "need" in question.intents and not get(plan, "cluster.accelerator")
+    return {
+        "kind": "need" if needs else "serving" if serving else "training",
+        "intents": question.intents,
+        "limit": question.limit,
+        "sweep": question.sweep,
+        "choices": common_left | question.choices if serving else {},
+        "framework": framework if framework not in refused else None,
+        "frameworks": frameworks(plan, refused),
+        "targets": targets,
+        "own": reading.own,
+        "pricing": pricing,
+        "asked": topic.get("asked", {}),
+        "counted": any(edit.field in ("count", "nodes") for edit in reading.edits),
+        # Who asks again where nothing was written insists.
+        "anyway": bool(reading.own.get("anyway") or insists),
+    }
+
+
+def _limit_of_each(plan: Mapping[str, Any], limit: dict[str, Any], options: Sequence[Changed]) -> dict[str, Any]:
+    """One question for a limit asked of several options."""
+    arguments = (of_serving if is_serving(plan) else of_training).limit_arguments
+    plans = [merge(plan, {ALL_PATHS[name]: value for name, value in option.items()}) for option in options]
+    calls = [["find_limit", arguments(flat(option_plan), limit)] for option_plan in plans]
+    return {"kind": "each", "calls": calls, "names": [label(option) for option in options]}
+
+
+def _targets(targets: Sequence[str], plan: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
+    """Targets as render_configs calls them: what Kubernetes and Docker mean depends on what is run."""
+    count, device = get(plan, "cluster.count") or 1, get(plan, "cluster.accelerator")
+    each = get(plan, "cluster.per_node") or (catalogue.per_node(str(device)) if device else count)
+    kubernetes = "kubernetes-trainjob"
+    if is_serving(plan):
+        kubernetes = "kubernetes-lws" if count > each else "kubernetes-deployment"
+    general = {"kubernetes": kubernetes, "docker": "compose"}
+    return list(dict.fromkeys(name if name in TARGETS else general.get(name, name) for name in targets))
