@@ -37,6 +37,10 @@ _GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
 _FEW_WORDS = 8
+# From this cost on a number is hardly of the field that it fills.
+_UNSURE = 2.0
+# What a number makes of a value that says the same without one: 'expert parallel 8'.
+_NUMBER_OF = {"ep": "expert_parallel"}
 # What 'without' makes of a field that a number says.
 _NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
@@ -148,10 +152,12 @@ def _of_the_last(
 ) -> tuple[list[Filled], list[Row]]:
     """A number alone as another value of what was changed last: 'hm, 4?'."""
     recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), None)
-    if not plan or recent is None or filled or len(left) != 1 or len(read.tokens) > _FEW_WORDS:
+    sure = any(one.cost < _UNSURE for one in filled)
+    loose = [*left, *(one.row for one in filled)]
+    if not plan or recent is None or sure or len(loose) != 1 or len(read.tokens) > _FEW_WORDS:
         return filled, left
-    quantity, row = lexicon().quantities.get(recent), left[0]
-    if quantity is None or row.amounts[-1].units:
+    quantity, row = lexicon().quantities.get(recent), loose[0]
+    if quantity is None or row.amounts[-1].units or row.amounts[-1].names:
         return filled, left
     values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
     return [Filled(recent, values, row, 1.0)], []
@@ -168,7 +174,7 @@ def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
             if (
                 len(rest[-1].amounts) == 1
                 and not (first.units or first.names)
-                and first.value >= 32
+                and first.value >= 16
                 and last.value >= 16
             ):
                 rest.pop()
@@ -488,8 +494,10 @@ def _usual_device(options: Sequence[str]) -> str:
 def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     found: list[tuple[int, list[Edit]]] = []
     taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
+    numbers = {_NUMBER_OF.get(one.field, one.field) for one in page.filled}
     for one in page.read.values:
-        if not page.fits(one) or one.field not in ALL_PATHS or taken.intersection(range(one.start, one.end)):
+        known = one.field in ALL_PATHS or one.field in BESIDE
+        if not (known and page.fits(one)) or taken.intersection(range(one.start, one.end)) or one.field in numbers:
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
@@ -513,8 +521,9 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     changed = differences(page, page.filled)
     found: list[tuple[int, list[Edit]]] = []
     parts, wholes = _parts(page)
+    told = bool(page.values("dataset_tokens"))
     for one in page.filled:
-        if one in wholes:
+        if one in wholes or (told and one.field == "text_bytes"):
             continue
         if one in parts and one.row.start not in changed:
             changed = {token: sign for token, sign in changed.items() if token != one.row.start}
@@ -606,6 +615,9 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
             span,
             f"{said!r} of text taken as {tokens:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token",
         )
+    if one.field.endswith("_gib") and not _binary(page, one):
+        note = f"{page.read.said(one.row.start, one.row.end)!r} read as {value:g} GiB per device"
+        return Edit(one.field, "set", _value(one.field, value), span, note)
     if one.row.amounts[-1].unit("eur", "gbp", "chf"):
         said = page.read.said(one.row.start, one.row.end)
         note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
@@ -616,6 +628,11 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
         side = "output" if "output_len" in names else "input" if "input_len" in names else "total"
         return Edit("token_rate", "set", (value, side), span)
     return Edit(one.field, "set", _value(one.field, value), span)
+
+
+def _binary(page: Page, one: Filled) -> bool:
+    """Whether a size is said in GiB."""
+    return any("i" in page.read.tokens[unit.start].norm[:2] for unit in one.row.amounts[-1].units)
 
 
 def _of_network(page: Page) -> list[tuple[int, list[Edit]]]:
