@@ -37,10 +37,12 @@ _GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
 _FEW_WORDS = 8
+# How far what is sold as so many GB may be from what a table says.
+_SAME_MEMORY = 0.08
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
 # What a number makes of a value that says the same without one: 'expert parallel 8'.
-_NUMBER_OF = {"ep": "expert_parallel"}
+_NUMBER_OF = {"expert_parallel": "ep"}
 # What 'without' makes of a field that a number says.
 _NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
@@ -163,6 +165,18 @@ def _of_the_last(
     return [Filled(recent, values, row, 1.0)], []
 
 
+def _of_the_last_in_words(page: Page) -> list[Edit]:
+    """A value alone as another one of what was changed last: 'none then'."""
+    recent = next((name for name, path in ALL_PATHS.items() if path == page.topic.get("recent")), None)
+    if not page.plan or recent is None or len(page.read.tokens) > _FEW_WORDS:
+        return []
+    meant = {*lexicon().values.get(recent, ()), lexicon().refused.get(recent)}
+    for at, token in enumerate(page.read.tokens):
+        if token.norm in meant:
+            return [Edit(recent, "set", token.norm, page.read.span(at, at + 1))]
+    return []
+
+
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
     """'1k/200' as tokens in and out, and the rest of the numbers."""
     found: list[Filled] = []
@@ -234,6 +248,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     focus = page.read.asked("focus")
     scoped = _scope(page, edits, tool)
     refs = _references(page)
+    edits = edits or _of_the_last_in_words(page)
     reading = Reading(
         text=page.read.text,
         act=_act(page, tool, edits, options, scoped, refs),
@@ -262,7 +277,32 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         edits = [edit for edit in edits if edit.field not in swept]
     if tool in FREE or tool == "save_scenario":
         reading = replace(reading, needs=[])
-    return replace(reading, own=own, edits=edits_left(tool, edits), options=options if tool not in FREE else [])
+    edits, options = edits_left(tool, edits), options if tool not in FREE else []
+    reading = replace(reading, own=own, edits=edits, options=options)
+    return replace(reading, unread=[*reading.unread, *_unused(page, reading)])
+
+
+def _unused(page: Page, reading: Reading) -> list[str]:
+    """Numbers whose meaning was found and of which nothing was made: no field of a plan, no argument, no device."""
+    spans = [edit.span for edits in (reading.edits, *reading.options) for edit in edits]
+    made = {*reading.own, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
+    sizes = {size for device in _devices_meant(page) if (size := page.catalogue.memory_gb(device))}
+    found: list[str] = []
+    for one in page.filled:
+        start, end = page.read.span(one.row.start, one.row.end)
+        used = one.field in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or one.field in made
+        used = used or any(first <= start and end <= last for first, last in spans)
+        used = used or any(value in reading.own.values() for value in one.values)
+        if one.field == "vram":
+            used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
+        if not used:
+            found.append(page.read.said(one.row.start, one.row.end))
+    return found
+
+
+def _devices_meant(page: Page) -> list[str]:
+    planned = (page.plan.get("cluster") or {}).get("accelerator")
+    return [str(edit.value) for edit in page.named if edit.field == "accelerator"] + ([planned] if planned else [])
 
 
 def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
@@ -494,10 +534,12 @@ def _usual_device(options: Sequence[str]) -> str:
 def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     found: list[tuple[int, list[Edit]]] = []
     taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
-    numbers = {_NUMBER_OF.get(one.field, one.field) for one in page.filled}
+    numbers = {one.field for one in page.filled}
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
-        if not (known and page.fits(one)) or taken.intersection(range(one.start, one.end)) or one.field in numbers:
+        if not (known and page.fits(one)) or taken.intersection(range(one.start, one.end)):
+            continue
+        if _NUMBER_OF.get(one.field, one.field) in numbers:
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
@@ -508,6 +550,8 @@ def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
 
 
 def _refused(one: Value, span: tuple[int, int]) -> Edit:
+    if one.field in _NUMBER_OF:
+        return Edit(_NUMBER_OF[one.field], "set", _NONE[_NUMBER_OF[one.field]], span)
     if isinstance(one.value, bool):
         return Edit(one.field, "set", not one.value, span)
     refused = lexicon().refused
@@ -532,9 +576,11 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         ):
             continue
         span = page.read.span(one.row.start, one.row.end)
-        if _named_span(one)[0] in page.refused.things:
+        if (word := page.refused.things.get(_named_span(one)[0])) is not None and not _is_new(page, one, word):
             if _named_span(one)[0] < one.row.start:
-                found.append((one.row.start, [Edit(one.field, "refuse", _value(one.field, one.values[-1]), span)]))
+                drops = word in lexicon().letting_go
+                refused = None if drops else _value(one.field, one.values[-1])
+                found.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
             continue
         value = one.values[-1]
         if (problem := _impossible(one.field, value)) and one.field in _IDIOMS:
@@ -567,6 +613,13 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return found
+
+
+def _is_new(page: Page, one: Filled, word: str) -> bool:
+    """Whether a number is what its field is brought to: 'drop zero to 1'."""
+    start = one.row.start
+    apart_by_word = one.name is not None and one.name[1] == start - 1 and page.read.tokens[start - 1].kind == "word"
+    return word in lexicon().letting_go and apart_by_word
 
 
 def _parts(page: Page) -> tuple[list[Filled], list[Filled]]:
