@@ -195,7 +195,8 @@ def _senses() -> Iterator[tuple[str, Sense]]:
     times = _read("times")
     for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("clock", "clock")):
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
-    yield from ((str(form), Sense("by", "by")) for form in times["by"])
+    for kind in ("by", "over", "from", "then"):
+        yield from ((str(form), Sense(kind, kind)) for form in times[kind])
     yield from _numerals()
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.form import Edit, Reading
+from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import head_words
@@ -469,9 +469,14 @@ def _serving(page: Page, reading: Reading) -> dict[str, Any]:
 def _own_price(page: Page, reading: Reading) -> dict[str, Any]:
     """A price of one's own: whose, of what, how much."""
     own: dict[str, Any] = {}
-    hourly = page.values("usd_per_node_hour") or page.values("usd_per_device_hour") or page.values("max_usd_per_hour")
-    if hourly:
-        own["usd_per_hour"] = hourly[-1]
+    fields = ("usd_per_node_hour", "usd_per_device_hour", "max_usd_per_hour")
+    hourly = next((one for name in fields for one in page.filled if one.field == name), None)
+    if hourly and hourly.row.amounts[-1].unit(*_NEAR_DOLLARS):
+        # What is kept is kept in dollars.
+        said = page.read.said(hourly.row.start, hourly.row.end)
+        page.needs.append(Need("usd_per_hour", f"prices are kept in US dollars: how many are {said}?"))
+    elif hourly:
+        own["usd_per_hour"] = hourly.values[-1]
     device = next(iter(page.devices), None)
     if device and device.name.id:
         own |= {"accelerator": device.name.id, "count": device.count or 1}
