@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.offline.language import act
+from agent.offline.language.features import Context, goal_of, only_changes
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own import limit_goal
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -18,22 +18,14 @@ _SEARCHES = ("size_serving", "best_serving", "find_limit", "best_parallelism", "
 _HINT = 0.5
 
 
-def chosen(page: Page, context: act.Context) -> tuple[str | None, dict[str, float]]:
+def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     """(The tool, or None where none answers, how likely each was)."""
-    shares = act.tool_of(page.read, context, [one.field for one in page.filled], page.mode)
+    shares = act.tool_of(page, context)
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
-    if tool in _SEARCHES and page.plan and _only_changes(page):
+    if tool in _SEARCHES and page.plan and only_changes(page):
         tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
     return None if tool == act.NO_TOOL else tool, shares
-
-
-def _only_changes(page: Page) -> bool:
-    """Whether a text asks nothing: it says numbers, values or names, and no word of a question."""
-    asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
-    return not (asked or page.read.of("path", "provider") or "?" in page.read.text) and bool(
-        page.filled or page.kept or page.read.names
-    )
 
 
 def _with_hints(page: Page, shares: dict[str, float]) -> dict[str, float]:
@@ -46,7 +38,7 @@ def _hinted(page: Page) -> str | None:
     """The tool that the words ask for by name: a limit, the best deployment, a range of sizes."""
     focus = page.read.asked("focus")
     serving = page.mode == SERVING
-    goal = limit_goal(page) if {"most", "least", "size"} & set(focus) else None
+    goal = goal_of(page)
     if goal and not page.values({"micro_batch": "micro_batch"}.get(goal, goal)):
         loaded = serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate"))
         return (

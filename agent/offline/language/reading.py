@@ -16,6 +16,7 @@ from agent.offline.language.assign import Filled, Named, Row, assigned, fields_n
 from agent.offline.language.calendar import deadline, iso_tokens
 from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
+from agent.offline.language.features import Context
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network
 from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
@@ -104,11 +105,11 @@ def read(
     return _form(page, tool, shares)
 
 
-def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> act.Context:
+def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> Context:
     kind = None
     if plan:
         kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
-    return act.Context(kind, topic.get("tool") or (topic.get("reading") or {}).get("tool"))
+    return Context(kind, topic.get("tool") or (topic.get("reading") or {}).get("tool"))
 
 
 def understood(
