@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SETTING_BESIDE = ("compare", "versus", "or", "and")
 _MOST_WORDS = 160
+# Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
+_BESIDE = {"users", "hourly", "describe", "playbook", "list", "saved", "peak"}
 
 
 class Context(NamedTuple):
@@ -69,10 +71,12 @@ def of_tool(page: Page, context: Context) -> list[str]:
 
 
 def only_changes(page: Page) -> bool:
-    """Whether a text asks nothing: it says numbers, values or names, and no word of a question."""
+    """Whether a text asks nothing: it says numbers, values or names, and no word of a question or of a wish."""
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
-    return not (asked or page.read.of("path", "provider") or "?" in page.read.text) and bool(
-        page.filled or page.kept or page.read.names
+    wished = set(page.read.asked("wish")) - _BESIDE
+    said = page.filled or page.kept or page.read.names
+    return bool(said) and not (
+        asked or wished or listed(page) or page.read.of("path", "provider") or "?" in page.read.text
     )
 
 

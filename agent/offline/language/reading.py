@@ -109,7 +109,24 @@ def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> Context:
     kind = None
     if plan:
         kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
-    return Context(kind, topic.get("tool") or (topic.get("reading") or {}).get("tool"))
+    return Context(kind, _asked_before(topic, kind))
+
+
+# Tools of a chain by the last of their intents that is no figure.
+_OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
+
+
+def _asked_before(topic: Mapping[str, Any], kind: str | None) -> str | None:
+    """The tool that answered the turn before, or was to; of one that went on with a question the tool of that one."""
+    asked = {**topic, **(topic.get("pending") or {}).get("topic", {})}
+    if last := asked.get("last") or asked.get("wish"):
+        return last[0]
+    if asked.get("limit") or asked.get("sweep"):
+        return "find_limit" if asked.get("limit") else "sweep"
+    if tool := (topic.get("reading") or {}).get("tool"):
+        return tool
+    named = [_OF_INTENT[name] for name in asked.get("intents") or () if name in _OF_INTENT]
+    return named[0] if named else {None: None, SERVING: "estimate_inference"}.get(kind, "estimate_training")
 
 
 def understood(
@@ -713,9 +730,9 @@ def _act(
         return "what_if"
     if refs:
         return "recall"
-    if tool is None:
-        return "control"
-    return "change" if edits and page.plan and "?" not in page.read.text else "ask"
+    if edits and page.plan and "?" not in page.read.text:
+        return "change"
+    return "control" if tool is None else "ask"
 
 
 def _unread(page: Page) -> list[str]:

@@ -20,6 +20,7 @@ from agent.offline.language import act, features
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, mentions, mode_of_field
 from agent.offline.language.reading import understood
+from agent.offline.language.sentences import sentences
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 _NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
@@ -28,6 +29,10 @@ _EPOCHS, _RATE, _DECAY = 20, 0.5, 2e-5
 _AUTHORS = 2
 # The share of the features that an example is learnt from each time.
 _KEPT = 0.7
+# How much a sentence out of the lexicon weighs beside one that somebody said.
+_GENERATED = 0.3
+# The share of each example that is dealt over all labels: some are labelled otherwise than others would.
+_DOUBT = 0.1
 
 
 class Example(NamedTuple):
@@ -97,7 +102,8 @@ def learnt(
                 # Several will do: those that it prefers itself.
                 open_ = (wanted > 0) * shares + 1e-9 * (wanted > 0)
                 wanted = open_ / open_.sum()
-            error = shares - wanted
+            error = shares - (1 - _DOUBT) * wanted - _DOUBT / len(names)
+            error *= _GENERATED if sources[index] == "generated" else 1.0
             step = error * norm
             seen[row] += step * step
             matrix[row] -= rate * (step + _DECAY * matrix[row]) / np.sqrt(seen[row])
@@ -150,6 +156,8 @@ def generated() -> Iterator[Example]:
             form = next(iter(words.forms.get(f"{name}={value}", ())), None)
             for way in ("use {}", "now with {}", "without {}", "switch to {}") if form else ():
                 yield _generated(way.format(form), mode)
+    for one in sentences():
+        yield Example(one.text, features.Context(one.plan, one.before), one.mode, one.tools, "generated")
     for text in _ELSEWHERE:
         yield Example(text, features.Context(), None, (act.NO_TOOL,), "generated")
     for text, mode in (("train Llama-3.1-8B on 8 H100", TRAINING), ("Train Mixtral 8x7B on 16 A100s", TRAINING),
