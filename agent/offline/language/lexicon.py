@@ -95,6 +95,8 @@ class Lexicon:
     values: Mapping[str, frozenset[Any]]
     forms: Mapping[str, Sequence[str]]
     """Forms of each field, and of each value as 'field=value'."""
+    wishes: Mapping[str, Sequence[str]]
+    """Forms that name what is to be done."""
     refused: Mapping[str, Any]
     """The value that a field takes when its values are refused, by the field's name."""
     ordinary: frozenset[str]
@@ -172,6 +174,7 @@ def lexicon() -> Lexicon:
         {name: _quantity(name, row) for name, row in _read("fields").items()},
         {name: frozenset(forms) - {"not"} for name, forms in values.items()},
         _forms(),
+        {name: _bare(forms) for name, forms in _read("asked")["wish"].items()},
         refused,
         *sets,
     )
@@ -202,12 +205,17 @@ def _senses() -> Iterator[tuple[str, Sense]]:
 
 def _forms() -> dict[str, list[str]]:
     """{Field, or 'field=value': its forms without marks}."""
-    found = {name: [str(form).rstrip("*!") for form in row.get("names", ())] for name, row in _read("fields").items()}
+    found = {name: _bare(row.get("names", ())) for name, row in _read("fields").items()}
     for name, values in _read("values").items():
         for value, forms in values.items():
             if value != "not":
-                found[f"{name}={value}"] = [str(form).rstrip("*!") for form in forms]
+                found[f"{name}={value}"] = _bare(forms)
     return found
+
+
+def _bare(forms: Sequence[Any]) -> list[str]:
+    """Forms without their marks."""
+    return [str(form).rstrip("*!") for form in forms]
 
 
 def _numerals() -> Iterator[tuple[str, Sense]]:

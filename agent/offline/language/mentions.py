@@ -110,6 +110,8 @@ class Mentions:
             for word in self.found.words[at]
             for sense in word.all("asked")
             if sense.value == group
+            # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
+            if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]
         return [
             one

@@ -111,11 +111,11 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
     """What a limit may be asked of, where it is named without a number of its own."""
     serving = {"concurrency", "context", "input_len", "devices", "model"}
     open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
-    numbers = [one.row for one in page.filled]
+    said = [(one.row.start, one.row.end) for one in page.filled] + [one.name for one in page.filled if one.name]
     return [
         one
         for one in page.read.asked_at("goal")
-        if one[2] in open_ and not any(row.start <= one[0] < row.end for row in numbers)
+        if one[2] in open_ and not any(start <= one[0] < end for start, end in said)
     ]
 
 
@@ -148,7 +148,7 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
             and one.field not in dict(found)
         ):
             found.append((one.field, [int(value) if value == int(value) else value for value in one.values]))
-    found += [one for one in _ranges(page) if one[0] not in dict(found)]
+    found += [one for one in (*_ranges(page), *_several_values(page)) if one[0] not in dict(found)]
     named = {"batch": "global_batch", "length": "input_len", "nodes": "count"}
     own: dict[str, Any] = {}
     if (not found or found[0][0] in ("count", "nodes")) and not any(
@@ -167,6 +167,15 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
     if page.read.asked("scaling") == ["weak"]:
         own["scale_batch"] = True
     return own
+
+
+def _several_values(page: Page) -> Iterator[tuple[str, list[Any]]]:
+    """Fields of words that several values are named of: 'bf16 and fp8'."""
+    values: dict[str, list[Any]] = {}
+    for one in page.kept:
+        if one.field in ALL_PATHS:
+            values.setdefault(one.field, []).append(one.value)
+    yield from ((name, list(dict.fromkeys(said))) for name, said in values.items() if len(set(map(str, said))) > 1)
 
 
 def _scaled(page: Page) -> dict[str, Any]:
@@ -534,10 +543,16 @@ FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "descri
                   "add_model"})  # fmt: skip
 
 
+_WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
+
+
 def edits_left(tool: str | None, edits: list[Edit]) -> list[Edit]:
     """What of the edits is said of the plan, and not only to the tool."""
     if tool in FREE:
         return []
+    if tool in _WRITES:
+        # A path is where they go.
+        return [edit for edit in edits if not (edit.field == "model" and "/" in str(edit.value)[:2])]
     if tool == "save_scenario":
         return [
             edit

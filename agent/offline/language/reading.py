@@ -16,6 +16,7 @@ from agent.offline.language.assign import Filled, Named, Row, assigned, fields_n
 from agent.offline.language.calendar import deadline, iso_tokens
 from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
+from agent.offline.language.features import Context
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network
 from agent.offline.language.names import Name
@@ -113,11 +114,28 @@ def read(
     return _form(page, tool, shares)
 
 
-def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> act.Context:
+def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> Context:
     kind = None
     if plan:
         kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
-    return act.Context(kind, topic.get("tool") or (topic.get("reading") or {}).get("tool"))
+    return Context(kind, _asked_before(topic, kind))
+
+
+# Tools of a chain by the last of their intents that is no figure.
+_OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
+
+
+def _asked_before(topic: Mapping[str, Any], kind: str | None) -> str | None:
+    """The tool that answered the turn before, or was to; of one that went on with a question the tool of that one."""
+    asked = {**topic, **(topic.get("pending") or {}).get("topic", {})}
+    if last := asked.get("last") or asked.get("wish"):
+        return last[0]
+    if asked.get("limit") or asked.get("sweep"):
+        return "find_limit" if asked.get("limit") else "sweep"
+    if tool := (topic.get("reading") or {}).get("tool"):
+        return tool
+    named = [_OF_INTENT[name] for name in asked.get("intents") or () if name in _OF_INTENT]
+    return named[0] if named else {None: None, SERVING: "estimate_inference"}.get(kind, "estimate_training")
 
 
 def understood(
@@ -825,9 +843,9 @@ def _act(
         return "what_if"
     if refs:
         return "recall"
-    if tool is None:
-        return "control"
-    return "change" if edits and page.plan and "?" not in page.read.text else "ask"
+    if edits and page.plan and "?" not in page.read.text:
+        return "change"
+    return "control" if tool is None else "ask"
 
 
 def _lost(page: Page) -> list[str]:
