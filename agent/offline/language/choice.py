@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language import act
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own import limit_goal
+from agent.offline.language.own import FREE, limit_goal
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -23,7 +23,7 @@ def chosen(page: Page, context: act.Context) -> tuple[str | None, dict[str, floa
     shares = act.tool_of(page.read, context, [one.field for one in page.filled], page.mode)
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
-    if tool in _SEARCHES and page.plan and _only_changes(page):
+    if (tool in _SEARCHES or (page.marks and tool in FREE)) and page.plan and _only_changes(page):
         tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
     return None if tool == act.NO_TOOL else tool, shares
 
@@ -32,7 +32,7 @@ def _only_changes(page: Page) -> bool:
     """Whether a text asks nothing: it says numbers, values or names, and no word of a question."""
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
     return not (asked or page.read.of("path", "provider") or "?" in page.read.text) and bool(
-        page.filled or page.kept or page.read.names
+        page.filled or page.kept or page.read.names or page.marks
     )
 
 

@@ -17,10 +17,10 @@ from agent.offline.language.calendar import deadline, iso_tokens
 from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
 from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
 from agent.offline.language.pasted import apart as apart_
-from agent.offline.language.relative import differences, factors, known_fields
+from agent.offline.language.relative import Mark, differences, factors, known_fields, marks
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from planner.requests import ALL_PATHS
@@ -62,6 +62,9 @@ class Page:
     made: list[Pair]
     refused: scope.Refusals
     devices: list[Devices]
+    marks: list[Mark] = field(default_factory=list)
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    """Words of a change that nothing was found to change by."""
     pasted: str | None = None
     named: list[Edit] = field(default_factory=list)
     """Every model and device that is named and not refused."""
@@ -124,7 +127,9 @@ def understood(
     read = mentions(text, catalogue)
     mode = mode or _mode(read, plan, topic)
     dated = iso_tokens(read)
-    made, rest = pairs(read.found, [row for row in read.rows if row.start not in dated])
+    numbers = [row for row in read.rows if row.start not in dated]
+    changes, numbers = marks(read, numbers) if plan else ([], numbers)
+    made, rest = pairs(read.found, numbers)
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
@@ -132,15 +137,17 @@ def understood(
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, _things(read, mode, filled))
     named = devices(read, filled, made, frozenset(refused.things))
-    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named)
+    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
 
 
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
     verbs = read.asked("mode")
     if len(verbs) == 1 and (verbs[0] == SERVING or not plan):
         return verbs[0]
-    shares = act.mode_of(read, context_of(plan, topic))
-    return max(shares, key=lambda name: shares[name])
+    context = context_of(plan, topic)
+    shares = act.mode_of(read, context)
+    mode = max(shares, key=lambda name: shares[name])
+    return context.plan if context.plan and not shows(read, mode) else mode
 
 
 def _of_the_last(
@@ -292,7 +299,11 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
         edits += shared
         options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
-    edits += [edit for edit in factors(page) if not any(one.field == edit.field for one in edits)]
+    changes = factors(page)
+    # 'Twice the speculative tokens': the words of the value name its field.
+    worded = {one.field for one in changes} - {one.field for one in page.filled}
+    edits = [edit for edit in edits if edit.field not in worded]
+    edits += [edit for edit in changes if not any(one.field == edit.field for one in edits)]
     return _once(edits, bool(page.read.does("correct", "swap"))), options
 
 
@@ -720,5 +731,5 @@ def _act(
 def _unread(page: Page) -> list[str]:
     """Numbers and refusals that no meaning was found for."""
     found = [page.read.said(row.start, row.end) for row in page.left]
-    found += [page.read.said(start, end) for start, end in page.refused.unread]
+    found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]
     return list(dict.fromkeys(found))
