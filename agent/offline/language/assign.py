@@ -20,7 +20,7 @@ _MOST_ROWS = 48
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
-_COUNTED = {"devices", "nodes", "time", "epochs", "steps", "samples", "requests"}
+_COUNTED = {"devices", "nodes", "racks", "time", "epochs", "steps", "samples", "requests"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from agent.offline.catalogue import Catalogue
@@ -20,7 +19,7 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
 from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
 from agent.offline.language.pasted import apart as apart_
-from agent.offline.language.relative import Mark, differences, factors, known_fields, marks
+from agent.offline.language.relative import Mark, differences, factors, known_fields, marks, parts
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from planner.requests import ALL_PATHS
@@ -128,6 +127,7 @@ def understood(
     mode = mode or _mode(read, plan, topic)
     dated = iso_tokens(read)
     numbers = [row for row in read.rows if row.start not in dated]
+    numbers = parts(read, numbers, plan)
     changes, numbers = marks(read, numbers) if plan else ([], numbers)
     made, rest = pairs(read.found, numbers)
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
@@ -523,12 +523,7 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(one.count or one.nodes for one in page.devices)
     changed = differences(page, page.filled)
     found: list[tuple[int, list[Edit]]] = []
-    parts, wholes = _parts(page)
     for one in page.filled:
-        if one in wholes:
-            continue
-        if one in parts and one.row.start not in changed:
-            changed = {token: sign for token, sign in changed.items() if token != one.row.start}
         if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
             one.field == "count" and counted and one.row.amounts[-1].names
         ):
@@ -569,19 +564,6 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return found
-
-
-def _parts(page: Page) -> tuple[list[Filled], list[Filled]]:
-    """(What is left of a number that was said behind it, those numbers): '6 of the 8 cards'."""
-    parts: list[Filled] = []
-    wholes: list[Filled] = []
-    for first, second in pairwise(page.filled):
-        between = range(first.row.amounts[-1].number, second.row.start)
-        same = first.field == second.field or {first.field, second.field} <= {"count", "nodes", "per_node"}
-        if same and len(between) <= 4 and any(page.read.found.does(at, "of_the") for at in between):
-            parts.append(first)
-            wholes.append(second)
-    return parts, wholes
 
 
 def _of_other_money(page: Page) -> list[Need]:

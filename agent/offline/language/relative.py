@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
-from agent.offline.language.amounts import Amount
+from agent.offline.language.amounts import Amount, Unit
 from agent.offline.language.assign import Row, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.scope import FACTORS
@@ -58,6 +58,35 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     return sorted(found, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
 
 
+def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> list[Row]:
+    """The numbers with 'six of the eight cards' as six cards; of eight that the plan has, 'six of the eight', too."""
+    found: list[Row] = []
+    devices = (plan.get("cluster") or {}).get("count")
+    for row in numbers:
+        part = found[-1] if found else None
+        if part and _is_part(read, part, row):
+            first, whole = part.amounts[-1], row.amounts[0]
+            units = whole.units
+            if whole.value == devices and not (whole.names or units):
+                units = (Unit("devices", 1.0, whole.start, whole.end),)
+            same = replace(first, units=units, names=whole.names, end=whole.end)
+            found[-1] = Row((*part.amounts[:-1], same))
+        else:
+            found.append(row)
+    return found
+
+
+def _is_part(read: Mentions, part: Row, whole: Row) -> bool:
+    """Whether 'of the' is all that stands between two numbers, of which the second is the larger."""
+    last, first = part.amounts[-1], whole.amounts[0]
+    between = range(last.number, whole.start)
+    words = {step for at in between for step in range(at, read.found.does(at, "of_the") or at)}
+    if not (last.units or last.names) and len(between) == 1 and read.found.sense(between.start, "part"):
+        words.update(between)
+    pointing = (read.tokens[at].norm in read.found.lexicon.pointing or at in words for at in between)
+    return bool(words) and all(pointing) and not last.per and 0 < last.value <= first.value
+
+
 def _worded(read: Mentions) -> Iterator[Mark]:
     """'Double', 'half', 'a third more', 'four times less'."""
     behind = 0
@@ -73,9 +102,9 @@ def _worded(read: Mentions) -> Iterator[Mark]:
 
 def _multiple(read: Mentions, row: Row) -> Mark | None:
     """'3x the users', 'ten times as many', 'by a factor of 2'; not '4x H100'."""
-    if len(row.amounts) > 1 or row.amounts[0].value <= 0:
-        return None
     amount = row.amounts[0]
+    if len(row.amounts) > 1 or amount.value <= 0:
+        return None
     for start in range(max(row.start - 4, 0), row.start):
         if (factor := read.found.sense(start, "factor")) and factor[1] == row.start:
             return _directed(read, start, amount.number, amount.value, _way(read, start))
@@ -120,9 +149,12 @@ def _more(read: Mentions, row: Row) -> Mark | None:
     if len(row.amounts) > 1 or amount.value <= 0 or amount.names:
         return None
     by = _way(read, row.start) if _stands_by(read, row.start) else None
-    if by is None and read.found.sense(row.end, "onto"):
+    if by is None and (read.found.sense(amount.number, "onto") or read.found.sense(amount.end, "onto")):
+        if read.found.sense(amount.number, "onto"):
+            # 'Add 4 to the request rate': no unit of what stands behind is the number's.
+            amount = replace(amount, units=(), end=amount.number)
         by = next((way for way, name in _ADDING if row.start and read.found.does(row.start - 1, name)), None)
-    return Mark(row.start, row.end, 1 if by == "raise" else -1, amount) if by else None
+    return Mark(row.start, amount.end, 1 if by == "raise" else -1, amount) if by else None
 
 
 def _directed(read: Mentions, start: int, end: int, factor: float, by: str | None) -> Mark:
@@ -262,10 +294,8 @@ def differences(page: Page, filled: Sequence[Filled]) -> dict[int, str]:
 
 def _stands_by(read: Mentions, at: int) -> bool:
     """Whether 'by' stands right before a number."""
-    for start in range(max(at - 3, 0), at):
-        if (by := read.found.sense(start, "by_amount")) and by[1] == at:
-            return True
-    return False
+    before = (read.found.sense(start, "by_amount") for start in range(max(at - 3, 0), at))
+    return any(by is not None and by[1] == at for by in before)
 
 
 def _added(page: Page, one: Filled) -> str | None:
