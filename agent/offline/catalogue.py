@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from estimator.errors import PlanError
+from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import find_model, models
 from knowledge.own.files import ROW_KINDS, stamp
@@ -41,36 +43,12 @@ class Catalogue:
     per_node: Callable[[str], int]
     per_rack: Callable[[str], int | None]
     models_of_size: Callable[[float], list[str]]
-
-    @cached_property
-    def model_words(self) -> dict[str, frozenset[str]]:
-        """The words that may follow each family's first word: {'llama': {'3.1', '8b', 'instruct', ...}}."""
-        words: dict[str, set[str]] = {}
-        for name in self.model_names:
-            head, *rest = name_words(name.rpartition("/")[2])
-            if len(head) > 1 and not head[0].isdigit():
-                words.setdefault(head, set()).update(rest)
-        return {head: frozenset(rest) for head, rest in words.items()}
-
-    @cached_property
-    def model_heads(self) -> frozenset[str]:
-        """The first words of model names, which no typing error is looked for in."""
-        return frozenset(self.model_words)
-
-    @cached_property
-    def accelerator_tokens(self) -> frozenset[str]:
-        """Every name and id, folded to letters and digits."""
-        return frozenset(folded(name) for name in self.accelerator_names)
+    memory_gb: Callable[[str], float | None]
 
     @cached_property
     def card_numbers(self) -> frozenset[str]:
         """Four-digit product numbers that people use bare: 4090, 3090."""
         return frozenset(re.findall(r"(?:rtx|rx)-(\d{4})\b", " ".join(self.accelerator_names).lower()))
-
-
-def name_words(name: str) -> list[str]:
-    """A model name as comparable words: 'Llama-3.1-8B-Instruct' is llama, 3.1, 8b, instruct; 'qwen2.5' is qwen, 2.5."""
-    return re.findall(r"v\d+(?:\.\d+)*|\d+x\d+(?:\.\d+)?b|a?\d+(?:\.\d+)*[a-z]*|[a-z]+", name.lower())
 
 
 def folded(name: str) -> str:
@@ -104,6 +82,12 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         near = [row for row in models() if row.parameters and abs(row.parameters / parameters - 1) < 0.1]
         return [row.id for row in sorted(near, key=lambda row: (row.released or "", row.id), reverse=True)]
 
+    def memory_gb(id: str) -> float | None:
+        try:
+            return find_accelerator(id).value.memory_bytes / GIB
+        except PlanError:
+            return None
+
     names: list[str] = []
     for row in accelerators():
         names += [row.id, row.name, *_aliases(row)]
@@ -124,6 +108,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         per_node=lambda id: find_accelerator(id).value.per_node,
         per_rack=per_rack,
         models_of_size=of_size,
+        memory_gb=memory_gb,
     )
 
 

@@ -76,7 +76,8 @@ def begun(text: str, plan: dict[str, Any] | None = None, topic: dict[str, Any] |
     topic = first.topic if first.topic is not None else kept
     about = topic.get("supposed") or (topic.get("pending") or {}).get("plan")
     about = about or (first.plan if first.plan is not None else before)
-    changes = {path: get(about, path) for path in ALL_PATHS.values() if get(before, path) != get(about, path)}
+    changes = {path: get(about, path) for path in ALL_PATHS.values()
+               if path != "overrides" and get(before, path) != get(about, path)}  # fmt: skip
     return Begun(topic["reading"], calls_of(first.content), first.asked, changes, about, topic)
 
 

@@ -173,6 +173,9 @@ def _amount(found: Found, start: int) -> Amount | None:
             requests = replace(rate, name="requests")
             return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
         if units:
+            if found.text[at].kind == "number" and _dotted(found.text[at].norm) and value == shown != int(shown):
+                # Of what is counted there are no fractions: '12.500 ejemplos'.
+                amount = replace(amount, value=value * 1000, digits=shown * 1000) if _whole(units) else amount
             amount = replace(amount, units=tuple(units), end=max(unit.end for unit in units))
         elif _counts_name(found, end) or _behind_name(found, start):
             amount = replace(amount, names=True)
@@ -207,6 +210,11 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
         end = more[1]
     return value, end
+
+
+def _whole(units: Sequence[Unit]) -> bool:
+    """Whether a unit counts things that come whole."""
+    return any(unit.name in _COUNTED for unit in units)
 
 
 def _dotted(norm: str) -> bool:

@@ -12,15 +12,17 @@ from dataclasses import dataclass, replace
 from agent.offline.language.amounts import Amount, Found, Unit
 from agent.offline.language.lexicon import Quantity
 
-UNREAD = 4.0
+UNREAD = 2.8
 _NEVER = 99.0
 _FAR = 7
 _AGAIN = 1.1
+# What it costs that only a part of a field's name is meant.
+_INNER = 2.3
 _MOST_ROWS = 48
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
-_COUNTED = {"devices", "nodes", "racks", "time", "epochs", "steps", "samples", "requests"}
+_COUNTED = {"devices", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,13 @@ def _costs(
         cost = _cost(quantity, row, near.get(name))
         if cost is not None:
             costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0), cost[1]
-    return costs
+    spans = [span for _, span in costs.values() if span]
+    return {name: (cost + _INNER * _is_inner(span, spans), span) for name, (cost, span) in costs.items()}
+
+
+def _is_inner(span: tuple[int, int] | None, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a field's name ends a longer one that the row may be of: 'utilization' of 'memory utilization'."""
+    return span is not None and any(other[0] < span[0] and span[1] == other[1] for other in spans)
 
 
 def _behind(found: Found, row: Row, unit: str) -> bool:
@@ -191,7 +199,8 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     units = _units(quantity, last)
     if quantity.per in told and units:
         return 0.1 + _strange(quantity, row), None
-    as_name = near is not None and any(near[1][0] <= unit.start < near[1][1] for unit in last.units)
+    counted = not quantity.length and any(unit.name in _COUNTED for unit in last.units)
+    as_name = near is not None and not counted and any(near[1][0] <= unit.start < near[1][1] for unit in last.units)
     if (last.names or last.units) and not (units or as_name or (last.names and "devices" in quantity.of)):
         return None
     if last.names or last.units:
@@ -205,7 +214,9 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     plain = None in quantity.of and not quantity.length and not (last.units or last.names)
     # 'at 8k, micro batch 4': thousands are lengths before they are batches.
     cost += 1.5 if plain and last.scale in ("k", "ki") and quantity.usual[1] < 1e5 else 0.0
-    return cost + near[0] + _strange(quantity, row), near[1]
+    named = cost + near[0] + _strange(quantity, row)
+    alone = _alone(quantity, row, cost)
+    return alone if alone and alone[0] < named else (named, near[1])
 
 
 def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:

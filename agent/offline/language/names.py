@@ -160,9 +160,14 @@ def _walk(tree: _Tree, text: Sequence[Glyphs], start: int) -> Iterator[tuple[int
         short = text[last].kind == "word" and len(text[last].norm) <= 2
         if at > start and token.space and short and token.kind == "number" and len(text[last].norm) == 1:
             return
+        plural = token.norm == "s" and not token.space
         found = tree.next.get(token.norm) or (
             tree.next.get(token.norm.removesuffix("s")) if at > start and token.kind == "word" else None
         )
+        if found is None and plural and at > start:
+            # '4 H100s NVL'
+            at += 1
+            continue
         if found is None:
             return
         tree, last, at = found, at, at + 1

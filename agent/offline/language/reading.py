@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from agent.offline.beside import MEANT
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading, Reference
 from agent.offline.language import act, scope
@@ -36,6 +37,12 @@ _GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
 _FEW_WORDS = 8
+# How far what is sold as so many GB may be from what a table says.
+_SAME_MEMORY = 0.08
+# From this cost on a number is hardly of the field that it fills.
+_UNSURE = 2.0
+# What a number makes of a value that says the same without one: 'expert parallel 8'.
+_NUMBER_OF = {"expert_parallel": "ep"}
 # What 'without' makes of a field that a number says.
 _NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
@@ -155,13 +162,27 @@ def _of_the_last(
 ) -> tuple[list[Filled], list[Row]]:
     """A number alone as another value of what was changed last: 'hm, 4?'."""
     recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), None)
-    if not plan or recent is None or filled or len(left) != 1 or len(read.tokens) > _FEW_WORDS:
+    sure = any(one.cost < _UNSURE for one in filled)
+    loose = [*left, *(one.row for one in filled)]
+    if not plan or recent is None or sure or len(loose) != 1 or len(read.tokens) > _FEW_WORDS:
         return filled, left
-    quantity, row = lexicon().quantities.get(recent), left[0]
-    if quantity is None or row.amounts[-1].units:
+    quantity, row = lexicon().quantities.get(recent), loose[0]
+    if quantity is None or row.amounts[-1].units or row.amounts[-1].names:
         return filled, left
     values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
     return [Filled(recent, values, row, 1.0)], []
+
+
+def _of_the_last_in_words(page: Page) -> list[Edit]:
+    """A value alone as another one of what was changed last: 'none then'."""
+    recent = next((name for name, path in ALL_PATHS.items() if path == page.topic.get("recent")), None)
+    if not page.plan or recent is None or len(page.read.tokens) > _FEW_WORDS:
+        return []
+    meant = {*lexicon().values.get(recent, ()), lexicon().refused.get(recent)}
+    for at, token in enumerate(page.read.tokens):
+        if token.norm in meant:
+            return [Edit(recent, "set", token.norm, page.read.span(at, at + 1))]
+    return []
 
 
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
@@ -175,7 +196,7 @@ def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
             if (
                 len(rest[-1].amounts) == 1
                 and not (first.units or first.names)
-                and first.value >= 32
+                and first.value >= 16
                 and last.value >= 16
             ):
                 rest.pop()
@@ -235,6 +256,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     focus = page.read.asked("focus")
     scoped = _scope(page, edits, tool)
     refs = _references(page)
+    edits = edits or _of_the_last_in_words(page)
     reading = Reading(
         text=page.read.text,
         act=_act(page, tool, edits, options, scoped, refs),
@@ -263,7 +285,32 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         edits = [edit for edit in edits if edit.field not in swept]
     if tool in FREE or tool == "save_scenario":
         reading = replace(reading, needs=[])
-    return replace(reading, own=own, edits=edits_left(tool, edits), options=options if tool not in FREE else [])
+    edits, options = edits_left(tool, edits), options if tool not in FREE else []
+    reading = replace(reading, own=own, edits=edits, options=options)
+    return replace(reading, unread=[*reading.unread, *_unused(page, reading)])
+
+
+def _unused(page: Page, reading: Reading) -> list[str]:
+    """Numbers whose meaning was found and of which nothing was made: no field of a plan, no argument, no device."""
+    spans = [edit.span for edits in (reading.edits, *reading.options) for edit in edits]
+    made = {*reading.own, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
+    sizes = {size for device in _devices_meant(page) if (size := page.catalogue.memory_gb(device))}
+    found: list[str] = []
+    for one in page.filled:
+        start, end = page.read.span(one.row.start, one.row.end)
+        used = one.field in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or one.field in made
+        used = used or any(first <= start and end <= last for first, last in spans)
+        used = used or any(value in reading.own.values() for value in one.values)
+        if one.field == "vram":
+            used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
+        if not used:
+            found.append(page.read.said(one.row.start, one.row.end))
+    return found
+
+
+def _devices_meant(page: Page) -> list[str]:
+    planned = (page.plan.get("cluster") or {}).get("accelerator")
+    return [str(edit.value) for edit in page.named if edit.field == "accelerator"] + ([planned] if planned else [])
 
 
 def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
@@ -301,7 +348,9 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
         options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
     changes = factors(page)
     # 'Twice the speculative tokens': the words of the value name its field.
-    worded = {one.field for one in changes} - {one.field for one in page.filled}
+    changed = {one.field for one in changes}
+    worded = {one.field for one in page.kept if changed & {one.field, *MEANT.get(one.field, ())}}
+    worded -= {one.field for one in page.filled}
     edits = [edit for edit in edits if edit.field not in worded]
     edits += [edit for edit in changes if not any(one.field == edit.field for one in edits)]
     return _once(edits, bool(page.read.does("correct", "swap"))), options
@@ -499,8 +548,12 @@ def _usual_device(options: Sequence[str]) -> str:
 def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     found: list[tuple[int, list[Edit]]] = []
     taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
+    numbers = {one.field for one in page.filled}
     for one in page.read.values:
-        if not page.fits(one) or one.field not in ALL_PATHS or taken.intersection(range(one.start, one.end)):
+        known = one.field in ALL_PATHS or one.field in BESIDE
+        if not (known and page.fits(one)) or taken.intersection(range(one.start, one.end)):
+            continue
+        if _NUMBER_OF.get(one.field, one.field) in numbers:
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
@@ -511,6 +564,8 @@ def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
 
 
 def _refused(one: Value, span: tuple[int, int]) -> Edit:
+    if one.field in _NUMBER_OF:
+        return Edit(_NUMBER_OF[one.field], "set", _NONE[_NUMBER_OF[one.field]], span)
     if isinstance(one.value, bool):
         return Edit(one.field, "set", not one.value, span)
     refused = lexicon().refused
@@ -523,15 +578,20 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(one.count or one.nodes for one in page.devices)
     changed = differences(page, page.filled)
     found: list[tuple[int, list[Edit]]] = []
+    told = bool(page.values("dataset_tokens"))
     for one in page.filled:
+        if told and one.field == "text_bytes":
+            continue
         if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
             one.field == "count" and counted and one.row.amounts[-1].names
         ):
             continue
         span = page.read.span(one.row.start, one.row.end)
-        if _named_span(one)[0] in page.refused.things:
+        if (word := page.refused.things.get(_named_span(one)[0])) is not None and not _is_new(page, one, word):
             if _named_span(one)[0] < one.row.start:
-                found.append((one.row.start, [Edit(one.field, "refuse", _value(one.field, one.values[-1]), span)]))
+                drops = word in lexicon().letting_go
+                refused = None if drops else _value(one.field, one.values[-1])
+                found.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
             continue
         value = one.values[-1]
         if (problem := _impossible(one.field, value)) and one.field in _IDIOMS:
@@ -564,6 +624,13 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return found
+
+
+def _is_new(page: Page, one: Filled, word: str) -> bool:
+    """Whether a number is what its field is brought to: 'drop zero to 1'."""
+    start = one.row.start
+    apart_by_word = one.name is not None and one.name[1] == start - 1 and page.read.tokens[start - 1].kind == "word"
+    return word in lexicon().letting_go and apart_by_word
 
 
 def _of_other_money(page: Page) -> list[Need]:
@@ -599,6 +666,9 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
             span,
             f"{said!r} of text taken as {tokens:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token",
         )
+    if one.field.endswith("_gib") and not _binary(page, one):
+        note = f"{page.read.said(one.row.start, one.row.end)!r} read as {value:g} GiB per device"
+        return Edit(one.field, "set", _value(one.field, value), span, note)
     if one.row.amounts[-1].unit("eur", "gbp", "chf"):
         said = page.read.said(one.row.start, one.row.end)
         note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
@@ -609,6 +679,11 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
         side = "output" if "output_len" in names else "input" if "input_len" in names else "total"
         return Edit("token_rate", "set", (value, side), span)
     return Edit(one.field, "set", _value(one.field, value), span)
+
+
+def _binary(page: Page, one: Filled) -> bool:
+    """Whether a size is said in GiB."""
+    return any("i" in page.read.tokens[unit.start].norm[:2] for unit in one.row.amounts[-1].units)
 
 
 def _of_network(page: Page) -> list[tuple[int, list[Edit]]]:

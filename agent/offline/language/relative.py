@@ -35,6 +35,8 @@ _OF_UNIT = {
     "rate": "request_rate",
 }
 _ADDING = (("raise", "plus"), ("lower", "minus"))
+# What is counted one by one.
+_COUNTED = ("devices", "nodes", "steps", "epochs", "users")
 _SIGNS = ("x", "×", "*")
 
 
@@ -47,6 +49,8 @@ class Mark:
     factor: float
     amount: Amount | None = None
     """What is added `factor` times."""
+    field: str | None = None
+    """The field, where the amount's unit says it."""
 
 
 def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]]:
@@ -148,6 +152,9 @@ def _more(read: Mentions, row: Row) -> Mark | None:
     amount = row.amounts[0]
     if len(row.amounts) > 1 or amount.value <= 0 or amount.names:
         return None
+    counted = next((_OF_UNIT[unit.name] for unit in amount.units if unit.name in _COUNTED), None)
+    if counted and not (amount.per or read.found.sense(amount.number, "onto")) and (sign := _added(read, row)):
+        return Mark(row.start, row.end, 1 if sign == "plus" else -1, amount, counted)
     by = _way(read, row.start) if _stands_by(read, row.start) else None
     if by is None and (read.found.sense(amount.number, "onto") or read.found.sense(amount.end, "onto")):
         if read.found.sense(amount.number, "onto"):
@@ -187,7 +194,7 @@ def factors(page: Page) -> list[Edit]:
     found: list[Edit] = []
     for mark in page.marks:
         others = [other for other in page.marks if other is not mark]
-        target = _target(page, mark, others)
+        target = mark.field or _target(page, mark, others)
         span = page.read.span(mark.start, mark.end)
         if target is None:
             page.lost.append((mark.start, mark.end))
@@ -287,7 +294,7 @@ def differences(page: Page, filled: Sequence[Filled]) -> dict[int, str]:
     for one in filled:
         if len(one.values) != 1 or one.field not in (*ALL_PATHS, *BESIDE) or not page.plan:
             continue
-        if sign := _added(page, one):
+        if sign := _added(page.read, one.row):
             found[one.row.start] = sign
     return found
 
@@ -298,17 +305,17 @@ def _stands_by(read: Mentions, at: int) -> bool:
     return any(by is not None and by[1] == at for by in before)
 
 
-def _added(page: Page, one: Filled) -> str | None:
+def _added(read: Mentions, row: Row) -> str | None:
     """Whether words beside a number add it or take it away."""
-    read, sign = page.read, None
-    for at in range(max(one.row.start - 2, 0), min(one.row.end + 4, len(read.tokens))):
-        behind = at >= one.row.end
-        if behind and any(read.tokens[step].ends_clause for step in range(one.row.end, at + 1)):
+    sign = None
+    for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):
+        behind = at >= row.end
+        if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
             break
         words = read.found.words.get(at, ())
         does = {sense.name for sense in words[0].all("does")} if words else set()
-        counted = one.row.amounts[-1].units or one.row.amounts[-1].names
-        if "plus" in does and not (behind and at > one.row.end + 1) and not does & {"at_least"}:
+        counted = row.amounts[-1].units or row.amounts[-1].names
+        if "plus" in does and not (behind and at > row.end + 1) and not does & {"at_least"}:
             sign = "plus" if counted or "and" not in does else sign
         elif "minus" in does and not does & {"at_most"}:
             sign = "minus"
