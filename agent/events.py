@@ -86,7 +86,8 @@ class Approval:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a turn; its answer is the one that counts."""
+    """The end of a turn; its answer is the one that counts. `reading` is the form that the offline planner read the
+    turn into (`agent.offline.form.Reading` as plain data), empty where another model answered."""
 
     answer: str
     plan: dict[str, Any]
@@ -95,6 +96,7 @@ class Done:
     files: list[FileWritten]
     ungrounded: list[str]
     tool_calls: list[Call]
+    reading: dict[str, Any]
 
 
 Event = TextPiece | Discard | ToolCall | ToolResult | Remark | Approval | Done
@@ -110,4 +112,5 @@ def done_data(done: Done) -> dict[str, Any]:
         "asked": done.asked,
         "files": [file.model_dump(exclude_unset=True) for file in done.files],
         "ungrounded": done.ungrounded,
+        "reading": done.reading,
     }

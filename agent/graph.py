@@ -54,12 +54,14 @@ _TOO_LONG = "I stopped here because this took more tool calls than one answer sh
 
 
 class State(TypedDict):
-    """All plain JSON data. `heard` is the new utterance; `results` collects what the tools of this round gave."""
+    """All plain JSON data. `heard` is the new utterance; `results` collects what the tools of this round gave;
+    `reading` is the form of this turn, where the offline planner read it."""
 
     heard: str
     messages: Annotated[list[Content], operator.add]
     plan: dict[str, Any]
     topic: dict[str, Any]
+    reading: dict[str, Any]
     results: Annotated[list[dict[str, Any]], operator.add]
     rounds: int
     rewritten: bool
@@ -97,6 +99,7 @@ def _hear(state: State) -> dict[str, Any]:
     return {
         "messages": Overwrite([*before, said(state["heard"])]),
         "topic": topic,
+        "reading": {},
         "results": Overwrite([]),
         "rounds": 0,
         "rewritten": False,
@@ -133,6 +136,7 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
         changes["plan"] = storable(plan)
     if final.topic is not None:
         changes["topic"] = storable(final.topic)
+        changes["reading"] = changes["topic"].get("reading", {})
     if calls and not fallen and surroundings.model and _unfounded({**state, "messages": [*turn.messages, content]}):
         # Words before a tool call are shown, not checked; with figures that nothing gave yet they are not shown.
         write(Discard())

@@ -49,6 +49,8 @@ ModelName = Literal["auto", "offline", "gemini"]
 _MODEL_NAMES = ("auto", "offline", "gemini")
 _MOST_CHARACTERS = 100_000
 _MOST_PLANS = 20
+# What other programs are told of a turn and no transcript holds.
+_NOT_KEPT = ("session", "tool_calls", "reading")
 # With these on, the graph library would send conversations to a tracing service, for whatever project they were set.
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 
@@ -177,6 +179,7 @@ class Session:
             files=_files(messages),
             ungrounded=list(values.get("ungrounded", [])),
             tool_calls=[call for content in messages[max(turn_start(messages), 0) :] for call in calls_of(content)],
+            reading=dict(values.get("reading", {})),
         )
 
 
@@ -202,7 +205,7 @@ class _Kept:
             self._note(outcome.call.cleaned, **({"error": failed} if failed else {"figures": plain(headline(outcome))}))
         self.state = "waiting" if isinstance(last, Approval) else "done"
         if isinstance(last, Done):
-            told = {key: value for key, value in done_data(last).items() if key not in ("session", "tool_calls")}
+            told = {key: value for key, value in done_data(last).items() if key not in _NOT_KEPT}
             self.told |= told | {"by": str(messages[-1].get("by", "")) if messages else ""}
 
     def _note(self, call: Call, **more: Any) -> None:
@@ -249,7 +252,7 @@ def ask(
     output: str | Path | None = None,
     now: datetime | None = None,
 ) -> dict[str, Any]:
-    """One question and its answer: {session, tool_calls, plan, answer, asked, files, ungrounded}.
+    """One question and its answer: {session, tool_calls, plan, answer, asked, files, ungrounded, reading}.
 
     What it wants to write is approved or declined as `approve` says. Raises PlanError as `open_session` does.
     """

@@ -127,6 +127,13 @@ def laid_in_nodes(patch: Patch, value: int, words: str) -> None:
         patch.nodes = value
         return
     notes: list[str] = []
+    count = get(patch.plan, "cluster.count") if "cluster.count" in patch.said else None
+    if count and not {"cluster.per_node", "per_node"} & patch.said:
+        if count % value:
+            patch.ask("cluster.per_node", f"{count} devices do not fill {words} evenly: how many are in each?")
+        else:
+            patch.put({"cluster.per_node": count // value})
+        return
     if each is None:
         each = patch.catalogue.per_node(str(device))
         notes = [f"{words} read with {each} devices per node, as is usual for {device}"]

@@ -112,7 +112,7 @@ def _name(name: str, serving: bool) -> str:
 def _possible(patch: Patch, edit: Edit, text: str) -> bool:
     """Whether the Plan takes what is set; else it is asked, or said where it is of the other kind of work."""
     name, value, serving = edit.field, edit.value, is_serving(patch.plan)
-    if name in _ELSEWHERE[serving]:
+    if name in _ELSEWHERE[serving] or name in (ONLY_TRAINING if serving else ONLY_SERVING):
         patch.notes.append(f"{said_words(edit, text)} is of {'training' if serving else 'serving'}, so it is not used")
         return False
     if edit.op != "set":
@@ -156,8 +156,8 @@ def _relative(patch: Patch, edit: Edit, last: Mapping[str, Any], text: str) -> N
         patch.ask(path, f"{said_words(edit, text)} of how many?")
         return
     value = before * edit.value if edit.op == "times" else before + edit.value * _unit(patch, edit.field)
-    # 0.1 x 30 is 3, whatever binary fractions make of it.
-    value = round(value) if abs(value - round(value)) <= 1e-9 * max(abs(value), 1) else value
+    # 0.1 x 30 is 3, and 0.2 x 3 is 0.6, whatever binary fractions make of it.
+    value = round(value) if abs(value - round(value)) <= 1e-9 * max(abs(value), 1) else float(f"{value:.12g}")
     try:
         patch.put({path: checked(path, value, is_serving(patch.plan))})
     except PlanError:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import DEMO, answer_approval, of, say, turns
+from conversations import DEMO, Scripted, answer_approval, of, say, turns
 
 from agent.events import Approval, Done, ToolCall
+from agent.models import ModelFailed, Thought, Turn
 from agent.session import Session, ask, list_sessions, open_session
 from estimator.errors import PlanError
 
@@ -243,6 +244,34 @@ def test_new_question_forgets_the_plan() -> None:
         "cluster": {"accelerator": "l40s", "count": 4},
         "model": "Qwen/Qwen2.5-7B",
     }
+
+
+def test_a_turn_tells_how_it_was_read() -> None:
+    first, doubled, why = turns("fine-tune llama-3.1-8b on 8 H100, no FSDP", "double the GPUs", "why is it so slow?")
+    shape = {"act", "focus", "edits", "options", "scope", "refs", "assumed", "unread"}
+    assert all(shape <= done["reading"].keys() for done in (first, doubled, why))
+    edits = {edit["field"]: edit for edit in first["reading"]["edits"]}
+    assert edits["count"]["value"] == 8
+    assert edits["framework"]["op"] == "refuse"
+    assert [(edit["field"], edit["op"], edit["value"]) for edit in doubled["reading"]["edits"]] == [
+        ("count", "times", 2)
+    ]
+    assert why["reading"]["act"] == "why"
+    assert why["reading"]["edits"] == []
+    assert json.loads(json.dumps(first["reading"])) == first["reading"]
+
+
+def test_a_turn_that_another_model_answers_shows_no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(turn: Turn) -> Thought:
+        raise ModelFailed("The model is away.")
+
+    session = open_session(model="offline")
+    assert of(say(session, "llama-3.1-8b on 8 H100"), Done)[0].reading["edits"]
+    monkeypatch.setattr("agent.session._model", lambda name: Scripted(["Two.", failing]))
+    session = open_session(session.id, model="auto")
+    assert of(say(session, "and on 16?"), Done)[0].reading == {}
+    fallen = of(say(session, "and on 32?"), Done)[0].reading
+    assert [edit["value"] for edit in fallen["edits"]] == [32]
 
 
 def test_an_approval_can_be_given_in_another_process() -> None:

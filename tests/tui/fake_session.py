@@ -94,7 +94,8 @@ def _told(call: Call, result: BaseModel, seconds: float) -> ToolResult:
 
 def done(answer: str, plan: dict[str, Any] = GIVEN, **more: Any) -> Done:
     """The end of a turn that called and wrote nothing, but for what `more` says."""
-    nothing: dict[str, Any] = {"session": "s-123", "asked": [], "files": [], "ungrounded": [], "tool_calls": []}
+    lists: dict[str, Any] = {name: [] for name in ("asked", "files", "ungrounded", "tool_calls")}
+    nothing = {"session": "s-123", "reading": {}} | lists
     return Done(answer=answer, plan=plan, **nothing | more)
 
 

@@ -199,6 +199,8 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     if told and quantity.per is None and quantity.each in told and (_units(quantity, last) or not last.units):
         return (near[0] if near else 0.4) - 0.3 + _strange(quantity, row), near[1] if near else None
     units = _units(quantity, last)
+    if quantity.per in told and units:
+        return 0.1 + _strange(quantity, row), None
     counted = not quantity.length and any(unit.name in _COUNTED for unit in last.units)
     as_name = near is not None and not counted and any(near[1][0] <= unit.start < near[1][1] for unit in last.units)
     if (last.names or last.units) and not (units or as_name or (last.names and "devices" in quantity.of)):

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent.offline.language.amounts import Amount, Found
+from agent.offline.language.amounts import Amount, Found, Unit
 from agent.offline.language.assign import Filled, Row
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions
@@ -64,7 +64,13 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
         counts = amount.names or amount.unit("devices") is not None
         beside = bool(rest) and amount.before == "," and amount.names and rest[-1].end == row.start
         if rest and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
-            made.append(Pair(rest.pop().amounts[-1], amount))
+            first = rest.pop().amounts[-1]
+            if amount.names:
+                made.append(Pair(first, amount))
+            else:
+                # '2 x 4 GPUs': machines of no device that is named here.
+                machines = replace(first, units=(Unit("nodes", 1.0, first.start, first.end),))
+                rest += [Row((machines,)), row]
         else:
             rest.append(row)
     return made, rest

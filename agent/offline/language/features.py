@@ -74,7 +74,7 @@ def only_changes(page: Page) -> bool:
     """Whether a text asks nothing: it says numbers, values or names, and no word of a question or of a wish."""
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
     wished = set(page.read.asked("wish")) - _BESIDE
-    said = page.filled or page.kept or page.read.names
+    said = page.filled or page.kept or page.read.names or page.marks
     return bool(said) and not (
         asked or wished or listed(page) or page.read.of("path", "provider") or "?" in page.read.text
     )

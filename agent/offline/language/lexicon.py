@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "lexicon"
 _SHORTEST_SLIP = 5
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
-         "programs", "settings", "letting_go")  # fmt: skip
+         "programs", "settings", "letting_go", "pointing")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -112,6 +112,7 @@ class Lexicon:
     programs: frozenset[str]
     settings: frozenset[str]
     letting_go: frozenset[str]
+    pointing: frozenset[str]
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -200,6 +201,8 @@ def _senses() -> Iterator[tuple[str, Sense]]:
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
     for kind in ("by", "over", "from", "then"):
         yield from ((str(form), Sense(kind, kind)) for form in times[kind])
+    for name, forms in _read("changes").items():
+        yield from ((str(form), Sense(name, name)) for form in forms)
     yield from _numerals()
 
 

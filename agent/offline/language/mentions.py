@@ -160,6 +160,31 @@ def _covers(outer: Value, inner: Value) -> bool:
     return outer.start < inner.start < outer.end < inner.end
 
 
+# Units of what only a deployment has.
+_OF_SERVING = ("users", "rate")
+
+
+def shows(read: Mentions, mode: str) -> bool:
+    """Whether a word of a text is of this kind of work alone."""
+    behind = 0
+    for at, words in sorted(read.found.words.items()):
+        if at < behind or at in read.named_tokens:
+            continue
+        behind = words[0].end
+        if {_kind_of(sense) for sense in words[0].senses} == {mode}:
+            return True
+    return False
+
+
+def _kind_of(sense: Sense) -> str | None:
+    """Training or serving, where a sense is of one of them alone."""
+    if sense.kind == "asked":
+        return sense.name if sense.value == "mode" else SERVING if sense.name in ("latency", "best") else None
+    if sense.kind in ("value", "field"):
+        return mode_of_field(sense.name)
+    return SERVING if sense.kind == "unit" and sense.name in _OF_SERVING else None
+
+
 def network(read: Mentions) -> tuple[str, int, int] | None:
     """(Name of a network, token, token behind) of '100 Gbit RoCE', 'InfiniBand NDR', '25GbE'."""
     for at, _token in enumerate(read.tokens):

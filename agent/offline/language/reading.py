@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
+from agent.offline.beside import MEANT
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading, Reference
 from agent.offline.language import act, scope
@@ -18,11 +18,11 @@ from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
 from agent.offline.language.names import Name
 from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
 from agent.offline.language.pasted import apart as apart_
-from agent.offline.language.relative import differences, factors, known_fields
+from agent.offline.language.relative import Mark, differences, factors, known_fields, marks, parts
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from planner.requests import ALL_PATHS
@@ -72,6 +72,9 @@ class Page:
     made: list[Pair]
     refused: scope.Refusals
     devices: list[Devices]
+    marks: list[Mark] = field(default_factory=list)
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    """Words of a change that nothing was found to change by."""
     pasted: str | None = None
     named: list[Edit] = field(default_factory=list)
     """Every model and device that is named and not refused."""
@@ -151,7 +154,10 @@ def understood(
     read = mentions(text, catalogue)
     mode = mode or _mode(read, plan, topic)
     dated = iso_tokens(read)
-    made, rest = pairs(read.found, [row for row in read.rows if row.start not in dated])
+    numbers = [row for row in read.rows if row.start not in dated]
+    numbers = parts(read, numbers, plan)
+    changes, numbers = marks(read, numbers) if plan else ([], numbers)
+    made, rest = pairs(read.found, numbers)
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
@@ -159,15 +165,17 @@ def understood(
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, _things(read, mode, filled))
     named = devices(read, filled, made, frozenset(refused.things))
-    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named)
+    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
 
 
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
     verbs = read.asked("mode")
     if len(verbs) == 1 and (verbs[0] == SERVING or not plan):
         return verbs[0]
-    shares = act.mode_of(read, context_of(plan, topic))
-    return max(shares, key=lambda name: shares[name])
+    context = context_of(plan, topic)
+    shares = act.mode_of(read, context)
+    mode = max(shares, key=lambda name: shares[name])
+    return context.plan if context.plan and not shows(read, mode) else mode
 
 
 def _of_the_last(
@@ -386,7 +394,13 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
         edits += shared
         options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
-    edits += [edit for edit in factors(page) if not any(one.field == edit.field for one in edits)]
+    changes = factors(page)
+    # 'Twice the speculative tokens': the words of the value name its field.
+    changed = {one.field for one in changes}
+    worded = {one.field for one in page.kept if changed & {one.field, *MEANT.get(one.field, ())}}
+    worded -= {one.field for one in page.filled}
+    edits = [edit for edit in edits if edit.field not in worded]
+    edits += [edit for edit in changes if not any(one.field == edit.field for one in edits)]
     return _once(edits, bool(page.read.does("correct", "swap"))), options
 
 
@@ -622,13 +636,10 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(one.count or one.nodes for one in page.devices)
     changed = differences(page, page.filled)
     found: list[tuple[int, list[Edit]]] = []
-    parts, wholes = _parts(page)
     told = bool(page.values("dataset_tokens"))
     for one in page.filled:
-        if one in wholes or (told and one.field == "text_bytes"):
+        if told and one.field == "text_bytes":
             continue
-        if one in parts and one.row.start not in changed:
-            changed = {token: sign for token, sign in changed.items() if token != one.row.start}
         if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
             one.field == "count" and counted and one.row.amounts[-1].names
         ):
@@ -679,19 +690,6 @@ def _is_new(page: Page, one: Filled, word: str) -> bool:
     start = one.row.start
     apart_by_word = one.name is not None and one.name[1] == start - 1 and page.read.tokens[start - 1].kind == "word"
     return word in lexicon().letting_go and apart_by_word
-
-
-def _parts(page: Page) -> tuple[list[Filled], list[Filled]]:
-    """(What is left of a number that was said behind it, those numbers): '6 of the 8 cards'."""
-    parts: list[Filled] = []
-    wholes: list[Filled] = []
-    for first, second in pairwise(page.filled):
-        between = range(first.row.amounts[-1].number, second.row.start)
-        same = first.field == second.field or {first.field, second.field} <= {"count", "nodes", "per_node"}
-        if same and len(between) <= 4 and any(page.read.found.does(at, "of_the") for at in between):
-            parts.append(first)
-            wholes.append(second)
-    return parts, wholes
 
 
 def _of_other_money(page: Page) -> list[Need]:
@@ -851,5 +849,5 @@ def _act(
 def _lost(page: Page) -> list[str]:
     """Numbers and refusals that no meaning was found for."""
     found = [page.read.said(row.start, row.end) for row in page.left]
-    found += [page.read.said(start, end) for start, end in page.refused.unread]
+    found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]
     return list(dict.fromkeys(found))

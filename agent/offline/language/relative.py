@@ -1,19 +1,27 @@
-"""Changes that are said relatively: half, twice, two more, one less, another box, a quarter as long, 6 of the 8."""
+"""Changes that are said relatively: half, twice, 20 % more, two more, one less, another box, 6 of the 8."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.form import Edit
+from agent.offline.beside import MEANT
+from agent.offline.form import BESIDE, Edit
+from agent.offline.language.amounts import Amount, Unit
+from agent.offline.language.assign import Row, value_of
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.scope import FACTORS
-from planner.requests import ALL_PATHS
+from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 if TYPE_CHECKING:
     from agent.offline.language.assign import Filled
+    from agent.offline.language.mentions import Mentions
     from agent.offline.language.reading import Page
 
 _REACH = 7
+_NEAR = 3
+_ALREADY = 12
 # What a counted thing is called as a field.
 _OF_UNIT = {
     "devices": "count",
@@ -26,20 +34,179 @@ _OF_UNIT = {
     "requests": "requests",
     "rate": "request_rate",
 }
+_ADDING = (("raise", "plus"), ("lower", "minus"))
+# What is counted one by one.
+_COUNTED = ("devices", "nodes", "steps", "epochs", "users")
+_SIGNS = ("x", "×", "*")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A factor, or an amount more or less, in tokens [start, end)."""
+
+    start: int
+    end: int
+    factor: float
+    amount: Amount | None = None
+    """What is added `factor` times."""
+    field: str | None = None
+    """The field, where the amount's unit says it."""
+
+
+def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]]:
+    """(Every change of a text in its order, the numbers that are none)."""
+    found = [mark for row in numbers if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
+    taken = {at for mark in found for at in range(mark.start, mark.end)}
+    found += [mark for mark in _worded(read) if mark.start not in taken]
+    taken = {at for mark in found for at in range(mark.start, mark.end)}
+    return sorted(found, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
+
+
+def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> list[Row]:
+    """The numbers with 'six of the eight cards' as six cards; of eight that the plan has, 'six of the eight', too."""
+    found: list[Row] = []
+    devices = (plan.get("cluster") or {}).get("count")
+    for row in numbers:
+        part = found[-1] if found else None
+        if part and _is_part(read, part, row):
+            first, whole = part.amounts[-1], row.amounts[0]
+            units = whole.units
+            if whole.value == devices and not (whole.names or units):
+                units = (Unit("devices", 1.0, whole.start, whole.end),)
+            same = replace(first, units=units, names=whole.names, end=whole.end)
+            found[-1] = Row((*part.amounts[:-1], same))
+        else:
+            found.append(row)
+    return found
+
+
+def _is_part(read: Mentions, part: Row, whole: Row) -> bool:
+    """Whether 'of the' is all that stands between two numbers, of which the second is the larger."""
+    last, first = part.amounts[-1], whole.amounts[0]
+    between = range(last.number, whole.start)
+    words = {step for at in between for step in range(at, read.found.does(at, "of_the") or at)}
+    if not (last.units or last.names) and len(between) == 1 and read.found.sense(between.start, "part"):
+        words.update(between)
+    pointing = (read.tokens[at].norm in read.found.lexicon.pointing or at in words for at in between)
+    return bool(words) and all(pointing) and not last.per and 0 < last.value <= first.value
+
+
+def _worded(read: Mentions) -> Iterator[Mark]:
+    """'Double', 'half', 'a third more', 'four times less'."""
+    behind = 0
+    for at in read.does(*FACTORS):
+        end, factor = max((read.found.does(at, name) or 0, value) for name, value in FACTORS.items())
+        counted = at + 1 < len(read.tokens) and read.tokens[at].kind == "number" and not _is_factor(read, at + 1)
+        if at < behind or counted:
+            continue
+        behind = end
+        by = _way(read, at) if at and read.found.sense(at - 1, "by_amount") and factor != 0.5 else None
+        yield _directed(read, at, end, factor, by)
+
+
+def _multiple(read: Mentions, row: Row) -> Mark | None:
+    """'3x the users', 'ten times as many', 'by a factor of 2'; not '4x H100'."""
+    amount = row.amounts[0]
+    if len(row.amounts) > 1 or amount.value <= 0:
+        return None
+    for start in range(max(row.start - 4, 0), row.start):
+        if (factor := read.found.sense(start, "factor")) and factor[1] == row.start:
+            return _directed(read, start, amount.number, amount.value, _way(read, start))
+    behind = amount.number
+    if behind < len(read.tokens) and _is_factor(read, behind):
+        return _directed(read, row.start, behind + 1, amount.value, _way(read, row.start))
+    return None
+
+
+def _is_factor(read: Mentions, at: int) -> bool:
+    """Whether a sign behind a number makes it a factor, not a number of what follows."""
+    sign = read.tokens[at].norm in _SIGNS or _has_unit(read, at, "times")
+    after = at + 1
+    if not sign or after in read.found.names:
+        return False
+    if after >= len(read.tokens) or read.tokens[after].ends_clause:
+        return True
+    token = read.tokens[after]
+    if token.norm in read.found.lexicon.pointing:
+        return True
+    sized = read.found.sense(after, "larger") or read.found.sense(after, "smaller")
+    return bool(sized or read.found.sense(after, "field")) and not _has_unit(read, after, "devices", "nodes")
+
+
+def _share(read: Mentions, row: Row) -> Mark | None:
+    """'20 % more GPUs', 'increase the batch by 50 %'."""
+    amount = row.amounts[0]
+    if len(row.amounts) > 1 or not (unit := amount.unit("percent")) or amount.value <= 0:
+        return None
+    part = amount.value * unit.size
+    larger, smaller = (read.found.sense(amount.end, kind) for kind in ("larger", "smaller"))
+    by = _way(read, row.start) if row.start and read.found.sense(row.start - 1, "by_amount") else None
+    if not (larger or smaller or by):
+        return None
+    up = by == "raise" or (by is None and larger)
+    return Mark(row.start, amount.end, 1 + part if up else 1 - part)
+
+
+def _more(read: Mentions, row: Row) -> Mark | None:
+    """'Raise the rank by 8', 'add 16 to the batch': of what is named there, whatever else such a number may be."""
+    amount = row.amounts[0]
+    if len(row.amounts) > 1 or amount.value <= 0 or amount.names:
+        return None
+    counted = next((_OF_UNIT[unit.name] for unit in amount.units if unit.name in _COUNTED), None)
+    if counted and not (amount.per or read.found.sense(amount.number, "onto")) and (sign := _added(read, row)):
+        return Mark(row.start, row.end, 1 if sign == "plus" else -1, amount, counted)
+    by = _way(read, row.start) if _stands_by(read, row.start) else None
+    if by is None and (read.found.sense(amount.number, "onto") or read.found.sense(amount.end, "onto")):
+        if read.found.sense(amount.number, "onto"):
+            # 'Add 4 to the request rate': no unit of what stands behind is the number's.
+            amount = replace(amount, units=(), end=amount.number)
+        by = next((way for way, name in _ADDING if row.start and read.found.does(row.start - 1, name)), None)
+    return Mark(row.start, amount.end, 1 if by == "raise" else -1, amount) if by else None
+
+
+def _directed(read: Mentions, start: int, end: int, factor: float, by: str | None) -> Mark:
+    """A factor with its direction: 'a third more', 'reduced by a quarter', 'four times fewer'."""
+    larger, smaller = (read.found.sense(end, kind) for kind in ("larger", "smaller"))
+    if smaller or by == "lower":
+        factor = 1 / factor if factor > 1 else 1 - factor
+    elif factor < 1 and (larger or by == "raise"):
+        factor = 1 + factor
+    return Mark(start, end, factor)
+
+
+def _way(read: Mentions, at: int) -> str | None:
+    """Whether a verb before says up or down, in the same clause."""
+    for before in range(at - 1, max(at - _ALREADY, -1), -1):
+        if read.tokens[before].ends_clause:
+            return None
+        for kind in ("raise", "lower"):
+            if read.found.sense(before, kind):
+                return kind
+    return None
+
+
+def _has_unit(read: Mentions, at: int, *names: str) -> bool:
+    return any(sense.name in names for word in read.found.words.get(at, ()) for sense in word.all("unit"))
 
 
 def factors(page: Page) -> list[Edit]:
-    """'Double the batch', 'half as many GPUs', 'twice that'."""
+    """'Double the batch', 'half as many GPUs', 'twice that', 'another box'."""
     found: list[Edit] = []
-    for at in page.read.does(*FACTORS):
-        if any(one.row.start <= at < one.row.end for one in page.filled):
-            continue
-        name = next(name for name in FACTORS if page.read.found.does(at, name))
-        end = page.read.found.does(at, name) or at + 1
-        target = _target(page, at, end)
-        if target and (target in page.known or not page.plan) and target in page.known:
-            found.append(Edit(target, "times", FACTORS[name], page.read.span(at, end)))
-    return (found or _another(page))[:1]
+    for mark in page.marks:
+        others = [other for other in page.marks if other is not mark]
+        target = mark.field or _target(page, mark, others)
+        span = page.read.span(mark.start, mark.end)
+        if target is None:
+            page.lost.append((mark.start, mark.end))
+        elif not any(edit.field == target for edit in found):
+            found.append(Edit(target, *_operation(target, mark), span))
+    return found or _another(page)
+
+
+def _operation(target: str, mark: Mark) -> tuple[str, float]:
+    if mark.amount is None:
+        return "times", mark.factor
+    return "plus", mark.factor * value_of(lexicon().quantities[target], mark.amount, mark.amount)
 
 
 def _another(page: Page) -> list[Edit]:
@@ -47,75 +214,116 @@ def _another(page: Page) -> list[Edit]:
     for at in page.read.does("plus", "minus"):
         end = page.read.found.does(at, "plus", "minus") or at + 1
         sign = 1 if page.read.found.does(at, "plus") else -1
-        if any(one.row.start - 3 <= at <= one.row.end + 3 for one in page.filled) or not page.plan:
+        near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
+        if near or not page.plan:
             continue
-        unit = next(
-            (
-                s.name
-                for word in page.read.found.words.get(end, ())
-                for s in word.all("unit")
-                if s.name in ("nodes", "devices")
-            ),
-            None,
-        )
-        if unit:
+        if unit := next((name for name in ("nodes", "devices") if _has_unit(page.read, end, name)), None):
             return [Edit(_OF_UNIT[unit], "plus", sign, page.read.span(at, end))]
     return []
 
 
-def _target(page: Page, start: int, end: int) -> str | None:
+def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:
     """The field that a change is of: what is named behind it, then before it, then what was changed last."""
-    ahead = (*range(end, min(end + _REACH, len(page.read.tokens))),)
-    back = (*range(start - 1, max(start - _REACH, -1), -1),)
-    for at in (*ahead, *back):
-        if at in page.read.named_tokens:
-            if at in page.read.found.counted:
-                return "count"
-            continue
-        if page.read.tokens[at].ends_sentence:
-            break
-        names = _fields_at(page, at)
-        known = [name for name in names if name in page.known]
-        if known:
-            return known[0]
+    taken = {at for mark in others for at in range(mark.start, mark.end)}
+    named = dict(_named(page))
+    ahead = range(mark.end, min(mark.end + _REACH, len(page.read.tokens)))
+    back = range(mark.start - 1, max(mark.start - _REACH, -1), -1)
+    for steps in (back, ahead) if _stands_by(page.read, mark.start) else (ahead, back):
+        for at in steps:
+            if at in taken or (page.read.tokens[at].ends_clause and at not in page.read.named_tokens):
+                break
+            if target := next((name for name in named.get(at, ()) if _takes(name, mark.amount)), None):
+                return target
     recent = page.topic.get("recent")
-    return next((name for name, path in ALL_PATHS.items() if path == recent), None)
+    return next((name for name, path in ALL_PATHS.items() if path == recent and _takes(name, mark.amount)), None)
 
 
-def _fields_at(page: Page, at: int) -> list[str]:
-    names: list[str] = []
+def _takes(name: str, amount: Amount | None) -> bool:
+    """Whether an amount may be one of a field: its unit is one that the field is counted in."""
+    quantity = lexicon().quantities.get(name)
+    if amount is None or quantity is None:
+        return amount is None
+    return not amount.units or any(unit.name in quantity.of for unit in amount.units)
+
+
+def _named(page: Page) -> Iterator[tuple[int, list[str]]]:
+    """(Token, the fields that a name there may mean, those that the plan holds first); of names inside longer ones
+    only the longer, at each of its tokens."""
+    behind = 0
+    for at in range(len(page.read.tokens)):
+        if at in page.read.found.counted:
+            yield at, ["count"]
+        elif at >= behind and at not in page.read.named_tokens and (names := _fields_at(page, at)):
+            behind = names[0]
+            yield from ((step, names[1]) for step in range(at, behind))
+
+
+def _fields_at(page: Page, at: int) -> tuple[int, list[str]] | None:
+    """(The token behind the longest name at a token, the fields that it may mean)."""
     for word in page.read.found.words.get(at, ()):
-        names += [_OF_UNIT[sense.name] for sense in word.all("unit") if sense.name in _OF_UNIT]
+        names = [_OF_UNIT[sense.name] for sense in word.all("unit") if sense.name in _OF_UNIT]
         names += [sense.name for sense in word.all("field")]
         names += [sense.name for sense in word.all("asked") if sense.value == "goal"]
-    order = {"nodes": "count", "batch": "global_batch", "length": "input_len", "devices": "count"}
-    named = [order.get(name, name) for name in names]
-    return [*named, *("request_rate" for name in named if name == "requests")]
+        names += ["request_rate"] if "requests" in names else []
+        own = [name for name in dict.fromkeys(names) if name in (*ALL_PATHS, *BESIDE) and _of_kind(page, name)]
+        known = [name for name in own if _is_known(page, name)]
+        if known or (own and not page.read.found.sense(at, "stop") and own[0] not in _LIMITS):
+            return word.end, [*known, *own]
+    return None
+
+
+# Limits are named by words that mean other things, too: only where there is one.
+_LIMITS = ("deadline_h", "budget_usd", "reserve_gib", "usable_gib", "input_len", "prompt_len")
+
+
+def _is_known(page: Page, name: str) -> bool:
+    return any(each in page.known for each in MEANT.get(name, (name,)))
+
+
+def _of_kind(page: Page, name: str) -> bool:
+    """Whether the plan is of the kind of work that has the field."""
+    serving = (page.plan.get("workload") or {}).get("kind") == "inference"
+    other = ONLY_TRAINING if serving else ONLY_SERVING
+    return any(each not in other for each in MEANT.get(name, (name,)))
 
 
 def differences(page: Page, filled: Sequence[Filled]) -> dict[int, str]:
-    """{Glyphs of a number: plus or minus} of numbers that are added or taken away: '2 more nodes', 'lose one of
+    """{Token of a number: plus or minus} of numbers that are added or taken away: '2 more nodes', 'lose one of
     them'."""
     found: dict[int, str] = {}
     for one in filled:
-        if len(one.values) != 1 or one.field not in (*ALL_PATHS, "nodes", "batch") or not page.plan:
+        if len(one.values) != 1 or one.field not in (*ALL_PATHS, *BESIDE) or not page.plan:
             continue
-        around = range(max(one.row.start - 2, 0), min(one.row.end + 4, len(page.read.tokens)))
-        for at in around:
-            behind = at >= one.row.end
-            if behind and any(page.read.tokens[step].ends_clause for step in range(one.row.end, at + 1)):
-                break
-            words = page.read.found.words.get(at, ())
-            does = {sense.name for sense in words[0].all("does")} if words else set()
-            if "plus" in does and not (behind and at > one.row.end + 1) and not does & {"at_least"}:
-                found[one.row.start] = "plus"
-            elif "minus" in does and not does & {"at_most"}:
-                found[one.row.start] = "minus"
+        if sign := _added(page.read, one.row):
+            found[one.row.start] = sign
     return found
 
 
+def _stands_by(read: Mentions, at: int) -> bool:
+    """Whether 'by' stands right before a number."""
+    before = (read.found.sense(start, "by_amount") for start in range(max(at - 3, 0), at))
+    return any(by is not None and by[1] == at for by in before)
+
+
+def _added(read: Mentions, row: Row) -> str | None:
+    """Whether words beside a number add it or take it away."""
+    sign = None
+    for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):
+        behind = at >= row.end
+        if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
+            break
+        words = read.found.words.get(at, ())
+        does = {sense.name for sense in words[0].all("does")} if words else set()
+        counted = row.amounts[-1].units or row.amounts[-1].names
+        if "plus" in does and not (behind and at > row.end + 1) and not does & {"at_least"}:
+            sign = "plus" if counted or "and" not in does else sign
+        elif "minus" in does and not does & {"at_most"}:
+            sign = "minus"
+    return sign
+
+
 def known_fields(plan: Mapping[str, Any]) -> frozenset[str]:
-    """Flat names of what a partial plan holds."""
+    """Flat names of the numbers that a partial plan holds."""
     found: set[str] = set()
     for name, path in ALL_PATHS.items():
         value: Any = plan

@@ -13,8 +13,9 @@ from agent.offline.language.amounts import Found
 
 _JOINTS = ("or", "and")
 _REACH = 9
-FACTORS = {"times_half": 0.5, "times_third": 1 / 3, "times_quarter": 0.25, "times_double": 2.0, "times_triple": 3.0,
-           "times_quadruple": 4.0, "times_tenth": 0.1}  # fmt: skip
+FACTORS = {"times_half": 0.5, "times_third": 1 / 3, "times_quarter": 0.25, "times_fifth": 0.2, "times_tenth": 0.1,
+           "times_two_thirds": 2 / 3, "times_three_quarters": 0.75, "times_half_more": 1.5, "times_double": 2.0,
+           "times_triple": 3.0, "times_quadruple": 4.0}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,11 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at = again
             continue
         hit = _right(found, end, by_start) if right else None
-        if hit and hit.key.startswith("number") and hit.start > end + 1:
+        if hit and hit.key.startswith("number") and (hit.start > end + 1 or found.does(at, "minus")):
+            # 'Remove 2 GPUs' takes some away.
+            if found.does(at, "minus"):
+                at = end
+                continue
             hit = None
         if hit is None and not _of_a_verdict(found, end):
             hit = _left(found, at, by_end) if (left or right) else None
