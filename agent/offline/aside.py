@@ -26,6 +26,7 @@ _MOST_BYTES = 1 << 20
 _FACTS = {"describe_model": ("models", "model"), "describe_hardware": ("accelerators", "accelerator")}
 # Tools that keep or show a plan: without one there is nothing to keep.
 _OF_A_PLAN = ("save_scenario", "render_scenario", "report", "render_report", "preview_report")
+_NOTHING = "none"
 _LIMITS = {"budget_usd", "deadline_h"}
 _SAID = {"thanks": talk.WELCOME, "help": talk.HELP, "out_of_scope": talk.OUT_OF_SCOPE}
 
@@ -100,10 +101,11 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
     if not edits and (text := _SAID.get(str(reading.own.get("control")))):
         return text
     fields = {edit.field for edit in reading.edits}
-    if not (reading.tool or plan or reading.options or reading.needs or reading.refs) and fields <= _LIMITS:
+    nothing = max(reading.shares, key=lambda name: reading.shares[name], default="") == _NOTHING
+    if nothing and not (plan or reading.options or reading.needs or reading.refs) and fields <= _LIMITS:
         # Money or a date alone is no run.
         return talk.OUT_OF_SCOPE
-    asks = reading.tool or reading.focus or reading.pricing
+    asks = reading.tool or (reading.focus and not nothing) or reading.pricing
     if reading.new and not (edits or asks):
         return talk.FRESH
     if not (plan or edits) and (reading.tool in _OF_A_PLAN or (reading.refs and not reading.own)):

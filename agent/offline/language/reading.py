@@ -40,6 +40,7 @@ _GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
 _FEW_WORDS = 8
+_FACTS = ("describe_model", "describe_hardware")
 _MARKS = " ,;:.!?'\"()，。？！；：、"
 # How far what is sold as so many GB may be from what a table says.
 _SAME_MEMORY = 0.08
@@ -304,7 +305,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     if tool == "sweep":
         swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
         edits = [edit for edit in edits if edit.field not in swept]
-    if tool in FREE or tool == "save_scenario":
+    if (tool in FREE and tool not in _FACTS) or tool == "save_scenario":
         # Of a run that they are not about nothing is asked.
         paths = set(ALL_PATHS.values())
         reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
