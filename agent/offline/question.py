@@ -105,6 +105,9 @@ def _said(reading: Reading) -> list[str]:
     if _alone(reading) or tool == "sweep":
         return []
     left_out = {"write_configs": "files", "render_configs": "write"}.get(tool)
+    if tool == "estimate_inference" and "throughput" in reading.focus:
+        # 'How many tokens per second' asks for no devices.
+        left_out = "size"
     focus = [_OF_FOCUS.get(name, name) for name in reading.focus if name != left_out]
     why = ["why"] if reading.act == "why" and not focus else []
     intents = list(dict.fromkeys([*_OF_TOOL.get(tool, ()), *focus, *why]))

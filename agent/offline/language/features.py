@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SETTING_BESIDE = ("compare", "versus", "or", "and")
 _MOST_WORDS = 160
+_FEW = 3
+_GOING_ON = ("with", "on", "in", "at", "same")
 # Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
 _BESIDE = {"users", "hourly", "describe", "playbook", "list", "saved", "peak"}
 
@@ -32,11 +34,7 @@ class Context(NamedTuple):
 def of_mode(read: Mentions, context: Context) -> list[str]:
     """What shows whether a text is about training or serving."""
     found = [f"plan={context.plan}"]
-    found += [
-        f"{sense.kind}:{sense.name}"
-        for sense in read.senses()
-        if sense.kind in ("field", "unit") or (sense.kind == "asked" and sense.value != "wish")
-    ]
+    found += [f"{sense.kind}:{sense.name}" for sense in read.senses() if sense.kind in ("field", "unit", "asked")]
     found += [f"value:{value.field}={value.value}" for value in read.values]
     found += [f"name:{name.kind}" for name in read.names]
     words = _words(read)
@@ -75,9 +73,15 @@ def only_changes(page: Page) -> bool:
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
     wished = set(page.read.asked("wish")) - _BESIDE
     said = page.filled or page.kept or page.read.names or page.marks
-    return bool(said) and not (
-        asked or wished or listed(page) or page.read.of("path", "provider") or "?" in page.read.text
-    )
+    asks = "?" in page.read.text and not _goes_on(page.read)
+    return bool(said) and not (asked or wished or listed(page) or page.read.of("path", "provider") or asks)
+
+
+def _goes_on(read: Mentions) -> bool:
+    """Whether a question goes on with the one before: 'and with LoRA?', 'what if we use fp8?', '40?'."""
+    first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
+    begins = read.found.does(first, "and_then", "and", "suppose") or read.tokens[first].norm in _GOING_ON
+    return bool(begins) or len(read.tokens) <= _FEW
 
 
 def goal_of(page: Page) -> str | None:

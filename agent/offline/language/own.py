@@ -31,6 +31,7 @@ _PRICES = (
 )
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 _MOST_SIZES = 24
+_USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 _NEAR_DOLLARS = ("eur", "gbp", "chf")
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
@@ -107,11 +108,16 @@ def limit_goal(page: Page) -> str | None:
     return min(found)[2] if found else None
 
 
+_LIMITING = ("most", "least", "size", "fit", "best")
+
+
 def _goals(page: Page) -> list[tuple[int, int, str]]:
     """What a limit may be asked of, where it is named without a number of its own."""
     serving = {"concurrency", "context", "input_len", "devices", "model"}
     open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
     said = [(one.row.start, one.row.end) for one in page.filled] + [one.name for one in page.filled if one.name]
+    # 'How many requests per second' asks for a figure.
+    said += [(start, end) for start, end, name in page.read.asked_at("focus") if name not in _LIMITING]
     return [
         one
         for one in page.read.asked_at("goal")
@@ -183,8 +189,9 @@ def _scaled(page: Page) -> dict[str, Any]:
     sizes = [one for one in page.filled if one.field in ("count", "nodes")]
     ends = [int(value) for one in sizes for value in one.values][:2]
     names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
-    if not sizes and names and names[0] not in ("count", "nodes"):
-        return {"field": names[0]}
+    of_a_run = not any(one.field == "nodes" or len(one.values) > 1 for one in sizes)
+    if of_a_run and names and names[0] not in ("count", "nodes") and "scaling" not in page.read.asked("wish"):
+        return {"field": names[0]} | ({"values": _USERS} if names[0] == "concurrency" else {})
     own: dict[str, Any] = {
         "field": "count",
         "scales": True,

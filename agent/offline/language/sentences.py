@@ -59,9 +59,9 @@ _WAYS = (
                                     "{model} on {count} {device}: {wish} {field} {values}")),
     _Way("scaling", ("sweep",), "t", ("how does it {wish} to {count}00 gpus?", "{wish} from 8 to 512 {device}",
                                       "how well does it {wish}?")),
-    _Way("scaling", ("sweep", "project_scaling"), "t", ("{wish} up to {count} nodes",
-                                                        "{wish} from 1 to {count} nodes?")),
+    _Way("scaling", ("sweep",), "t", ("{wish} up to {count} nodes", "{wish} to {count} nodes?")),
     _Way("scaling", ("sweep", "project_scaling"), "n", ("{wish} of {model} from 8 to {count}0 {device}",)),
+    _Way("returns", ("project_scaling",), "tn", ("when do more nodes {wish}?", "{wish} beyond {count} nodes?")),
     _Way("describe", ("describe_hardware",), "nnt", ("{wish} {device}", "{wish} a {device}?", "{device} {wish}")),
     _Way("describe", ("describe_model",), "nnt", ("{wish} {model}", "{model} {wish}?")),
     _Way("describe", ("search_playbook", "advise"), "n", ("{wish} {value}?",)),
@@ -99,7 +99,8 @@ _WAYS = (
 )  # fmt: skip
 # What is said without a form of its own; each with every kind of plan in `plans`.
 _MORE = (
-    _Way("", ("compare",), "t", ("{device} vs {other}", "compare with {other}", "compare it to {count} {other}",
+    _Way("", ("compare",), "ts", ("{device} vs {other}", "{device} or {other}?", "compare with {other}",
+                                 "compare it to {count} {other}",
                                  "how does that compare with {other}?", "{device} or {other}, which is faster?")),
     _Way("", ("compare",), "n", ("{model} on {count} {device} vs {count} {other}", "lora vs full: " + _TUNE,
                                  "rank {device}, {other} and B300 for {model} by cost")),
@@ -115,7 +116,10 @@ _MORE = (
                                             "serve {model} on {count} {device}, {load}", "{model} on {device}, {load}",
                                             "inference of {model} on one {device} with {load}",
                                             "vllm, {model}, {count} {device}, {load}",
-                                            "can I run {model} Q4_K_M on a {device}?")),
+                                            "can I run {model} Q4_K_M on a {device}?",
+                                            "how many tokens per second does {model} generate on a {device}?",
+                                            "serve {model} with vllm at {load}", "single stream latency of {model}")),
+    _Way("", ("best_serving",), "n", ("how many requests per second can {model} handle on {count} {device}",)),
     _Way("", ("estimate_inference",), "s", ("{load}", "with {load}?", "and at {load}", "how fast is it now?")),
     _Way("", ("estimate_training", "check_fit"), "n", ("{model} on {count} {device} with max context 8k",
                                                        "{model} on {count} {device}, max batch size of 32",
@@ -137,6 +141,7 @@ _MORE = (
     _Way("", ("sweep",), "n", ("throughput against concurrency for {model} on one {device} with vllm",
                                "ttft at 1, 8, 64 and 256 users for {model} on one {device}",
                                "how does throughput change with batch size for {model} on {device} in vllm?")),
+    _Way("", ("estimate_training",), "t", ("gpu_memory_utilization 0.4", "scale the loss by 128")),
     _Way("", ("estimate_training",), "t", ("why is it slow?", "what limits my mfu?", "how can I make it faster?",
                                            "show the roofline", "speed it up")),
     _Way("", ("find_limit",), "nt", ("longest context of {model} on {count} {device}?",
@@ -177,7 +182,7 @@ def _sentence(way: _Way, text: str, form: str, plan: str, index: int) -> Sentenc
         figure=_one(_FIGURES, index), value=_one(_VALUES, index),
         load=_one(_LOADS, index),
     )  # fmt: skip
-    mode = kind or (SERVING if set(way.tools) <= OF_SERVING or "load" in text else None)
+    mode = SERVING if not kind and (set(way.tools) <= OF_SERVING or "load" in text) else None
     return Sentence(said, kind, _BEFORE[kind] if kind else None, mode, way.tools)
 
 

@@ -27,12 +27,20 @@ _NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 _EPOCHS, _RATE, _DECAY = 20, 0.5, 2e-5
 # What only one author says tells nothing about others.
 _AUTHORS = 2
-# The share of the features that an example is learnt from each time.
-_KEPT = 0.7
 # How much a sentence out of the lexicon weighs beside one that somebody said.
 _GENERATED = 0.3
-# The share of each example that is dealt over all labels: some are labelled otherwise than others would.
-_DOUBT = 0.1
+
+
+class Doubt(NamedTuple):
+    """How little is believed of what is learnt from: the share of an example's features that is taken each time, and
+    the share of it that is dealt over all labels, since some are labelled otherwise than others would."""
+
+    kept: float = 1.0
+    dealt: float = 0.0
+
+
+# Whether it is training or serving is hardly ever in doubt; which of many tools is meant, often.
+_OF_MODE, _OF_TOOL = Doubt(), Doubt(kept=0.7, dealt=0.1)
 
 
 class Example(NamedTuple):
@@ -79,21 +87,21 @@ def _mode_of(turn: Mapping[str, Any], tools: Sequence[str]) -> str | None:
 
 
 def learnt(
-    found: Sequence[Sequence[str]], sources: Sequence[str], targets: np.ndarray, names: Sequence[str], seed: int = 0
+    found: Sequence[Sequence[str]], sources: Sequence[str], targets: np.ndarray, names: Sequence[str], doubt: Doubt
 ) -> act.Classifier:
     """Softmax regression by stochastic gradients with AdaGrad, each time over some of the features. `found` and
     `sources` are the features and the author of each example, `targets` (examples, labels) shares that sum to one."""
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)
     keys = _shared(found, sources)
     none = act.Classifier(keys, np.zeros((len(keys) + 1, len(names)), dtype=np.float32), tuple(names))
     matrix, seen = none.matrix, np.full_like(none.matrix, 1e-6)
     rows = [none.rows(each) for each in found]
-    norms = [1.0 / max(len(row), 1) ** 0.5 / _KEPT for row in rows]
+    norms = [1.0 / max(len(row), 1) ** 0.5 / doubt.kept for row in rows]
     for epoch in range(_EPOCHS):
         rate = _RATE * (1 - epoch / _EPOCHS)
         for index in chance.permutation(len(rows)):
             row, norm = rows[index], norms[index]
-            row = row[chance.random(len(row)) < _KEPT]
+            row = row[chance.random(len(row)) < doubt.kept]
             scores = matrix[row].sum(axis=0) * norm + matrix[-1]
             shares = np.exp(scores - scores.max())
             shares /= shares.sum()
@@ -102,7 +110,7 @@ def learnt(
                 # Several will do: those that it prefers itself.
                 open_ = (wanted > 0) * shares + 1e-9 * (wanted > 0)
                 wanted = open_ / open_.sum()
-            error = shares - (1 - _DOUBT) * wanted - _DOUBT / len(names)
+            error = shares - (1 - doubt.dealt) * wanted - doubt.dealt / len(names)
             error *= _GENERATED if sources[index] == "generated" else 1.0
             step = error * norm
             seen[row] += step * step
@@ -193,14 +201,14 @@ def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
         page = understood(one.text, catalogue, _plan(one.context), {}, _NOON, mode)
         found.append(features.of_tool(page, one.context))
     targets = _targets([one.tools for one in asked], names)
-    return {"mode": modes, "tool": learnt(found, [one.source for one in asked], targets, names)}
+    return {"mode": modes, "tool": learnt(found, [one.source for one in asked], targets, names, _OF_TOOL)}
 
 
 def _modes(read: Mapping[str, Mentions], told: Sequence[Example]) -> act.Classifier:
     names = (TRAINING, SERVING)
     targets = _targets([(str(one.mode),) for one in told], names)
     found = [features.of_mode(read[one.text], one.context) for one in told]
-    return learnt(found, [one.source for one in told], targets, names)
+    return learnt(found, [one.source for one in told], targets, names, _OF_MODE)
 
 
 def _plan(context: features.Context) -> dict[str, Any]:
