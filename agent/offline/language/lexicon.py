@@ -197,7 +197,7 @@ def _senses() -> Iterator[tuple[str, Sense]]:
     for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("clock", "clock")):
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
     yield from ((str(form), Sense("by", "by")) for form in times["by"])
-    for name, forms in _read("changes").items():
+    for name, forms in (*_read("changes").items(), *_read("questions").items()):
         yield from ((str(form), Sense(name, name)) for form in forms)
     yield from _numerals()
 
