@@ -201,7 +201,7 @@ def _senses() -> Iterator[tuple[str, Sense]]:
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
     for kind in ("by", "over", "from", "then"):
         yield from ((str(form), Sense(kind, kind)) for form in times[kind])
-    for name, forms in _read("changes").items():
+    for name, forms in (*_read("changes").items(), *_read("questions").items()):
         yield from ((str(form), Sense(name, name)) for form in forms)
     yield from _numerals()
 

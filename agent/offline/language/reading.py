@@ -804,15 +804,9 @@ def _scope(page: Page, edits: Sequence[Edit], tool: str | None) -> str:
     """Whether the turn only supposes what it says: a question about a plan that there is."""
     if not page.plan.get("model") or not edits:
         return "assert"
-    supposed = scope.supposes(page.read.found) is not None or bool(page.read.does("why", "compare")) or _asks(page.read)
+    supposed = scope.supposes(page.read.found) is not None or bool(page.read.does("why", "compare"))
+    supposed = supposed or "why" in page.read.asked("focus") or scope.asks(page.read, [edit.span for edit in edits])
     return "hypothetical" if supposed else "assert"
-
-
-def _asks(read: Mentions) -> bool:
-    """Whether a text is a question of its own: 'does packing help?', not 'and on 16?', which goes on with one."""
-    first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
-    goes_on = read.found.does(first, "and_then", "and") or (read.tokens and read.tokens[first].norm in ("with", "on"))
-    return any(token.text in "?？" for token in read.tokens) and not goes_on
 
 
 def _references(page: Page) -> list[Reference]:
