@@ -108,11 +108,6 @@ def test_a_sentence_in_another_language_is_read_beside_english() -> None:
     assert _said(f"I'm new to this. {asked}") == _said(asked)
 
 
-def test_a_machine_named_by_its_devices() -> None:
-    changes = begun("llama-3.1-8b on two nodes of H100 x8").changes
-    assert (changes["cluster.count"], changes["cluster.per_node"]) == (16, 8)
-
-
 @pytest.mark.parametrize(
     ("words", "values"),
     [

@@ -424,7 +424,6 @@ def test_what_an_expert_would_assume_is_assumed_and_said(text: str, path: str, t
         ("how long will it take and what does it cost?", ["run", "cost"]),
         ("what's the best layout?", ["layout"]),
         ("how should I split it?", ["layout"]),
-        ("explain the bottleneck", ["why"]),
         ("write the files", ["write"]),
         ("show me the slurm script", ["render"]),
         ("give me the configs and write them", ["write"]),

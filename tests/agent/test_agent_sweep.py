@@ -45,7 +45,7 @@ def test_questions_for_a_range_are_read(text: str, field: str, values: list[Any]
     assert asked is not None
     assert (asked["field"], asked["values"]) == (field, values)
     assert found.changes == {}
-    assert not found.reading["unread"]
+    assert not found.reading["lost"]
 
 
 def test_the_rest_of_the_words_is_still_read() -> None:

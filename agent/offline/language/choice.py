@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from agent.offline.language import act
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own import FREE
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -25,7 +24,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     shares = act.tool_of(page, context)
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
-    open_ = tool in _CONTINUED or tool == context.tool or (page.marks and tool in FREE)
+    open_ = tool in _CONTINUED or tool == context.tool or page.marks
     if page.plan and open_ and only_changes(page):
         # What was asked before is asked of what is changed.
         return None, shares

@@ -37,6 +37,10 @@ _EACH = frozenset(
 )
 
 
+# Devices of most machines.
+_USUAL = 8
+
+
 @dataclass(frozen=True)
 class Devices:
     """A device that is named with how many of it were said, if any. `nodes` machines of `per_node`."""
@@ -151,6 +155,9 @@ def _is_each(read: Mentions, node: Row, count: Row) -> bool:
         span = range(node.end, count.start)
         between = [read.tokens[at].norm for at in span]
         named = any(at in read.found.names for at in span)
+        if not between and count.amounts[-1].value <= _USUAL:
+            # '两台8卡'
+            return True
         if len(between) <= 4 and not named and any(word in _EACH for word in between):
             return True
     behind = [read.tokens[at].norm for at in range(count.end, min(count.end + 5, len(read.tokens)))]

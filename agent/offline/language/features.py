@@ -20,6 +20,8 @@ _SETTING_BESIDE = ("compare", "versus", "or", "and")
 _MOST_WORDS = 160
 _FEW = 3
 _GOING_ON = ("with", "on", "in", "at", "same")
+# Wishes that the words of a relative change may be taken for.
+_OF_CHANGES = frozenset({"sweep", "scaling"})
 # Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
 _BESIDE = {"users", "hourly", "describe", "playbook", "list", "saved", "peak"}
 
@@ -71,7 +73,7 @@ def of_tool(page: Page, context: Context) -> list[str]:
 def only_changes(page: Page) -> bool:
     """Whether a text asks nothing: it says numbers, values or names, and no word of a question or of a wish."""
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
-    wished = set(page.read.asked("wish")) - _BESIDE
+    wished = set(page.read.asked("wish")) - _BESIDE - (_OF_CHANGES if page.marks else frozenset())
     said = page.filled or page.kept or page.read.names or page.marks
     asks = "?" in page.read.text and not _goes_on(page.read)
     return bool(said) and not (asked or wished or listed(page) or page.read.of("path", "provider") or asks)

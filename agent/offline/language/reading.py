@@ -46,6 +46,8 @@ _MARKS = " ,;:.!?'\"()，。？！；：、"
 _SAME_MEMORY = 0.08
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
+# From this share on the classifier knows better than a single word.
+_SURE = 0.7
 # What a number makes of a value that says the same without one: 'expert parallel 8'.
 _NUMBER_OF = {"expert_parallel": "ep"}
 # What 'without' makes of a field that a number says.
@@ -170,12 +172,15 @@ def understood(
 
 
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
-    verbs = read.asked("mode")
-    if len(verbs) == 1 and (verbs[0] == SERVING or not plan):
+    if verbs := read.asked("mode"):
+        # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
     context = context_of(plan, topic)
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
+    shown = {one.mode for one in read.values}
+    if len(shown) == 1 and shares[mode] < _SURE:
+        mode = shown.pop() or mode
     return context.plan if context.plan and not shows(read, mode) else mode
 
 
@@ -248,7 +253,7 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
     found = [
         scope.Thing(one.start, one.end, f"value:{one.field}")
         for one in read.values
-        if one.mode in (None, mode) or mode is None
+        if (one.mode in (None, mode) or mode is None) and not _of_a_number(one, filled)
         if one.start not in taken and not (staged and one.field == "stage" and one.value in _GENERAL["stage"])
     ]
     found += [scope.Thing(name.start, name.end, name.kind) for name in read.names]
@@ -265,6 +270,12 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
     found += [scope.Thing(one.start, one.end, f"field:{one.field}") for one in longest.values()]
     unique = {(thing.start, thing.key): thing for thing in sorted(found, key=lambda thing: thing.end)}
     return sorted(unique.values(), key=lambda thing: (thing.start, -thing.end))
+
+
+def _of_a_number(value: Value, filled: Sequence[Filled]) -> bool:
+    """Whether a value's words name the field of a number: 'no zero 3', 'expert parallel 8'."""
+    name = _NUMBER_OF.get(value.field, value.field)
+    return any(one.field == name and one.name and value.start <= one.name[0] < value.end for one in filled)
 
 
 def _named_span(one: Filled) -> tuple[int, int]:
@@ -354,6 +365,13 @@ def _unused(page: Page, reading: Reading) -> list[str]:
             used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
         if not used:
             found.append(page.read.said(one.row.start, one.row.end))
+    fitting = {at for one in page.read.values if page.fits(one) for at in range(one.start, one.end)}
+    # What only the other kind of work has is not used.
+    found += [
+        page.read.said(one.start, one.end)
+        for one in page.read.values
+        if not page.fits(one) and one.field in ALL_PATHS and not fitting.intersection(range(one.start, one.end))
+    ]
     return found
 
 
@@ -607,12 +625,11 @@ def _usual_device(options: Sequence[str]) -> str:
 def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     found: list[tuple[int, list[Edit]]] = []
     taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
-    numbers = {one.field for one in page.filled}
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
         if not (known and page.fits(one)) or taken.intersection(range(one.start, one.end)):
             continue
-        if _NUMBER_OF.get(one.field, one.field) in numbers:
+        if _of_a_number(one, page.filled):
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:

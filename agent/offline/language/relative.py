@@ -56,7 +56,9 @@ class Mark:
 def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]]:
     """(Every change of a text in its order, the numbers that are none)."""
     found = [mark for row in numbers if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
-    taken = {at for mark in found for at in range(mark.start, mark.end)}
+    # 'Half a trillion' is a number, 'v-half' a schedule.
+    taken = {at for mark in found for at in range(mark.start, mark.end)} | read.found.inside
+    taken |= {at for row in numbers for at in range(row.start, row.end)}
     found += [mark for mark in _worded(read) if mark.start not in taken]
     taken = {at for mark in found for at in range(mark.start, mark.end)}
     return sorted(found, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
