@@ -274,7 +274,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         edits = [edit for edit in edits if edit.field not in swept]
     if tool in FREE or tool == "save_scenario":
         reading = replace(reading, needs=[])
-    return replace(reading, own=own, edits=edits_left(tool, edits), options=options if tool not in FREE else [])
+    return replace(reading, own=own, edits=edits_left(tool, edits, own), options=options if tool not in FREE else [])
 
 
 def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
