@@ -30,10 +30,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     shares = act.tool_of(page, context)
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
-    if page.plan and only_changes(page):
-        tool = _going_on(page, tool, context.tool)
-    else:
-        tool = _of_what_there_is(page, tool)
+    changes = page.plan and only_changes(page)
+    tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
     return None if tool == act.NO_TOOL else tool, shares
 
 
@@ -55,7 +53,7 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return "render_configs"
     if page.plan or read.of("model", "path") or page.values("model_size"):
         return tool
-    if tool in ("advise", "explain"):
+    if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
         return "search_playbook"
     return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
 
