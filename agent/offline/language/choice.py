@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language import act
 from agent.offline.language.features import Context, goal_of, listed, only_changes
-from agent.offline.language.mentions import SERVING
+from agent.offline.language.mentions import SERVING, Mentions
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
 
-# Tools that a change alone does not ask for: it goes on with what was asked before.
-_CONTINUED = ("estimate_training", "estimate_inference", "check_fit", "size_serving", "best_serving", "find_limit",
-              "best_parallelism", "recommend_cluster", "list_catalogue", "import_config", "estimate_cost",
-              "auto_configure", "sweep", "compare", "project_scaling", "explain", "advise")  # fmt: skip
+# What a change alone goes on with where it was asked before: a limit, a range, a search, a comparison.
+_REPEATED = ("find_limit", "sweep", "size_serving", "best_serving", "recommend_cluster", "auto_configure", "compare",
+             "project_scaling", "peak_throughput", "apply_strategies")  # fmt: skip
+# Of these what is said goes to the tool itself, not only to the plan.
+_SEARCHES = ("recommend_cluster", "auto_configure", "compare")
+# Tools that a change alone asks for nowhere.
+_ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config", "estimate_cost", "explain", "advise")
+# Tools that answer for one plan; a row of so many numbers is of as many plans.
+_OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
+_ROW = 3
 # How much the lexicon's opinion weighs: as much as half of what the classifier may's.
 _HINT = 0.5
 
@@ -24,16 +30,38 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     shares = act.tool_of(page, context)
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
-    open_ = tool in _CONTINUED or tool == context.tool or page.marks
-    if page.plan and open_ and only_changes(page):
-        # What was asked before is asked of what is changed.
-        return None, shares
-    if tool == "advise" and not (page.plan or page.read.of("model")):
-        # Advice about no run at all is the playbook's.
-        tool = "search_playbook"
-    if tool == "write_configs" and "show_only" in page.read.asked("wish"):
-        tool = "render_configs"
+    changes = page.plan and only_changes(page)
+    tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
     return None if tool == act.NO_TOOL else tool, shares
+
+
+def _going_on(page: Page, tool: str, before: str | None) -> str | None:
+    """The tool of a text that only changes the plan: None goes on with what was asked before."""
+    if page.marks:
+        return None
+    if before in _REPEATED and tool in (*_REPEATED, *_ASKED_FOR, *_OF_ONE):
+        return tool if tool == before and tool in _SEARCHES else None
+    if tool in _REPEATED or tool in _ASKED_FOR:
+        return "estimate_inference" if page.mode == SERVING else "estimate_training"
+    return tool
+
+
+def _of_what_there_is(page: Page, tool: str) -> str:
+    """The tool by what is named: without any run there is only what is known of things, and of methods."""
+    read = page.read
+    if tool in _OF_ONE and any(len(one.values) >= _ROW and not one.ranged for one in page.filled):
+        return "sweep"
+    if tool == "write_configs" and ("show_only" in read.asked("wish") or not _writes(read)):
+        return "render_configs"
+    if page.plan or read.of("model", "path") or page.values("model_size"):
+        return tool
+    if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
+        return "search_playbook"
+    return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
+
+
+def _writes(read: Mentions) -> bool:
+    return bool("write" in read.asked("focus") or read.of("path") or "/" in read.text)
 
 
 def _with_hints(page: Page, shares: dict[str, float]) -> dict[str, float]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _SETTING_BESIDE = ("compare", "versus", "or", "and")
 _MOST_WORDS = 160
 _FEW = 3
+_ENGINES = {"vllm", "sglang", "trtllm", "llamacpp"}
 _GOING_ON = ("with", "on", "in", "at", "same")
 # Wishes that the words of a relative change may be taken for.
 _OF_CHANGES = frozenset({"sweep", "scaling"})
@@ -73,10 +74,10 @@ def of_tool(page: Page, context: Context) -> list[str]:
 def only_changes(page: Page) -> bool:
     """Whether a text asks nothing: it says numbers, values or names, and no word of a question or of a wish."""
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
-    wished = set(page.read.asked("wish")) - _BESIDE - (_OF_CHANGES if page.marks else frozenset())
+    wishes = set(page.read.asked("wish")) - _BESIDE - (_OF_CHANGES if page.marks else frozenset())
     said = page.filled or page.kept or page.read.names or page.marks
     asks = "?" in page.read.text and not _goes_on(page.read)
-    return bool(said) and not (asked or wished or listed(page) or page.read.of("path", "provider") or asks)
+    return bool(said) and not (asked or wishes or listed(page) or page.read.of("path", "provider") or asks)
 
 
 def _goes_on(read: Mentions) -> bool:
@@ -89,6 +90,12 @@ def _goes_on(read: Mentions) -> bool:
 def goal_of(page: Page) -> str | None:
     """What the most or the least is asked of."""
     return limit_goal(page) if {"most", "least", "size"} & set(page.read.asked("focus")) else None
+
+
+def wished(read: Mentions) -> list[str]:
+    """What is to be done, by name: a program that is only written for is one, too."""
+    files = set(read.asked("target")) - _ENGINES
+    return [*read.asked("wish"), *(["target"] if files else [])]
 
 
 def listed(page: Page) -> list[str]:
@@ -138,7 +145,7 @@ def _opening(read: Mentions) -> list[str]:
 def _wishes(page: Page, context: Context) -> Iterator[str]:
     """What is to be done, by name, with what there is and what is said beside it."""
     has, named, lists = _has(context), _named(page, 1), listed(page)
-    wishes, focus = page.read.asked("wish"), page.read.asked("focus")
+    wishes, focus = wished(page.read), page.read.asked("focus")
     for one in wishes:
         yield f"wish:{one}"
         yield f"{has}&wish:{one}"

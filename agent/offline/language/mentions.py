@@ -18,7 +18,7 @@ TRAINING, SERVING = "training", "serving"
 # What a value may hold inside its own words: 'full fine-tuning' says the method and the stage.
 _NESTED = {("method", "stage")}
 # Values whose words may hold a number that counts something, too: 'batch size 1'.
-_COUNTING = ("scenario", "scenario", "rollout", "price", "objective")
+_COUNTING = ("scenario", "rollout", "price", "objective")
 
 
 @dataclass(frozen=True)

@@ -477,6 +477,7 @@ def _serving(page: Page, reading: Reading) -> dict[str, Any]:
     own: dict[str, Any] = {"goal": goals[said[-1]]} if said and said[-1] in goals else {}
     for name, field in (("engines", "engine"), ("weight_dtypes", "weight_dtype")):
         values = [edit.value for option in reading.options for edit in option if edit.field == field]
+        values = values or dict(_several_values(page)).get(field, [])
         if len(values) > 1:
             own[name] = values
     return own
@@ -553,8 +554,9 @@ FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "descri
 _WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
 
 
-def edits_left(tool: str | None, edits: list[Edit]) -> list[Edit]:
-    """What of the edits is said of the plan, and not only to the tool."""
+def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> list[Edit]:
+    """What of the edits is said of the plan, and not only to the tool, whose own arguments are given."""
+    edits = [edit for edit in edits if not (f"{edit.field}s" in own and edit.field in ("engine", "weight_dtype"))]
     if tool in FREE:
         return []
     if tool in _WRITES:

@@ -320,7 +320,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         # Of a run that they are not about nothing is asked.
         paths = set(ALL_PATHS.values())
         reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
-    edits, options = edits_left(tool, edits), options if tool not in FREE else []
+    edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
     lost = [*reading.lost, *_unused(page, reading)]
     unknown = _unknown(page)
@@ -366,6 +366,7 @@ def _unused(page: Page, reading: Reading) -> list[str]:
         if not used:
             found.append(page.read.said(one.row.start, one.row.end))
     fitting = {at for one in page.read.values if page.fits(one) for at in range(one.start, one.end)}
+    fitting |= {at for one in page.filled for at in range(one.row.start, one.row.end)}
     # What only the other kind of work has is not used.
     found += [
         page.read.said(one.start, one.end)

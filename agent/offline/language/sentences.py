@@ -148,6 +148,9 @@ _MORE = (
                                      "biggest batch for {model} on {device}",
                                      "how many {device} do I need at least for {model} full",
                                      "largest model for {count} {device}?")),
+    _Way("", _FILES, "t", ("the {target} one too", "and for {target}", "{target} instead", "same for {target}",
+                           "{target} version?", "now {target}")),
+    _Way("", _FILES, "n", ("the {target} for a lora of {model} on {count} {device}",)),
     _Way("", ("best_parallelism",), "t", ("best layout?", "what is the best parallelism", "which tp and pp?")),
 )  # fmt: skip
 _BEFORE = {TRAINING: "estimate_training", SERVING: "estimate_inference"}
@@ -156,6 +159,7 @@ _FIGURES = ("activation memory", "optimizer memory", "step time", "ttft", "mfu",
 _LOADS = ("64 users", "5 qps", "300 requests per minute", "2k in 500 out", "ttft under 500 ms", "fp8 kv cache",
           "concurrency 32", "20 requests/s", "36k requests an hour", "tp 4", "int4 weights", "1M tokens a day",
           "prompts of 1000 tokens and answers of 200 tokens", "p99 tpot < 50 ms")  # fmt: skip
+_TARGETS = ("slurm", "axolotl", "llamafactory", "deepspeed", "unsloth", "torchtune", "accelerate", "skypilot", "trl")
 _VALUES = ("fsdp", "fp8", "expert parallelism", "lora", "recompute", "zero 3 offload", "flash attention", "nccl")
 
 
@@ -181,6 +185,7 @@ def _sentence(way: _Way, text: str, form: str, plan: str, index: int) -> Sentenc
         device=_one(_DEVICES, index), other=_one(_DEVICES, index + 1), count=_one(_COUNTS, index),
         figure=_one(_FIGURES, index), value=_one(_VALUES, index),
         load=_one(_LOADS, index),
+        target=_one(_TARGETS, index),
     )  # fmt: skip
     mode = SERVING if not kind and (set(way.tools) <= OF_SERVING or "load" in text) else None
     return Sentence(said, kind, _BEFORE[kind] if kind else None, mode, way.tools)
