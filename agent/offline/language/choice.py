@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Tools that a change alone does not ask for.
 _SEARCHES = ("size_serving", "best_serving", "find_limit", "best_parallelism", "recommend_cluster", "list_catalogue",
              "import_config", "estimate_cost", "auto_configure", "sweep")  # fmt: skip
+# What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
+_SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",)}
 # How much the lexicon's opinion weighs: as much as half of what the classifier may's.
 _HINT = 0.5
 
@@ -24,6 +26,12 @@ def chosen(page: Page, context: act.Context) -> tuple[str | None, dict[str, floa
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
     if (tool in _SEARCHES or (page.marks and tool in FREE)) and page.plan and _only_changes(page):
+        tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
+    if (
+        tool == "find_limit"
+        and page.plan
+        and any(page.values(name) for name in _SOLVED.get(limit_goal(page) or "", ()))
+    ):
         tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
     return None if tool == act.NO_TOOL else tool, shares
 
@@ -47,7 +55,7 @@ def _hinted(page: Page) -> str | None:
     focus = page.read.asked("focus")
     serving = page.mode == SERVING
     goal = limit_goal(page) if {"most", "least", "size"} & set(focus) else None
-    if goal and not page.values({"micro_batch": "micro_batch"}.get(goal, goal)):
+    if goal and not any(page.values(name) for name in _SOLVED.get(goal, (goal,))):
         loaded = serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate"))
         return (
             "size_serving"

@@ -308,16 +308,17 @@ def _stands_by(read: Mentions, at: int) -> bool:
 def _added(read: Mentions, row: Row) -> str | None:
     """Whether words beside a number add it or take it away."""
     sign = None
+    limits = {at for start, end, _ in read.limits for at in range(start, end)}
     for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):
         behind = at >= row.end
         if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
             break
-        words = read.found.words.get(at, ())
+        words = read.found.words.get(at, ()) if at not in limits else ()
         does = {sense.name for sense in words[0].all("does")} if words else set()
         counted = row.amounts[-1].units or row.amounts[-1].names
-        if "plus" in does and not (behind and at > row.end + 1) and not does & {"at_least"}:
+        if "plus" in does and not (behind and at > row.end + 1):
             sign = "plus" if counted or "and" not in does else sign
-        elif "minus" in does and not does & {"at_most"}:
+        elif "minus" in does:
             sign = "minus"
     return sign
 

@@ -68,6 +68,10 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         end = max(left or 0, right or 0)
+        if (found.does(at, "at_most", "at_least") or 0) > end:
+            # 'No more than 2 epochs' refuses nothing.
+            at = end
+            continue
         again = found.does(end, "refuse_right") if right else None
         if again and found.text[at].norm in ("n'", "ne"):
             # French says no in two words.

@@ -1,4 +1,4 @@
-"""A question never changes the plan: what it names is only supposed. What is said does, and a turn that fails does not."""
+"""A question never changes the plan: what it names is only supposed. What is said does; a turn that fails does not."""
 
 from __future__ import annotations
 
