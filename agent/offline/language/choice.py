@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language import act
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own import FREE, limit_goal
+from agent.offline.language.own import FREE, any_goal, limit_goal
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _SEARCHES = ("size_serving", "best_serving", "find_limit", "best_parallelism", "recommend_cluster", "list_catalogue",
              "import_config", "estimate_cost", "auto_configure", "sweep")  # fmt: skip
 # What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
-_SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",)}
+_SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",),
+           "micro_batch": ("micro_batch", "batch", "global_batch"), "concurrency": ("concurrency",),
+           "input_len": ("input_len",)}  # fmt: skip
 # How much the lexicon's opinion weighs: as much as half of what the classifier may's.
 _HINT = 0.5
 
@@ -27,11 +29,8 @@ def chosen(page: Page, context: act.Context) -> tuple[str | None, dict[str, floa
     tool = max(shares, key=lambda name: shares[name])
     if (tool in _SEARCHES or (page.marks and tool in FREE)) and page.plan and _only_changes(page):
         tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
-    if (
-        tool == "find_limit"
-        and page.plan
-        and any(page.values(name) for name in _SOLVED.get(limit_goal(page) or "", ()))
-    ):
+    solved = _SOLVED.get(limit_goal(page) or any_goal(page) or "", ()) if tool == "find_limit" and page.plan else ()
+    if any(page.values(name) for name in solved):
         tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
     return None if tool == act.NO_TOOL else tool, shares
 

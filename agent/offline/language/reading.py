@@ -47,7 +47,7 @@ _NUMBER_OF = {"expert_parallel": "ep"}
 _LIMITED = ("deadline_h", "budget_usd", "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch", "max_batched_tokens")
 _LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "token_rate")
 # What 'without' makes of a field that a number says.
-_NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
+_NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
 _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
           "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
@@ -239,7 +239,7 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
     ]
     longest: dict[int, Named] = {}
     for one in _free_names(read, filled):
-        if read.found.does(one.start, "refuse_right", "refuse_left"):
+        if read.found.does(one.start, "refuse_right", "refuse_left", "particle"):
             continue
         if one.start not in longest or one.end > longest[one.start].end:
             longest[one.start] = one

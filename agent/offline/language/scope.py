@@ -55,7 +55,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         if at in inside or at in by_start:
             at += 1
             continue
-        left, right = found.does(at, "refuse_left"), found.does(at, "refuse_right")
+        left, right = found.does(at, "refuse_left") or _particle(found, at), found.does(at, "refuse_right")
         if left is None and right is None:
             at += 1
             continue
@@ -98,6 +98,12 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread))
+
+
+def _particle(found: Found, at: int) -> int | None:
+    """The token behind a particle whose verb stands before it: the 'out' of 'leave LoRA out'."""
+    verbs = (found.does(before, "apart") for before in range(max(at - _REACH, 0), at))
+    return found.does(at, "particle") if any(verbs) else None
 
 
 def _of_a_verdict(found: Found, at: int) -> bool:
