@@ -80,8 +80,10 @@ def test_what_is_asked_for_is_switched_on(feature: str, field: str, value: objec
         assert value in read(words, known()).values(field), words
 
 
-PAIRS = [("method", "lora", "full"), ("method", "qlora", "dora"), ("framework", "fsdp", "deepspeed"),
-         ("framework", "megatron", "torchtitan"), ("precision", "fp8", "bf16"), ("optimizer", "adamw", "muon")]  # fmt: skip
+PAIRS = [
+    ("method", "lora", "full"), ("method", "qlora", "dora"), ("framework", "fsdp", "deepspeed"),
+    ("framework", "megatron", "torchtitan"), ("precision", "fp8", "bf16"), ("optimizer", "adamw", "muon"),
+]  # fmt: skip
 INSTEAD = ("not {} but {}", "{1} instead of {0}", "{1} rather than {0}", "no {}, use {}", "{1}, not {0}",
            "nicht {} sondern {}", "{1} statt {0}", "no {} sino {}", "{1} en vez de {0}", "pas {} mais {}",
            "{1} au lieu de {0}", "不用{}，用{}", "{}ではなく{}")  # fmt: skip
