@@ -12,7 +12,7 @@ from agent.offline.answers import talk
 from agent.offline.answers.outcomes import first_said
 from agent.offline.calls.wishes import FREE, ROWS
 from agent.offline.form import Reading
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
 from estimator.plan.schema import merge
@@ -71,7 +71,7 @@ def answer(
         work = {"kind": "wish", "wish": list(wish)}
     else:
         return None
-    return turn.plan, topic | {"turn": asdict(Work(**common(turn, start, reading), **work))}
+    return turn.plan, topic | {"turn": asdict(TurnWork(**common(turn, start, reading), **work))}
 
 
 def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:

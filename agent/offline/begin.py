@@ -30,7 +30,7 @@ from agent.offline.kind import serves, switched
 from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
 from agent.offline.question import TurnQuestion, asked, has_load, limits
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
@@ -94,7 +94,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     supposed = changed(turn.plan, [plan]) if base.supposing else []
     still = [f"{label(supposed[0])} is still only supposed"] if supposed and reading.scope != "hypothetical" else []
     work |= common(turn, start, reading, [*still, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
-    topic["turn"] = asdict(Work(**work))
+    topic["turn"] = asdict(TurnWork(**work))
     if not supposed:
         return (turn.plan if base.supposing else plan), topic
     topic["supposed"] = plan

@@ -37,12 +37,12 @@ MEANT: Mapping[str, tuple[str, ...]] = {
 
 @dataclass
 class Patch:
-    """A plan as it is being changed: `said` are the paths that are said, `notes` say how words were read, `refusals`
+    """A plan as it is being changed: `paths` are those that are said, `notes` say how words were read, `refusals`
     what is left out, `needs` ask, `recent` is the path that changed last, `nodes` a number of nodes of unknown size."""
 
     plan: dict[str, Any]
     catalogue: Catalogue
-    said: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
@@ -109,7 +109,7 @@ def _accumulation(patch: Patch, value: int, words: str) -> None:
 def _prompt(patch: Patch, value: int, words: str) -> None:
     """The length of prompts, beside that of the answers, of whole sequences, or alone."""
     whole, answer = get(patch.plan, "workload.seq_len"), get(patch.plan, "workload.response_len")
-    if answer and ("workload.seq_len" not in patch.said or not whole or whole <= value):
+    if answer and ("workload.seq_len" not in patch.paths or not whole or whole <= value):
         note = f"sequences of {value + answer:,} tokens: prompts of {value:,} and their answers"
         patch.put({"workload.seq_len": value + answer}, note)
     elif whole and whole > value:
@@ -127,8 +127,8 @@ def laid_in_nodes(patch: Patch, value: int, words: str) -> None:
         patch.nodes = value
         return
     notes: list[str] = []
-    count = get(patch.plan, "cluster.count") if "cluster.count" in patch.said else None
-    if count and not {"cluster.per_node", "per_node"} & patch.said:
+    count = get(patch.plan, "cluster.count") if "cluster.count" in patch.paths else None
+    if count and not {"cluster.per_node", "per_node"} & patch.paths:
         if count % value:
             patch.ask("cluster.per_node", f"{count} devices do not fill {words} evenly: how many are in each?")
         else:

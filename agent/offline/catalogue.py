@@ -66,12 +66,12 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
     """The same while the user's files stay as they are."""
 
     def model(name: str) -> tuple[str, str | None]:
-        found = find_model(name)
-        return found.value.id, found.note
+        row = find_model(name)
+        return row.value.id, row.note
 
     def accelerator(name: str) -> tuple[str, str | None]:
-        found = find_accelerator(name)
-        return found.value.id, found.note
+        row = find_accelerator(name)
+        return row.value.id, row.note
 
     def per_rack(id: str) -> int | None:
         """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""

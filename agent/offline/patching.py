@@ -62,7 +62,7 @@ def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue
     edits = [replace(edit, field=_name(edit.field, serving)) for edit in edits]
     patch = Patch(merge(plan, {}), catalogue)
     edits = [edit for edit in edits if _possible(patch, edit, text)]
-    patch.said = {_path(edit.field) for edit in edits if edit.op in _CHANGES}
+    patch.paths = {_path(edit.field) for edit in edits if edit.op in _CHANGES}
     _free_what_depends(patch, edits)
     plain = [edit for edit in edits if edit.field not in BESIDE]
     for edit in (*_of(plain, "drop"), *_of(plain, "set")):
@@ -74,7 +74,7 @@ def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue
     for edit in edits:
         if edit.field in BESIDE and edit.op in ("set", "drop"):
             _beside(patch, edit, text)
-    if before.nodes and not {"nodes", "cluster.count"} & patch.said:
+    if before.nodes and not {"nodes", "cluster.count"} & patch.paths:
         laid_in_nodes(patch, before.nodes, f"{before.nodes} nodes")
     if not serving:
         _length_of_samples(patch)
@@ -191,23 +191,23 @@ def _free_what_depends(patch: Patch, edits: Sequence[Edit]) -> None:
     device, number = taken.get("accelerator"), taken.get("count")
     if device and device != get(patch.plan, "cluster.accelerator"):
         usable = get(patch.plan, "overrides.usable_gib")
-        if usable and "overrides.usable_gib" not in patch.said:
+        if usable and "overrides.usable_gib" not in patch.paths:
             patch.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
         paths = ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib")
-        patch.plan = merge(patch.plan, {path: None for path in paths if path not in patch.said})
+        patch.plan = merge(patch.plan, {path: None for path in paths if path not in patch.paths})
     each = get(patch.plan, "cluster.per_node")
-    if isinstance(number, int) and each and number < each and "cluster.per_node" not in patch.said:
+    if isinstance(number, int) and each and number < each and "cluster.per_node" not in patch.paths:
         # Fewer than a node of them: the node size was that of more.
         patch.plan = merge(patch.plan, {"cluster.per_node": None})
-    counted = patch.said & {"cluster.count", "nodes", "replicas"}
-    if counted and "layout.dp" not in patch.said and (dp := get(patch.plan, "layout.dp")):
+    counted = patch.paths & {"cluster.count", "nodes", "replicas"}
+    if counted and "layout.dp" not in patch.paths and (dp := get(patch.plan, "layout.dp")):
         patch.plan = merge(patch.plan, {"layout.dp": None})
         patch.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")
 
 
 def _loads_agree(patch: Patch) -> None:
     """Clients and a rate stand for each other, and a scenario without clients for both."""
-    workload, paths = patch.plan.get("workload") or {}, patch.said
+    workload, paths = patch.plan.get("workload") or {}, patch.paths
     changes: dict[str, Any] = {}
     loads = (paths & _LOADS) | ({"workload.request_rate"} if "token_rate" in paths else set())
     if len(loads) == 1:
@@ -236,7 +236,7 @@ def _loads_agree(patch: Patch) -> None:
 def _length_of_samples(patch: Patch) -> None:
     """'8k tokens per sample' without a number of samples says how long the sequences are."""
     workload = patch.plan.get("workload") or {}
-    if "workload.sample_tokens" not in patch.said or workload.get("dataset_samples") or workload.get("seq_len"):
+    if "workload.sample_tokens" not in patch.paths or workload.get("dataset_samples") or workload.get("seq_len"):
         return
     if length := workload.get("sample_tokens"):
         thousands, rest = divmod(round(length), 1000)
@@ -247,10 +247,10 @@ def _length_of_samples(patch: Patch) -> None:
 
 def _method_of_adapters(patch: Patch, compared: frozenset[str]) -> None:
     """What is said of adapters says that there are some."""
-    paths, method = patch.said | compared, get(patch.plan, "workload.method")
+    paths, method = patch.paths | compared, get(patch.plan, "workload.method")
     if "workload.lora.quantisation" in paths and method in (None, "full", "lora"):
         patch.plan = merge(patch.plan, {"workload.method": "qlora"})
         return
     adapters = any(path.startswith("workload.lora.") for path in paths) and "workload.method" not in compared
-    if adapters and (method is None or (method == "full" and "workload.method" not in patch.said)):
+    if adapters and (method is None or (method == "full" and "workload.method" not in patch.paths)):
         patch.plan = merge(patch.plan, {"workload.method": "lora"})

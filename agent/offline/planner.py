@@ -22,7 +22,7 @@ from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.form import Reading
 from agent.offline.settling import settled
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
 from planner.compare.scenarios import Comparison
@@ -66,7 +66,7 @@ def step(turn: Turn, catalogue: Catalogue, read: Read = language.read) -> Though
             kept = begun.topic if begun.topic is not None else turn.topic
             return Thought(begun.content, begun.plan, kept | {"reading": _plain(reading)}, begun.asked, begun.origins)
         plan, topic = begun[0], begun[1] | {"reading": _plain(reading)}
-    work = Work(**topic["turn"])
+    work = TurnWork(**topic["turn"])
     about = topic["supposed"] if work.supposed else plan
     # Calls that a language model made before it failed were about its own reading of the question.
     outcomes = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
@@ -81,7 +81,7 @@ def step(turn: Turn, catalogue: Catalogue, read: Read = language.read) -> Though
 
 
 def _concluded(
-    plan: dict[str, Any], topic: dict[str, Any], about: dict[str, Any], work: Work, outcomes: list[Outcome]
+    plan: dict[str, Any], topic: dict[str, Any], about: dict[str, Any], work: TurnWork, outcomes: list[Outcome]
 ) -> Thought:
     if work.frameworks and (framework := training.chosen_framework(outcomes)):
         about = merge(about, {"workload.framework": framework})
@@ -127,11 +127,11 @@ def _plain(reading: Reading) -> dict[str, Any]:
     return {name: value for name, value in asdict(reading).items() if name != "text"}
 
 
-def _each(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> _Calls:
+def _each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> _Calls:
     return [] if outcomes else [(name, arguments) for name, arguments in work.calls]
 
 
-def _wish(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], turn: Turn) -> _Calls:
+def _wish(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], turn: Turn) -> _Calls:
     tool, own = work.wish
     if outcomes:
         return []

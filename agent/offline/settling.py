@@ -48,7 +48,7 @@ def settled(
 
 def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:
     """What each option brings, and which of them is the best."""
-    fields = {name for one in own.get("scenarios") or () for name in one} | set(own.get("over") or {})
+    fields = {name for scenario in own.get("scenarios") or () for name in scenario} | set(own.get("over") or {})
     paths = [ALL_PATHS[name] for name in fields - {"name", "plan"} if name in ALL_PATHS]
     rows = [row for row in result.rows if row.plan]
     offers = [{path: value for path in paths if (value := get(row.plan or {}, path)) is not None} for row in rows]

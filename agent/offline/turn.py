@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Work:
+class TurnWork:
     """`start` is the message that the turn begins with; `kind` whose calls and answer it has: each, wish, need, serving
     or training. `lead` and `unread` stand first in the answer, `notes` at its end; `before` is (plan, topic) to go back
     to where the turn fails, and `supposed` whether it is about a plan that was only supposed.

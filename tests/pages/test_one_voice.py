@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agent.offline import answer, serving_answer, wish_answer
+from agent.offline.answers import serving as told_serving
+from agent.offline.answers import training as told_training
+from agent.offline.answers import wishes as told_wishes
+from agent.offline.turn import TurnWork
 from agent.wire import Call, Outcome
 from knowledge import figures
 from knowledge.figure_facts import figures as described
@@ -130,17 +133,20 @@ def test_pane_and_report_have_the_figures_of_the_command_line(name: str, told: A
 
 # What the chat asks its tools for an answer about each.
 ASKED = {name: (name,) for name in CALLS} | {"fit": ("estimate", "fit"), "cost": ("estimate", "cost")}
-WORK: dict[str, Any] = {"intents": ["fit", "layout", "why"], "notes": [], "asked": {}, "anyway": False}
+INTENTS = ["fit", "layout", "why"]
 
 
 def chat(name: str) -> str:
     """The offline answer in Markdown."""
     outcomes = [Outcome(Call("1", *CALLS[part]), result(part).model_dump(mode="json")) for part in ASKED[name]]
+    work = TurnWork(
+        start=0, kind="training", intents=INTENTS, limit={"goal": "micro_batch"} if name == "limits" else None
+    )
     if name in ("clusters", "compare", "advise", "explain"):
-        return wish_answer.compose(WORK, outcomes)
+        return told_wishes.compose({}, work, outcomes)[0]
     if name == "serving":
-        return serving_answer.compose({}, WORK, outcomes)[0]
-    return answer.compose({}, WORK | ({"limit": True} if name == "limits" else {}), outcomes)[0]
+        return told_serving.compose({}, work, outcomes)[0]
+    return told_training.compose({}, work, outcomes)[0]
 
 
 def in_tables(text: str) -> Iterator[tuple[str, str]]:

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.answers.outcomes import joined, refused
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import assumptions, memory
 from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
 
-def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer and what it asks."""
     first, *limits = outcomes
-    found = first.result
-    if not isinstance(found, TrainingEstimate | ServingEstimate):
+    estimate = first.result
+    if not isinstance(estimate, TrainingEstimate | ServingEstimate):
         blocks, asked = refused(first.error, work)
         return joined(blocks, work), asked
-    serving = isinstance(found, ServingEstimate)
+    serving = isinstance(estimate, ServingEstimate)
     cards = [(outcome.call.arguments["accelerator"], outcome.result) for outcome in limits]
-    blocks = memory.need(found, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
-    return joined([*blocks, *assumptions.assumed([found], work.notes, layout=not serving)], work), []
+    blocks = memory.need(estimate, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
+    return joined([*blocks, *assumptions.assumed([estimate], work.notes, layout=not serving)], work), []

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from agent.offline.answers.talk import not_placed
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.blocks import Block, Prose
 from pages.rendering import markdown
@@ -32,13 +32,13 @@ def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
 
 
-def refused(error: str | None, work: Work) -> tuple[list[Block], list[str]]:
+def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     """The blocks of an answer that there is not, and what it asks. `work` is the planner's reading of the turn."""
     problem = error or "no tool gave a result"
     return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.notes)], [problem]
 
 
-def joined(blocks: Sequence[Block], work: Work) -> str:
+def joined(blocks: Sequence[Block], work: TurnWork) -> str:
     """The answer in Markdown. What was not understood, and what had to be assumed to understand the rest, come first:
     they decide whether the answer is one to the question."""
     return markdown.render([*(Prose(text) for text in first_said(work.unread, work.lead)), *blocks])

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
 from agent.offline.answers.training import failures, files_made
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
 from pages.answers import assumptions, choice, cost, limit, memory, room, serving, sweep
@@ -18,18 +18,18 @@ from planner.results import FitCheck, Limit
 from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
 
 
-def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer and what it asks. `work` is the planner's reading of the turn."""
     by_name = results(outcomes)
     if not by_name:
         blocks, asked = refused(next(iter(errors(outcomes).values()), None), work)
         return joined(blocks, work), asked
-    if found := result_of(outcomes, MlperfProjection):
-        blocks = choice.mlperf(found)
+    if projection := result_of(outcomes, MlperfProjection):
+        blocks = choice.mlperf(projection)
     elif "sweep" in by_name:
         blocks = sweep.describe(by_name["sweep"])
-    elif found := result_of(outcomes, Limit):
-        blocks = limit.serving(found)
+    elif extent := result_of(outcomes, Limit):
+        blocks = limit.serving(extent)
     else:
         blocks = deployment(outcomes, set(work.intents), work.asked)
     estimate = result_of(outcomes, ServingEstimate)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
 from pages.blocks import Block, Prose
@@ -27,7 +27,7 @@ _Blocks = tuple[list[Block], list[str]]
 _FILE_TOOLS = ("write_configs", "render_configs")
 
 
-def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer and what it asks. `work` is what the turn works on."""
     if work.limit:
         blocks, asked = _limit(plan, work, outcomes)
@@ -38,29 +38,29 @@ def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tup
     return joined(blocks, work), asked
 
 
-def each(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+def each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """Several calls of one kind, told one after another: facts of several things, a limit of several options."""
     blocks: list[Block] = []
     for name, outcome in zip(work.names, outcomes, strict=False):
         blocks += [Prose(f"**{name}**")] if name else []
         blocks += _one(outcome, work)
-    found = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
-    rest = [*assumptions.warnings(found), *assumptions.assumed(found, work.notes)] if found else []
+    limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
+    rest = [*assumptions.warnings(limits), *assumptions.assumed(limits, work.notes)] if limits else []
     return joined([*blocks, *rest], work), []
 
 
-def _one(outcome: Outcome, work: Work) -> list[Block]:
+def _one(outcome: Outcome, work: TurnWork) -> list[Block]:
     match outcome.result:
-        case ModelDescription() as found:
-            return facts.model(found)
-        case HardwareDescription() as found:
-            return facts.device(found, work.providers)
-        case Limit() as found:
-            return limit.serving(found) if is_serving(found.plan) else limit.training(found)
+        case ModelDescription() as model:
+            return facts.model(model)
+        case HardwareDescription() as device:
+            return facts.device(device, work.providers)
+        case Limit() as extent:
+            return limit.serving(extent) if is_serving(extent.plan) else limit.training(extent)
     return [Prose(f"I cannot answer that. {outcome.error}")]
 
 
-def _sweep(work: Work, outcomes: list[Outcome]) -> _Blocks:
+def _sweep(work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
     swept: Any = outcomes[0].result
     if swept is None:
         return refused(outcomes[0].error, work)[0], []
@@ -68,7 +68,7 @@ def _sweep(work: Work, outcomes: list[Outcome]) -> _Blocks:
     return [*sweep.describe(swept), *rest], []
 
 
-def _run(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Blocks:
+def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
     """One run: as it was asked about, or with the best layout."""
     intents, asked = set(work.intents), list[str]()
     estimate, search = result_of(outcomes, TrainingEstimate), result_of(outcomes, BestParallelism)
@@ -126,9 +126,9 @@ def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> li
     if shown:
         return [*head, *files.rendered(shown)]
     refusals = errors(outcomes)
-    for name, said in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
+    for name, refusal in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
         if name in refusals:
-            return [Prose(f"**{said}**: {refusals[name]}")]
+            return [Prose(f"**{refusal}**: {refusals[name]}")]
     return head
 
 
@@ -138,22 +138,22 @@ def failures(outcomes: list[Outcome]) -> list[Block]:
     return [Prose(f"The tool {name} answered: {text}") for name, text in refusals if name not in _FILE_TOOLS]
 
 
-def _limit(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> _Blocks:
-    found, intents, asked = result_of(outcomes, Limit), set(work.intents), list[str]()
-    if found is None:
+def _limit(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
+    extent, intents, asked = result_of(outcomes, Limit), set(work.intents), list[str]()
+    if extent is None:
         return refused(errors(outcomes).get("find_limit"), work)
-    blocks = limit.training(found)
-    blocks += runs_at(found, plan, outcomes, "why" in intents) if found.value is not None else []
+    blocks = limit.training(extent)
+    blocks += runs_at(extent, plan, outcomes, "why" in intents) if extent.value is not None else []
     if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
-    return [*blocks, *assumptions.warnings([found]), *assumptions.assumed([found], work.notes)], asked
+    return [*blocks, *assumptions.warnings([extent]), *assumptions.assumed([extent], work.notes)], asked
 
 
-def runs_at(found: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
+def runs_at(extent: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:
     """What the run at the limit takes and costs; of devices, beside the same run on more of them."""
     estimates = [outcome for outcome in outcomes if outcome.call.name == "estimate_training"]
-    if found.goal == "devices" and estimates:
+    if extent.goal == "devices" and estimates:
         return _on_more(estimates, outcomes)
     blocks: list[Block] = []
     for outcome in outcomes:

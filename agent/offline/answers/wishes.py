@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.offline.answers.outcomes import joined, refused
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, scenarios
 from pages.blocks import Block
@@ -37,7 +37,7 @@ _ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies
              "advise")  # fmt: skip
 
 
-def compose(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome]) -> tuple[str, list[str]]:
+def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer; it asks nothing."""
     outcome, readings = outcomes[0], work.notes
     name, result = outcome.call.name, outcome.result

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.calls.training import Calls
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import merge
 from planner.partial import flat, is_serving
@@ -18,7 +18,7 @@ _CARDS = ("rtx-4090", "h100-sxm", "mi300x")
 _ONE = "h100-sxm"
 
 
-def next_calls(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
+def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
     """The estimate on one device, and the fewest of each of the common cards."""
     if outcomes:
         return []

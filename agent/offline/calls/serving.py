@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.calls.training import SOLVED, Calls, payment
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference, Plan, merge
 from knowledge.mlperf import benchmarks
@@ -23,7 +23,7 @@ COMMON_DEVICES = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "
 _SERVING = {"workload": {"kind": "inference"}}
 
 
-def next_calls(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
+def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
     """The calls that can be made now. What chooses a deployment runs first; the rest is about its choice."""
     arguments, intents = _arguments(plan), set(work.intents)
     own = work.own_price
@@ -59,7 +59,7 @@ def next_calls(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], too
 
 
 def _alone(
-    plan: Mapping[str, Any], arguments: Mapping[str, Any], work: Work, own: dict[str, Any]
+    plan: Mapping[str, Any], arguments: Mapping[str, Any], work: TurnWork, own: dict[str, Any]
 ) -> tuple[str, dict[str, Any]] | None:
     """The call that answers a benchmark, a range or a limit, which is the whole answer."""
     if "mlperf" in work.intents:
@@ -77,7 +77,9 @@ def limit_arguments(arguments: Mapping[str, Any], limit: Mapping[str, Any]) -> d
     return of_either(left_open(arguments, limit["goal"])) | dict(limit)
 
 
-def _files(work: Work, called: Mapping[str, Outcome], arguments: dict[str, Any], tools: Mapping[str, Tool]) -> Calls:
+def _files(
+    work: TurnWork, called: Mapping[str, Outcome], arguments: dict[str, Any], tools: Mapping[str, Tool]
+) -> Calls:
     """Launch files of the deployment, where they were asked for and it fits."""
     name = next((f"{intent}_configs" for intent in ("write", "render") if intent in work.intents), None)
     estimate = called["estimate_inference"].result if "estimate_inference" in called else None
@@ -99,7 +101,7 @@ def has_load(plan: Mapping[str, Any]) -> bool:
     return any(get(plan, f"workload.{name}") for name in ("request_rate", "concurrency"))
 
 
-def _first(plan: Mapping[str, Any], work: Work, intents: set[str]) -> str:
+def _first(plan: Mapping[str, Any], work: TurnWork, intents: set[str]) -> str:
     if "size" in intents and has_load(plan):
         return "size_serving"
     if work.choices or intents & {"best", "size"}:
@@ -120,7 +122,7 @@ def of_either(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "plan": merge(arguments.get("plan") or {}, _SERVING)}
 
 
-def _first_arguments(first: str, plan: Mapping[str, Any], arguments: dict[str, Any], work: Work) -> dict[str, Any]:
+def _first_arguments(first: str, plan: Mapping[str, Any], arguments: dict[str, Any], work: TurnWork) -> dict[str, Any]:
     if first == "estimate_inference":
         return arguments
     chosen = dict(arguments)

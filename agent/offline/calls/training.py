@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.answers.outcomes import result_of
-from agent.offline.turn import Work
+from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Plan
 from pages.answers.plan import complete
@@ -35,7 +35,7 @@ _LAYOUT = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp"
 _LAYOUT_WORKLOAD = ("framework", "seq_len", "micro_batch", "global_batch")
 
 
-def next_calls(plan: Mapping[str, Any], work: Work, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
+def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
     """The calls that can be made now. Whatever chooses the layout runs first and alone; the rest carry its choice."""
     arguments, intents = flat(plan), set(work.intents)
     called = {outcome.call.name: outcome for outcome in outcomes}
@@ -78,7 +78,7 @@ def chosen_framework(outcomes: list[Outcome]) -> str | None:
     return complete(swept.plan).training.framework
 
 
-def _files(work: Work, called: Mapping[str, Outcome], carried: dict[str, Any], tools: Mapping[str, Tool]) -> Calls:
+def _files(work: TurnWork, called: Mapping[str, Outcome], carried: dict[str, Any], tools: Mapping[str, Tool]) -> Calls:
     intents = set(work.intents)
     files = next((f"{intent}_configs" for intent in ("write", "render") if intent in intents), None)
     if files is None or files in called or files not in tools or called["estimate_training"].error:
@@ -101,7 +101,7 @@ def _swept(arguments: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, 
     return {**kept, **asked}
 
 
-def payment(work: Work, tools: Mapping[str, Tool]) -> dict[str, Any]:
+def payment(work: TurnWork, tools: Mapping[str, Tool]) -> dict[str, Any]:
     """What the conversation said of prices, as far as estimate_cost takes it."""
     known = tools["estimate_cost"].request.model_fields if "estimate_cost" in tools else {}
     return {name: value for name, value in work.pricing.items() if name in known}
@@ -156,9 +156,9 @@ def file_framework(plan: Mapping[str, Any], intents: list[str], targets: list[st
     The default files are for LlamaFactory with DeepSpeed, which pretraining on several devices would otherwise not be
     estimated with.
     """
-    given = flat(plan)
-    if not {"write", "render"} & set(intents) or set(targets) - {"slurm"} or "framework" in given:
+    arguments = flat(plan)
+    if not {"write", "render"} & set(intents) or set(targets) - {"slurm"} or "framework" in arguments:
         return None
-    split = any(given.get(name, 1) > 1 for name in ("tp", "pp", "cp", "ep"))
-    several = given.get("count", 1) > 1
-    return "deepspeed" if given.get("stage") == "pretrain" and several and not split else None
+    split = any(arguments.get(name, 1) > 1 for name in ("tp", "pp", "cp", "ep"))
+    several = arguments.get("count", 1) > 1
+    return "deepspeed" if arguments.get("stage") == "pretrain" and several and not split else None

@@ -16,9 +16,14 @@ UNREAD = 2.8
 _NEVER = 99.0
 _FAR = 7
 _AGAIN = 1.1
+# What it costs a number without a unit that it counts something unknown.
+_STRANGER = 2.5
 # What it costs that only a part of a field's name is meant.
 _INNER = 2.3
 _MOST_ROWS = 48
+# From here on a share without a sign is one in percent; between that and 1 it is none.
+_LEAST_PERCENT = 5
+_LIMITS = ("at_most", "at_least")
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
@@ -153,9 +158,28 @@ def _costs(
     found: Found, row: Row, named: Sequence[Named], mode: str | None, likely: dict[str, float]
 ) -> dict[str, _Cost]:
     """{Field: (cost, where its name stands)} of the fields that the row may fill."""
+    near = _near(found, row, named)
+    strange = _STRANGER if _counts_stranger(found, row) else 0.0
+    costs: dict[str, _Cost] = {}
+    for name, quantity in found.lexicon.quantities.items():
+        if quantity.mode and mode and quantity.mode != mode:
+            continue
+        cost = _cost(quantity, row, near.get(name))
+        if cost is not None:
+            costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0) + strange, cost[1]
+    spans = [span for _, span in costs.values() if span]
+    return {name: (cost + _INNER * _is_inner(span, spans), span) for name, (cost, span) in costs.items()}
+
+
+def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[float, tuple[int, int]]]:
+    """{Field: (how far its nearest name stands, where)} of the fields that are named about a row."""
     near: dict[str, tuple[float, tuple[int, int]]] = {}
+    bare = not (row.amounts[-1].units or row.amounts[-1].names)
     for one in named:
         if one.end < row.start - 3 * _FAR or one.start > row.end + 3 * _FAR:
+            continue
+        if bare and found.does(one.start, *_LIMITS) == one.end:
+            # 'At most 3 widgets' is no money, 'tp at least 4' no efficiency.
             continue
         distance = _distance(found, row, one)
         if distance < near.get(one.field, (_NEVER,))[0]:
@@ -163,15 +187,15 @@ def _costs(
     for name, quantity in found.lexicon.quantities.items():
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
-    costs: dict[str, _Cost] = {}
-    for name, quantity in found.lexicon.quantities.items():
-        if quantity.mode and mode and quantity.mode != mode:
-            continue
-        cost = _cost(quantity, row, near.get(name))
-        if cost is not None:
-            costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0), cost[1]
-    spans = [span for _, span in costs.values() if span]
-    return {name: (cost + _INNER * _is_inner(span, spans), span) for name, (cost, span) in costs.items()}
+    return near
+
+
+def _counts_stranger(found: Found, row: Row) -> bool:
+    """Whether a word stands behind a number that nothing is known about: it is what the number counts."""
+    last, at = row.amounts[-1], row.end
+    if last.units or last.names or last.scale or at >= len(found.text):
+        return False
+    return found.text[at].kind == "word" and not (at in found.words or at in found.names)
 
 
 def _is_inner(span: tuple[int, int] | None, spans: Sequence[tuple[int, int]]) -> bool:
@@ -288,7 +312,7 @@ def value_of(quantity: Quantity, amount: Amount, last: Amount) -> float:
     size = units[0].size / quantity.one if units else 1.0
     if quantity.per and (pers := [unit for unit in (amount.per or last.per) if unit.name == quantity.per]):
         size *= quantity.per_one / pers[0].size
-    if not units and "percent" in quantity.of and value > 1 and quantity.usual[1] <= 1:
+    if not units and "percent" in quantity.of and value >= _LEAST_PERCENT and quantity.usual[1] <= 1:
         size = 0.01
     if size == 1.0:
         return value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent.offline.language import act
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
+from agent.offline.language.own import any_goal, limit_goal
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -21,6 +22,10 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
+# What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
+_SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",),
+           "micro_batch": ("micro_batch", "batch", "global_batch"), "concurrency": ("concurrency",),
+           "input_len": ("input_len",)}  # fmt: skip
 # How much the lexicon's opinion weighs: as much as half of what the classifier may's.
 _HINT = 0.5
 
@@ -32,6 +37,9 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     tool = max(shares, key=lambda name: shares[name])
     changes = page.plan and only_changes(page)
     tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
+    solved = _SOLVED.get(limit_goal(page) or any_goal(page) or "", ()) if tool == "find_limit" and page.plan else ()
+    if any(page.values(name) for name in solved):
+        tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
     return None if tool == act.NO_TOOL else tool, shares
 
 
@@ -77,7 +85,8 @@ def _hinted(page: Page) -> str | None:
     if "sweep" in wishes and listed(page):
         return "sweep"
     most = "most" in focus or "least" in focus
-    if goal and not page.values(goal) and (most or not (goal == "model" or "rent" in wishes)):
+    solved = any(page.values(name) for name in _SOLVED.get(goal, (goal,))) if goal else False
+    if goal and not solved and (most or not (goal == "model" or "rent" in wishes)):
         loaded = serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate"))
         return "size_serving" if loaded else "find_limit"
     return "best_serving" if serving and "best" in focus and not page.read.of("provider") else None

@@ -113,11 +113,27 @@ class Mentions:
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
             if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]
+        hits = [one for one in hits if not self._in_limit(one[0], one[1])]
         return [
             one
             for one in hits
             if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in hits)
         ]
+
+    @cached_property
+    def limits(self) -> list[tuple[int, int, str]]:
+        """(Token, token behind, operator) of 'at most', 'or less', 'no less than'."""
+        return [
+            (at, word.end, sense.name)
+            for at in sorted(self.found.words)
+            for word in self.found.words[at][:1]
+            for sense in word.all("does")
+            if sense.name in ("at_most", "at_least") and at not in self.named_tokens
+        ]
+
+    def _in_limit(self, start: int, end: int) -> bool:
+        """Whether words are a part of a limit's: the 'least' of 'at least'."""
+        return any(at <= start and end <= behind and behind - at > end - start for at, behind, _ in self.limits)
 
     def does(self, *operators: str) -> list[int]:
         """Tokens where an operator stands."""

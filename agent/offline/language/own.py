@@ -85,7 +85,7 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
 
 
 def _limit(page: Page, reading: Reading) -> dict[str, Any]:
-    goal = limit_goal(page) or _any_goal(page)
+    goal = limit_goal(page) or any_goal(page)
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model":
         family = next((name for name in page.read.of("model") if not name.sized), None)
@@ -125,7 +125,7 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
     ]
 
 
-def _any_goal(page: Page) -> str | None:
+def any_goal(page: Page) -> str | None:
     """The goal where no word says that the most of it is asked for."""
     goals = _goals(page)
     least = {"least", "size"} & set(page.read.asked("focus"))

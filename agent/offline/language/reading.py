@@ -50,8 +50,11 @@ _UNSURE = 2.0
 _SURE = 0.7
 # What a number makes of a value that says the same without one: 'expert parallel 8'.
 _NUMBER_OF = {"expert_parallel": "ep"}
+# Fields that are limits from above; loads, which may be said either way.
+_LIMITED = ("deadline_h", "budget_usd", "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch", "max_batched_tokens")
+_LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "token_rate")
 # What 'without' makes of a field that a number says.
-_NONE = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
+_NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
 _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
           "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
@@ -263,7 +266,7 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
     ]
     longest: dict[int, Named] = {}
     for one in _free_names(read, filled):
-        if read.found.does(one.start, "refuse_right", "refuse_left"):
+        if read.found.does(one.start, "refuse_right", "refuse_left", "particle"):
             continue
         if one.start not in longest or one.end > longest[one.start].end:
             longest[one.start] = one
@@ -756,7 +759,20 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
         names = {sense.name for at in near for word in page.read.found.words.get(at, ()) for sense in word.all("field")}
         side = "output" if "output_len" in names else "input" if "input_len" in names else "total"
         return Edit("token_rate", "set", (value, side), span)
-    return Edit(one.field, "set", _value(one.field, value), span)
+    return Edit(one.field, "set", _value(one.field, value), span, _as_said(page, one))
+
+
+def _as_said(page: Page, one: Filled) -> str | None:
+    """What is told of 'at least' and 'at most' beside a number of what a plan holds no limit of."""
+    start = one.name[0] if one.name and one.name[0] < one.row.start else one.row.start
+    for at, end, limit in page.read.limits:
+        beside = end in (start, one.row.start) or at == one.row.end
+        natural = one.field in _LOADS or (limit == "at_most" and one.field in _LIMITED)
+        named = one.name is not None and one.name[0] <= at < one.name[1] and one.field not in _LIMITED
+        if beside and not (natural or named):
+            words = page.read.said(min(at, one.row.start), max(end, one.row.end))
+            return f"{words!r} is read as {_value(one.field, one.values[-1]):,}: the plan holds no such limit"
+    return None
 
 
 def _binary(page: Page, one: Filled) -> bool:

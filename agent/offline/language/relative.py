@@ -55,31 +55,31 @@ class Mark:
 
 def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]]:
     """(Every change of a text in its order, the numbers that are none)."""
-    found = [mark for row in numbers if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
+    changes = [mark for row in numbers if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
     # 'Half a trillion' is a number, 'v-half' a schedule.
-    taken = {at for mark in found for at in range(mark.start, mark.end)} | read.found.inside
+    taken = {at for mark in changes for at in range(mark.start, mark.end)} | read.found.inside
     taken |= {at for row in numbers for at in range(row.start, row.end)}
-    found += [mark for mark in _worded(read) if mark.start not in taken]
-    taken = {at for mark in found for at in range(mark.start, mark.end)}
-    return sorted(found, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
+    changes += [mark for mark in _worded(read) if mark.start not in taken]
+    taken = {at for mark in changes for at in range(mark.start, mark.end)}
+    return sorted(changes, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
 
 
 def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> list[Row]:
     """The numbers with 'six of the eight cards' as six cards; of eight that the plan has, 'six of the eight', too."""
-    found: list[Row] = []
+    rows: list[Row] = []
     devices = (plan.get("cluster") or {}).get("count")
     for row in numbers:
-        part = found[-1] if found else None
+        part = rows[-1] if rows else None
         if part and _is_part(read, part, row):
             first, whole = part.amounts[-1], row.amounts[0]
             units = whole.units
             if whole.value == devices and not (whole.names or units):
                 units = (Unit("devices", 1.0, whole.start, whole.end),)
             same = replace(first, units=units, names=whole.names, end=whole.end)
-            found[-1] = Row((*part.amounts[:-1], same))
+            rows[-1] = Row((*part.amounts[:-1], same))
         else:
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _is_part(read: Mentions, part: Row, whole: Row) -> bool:
@@ -193,16 +193,16 @@ def _has_unit(read: Mentions, at: int, *names: str) -> bool:
 
 def factors(page: Page) -> list[Edit]:
     """'Double the batch', 'half as many GPUs', 'twice that', 'another box'."""
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for mark in page.marks:
         others = [other for other in page.marks if other is not mark]
         target = mark.field or _target(page, mark, others)
         span = page.read.span(mark.start, mark.end)
         if target is None:
             page.lost.append((mark.start, mark.end))
-        elif not any(edit.field == target for edit in found):
-            found.append(Edit(target, *_operation(target, mark), span))
-    return found or _another(page)
+        elif not any(edit.field == target for edit in edits):
+            edits.append(Edit(target, *_operation(target, mark), span))
+    return edits or _another(page)
 
 
 def _operation(target: str, mark: Mark) -> tuple[str, float]:
@@ -292,13 +292,13 @@ def _of_kind(page: Page, name: str) -> bool:
 def differences(page: Page, filled: Sequence[Filled]) -> dict[int, str]:
     """{Token of a number: plus or minus} of numbers that are added or taken away: '2 more nodes', 'lose one of
     them'."""
-    found: dict[int, str] = {}
-    for one in filled:
-        if len(one.values) != 1 or one.field not in (*ALL_PATHS, *BESIDE) or not page.plan:
+    signs: dict[int, str] = {}
+    for number in filled:
+        if len(number.values) != 1 or number.field not in (*ALL_PATHS, *BESIDE) or not page.plan:
             continue
-        if sign := _added(page.read, one.row):
-            found[one.row.start] = sign
-    return found
+        if sign := _added(page.read, number.row):
+            signs[number.row.start] = sign
+    return signs
 
 
 def _stands_by(read: Mentions, at: int) -> bool:
@@ -310,27 +310,28 @@ def _stands_by(read: Mentions, at: int) -> bool:
 def _added(read: Mentions, row: Row) -> str | None:
     """Whether words beside a number add it or take it away."""
     sign = None
+    limits = {at for start, end, _ in read.limits for at in range(start, end)}
     for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):
         behind = at >= row.end
         if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
             break
-        words = read.found.words.get(at, ())
+        words = read.found.words.get(at, ()) if at not in limits else ()
         does = {sense.name for sense in words[0].all("does")} if words else set()
         counted = row.amounts[-1].units or row.amounts[-1].names
-        if "plus" in does and not (behind and at > row.end + 1) and not does & {"at_least"}:
+        if "plus" in does and not (behind and at > row.end + 1):
             sign = "plus" if counted or "and" not in does else sign
-        elif "minus" in does and not does & {"at_most"}:
+        elif "minus" in does:
             sign = "minus"
     return sign
 
 
 def known_fields(plan: Mapping[str, Any]) -> frozenset[str]:
     """Flat names of the numbers that a partial plan holds."""
-    found: set[str] = set()
+    names: set[str] = set()
     for name, path in ALL_PATHS.items():
         value: Any = plan
         for step in path.split("."):
             value = value.get(step) if isinstance(value, Mapping) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
-            found.add(name)
-    return frozenset(found)
+            names.add(name)
+    return frozenset(names)

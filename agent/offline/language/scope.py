@@ -55,7 +55,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         if at in inside or at in by_start:
             at += 1
             continue
-        left, right = found.does(at, "refuse_left"), found.does(at, "refuse_right")
+        left, right = found.does(at, "refuse_left") or _particle(found, at), found.does(at, "refuse_right")
         if left is None and right is None:
             at += 1
             continue
@@ -68,6 +68,10 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         end = max(left or 0, right or 0)
+        if (found.does(at, "at_most", "at_least") or 0) > end:
+            # 'No more than 2 epochs' refuses nothing.
+            at = end
+            continue
         again = found.does(end, "refuse_right") if right else None
         if again and found.text[at].norm in ("n'", "ne"):
             # French says no in two words.
@@ -94,6 +98,12 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread))
+
+
+def _particle(found: Found, at: int) -> int | None:
+    """The token behind a particle whose verb stands before it: the 'out' of 'leave LoRA out'."""
+    verbs = (found.does(before, "apart") for before in range(max(at - _REACH, 0), at))
+    return found.does(at, "particle") if any(verbs) else None
 
 
 def _of_a_verdict(found: Found, at: int) -> bool:
