@@ -26,6 +26,8 @@ _MOST_BYTES = 1 << 20
 _FACTS = {"describe_model": ("models", "model"), "describe_hardware": ("accelerators", "accelerator")}
 # Tools that keep or show a plan: without one there is nothing to keep.
 _OF_A_PLAN = ("save_scenario", "render_scenario", "report", "render_report", "preview_report")
+_NOTHING = "none"
+_LIMITS = {"budget_usd", "deadline_h"}
 _SAID = {"thanks": talk.WELCOME, "help": talk.HELP, "out_of_scope": talk.OUT_OF_SCOPE}
 
 Wish = tuple[str, dict[str, Any]] | str
@@ -74,13 +76,13 @@ def answer(
 
 def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:
     kept = {name: value for name, value in topic.items() if name != "turn"}
-    told = "\n\n".join([*([talk.not_placed(reading.unread)] if reading.unread else []), text])
+    told = "\n\n".join([*([talk.not_placed(reading.lost)] if reading.lost else []), text])
     asked = ["model: which model is it?"] if text == talk.NO_PLAN else []
     return Thought(thought(_NAME, told), topic=kept, asked=asked, origins=[text])
 
 
 def _asked(reading: Reading, questions: list[str], topic: dict[str, Any]) -> Thought:
-    text = talk.ask(questions, {}, first_said(reading.unread, first_lines(reading)), [])
+    text = talk.ask(questions, {}, first_said(reading.lost, first_lines(reading)), [])
     return Thought(thought(_NAME, text), topic=topic, asked=questions, origins=[*questions, *first_lines(reading)])
 
 
@@ -98,7 +100,12 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
     edits = reading.edits or reading.options or reading.needs
     if not edits and (text := _SAID.get(str(reading.own.get("control")))):
         return text
-    asks = reading.tool or reading.focus or reading.pricing
+    fields = {edit.field for edit in reading.edits}
+    nothing = max(reading.shares, key=lambda name: reading.shares[name], default="") == _NOTHING
+    if nothing and not (plan or reading.options or reading.needs or reading.refs) and fields <= _LIMITS:
+        # Money or a date alone is no run.
+        return talk.OUT_OF_SCOPE
+    asks = reading.tool or (reading.focus and not nothing) or reading.pricing
     if reading.new and not (edits or asks):
         return talk.FRESH
     if not (plan or edits) and (reading.tool in _OF_A_PLAN or (reading.refs and not reading.own)):

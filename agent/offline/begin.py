@@ -110,7 +110,9 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     if reading.new:
         topic["plans"] = [*plans, here][-_MOST_PLANS:] if plan and not hypothetical else plans
         return _Base({}, {name: topic[name] for name in _KEPT_WHEN_NEW if name in topic}, hypothetical)
-    if to & {"before", "first"} and plans:
+    if "other" in to and (other := _other(plan, topic)):
+        return _Base(other, topic, hypothetical)
+    if to & {"before", "first", "other"} and plans:
         topic["plans"] = [] if "first" in to else plans[:-1]
         return _Base(merge(plans[0 if "first" in to else -1], {}), topic, hypothetical, back=True)
     if "supposed" in to and supposed:
@@ -124,6 +126,15 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     if supposed and (goes_on or not plan):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)
+
+
+def _other(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan with the one of two alternatives that it has not; empty where there were not two."""
+    for path, values in topic.get("alternatives", {}).items():
+        others = [value for value in values if value != get(plan, path)]
+        if len(values) == 2 and others:
+            return merge(plan, {path: others[0]})
+    return {}
 
 
 def _answers(reading: Reading, pending: Mapping[str, Any]) -> bool:
@@ -283,7 +294,7 @@ def _ask(
 ) -> Thought:  # fmt: skip
     """The open questions. A plan that was whole stays as it was until they are answered."""
     lead = first_lines(reading)
-    first = first_said(reading.unread, lead)
+    first = first_said(reading.lost, lead)
     text = talk.ask(questions, plan, first, [note for note in dict.fromkeys(notes) if note not in lead])
     origins = [*questions, *notes, *lead]
     if not (whole(turn.plan) or base.supposing):

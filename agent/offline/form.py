@@ -71,7 +71,8 @@ class Reading:
     that are asked for, the first first (fit, memory, need, time, run, cost, device_hours, layout, faster, why, files,
     latency, throughput, size); `serving` whether it is about serving (None: the words do not say); `options` what is to
     be set side by side, each a list of edits; `own` the arguments of the tool that no Plan holds; `pricing` what was
-    said of prices; `new` whether it begins anew; `unread` the words that no meaning was found for.
+    said of prices; `new` whether it begins anew; `unread` the words that no meaning was found for, and `lost` those of
+    them that may change the answer: numbers, refusals, comparisons.
     """
 
     text: str
@@ -89,6 +90,7 @@ class Reading:
     assumed: list[str] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     new: bool = False
 
     def values(self, name: str) -> list[Any]:

@@ -102,13 +102,22 @@ def limits(reading: Reading) -> set[str]:
 
 def _said(reading: Reading) -> list[str]:
     tool = reading.tool or ""
-    if tool in ALONE or tool == "sweep":
+    if _alone(reading) or tool == "sweep":
         return []
-    focus = [_OF_FOCUS.get(name, name) for name in reading.focus if not (tool == "write_configs" and name == "files")]
+    left_out = {"write_configs": "files", "render_configs": "write"}.get(tool)
+    if tool == "estimate_inference" and "throughput" in reading.focus:
+        # 'How many tokens per second' asks for no devices.
+        left_out = "size"
+    focus = [_OF_FOCUS.get(name, name) for name in reading.focus if name != left_out]
     why = ["why"] if reading.act == "why" and not focus else []
     intents = list(dict.fromkeys([*_OF_TOOL.get(tool, ()), *focus, *why]))
     # A limit is what fits.
     return [name for name in intents if not (tool == "find_limit" and name == "fit")]
+
+
+def _alone(reading: Reading) -> bool:
+    """Whether one tool is the whole answer; what would make a run faster is told with how fast it is."""
+    return reading.tool in ALONE and not (reading.tool == "advise" and "faster" in reading.focus)
 
 
 def _limit(reading: Reading, topic: Mapping[str, Any], intents: list[str], serving: bool) -> dict[str, Any] | None:
@@ -221,7 +230,7 @@ def _wish(
 ) -> tuple[str, dict[str, Any]] | None:
     """The tool that is the whole answer, with its own arguments; one of the turn before where nothing else is asked."""
     before, kept = topic.get("wish") or (None, {})
-    tool = reading.tool if reading.tool in ALONE else None
+    tool = reading.tool if _alone(reading) else None
     if before in SEARCHES_HARDWARE and reading.tool is None and _devices_alone(options):
         tool = before
     if tool is None and options and not (chosen or reading.tool in ("find_limit", "sweep")):

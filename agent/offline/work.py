@@ -27,7 +27,7 @@ def common(
     before = {name: value for name, value in turn.topic.items() if name not in ("turn", "pending")}
     first = list(dict.fromkeys([*first_lines(reading), *lead]))
     last = [note for note in dict.fromkeys(notes) if note not in first]
-    return {"start": start, "lead": first, "unread": reading.unread, "notes": last, "before": [turn.plan, before]}
+    return {"start": start, "lead": first, "unread": reading.lost, "notes": last, "before": [turn.plan, before]}
 
 
 def first_lines(reading: Reading) -> list[str]:

@@ -87,6 +87,11 @@ def turns(*texts: str) -> list[dict[str, Any]]:
     return [done_data(of(say(session, text), Done)[0]) for text in texts]
 
 
+def verdict(answer: str) -> str:
+    """The line that answers the question: what had to be assumed to read it stands before it."""
+    return next(line for line in answer.split("\n") if not line.startswith(("Assumed:", "I could not place")) and line)
+
+
 def answer_approval(session: Session, approved: bool) -> list[Any]:
     return asyncio.run(collect(session.resume(approved)))
 

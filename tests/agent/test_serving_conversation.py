@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversations import NOON, Scripted, turns
+from conversations import NOON, Scripted, turns, verdict
 
 from agent.gemini.prompt import SYSTEM
 from agent.graph import Surroundings, build
@@ -58,7 +58,7 @@ def test_limits_of_latency_are_met_or_missed_by_how_much() -> None:
     met, missed = turns(text + "TPOT under 500 ms", text + "TTFT under 1 ms, whole requests within 0.5 s latency")
     assert "Your limits:\n- time per token: met" in met["answer"]
     assert "below the limit of 500 ms" in met["answer"]
-    assert missed["answer"].startswith("**It fits, but it is too slow.**")
+    assert verdict(missed["answer"]).startswith("**It fits, but it is too slow.**")
     assert re.search(r"time to first token: \*\*missed\*\*, .* times the limit of 1.0 ms", missed["answer"])
     assert met["ungrounded"] == missed["ungrounded"] == []
 
@@ -66,7 +66,7 @@ def test_limits_of_latency_are_met_or_missed_by_how_much() -> None:
 def test_what_does_not_fit_gets_remedies_and_no_speeds() -> None:
     done = turns("Does Llama-3.1-405B fit on 4 H100 for inference?")[0]
     assert names(done) == ["estimate_inference", "check_fit"]
-    assert done["answer"].startswith("**No, it does not fit.**")
+    assert verdict(done["answer"]).startswith("**No, it does not fit.**")
     assert "What would make it fit" in done["answer"]
     assert "TTFT" not in done["answer"]
     assert "tokens/s" not in done["answer"]

@@ -318,7 +318,7 @@ def _behind(found: Found, at: int) -> int:
         if found.field(stop) and not changes and text[stop].norm not in ("of", "gpu"):
             break
         words = found.words.get(stop)
-        stop = words[0].end if words else stop + 1
+        stop = changes or (words[0].end if words else stop + 1)
         if any(unit.name in _COUNTED for unit in _unit(found, stop)):
             return stop
     return at
@@ -329,7 +329,15 @@ def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
     if word is None or at in found.names:
         return []
     token = found.text[at]
+    longest = found.words[at][0]
+    if longest.end > word.end and longest.get("value"):
+        # 'pp 16 sequence parallel': no sixteen sequences.
+        return []
     alone = word.end == at + 1 and len(token.norm) == 1 and token.kind == "word"
+    behind = found.text[word.end] if word.end < len(found.text) else None
+    if alone and behind and behind.kind == "number" and not behind.space:
+        # '8 H100': no hours.
+        return []
     if alone and token.space and token.norm in _TOUCHING and not money and token.norm not in "hds":
         return []
     senses = word.all("unit")

@@ -78,8 +78,10 @@ def fields_named(found: Found) -> list[Named]:
     for at, words in found.words.items():
         if at in inside:
             continue
+        said = max((word.end for word in words if word.get("value")), default=0)
         for word in words:
-            named += [Named(sense.name, at, word.end) for sense in word.all("field")]
+            # 'sequence parallel' names no sequence.
+            named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
     return named
 
 
@@ -98,7 +100,7 @@ def rows(amounts: Sequence[Amount]) -> list[Row]:
 
 def _goes_with(first: Amount, second: Amount) -> bool:
     if second.before == "to":
-        return first.before != "to" and not first.per and second.value > first.value >= 0
+        return not first.per and second.value > first.value >= 0
     if second.before not in (",", "or", "/", "->") or first.per or first.names:
         return False
     if first.units and {u.name for u in first.units}.isdisjoint(u.name for u in second.units):
@@ -322,7 +324,10 @@ def _is_of_unit(amount: Amount, named: Named) -> bool:
     """Whether a field's name is the amount's own unit ('per token', 'GPUs'), and not a part of a longer one."""
     if not (amount.number <= named.start and named.end <= amount.end):
         return False
-    units = [unit for unit in (*amount.units, *amount.per) if unit.start <= named.start and named.end <= unit.end]
+    if any(unit.start <= named.start and named.end <= unit.end for unit in amount.per):
+        # '4 GB per GPU' says nothing of GPUs.
+        return False
+    units = [unit for unit in amount.units if unit.start <= named.start and named.end <= unit.end]
     return all(unit.end - unit.start <= named.end - named.start for unit in units)
 
 
@@ -334,9 +339,21 @@ def _distance(found: Found, row: Row, named: Named) -> float:
     between = range(named.end, row.start) if before else range(row.end, named.start)
     if len(between) > 3 * _FAR:
         return _NEVER
-    far = 0.0 if before else 0.15
-    for at in between:
+    far = (0.0 if before else 0.15) + _between(found, between, before)
+    longer = 0.06 * (named.end - named.start)
+    return far - longer if far <= 0.25 * _FAR + 1.2 else _NEVER
+
+
+def _between(found: Found, between: range, before: bool) -> float:
+    """What the tokens between a field's name and a number add to how far they are apart."""
+    far, at = 0.0, between.start
+    while at < between.stop:
         token = found.text[at]
+        limit = found.does(at, "at_least", "at_most")
+        if limit is not None and limit <= between.stop:
+            # 'Leave at least 4 GB'
+            at = limit
+            continue
         if token.ends_sentence:
             far += 2.5
         elif token.text in ":=":
@@ -347,10 +364,12 @@ def _distance(found: Found, row: Row, named: Named) -> float:
             far += 1.5
         elif at in found.names:
             far += 0.5
+        elif found.does(at, "and") is not None:
+            far += 0.8
         elif not token.joins:
             far += 0.2
-    longer = 0.06 * (named.end - named.start)
-    return far - longer if far <= 0.25 * _FAR + 1.2 else _NEVER
+        at += 1
+    return far
 
 
 def cheapest(table: Sequence[Sequence[float]]) -> list[int]:

@@ -3,17 +3,22 @@ now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from agent.offline.language.mentions import Mentions
 
 _REACH = 4
+_WEEKEND_H = 48.0
 
 
 def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
-    """(Hours from now, token where it begins, token behind), or None. A date without a time ends with its day."""
-    for start, day, end in _days(read, now):
+    """(Hours from now, token where it begins, token behind), or None. A date without a time ends with its day; 'from
+    Friday 6pm to Monday 8am' is as long as it lasts."""
+    days = list(_days(read, now))
+    if lasts := _lasting(read, days):
+        return lasts
+    for start, day, end in days:
         by = _by(read, start, end)
         if by is None:
             continue
@@ -24,6 +29,27 @@ def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
     return None
 
 
+def _lasting(read: Mentions, days: Sequence[tuple[int, datetime, int]]) -> tuple[float, int, int] | None:
+    """The hours of a stretch between two days, or of a weekend."""
+    for start, _, end in days:
+        weekend = read.found.sense(start, "when")
+        over = any(read.found.sense(at, "over") for at in range(max(start - 2, 0), start))
+        if over and weekend and weekend[0].value == "end_week":
+            return _WEEKEND_H, start, end
+    if len(days) != 2 or not _from(read, days[0][0]):
+        return None
+    (start, first, end), (_, last, behind) = days
+    began, _ = _at(read, first, end, whole=False)
+    ends, behind = _at(read, last, behind, whole=False)
+    if ends <= began:
+        ends += timedelta(days=7)
+    return round((ends - began).total_seconds() / 3600, 1), start, behind
+
+
+def _from(read: Mentions, start: int) -> bool:
+    return any(read.found.sense(at, "from") for at in range(max(start - 2, 0), start))
+
+
 def _by(read: Mentions, start: int, end: int) -> int | None:
     """Where the words begin that make a day a deadline: 'by', 'until', 'までに'."""
     for at in range(start - 1, max(start - _REACH, -1), -1):
@@ -32,7 +58,8 @@ def _by(read: Mentions, start: int, end: int) -> int | None:
         if read.tokens[at].ends_clause:
             break
     behind = next((at for at in range(end, min(end + _REACH, len(read.tokens))) if read.found.sense(at, "by")), None)
-    return start if behind is not None else None
+    then = any(read.found.sense(at, "then") for at in range(end, len(read.tokens)))
+    return start if behind is not None or then else None
 
 
 def _days(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
@@ -125,8 +152,9 @@ def iso_tokens(read: Mentions) -> frozenset[int]:
     return frozenset(found)
 
 
-def _at(read: Mentions, day: datetime, end: int) -> tuple[datetime, int]:
-    """The moment that is meant, and the token behind its words."""
+def _at(read: Mentions, day: datetime, end: int, whole: bool = True) -> tuple[datetime, int]:
+    """The moment that is meant, and the token behind its words; of a day alone its end, or its beginning where not the
+    `whole` of it is meant."""
     for at in range(end, min(end + 3, len(read.tokens))):
         if found := read.found.sense(at, "clock"):
             return day + timedelta(hours=float(found[0].value)), found[1]
@@ -135,7 +163,7 @@ def _at(read: Mentions, day: datetime, end: int) -> tuple[datetime, int]:
             return day + timedelta(hours=clock[0]), clock[1]
         if token.ends_clause:
             break
-    return day + timedelta(days=1), end
+    return (day + timedelta(days=1) if whole else day), end
 
 
 def _clock(read: Mentions, at: int) -> tuple[float, int] | None:

@@ -95,6 +95,8 @@ class Lexicon:
     values: Mapping[str, frozenset[Any]]
     forms: Mapping[str, Sequence[str]]
     """Forms of each field, and of each value as 'field=value'."""
+    wishes: Mapping[str, Sequence[str]]
+    """Forms that name what is to be done."""
     refused: Mapping[str, Any]
     """The value that a field takes when its values are refused, by the field's name."""
     ordinary: frozenset[str]
@@ -173,6 +175,7 @@ def lexicon() -> Lexicon:
         {name: _quantity(name, row) for name, row in _read("fields").items()},
         {name: frozenset(forms) - {"not"} for name, forms in values.items()},
         _forms(),
+        {name: _bare(forms) for name, forms in _read("asked")["wish"].items()},
         refused,
         *sets,
     )
@@ -196,7 +199,8 @@ def _senses() -> Iterator[tuple[str, Sense]]:
     times = _read("times")
     for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("clock", "clock")):
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
-    yield from ((str(form), Sense("by", "by")) for form in times["by"])
+    for kind in ("by", "over", "from", "then"):
+        yield from ((str(form), Sense(kind, kind)) for form in times[kind])
     for name, forms in (*_read("changes").items(), *_read("questions").items()):
         yield from ((str(form), Sense(name, name)) for form in forms)
     yield from _numerals()
@@ -204,12 +208,17 @@ def _senses() -> Iterator[tuple[str, Sense]]:
 
 def _forms() -> dict[str, list[str]]:
     """{Field, or 'field=value': its forms without marks}."""
-    found = {name: [str(form).rstrip("*!") for form in row.get("names", ())] for name, row in _read("fields").items()}
+    found = {name: _bare(row.get("names", ())) for name, row in _read("fields").items()}
     for name, values in _read("values").items():
         for value, forms in values.items():
             if value != "not":
-                found[f"{name}={value}"] = [str(form).rstrip("*!") for form in forms]
+                found[f"{name}={value}"] = _bare(forms)
     return found
+
+
+def _bare(forms: Sequence[Any]) -> list[str]:
+    """Forms without their marks."""
+    return [str(form).rstrip("*!") for form in forms]
 
 
 def _numerals() -> Iterator[tuple[str, Sense]]:

@@ -110,6 +110,8 @@ class Mentions:
             for word in self.found.words[at]
             for sense in word.all("asked")
             if sense.value == group
+            # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
+            if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]
         hits = [one for one in hits if not self._in_limit(one[0], one[1])]
         return [
@@ -207,7 +209,7 @@ def network(read: Mentions) -> tuple[str, int, int] | None:
         if kind is None or at in read.named_tokens:
             continue
         end = words[0].end
-        around = (*range(max(at - 3, 0), at), *range(end, min(end + 3, len(read.tokens))))
+        around = (*range(max(at - 5, 0), at), *range(end, min(end + 3, len(read.tokens))))
         speed = next(
             (read.tokens[one].norm for one in around if read.tokens[one].kind == "number" and _is_speed(read, one)),
             None,
@@ -216,9 +218,17 @@ def network(read: Mentions) -> tuple[str, int, int] | None:
         generation = next(
             (read.tokens[one].norm for one in around if read.tokens[one].norm in ("ndr", "hdr", "edr", "xdr")), None
         )
+        times = _times(read, start) if speed else None
         if speed or generation or kind in ("efa",):
-            return "-".join(filter(None, (kind, generation, speed))), start, end
+            name = "-".join(filter(None, (kind, generation, speed)))
+            return (f"{name}x{times}", start - 2, end) if times else (name, start, end)
     return None
+
+
+def _times(read: Mentions, at: int) -> str | None:
+    """How many of a link there are: '8x400Gb/s'."""
+    counted = at >= 2 and read.tokens[at - 1].norm in ("x", "×", "*") and read.tokens[at - 2].kind == "number"
+    return read.tokens[at - 2].norm if counted else None
 
 
 def _is_speed(read: Mentions, at: int) -> bool:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.form import Edit, Reading
+from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import head_words
@@ -31,6 +31,7 @@ _PRICES = (
 )
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 _MOST_SIZES = 24
+_USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 _NEAR_DOLLARS = ("eur", "gbp", "chf")
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
@@ -107,15 +108,20 @@ def limit_goal(page: Page) -> str | None:
     return min(found)[2] if found else None
 
 
+_LIMITING = ("most", "least", "size", "fit", "best")
+
+
 def _goals(page: Page) -> list[tuple[int, int, str]]:
     """What a limit may be asked of, where it is named without a number of its own."""
     serving = {"concurrency", "context", "input_len", "devices", "model"}
     open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
-    numbers = [one.row for one in page.filled]
+    said = [(one.row.start, one.row.end) for one in page.filled] + [one.name for one in page.filled if one.name]
+    # 'How many requests per second' asks for a figure.
+    said += [(start, end) for start, end, name in page.read.asked_at("focus") if name not in _LIMITING]
     return [
         one
         for one in page.read.asked_at("goal")
-        if one[2] in open_ and not any(row.start <= one[0] < row.end for row in numbers)
+        if one[2] in open_ and not any(start <= one[0] < end for start, end in said)
     ]
 
 
@@ -148,7 +154,7 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
             and one.field not in dict(found)
         ):
             found.append((one.field, [int(value) if value == int(value) else value for value in one.values]))
-    found += [one for one in _ranges(page) if one[0] not in dict(found)]
+    found += [one for one in (*_ranges(page), *_several_values(page)) if one[0] not in dict(found)]
     named = {"batch": "global_batch", "length": "input_len", "nodes": "count"}
     own: dict[str, Any] = {}
     if (not found or found[0][0] in ("count", "nodes")) and not any(
@@ -169,13 +175,23 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
     return own
 
 
+def _several_values(page: Page) -> Iterator[tuple[str, list[Any]]]:
+    """Fields of words that several values are named of: 'bf16 and fp8'."""
+    values: dict[str, list[Any]] = {}
+    for one in page.kept:
+        if one.field in ALL_PATHS:
+            values.setdefault(one.field, []).append(one.value)
+    yield from ((name, list(dict.fromkeys(said))) for name, said in values.items() if len(set(map(str, said))) > 1)
+
+
 def _scaled(page: Page) -> dict[str, Any]:
     """'How does it scale to 64 nodes?': the sizes that are named, from and to."""
     sizes = [one for one in page.filled if one.field in ("count", "nodes")]
     ends = [int(value) for one in sizes for value in one.values][:2]
     names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
-    if not sizes and names and names[0] not in ("count", "nodes"):
-        return {"field": names[0]}
+    of_a_run = not any(one.field == "nodes" or len(one.values) > 1 for one in sizes)
+    if of_a_run and names and names[0] not in ("count", "nodes") and "scaling" not in page.read.asked("wish"):
+        return {"field": names[0]} | ({"values": _USERS} if names[0] == "concurrency" else {})
     own: dict[str, Any] = {
         "field": "count",
         "scales": True,
@@ -469,9 +485,14 @@ def _serving(page: Page, reading: Reading) -> dict[str, Any]:
 def _own_price(page: Page, reading: Reading) -> dict[str, Any]:
     """A price of one's own: whose, of what, how much."""
     own: dict[str, Any] = {}
-    hourly = page.values("usd_per_node_hour") or page.values("usd_per_device_hour") or page.values("max_usd_per_hour")
-    if hourly:
-        own["usd_per_hour"] = hourly[-1]
+    fields = ("usd_per_node_hour", "usd_per_device_hour", "max_usd_per_hour")
+    hourly = next((one for name in fields for one in page.filled if one.field == name), None)
+    if hourly and hourly.row.amounts[-1].unit(*_NEAR_DOLLARS):
+        # What is kept is kept in dollars.
+        said = page.read.said(hourly.row.start, hourly.row.end)
+        page.needs.append(Need("usd_per_hour", f"prices are kept in US dollars: how many are {said}?"))
+    elif hourly:
+        own["usd_per_hour"] = hourly.values[-1]
     device = next(iter(page.devices), None)
     if device and device.name.id:
         own |= {"accelerator": device.name.id, "count": device.count or 1}
@@ -529,10 +550,16 @@ FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "descri
                   "add_model"})  # fmt: skip
 
 
+_WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
+
+
 def edits_left(tool: str | None, edits: list[Edit]) -> list[Edit]:
     """What of the edits is said of the plan, and not only to the tool."""
     if tool in FREE:
         return []
+    if tool in _WRITES:
+        # A path is where they go.
+        return [edit for edit in edits if not (edit.field == "model" and "/" in str(edit.value)[:2])]
     if tool == "save_scenario":
         return [
             edit

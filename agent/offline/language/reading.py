@@ -16,8 +16,10 @@ from agent.offline.language.assign import Filled, Named, Row, assigned, fields_n
 from agent.offline.language.calendar import deadline, iso_tokens
 from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
+from agent.offline.language.features import Context
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
+from agent.offline.language.names import Name
 from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
 from agent.offline.language.pasted import apart as apart_
 from agent.offline.language.relative import Mark, differences, factors, known_fields, marks, parts
@@ -32,11 +34,14 @@ _BYTES_PER_TOKEN = 4
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
 # Values that say less than others of their field beside them.
-_GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf16", "fp16")}
+_GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf16", "fp16"),
+            "quantisation": ("nf4",)}  # fmt: skip
 # Tools that take several of what is named as they are.
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
 _FEW_WORDS = 8
+_FACTS = ("describe_model", "describe_hardware")
+_MARKS = " ,;:.!?'\"()，。？！；：、"
 # How far what is sold as so many GB may be from what a table says.
 _SAME_MEMORY = 0.08
 # From this cost on a number is hardly of the field that it fills.
@@ -116,11 +121,28 @@ def read(
     return _form(page, tool, shares)
 
 
-def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> act.Context:
+def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> Context:
     kind = None
     if plan:
         kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
-    return act.Context(kind, topic.get("tool") or (topic.get("reading") or {}).get("tool"))
+    return Context(kind, _asked_before(topic, kind))
+
+
+# Tools of a chain by the last of their intents that is no figure.
+_OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
+
+
+def _asked_before(topic: Mapping[str, Any], kind: str | None) -> str | None:
+    """The tool that answered the turn before, or was to; of one that went on with a question the tool of that one."""
+    asked = {**topic, **(topic.get("pending") or {}).get("topic", {})}
+    if last := asked.get("last") or asked.get("wish"):
+        return last[0]
+    if asked.get("limit") or asked.get("sweep"):
+        return "find_limit" if asked.get("limit") else "sweep"
+    if tool := (topic.get("reading") or {}).get("tool"):
+        return tool
+    named = [_OF_INTENT[name] for name in asked.get("intents") or () if name in _OF_INTENT]
+    return named[0] if named else {None: None, SERVING: "estimate_inference"}.get(kind, "estimate_training")
 
 
 def understood(
@@ -274,7 +296,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         refs=refs,
         assumed=page.assumed,
         needs=page.needs,
-        unread=_unread(page),
+        lost=_lost(page),
         new=bool(page.read.does("new")),
     )
     if tool == "project_mlperf":
@@ -286,11 +308,38 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     if tool == "sweep":
         swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
         edits = [edit for edit in edits if edit.field not in swept]
-    if tool in FREE or tool == "save_scenario":
-        reading = replace(reading, needs=[])
+    if (tool in FREE and tool not in _FACTS) or tool == "save_scenario":
+        # Of a run that they are not about nothing is asked.
+        paths = set(ALL_PATHS.values())
+        reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
     edits, options = edits_left(tool, edits), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
-    return replace(reading, unread=[*reading.unread, *_unused(page, reading)])
+    lost = [*reading.lost, *_unused(page, reading)]
+    unknown = _unknown(page)
+    lost += [words for words in unknown if any(one.isdigit() for one in words)]
+    return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))
+
+
+def _unknown(page: Page) -> list[str]:
+    """Runs of words that the lexicon does not have and no name is made of, with the numbers that touch them."""
+    text, known = page.read.tokens, set(page.read.named_tokens)
+    for at, words in page.read.found.words.items():
+        known.update(range(at, words[0].end))
+    known.update(at for row in page.read.rows for at in range(row.start, row.end))
+    known.update(at for at, token in enumerate(text) if token.norm in lexicon().ordinary)
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        if at in known or text[at].kind not in ("word", "single"):
+            at += 1
+            continue
+        start = at
+        while start and not text[start].space and start - 1 not in known:
+            start -= 1
+        while at < len(text) and at not in known and (text[at].kind in ("word", "single") or not text[at].space):
+            at += 1
+        found.append(page.read.said(start, at).strip(_MARKS))
+    return [words for words in found if words]
 
 
 def _unused(page: Page, reading: Reading) -> list[str]:
@@ -490,12 +539,15 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             continue
         edits = [Edit("accelerator", "set", id, span, note)]
         if one.count:
-            edits.append(Edit("count", "set", one.count, span))
+            of_racks = _counts_racks(page, name) and page.catalogue.per_rack(id)
+            edits.append(Edit("count", "set", one.count * (of_racks or 1), span))
         if name.instance:
             edits.append(Edit("provider", "set", name.instance.provider, span))
-        racks, each = page.values("racks"), page.catalogue.per_rack(id)
+        racks = next((other for other in page.filled if other.field == "racks"), None)
+        each = page.catalogue.per_rack(id)
         if racks and each and not one.count:
-            edits.append(Edit("count", "set", int(racks[0]) * each, span))
+            said = page.read.span(racks.row.start, racks.row.end)
+            edits.append(Edit("count", "set", int(racks.values[0]) * each, said))
         if one.nodes and not one.count:
             edits.append(Edit("nodes", "set", one.nodes, span))
         if one.per_node:
@@ -512,6 +564,11 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
     return found
 
 
+def _counts_racks(page: Page, name: Name) -> bool:
+    """Whether racks are counted: '2 GB200 NVL72 racks'."""
+    return any(sense.name == "racks" for word in page.read.found.words.get(name.end, ()) for sense in word.all("unit"))
+
+
 def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
     """(Id, note) of a device whose memory is said apart: 'A100 mit 40 GB', '(8x40GB)'."""
     name = device.name
@@ -523,8 +580,10 @@ def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
         if unit is None or unit.size < 5e8 or abs(row.start - name.end) > 12:
             continue
         size = f"{row.amounts[-1].value * unit.size / 1e9:.0f}gb"
+        near = page.read.tokens[name.end : row.end + 3]
+        form = next((token.norm for token in near if token.norm in ("pcie", "sxm", "nvl")), "")
         try:
-            id, note = page.catalogue.find_accelerator(f"{name.text.rstrip('s')} {size}")
+            id, note = page.catalogue.find_accelerator(f"{name.text.rstrip('s')} {form} {size}")
         except PlanError as error:
             if "ambiguous" not in error.problem or not error.valid:
                 continue
@@ -624,6 +683,7 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     ]
     if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
         hours, start, end = until
+        page.left = [row for row in page.left if not start <= row.start < end]
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return found
@@ -770,6 +830,8 @@ def _references(page: Page) -> list[Reference]:
     for at in page.read.does("back")[:1]:
         first = page.read.does("first")
         found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
+    for at in page.read.does("other")[:1]:
+        found.append(Reference("other", page.read.span(at, at + 1)))
     for at in page.read.does("take")[:1]:
         place = next((index for index, name in enumerate(("second", "third", "fourth"), 1) if page.read.does(name)), 0)
         to = "offer" if page.topic.get("offer") else "supposed"
@@ -790,12 +852,12 @@ def _act(
         return "what_if"
     if refs:
         return "recall"
-    if tool is None:
-        return "control"
-    return "change" if edits and page.plan and "?" not in page.read.text else "ask"
+    if edits and page.plan and "?" not in page.read.text:
+        return "change"
+    return "control" if tool is None else "ask"
 
 
-def _unread(page: Page) -> list[str]:
+def _lost(page: Page) -> list[str]:
     """Numbers and refusals that no meaning was found for."""
     found = [page.read.said(row.start, row.end) for row in page.left]
     found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]

@@ -160,6 +160,9 @@ def _joined(
             thing = by_start.get(end) if end is not None else None
             if thing is None or (end is not None and _asserts(found, end)):
                 break
+            if thing.key.startswith("number") and thing.key != first.key and found.text[at].text == ",":
+                # 'No offload, 256 GPUs': another thought.
+                break
             refused.add(thing.start)
             at = thing.end
         else:
@@ -167,7 +170,7 @@ def _joined(
             if not (found.text[before].text in (",", "/", "、", "+", "&") or found.does(before, *_JOINTS)):
                 break
             thing = by_end.get(before)
-            if thing is None:
+            if thing is None or (thing.key.startswith("number") and thing.key != first.key):
                 break
             refused.add(thing.start)
             at = thing.start

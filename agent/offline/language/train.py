@@ -16,21 +16,38 @@ import numpy as np
 import yaml
 
 from agent.offline.catalogue import known
-from agent.offline.language import act
+from agent.offline.language import act, features
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import SERVING, TRAINING, mentions, mode_of_field
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, mentions, mode_of_field
 from agent.offline.language.reading import understood
+from agent.offline.language.sentences import sentences
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 _NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
-_EPOCHS, _RATE, _DECAY = 60, 0.5, 2e-5
+_EPOCHS, _RATE, _DECAY = 20, 0.5, 2e-5
+# What only one author says tells nothing about others.
+_AUTHORS = 2
+# How much a sentence out of the lexicon weighs beside one that somebody said.
+_GENERATED = 0.3
+
+
+class Doubt(NamedTuple):
+    """How little is believed of what is learnt from: the share of an example's features that is taken each time, and
+    the share of it that is dealt over all labels, since some are labelled otherwise than others would."""
+
+    kept: float = 1.0
+    dealt: float = 0.0
+
+
+# Whether it is training or serving is hardly ever in doubt; which of many tools is meant, often.
+_OF_MODE, _OF_TOOL = Doubt(), Doubt(kept=0.7, dealt=0.1)
 
 
 class Example(NamedTuple):
     """A turn with what it is: its mode (None: unknown), and the tools that answer it (empty: not to be learnt)."""
 
     text: str
-    context: act.Context
+    context: features.Context
     mode: str | None
     tools: tuple[str, ...]
     source: str
@@ -49,7 +66,7 @@ def _of_talk(talk: Sequence[Mapping[str, Any]], source: str) -> Iterator[Example
             plan, mode, before = False, None, None
         calls = turn.get("call")
         named = [one for one in (calls if isinstance(calls, list) else [calls]) if one]
-        context = act.Context((mode or TRAINING) if plan else None, before)
+        context = features.Context((mode or TRAINING) if plan else None, before)
         mode = _mode_of(turn, named) or mode
         tools = tuple(named) or ((act.NO_TOOL,) if turn.get("none") else ())
         if turn.get("ask") and not named:
@@ -69,19 +86,23 @@ def _mode_of(turn: Mapping[str, Any], tools: Sequence[str]) -> str | None:
     return None
 
 
-def learnt(rows: Sequence[Sequence[int]], targets: np.ndarray, names: Sequence[str], seed: int = 0) -> act.Classifier:
-    """Softmax regression by stochastic gradients with AdaGrad. `targets` (examples, labels) are shares that sum to
-    one."""
-    chance = np.random.default_rng(seed)
-    matrix = np.zeros((act.SIZE + 1, len(names)), dtype=np.float32)
-    seen = np.full_like(matrix, 1e-6)
-    norms = [1.0 / max(len(row), 1) ** 0.5 for row in rows]
-    indexed = [np.array(row, dtype=np.int64) for row in rows]
+def learnt(
+    found: Sequence[Sequence[str]], sources: Sequence[str], targets: np.ndarray, names: Sequence[str], doubt: Doubt
+) -> act.Classifier:
+    """Softmax regression by stochastic gradients with AdaGrad, each time over some of the features. `found` and
+    `sources` are the features and the author of each example, `targets` (examples, labels) shares that sum to one."""
+    chance = np.random.default_rng(0)
+    keys = _shared(found, sources)
+    none = act.Classifier(keys, np.zeros((len(keys) + 1, len(names)), dtype=np.float32), tuple(names))
+    matrix, seen = none.matrix, np.full_like(none.matrix, 1e-6)
+    rows = [none.rows(each) for each in found]
+    norms = [1.0 / max(len(row), 1) ** 0.5 / doubt.kept for row in rows]
     for epoch in range(_EPOCHS):
         rate = _RATE * (1 - epoch / _EPOCHS)
         for index in chance.permutation(len(rows)):
-            row, norm = indexed[index], norms[index]
-            scores = matrix[row].sum(axis=0) * norm + matrix[act.SIZE]
+            row, norm = rows[index], norms[index]
+            row = row[chance.random(len(row)) < doubt.kept]
+            scores = matrix[row].sum(axis=0) * norm + matrix[-1]
             shares = np.exp(scores - scores.max())
             shares /= shares.sum()
             wanted = targets[index]
@@ -89,13 +110,24 @@ def learnt(rows: Sequence[Sequence[int]], targets: np.ndarray, names: Sequence[s
                 # Several will do: those that it prefers itself.
                 open_ = (wanted > 0) * shares + 1e-9 * (wanted > 0)
                 wanted = open_ / open_.sum()
-            error = shares - wanted
+            error = shares - (1 - doubt.dealt) * wanted - doubt.dealt / len(names)
+            error *= _GENERATED if sources[index] == "generated" else 1.0
             step = error * norm
             seen[row] += step * step
             matrix[row] -= rate * (step + _DECAY * matrix[row]) / np.sqrt(seen[row])
-            seen[act.SIZE] += error * error
-            matrix[act.SIZE] -= rate * 0.1 * error / np.sqrt(seen[act.SIZE])
-    return act.Classifier(matrix, tuple(names))
+            seen[-1] += error * error
+            matrix[-1] -= rate * 0.1 * error / np.sqrt(seen[-1])
+    return none
+
+
+def _shared(found: Sequence[Sequence[str]], sources: Sequence[str]) -> np.ndarray:
+    """Hashes of the features that several authors use, sorted."""
+    authors: dict[str, set[str]] = {}
+    for each, source in zip(found, sources, strict=True):
+        for one in each:
+            authors.setdefault(one, set()).add(source)
+    kept = {act.hashed(one) for one, using in authors.items() if len(using) >= _AUTHORS}
+    return np.array(sorted(kept), dtype=np.uint32)
 
 
 def _targets(labels: Sequence[tuple[str, ...]], names: Sequence[str]) -> np.ndarray:
@@ -132,12 +164,14 @@ def generated() -> Iterator[Example]:
             form = next(iter(words.forms.get(f"{name}={value}", ())), None)
             for way in ("use {}", "now with {}", "without {}", "switch to {}") if form else ():
                 yield _generated(way.format(form), mode)
+    for one in sentences():
+        yield Example(one.text, features.Context(one.plan, one.before), one.mode, one.tools, "generated")
     for text in _ELSEWHERE:
-        yield Example(text, act.Context(), None, (act.NO_TOOL,), "generated")
+        yield Example(text, features.Context(), None, (act.NO_TOOL,), "generated")
     for text, mode in (("train Llama-3.1-8B on 8 H100", TRAINING), ("Train Mixtral 8x7B on 16 A100s", TRAINING),
                        ("fine-tune qwen2.5-7b on 4 L40S", TRAINING), ("serve Llama-3.1-8B on 2 H100", SERVING),
                        ("serve qwen2.5-72b on 8 A100 with vLLM", SERVING)):  # fmt: skip
-        yield Example(text, act.Context(), mode, _CHAIN[mode], "generated")
+        yield Example(text, features.Context(), mode, _CHAIN[mode], "generated")
 
 
 # What is about nothing that is planned here.
@@ -150,30 +184,37 @@ _CHAIN = {TRAINING: ("estimate_training", "check_fit"), SERVING: ("estimate_infe
 
 
 def _generated(text: str, mode: str) -> Example:
-    return Example(text, act.Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
+    return Example(text, features.Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
 
 
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
     catalogue = known()
     told = [*told, *generated()]
     read = {one.text: mentions(one.text, catalogue) for one in told}
-    moded = [one for one in told if one.mode]
-    rows = [act.hashed(act.mode_features(read[one.text], one.context)) for one in moded]
-    modes = learnt(rows, _targets([(str(one.mode),) for one in moded], (TRAINING, SERVING)), (TRAINING, SERVING))
+    modes = _modes(read, [one for one in told if one.mode])
     asked = [one for one in told if one.tools]
     names = sorted({name for one in asked for name in one.tools})
-    rows = []
+    found: list[list[str]] = []
     for one in asked:
-        shares = act.likely(modes, act.mode_features(read[one.text], one.context))
+        shares = act.likely(modes, features.of_mode(read[one.text], one.context))
         mode = one.mode or max(shares, key=lambda name: shares[name])
-        plan = (
-            {"model": "?", "workload": {"kind": "inference"} if one.context.plan == SERVING else {}}
-            if one.context.plan
-            else {}
-        )
-        page = understood(one.text, catalogue, plan, {}, _NOON, mode)
-        rows.append(act.hashed(act.tool_features(page.read, one.context, [each.field for each in page.filled], mode)))
-    return {"mode": modes, "tool": learnt(rows, _targets([one.tools for one in asked], names), names)}
+        page = understood(one.text, catalogue, _plan(one.context), {}, _NOON, mode)
+        found.append(features.of_tool(page, one.context))
+    targets = _targets([one.tools for one in asked], names)
+    return {"mode": modes, "tool": learnt(found, [one.source for one in asked], targets, names, _OF_TOOL)}
+
+
+def _modes(read: Mapping[str, Mentions], told: Sequence[Example]) -> act.Classifier:
+    names = (TRAINING, SERVING)
+    targets = _targets([(str(one.mode),) for one in told], names)
+    found = [features.of_mode(read[one.text], one.context) for one in told]
+    return learnt(found, [one.source for one in told], targets, names, _OF_MODE)
+
+
+def _plan(context: features.Context) -> dict[str, Any]:
+    if context.plan is None:
+        return {}
+    return {"model": "?", "workload": {"kind": "inference"} if context.plan == SERVING else {}}
 
 
 def save(weights: Mapping[str, act.Classifier], path: Path = act.WEIGHTS) -> None:
@@ -181,7 +222,8 @@ def save(weights: Mapping[str, act.Classifier], path: Path = act.WEIGHTS) -> Non
     arrays: dict[str, Any] = {}
     for name, each in weights.items():
         scale = float(np.abs(each.matrix).max()) / 127
-        arrays |= {name: np.round(each.matrix / scale).astype(np.int8), f"{name}_scale": np.float32(scale),
+        arrays |= {f"{name}_keys": each.keys,
+                   name: np.round(each.matrix / scale).astype(np.int8), f"{name}_scale": np.float32(scale),
                    f"{name}_labels": np.array(each.labels)}  # fmt: skip
     np.savez_compressed(path, **arrays)
 

@@ -107,7 +107,7 @@ def test_a_need_leaves_a_whole_plan_alone_and_is_answered_by_its_field() -> None
 
 def test_what_is_missing_is_asked_and_the_rest_kept() -> None:
     conversation = Conversation()
-    told = conversation.say(edit("model", MODEL), tool="check_fit", unread=["frobnicate"])
+    told = conversation.say(edit("model", MODEL), tool="check_fit", lost=["frobnicate"])
     assert told.asked == ["cluster.accelerator: which accelerator, and how many of them?"]
     assert told.answer.startswith("I could not place 'frobnicate'")
     assert conversation.say(edit("accelerator", DEVICE), edit("count", 1)).names[0] == "estimate_training"
@@ -134,7 +134,7 @@ def test_going_back() -> None:
 
 
 def test_what_was_not_understood_or_was_assumed_comes_first() -> None:
-    told = begun().say(tool="check_fit", unread=["not"], assumed=["A100 read as 80 GB SXM; say PCIe where it is that"])
+    told = begun().say(tool="check_fit", lost=["not"], assumed=["A100 read as 80 GB SXM; say PCIe where it is that"])
     first, second, *_ = told.answer.split("\n\n")
     assert "'not'" in first
     assert "A100 read as" in second

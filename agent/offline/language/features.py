@@ -1,0 +1,208 @@
+"""What of a text shows what kind of question it is: words, what they were found to mean, and how they stand together.
+
+The form counts for more than the words: two people who ask the same hardly ever use the same words, but the lexicon
+finds the same senses in both.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent.offline.language.mentions import Mentions
+from agent.offline.language.own import limit_goal
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading import Page
+
+_SETTING_BESIDE = ("compare", "versus", "or", "and")
+_MOST_WORDS = 160
+_FEW = 3
+_GOING_ON = ("with", "on", "in", "at", "same")
+# Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
+_BESIDE = {"users", "hourly", "describe", "playbook", "list", "saved", "peak"}
+
+
+class Context(NamedTuple):
+    """What the conversation brings: the kind of plan there is (None: none), the tool of the turn before."""
+
+    plan: str | None = None
+    tool: str | None = None
+
+
+def of_mode(read: Mentions, context: Context) -> list[str]:
+    """What shows whether a text is about training or serving."""
+    found = [f"plan={context.plan}"]
+    found += [f"{sense.kind}:{sense.name}" for sense in read.senses() if sense.kind in ("field", "unit", "asked")]
+    found += [f"value:{value.field}={value.value}" for value in read.values]
+    found += [f"name:{name.kind}" for name in read.names]
+    words = _words(read)
+    crossed = (f"{context.plan}&{one}" for one in found[1:] if one.startswith(("value", "asked")))
+    triples = (" ".join(three) for three in zip(words, words[1:], words[2:], strict=False))
+    return [*found, *crossed, *(f"w:{one}" for one in (*words, *_pairs(words), *triples, *_beginnings(words)))]
+
+
+def of_tool(page: Page, context: Context) -> list[str]:
+    """What shows which tool answers a text."""
+    words = _words(page.read)
+    said = [f"{sense.kind}:{sense.name}" for sense in page.read.senses() if sense.kind in ("asked", "does", "unit")] + [
+        f"value:{value.field}" for value in page.read.values
+    ]
+    named = [*(f"fills:{one.field}" for one in page.filled), *_kinds(page)]
+    has = _has(context)
+    return [
+        f"plan={context.plan}",
+        f"before={context.tool}",
+        has,
+        f"mode={page.mode}",
+        *said,
+        *named,
+        *(f"{has}&{one}" for one in (*said, *named)),
+        *(f"before={context.tool}&{one}" for one in said),
+        *_opening(page.read),
+        *_wishes(page, context),
+        *_focus(page, context),
+        *_forms(page, context),
+        *(f"w:{one}" for one in (*words, *_pairs(words), *_beginnings(words))),
+    ]
+
+
+def only_changes(page: Page) -> bool:
+    """Whether a text asks nothing: it says numbers, values or names, and no word of a question or of a wish."""
+    asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
+    wished = set(page.read.asked("wish")) - _BESIDE
+    said = page.filled or page.kept or page.read.names or page.marks
+    asks = "?" in page.read.text and not _goes_on(page.read)
+    return bool(said) and not (asked or wished or listed(page) or page.read.of("path", "provider") or asks)
+
+
+def _goes_on(read: Mentions) -> bool:
+    """Whether a question goes on with the one before: 'and with LoRA?', 'what if we use fp8?', '40?'."""
+    first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
+    begins = read.found.does(first, "and_then", "and", "suppose") or read.tokens[first].norm in _GOING_ON
+    return bool(begins) or len(read.tokens) <= _FEW
+
+
+def goal_of(page: Page) -> str | None:
+    """What the most or the least is asked of."""
+    return limit_goal(page) if {"most", "least", "size"} & set(page.read.asked("focus")) else None
+
+
+def listed(page: Page) -> list[str]:
+    """Fields that several values are said of: in a row, from one to another, or side by side."""
+    rows = [one.field for one in page.filled if len(one.values) > 1 and not one.ranged]
+    ranges = [one.field for one in page.filled if one.ranged]
+    values: dict[str, set[str]] = {}
+    for one in page.kept:
+        values.setdefault(one.field, set()).add(str(one.value))
+    several = [name for name, said in values.items() if len(said) > 1]
+    found = [
+        *(f"listed:{name}" for name in rows),
+        *(f"ranged:{name}" for name in ranges),
+        *(f"several:{name}" for name in several),
+    ]
+    if rows or any(len(row.amounts) > 1 for row in page.left):
+        found.append("listed")
+    return [*found, *(["ranged"] if ranges else []), *(["several"] if several else [])]
+
+
+def _has(context: Context) -> str:
+    return f"has={context.plan is not None}"
+
+
+def _kinds(page: Page) -> list[str]:
+    kinds = [name.kind for name in page.read.names]
+    return [f"name:{kind}x{min(kinds.count(kind), 2)}" for kind in sorted(set(kinds))]
+
+
+def _named(page: Page, most: int) -> str:
+    """How many models and devices are named, up to `most`."""
+    models = {str(name.id or name.text) for name in page.read.of("model")}
+    devices = {str(name.id or name.text) for name in page.read.of("accelerator", "instance")}
+    return f"m{min(len(models), most)}a{min(len(devices), most)}"
+
+
+def _opening(read: Mentions) -> list[str]:
+    tokens = read.tokens
+    return [
+        f"long={min(len(tokens) // 6, 5)}",
+        f"asks={'?' in read.text}",
+        *(f"first:{token.norm}" for token in tokens[:1]),
+        "open:" + " ".join(token.norm for token in tokens[:2] if token.kind != "number"),
+    ]
+
+
+def _wishes(page: Page, context: Context) -> Iterator[str]:
+    """What is to be done, by name, with what there is and what is said beside it."""
+    has, named, lists = _has(context), _named(page, 1), listed(page)
+    wishes, focus = page.read.asked("wish"), page.read.asked("focus")
+    for one in wishes:
+        yield f"wish:{one}"
+        yield f"{has}&wish:{one}"
+        yield f"{has}&{named}&wish:{one}"
+        yield f"{context.tool}&wish:{one}"
+        yield f"{page.mode}&w:{one}"
+        yield from (f"{one}&{each}" for each in lists)
+        yield from (f"fw:{each}+{one}" for each in focus)
+    if not wishes:
+        yield f"nowish&{has}"
+
+
+def _focus(page: Page, context: Context) -> Iterator[str]:
+    """The figures that are asked for, and those together."""
+    has, named, lists = _has(context), _named(page, 1), listed(page)
+    focus = page.read.asked("focus")
+    yield from (f"f2:{one}+{other}" for one, other in itertools.combinations(sorted(focus), 2))
+    yield from (f"{page.mode}&f:{one}" for one in focus)
+    yield from (f"{one}&{each}" for one in focus for each in lists)
+    first = f"f1:{focus[0]}" if focus else "nofocus"
+    yield from (first, f"{has}&{first}", f"{has}&{named}&{first}", f"{named}&{first}")
+    if goal := goal_of(page):
+        yield from (f"goal:{goal}", f"{has}&goal:{goal}", f"goal:{goal}&{page.mode}")
+        yield from (f"goal&{one}" for one in focus)
+
+
+def _forms(page: Page, context: Context) -> Iterator[str]:
+    """What is named and set, what is set side by side, and whether anything is asked at all."""
+    has, named, lists = _has(context), _named(page, 1), listed(page)
+    several = _named(page, 2)
+    whole = f"{several}{'p' * bool(page.read.of('provider'))}{'v' * bool(page.kept)}{'n' * bool(page.filled)}"
+    for one in (named, whole):
+        yield from (f"sig:{one}", f"{has}&sig:{one}")
+    yield f"{context.tool}&sig:{named}"
+    yield f"nothing={not page.filled and not page.read.names}"
+    yield from lists
+    beside = [one for one in _SETTING_BESIDE if page.read.does(one)]
+    yield from (f"{one}&{each}" for one in beside for each in lists)
+    yield from (f"{one}&{each}" for one in beside for each in (several, has) if one != "and")
+    only = f"only:{only_changes(page)}"
+    yield from (only, f"{only}&{has}&{context.tool}")
+    yield from (f"{only}&{has}&fills:{one.field}" for one in page.filled)
+
+
+def _words(read: Mentions) -> list[str]:
+    """Words, with names and numbers in general."""
+    words: list[str] = []
+    at = 0
+    while at < len(read.tokens) and len(words) < _MOST_WORDS:
+        end = read.found.names.get(at)
+        if end is not None:
+            words.append(next(f"<{name.kind}>" for name in read.names if name.start == at))
+            at = end
+            continue
+        token = read.tokens[at]
+        if token.kind == "number":
+            words.append("<number>")
+        elif not token.joins:
+            words.append(token.norm)
+        at += 1
+    return words
+
+
+def _pairs(words: Sequence[str]) -> list[str]:
+    return [f"{one} {two}" for one, two in itertools.pairwise(words)]
+
+
+def _beginnings(words: Sequence[str]) -> list[str]:
+    return [f"{word[:5]}~" for word in words if len(word) > 5]
