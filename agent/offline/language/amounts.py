@@ -318,7 +318,7 @@ def _behind(found: Found, at: int) -> int:
         if found.field(stop) and not changes and text[stop].norm not in ("of", "gpu"):
             break
         words = found.words.get(stop)
-        stop = words[0].end if words else stop + 1
+        stop = changes or (words[0].end if words else stop + 1)
         if any(unit.name in _COUNTED for unit in _unit(found, stop)):
             return stop
     return at

@@ -8,6 +8,7 @@ from agent.offline.language import act
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own import any_goal, limit_goal
+from agent.offline.language.scope import asks
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -37,9 +38,12 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     tool = max(shares, key=lambda name: shares[name])
     changes = page.plan and only_changes(page)
     tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
+    if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read, [(0, 0)])):
+        # 'Doubling the batch' is one step, not a range of them.
+        return None, shares
     solved = _SOLVED.get(limit_goal(page) or any_goal(page) or "", ()) if tool == "find_limit" and page.plan else ()
     if any(page.values(name) for name in solved):
-        tool = "estimate_inference" if page.mode == SERVING else "estimate_training"
+        return None, shares
     return None if tool == act.NO_TOOL else tool, shares
 
 

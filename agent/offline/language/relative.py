@@ -316,7 +316,7 @@ def _added(read: Mentions, row: Row) -> str | None:
         if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
             break
         words = read.found.words.get(at, ()) if at not in limits else ()
-        does = {sense.name for sense in words[0].all("does")} if words else set()
+        does = {sense.name for word in words for sense in word.all("does")}
         counted = row.amounts[-1].units or row.amounts[-1].names
         if "plus" in does and not (behind and at > row.end + 1):
             sign = "plus" if counted or "and" not in does else sign

@@ -37,7 +37,7 @@ WAYS = {
         "sin {}", "no uses {}", "no queremos usar {}", "no podemos usar {}", "evita {}", "evitemos {}",
         "{} no está permitido", "{} está prohibido", "nada de {}", "en vez de {} otra cosa", "no quiero {}",
         "prescindir de {}", "cualquier cosa menos {}", "todo menos {}", "desactiva {}", "quita {}", "excepto {}",
-        "en lugar de {}", "{} desactivado", "nunca {}", "jamás {}", "descarta {}", "apaga {}",
+        "en lugar de {}", "{} desactivado", "nunca {}", "jamás {}", "descarta {}",
     ],
     "entraîner llama 3.1 8b sur 8 H100, {}": [
         "sans {}", "pas de {}", "n'utilise pas {}", "on ne peut pas utiliser {}", "évite {}", "surtout pas de {}",
