@@ -410,6 +410,10 @@ def _per(found: Found, amount: Amount) -> Amount:
         return amount
     per = tuple(replace(unit, size=unit.size * factor) for unit in units)
     end = max(unit.end for unit in units)
+    again = found.does(end, "per")
+    if again and (more := [unit for unit in _unit(found, again) if unit.name in _COUNTED]):
+        # 'Tokens/s/user'
+        return replace(amount, per=(*per, *more), end=max(unit.end for unit in more))
     return replace(amount, per=per, end=end)
 
 

@@ -220,7 +220,8 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     if _counted_otherwise(quantity, last, near is not None):
         return None
     told = [unit.name for unit in last.per if unit.name not in _RATES]
-    if told and quantity.per is None and quantity.each in told and (_units(quantity, last) or not last.units):
+    of_rate = quantity.per is None or any(unit.name == quantity.per for unit in last.per)
+    if told and of_rate and quantity.each in told and (_units(quantity, last) or not last.units):
         return (near[0] if near else 0.4) - 0.3 + _strange(quantity, row), near[1] if near else None
     units = _units(quantity, last)
     if quantity.per in told and units:

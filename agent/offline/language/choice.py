@@ -23,6 +23,8 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
+_POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
+                     "alles", "lo", "los", "todo", "le", "les", "tout", "它", "全部"])  # fmt: skip
 # What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
 _SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",),
            "micro_batch": ("micro_batch", "batch", "global_batch"), "concurrency": ("concurrency",),
@@ -44,7 +46,9 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     solved = _SOLVED.get(limit_goal(page) or any_goal(page) or "", ()) if tool == "find_limit" and page.plan else ()
     if any(page.values(name) for name in solved):
         return None, shares
-    return None if tool == act.NO_TOOL else tool, shares
+    if tool == act.NO_TOOL:
+        return None, {**shares, tool: max(1.0, *shares.values())}
+    return tool, shares
 
 
 def _going_on(page: Page, tool: str, before: str | None) -> str | None:
@@ -63,6 +67,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     read = page.read
     if tool in _OF_ONE and any(len(one.values) >= _ROW and not one.ranged for one in page.filled):
         return "sweep"
+    if tool in ("write_configs", "render_configs") and not _has_object(page):
+        # 'Write me a poem.'
+        return act.NO_TOOL
     if tool == "write_configs" and ("show_only" in read.asked("wish") or not _writes(read)):
         return "render_configs"
     if page.plan or read.of("model", "path") or page.values("model_size"):
@@ -70,6 +77,13 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
         return "search_playbook"
     return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
+
+
+def _has_object(page: Page) -> bool:
+    """Whether what is to be written is said to be files, a program's, or what was spoken of."""
+    read = page.read
+    files = "files" in read.asked("focus") or read.asked("target") or "command" in read.asked("wish")
+    return bool(files or read.of("path", "model") or any(token.norm in _POINTS for token in read.tokens))
 
 
 def _writes(read: Mentions) -> bool:

@@ -142,12 +142,23 @@ def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers with a count of devices taken as those of one machine, where the words mean that."""
     nodes = [one for one in filled if one.field == "nodes" and len(one.values) == 1]
     counts = [one for one in filled if one.field == "count" and len(one.values) == 1]
+    if not nodes and len(counts) == 1 and _of_unknown_nodes(read, counts[0].row):
+        return [replace(one, field="per_node") if one is counts[0] else one for one in filled]
     if len(nodes) != 1 or len(counts) != 1 or any(one.field == "per_node" for one in filled):
         return list(filled)
     node, count = nodes[0], counts[0]
     each = _is_each(read, node.row, count.row) or count.values[0] < node.values[0]
     taken = Filled("per_node", count.values, count.row, count.cost, count.name)
     return [taken if one is count and each else one for one in filled]
+
+
+def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
+    """Whether a number stands behind machines that were not counted: 'how many nodes of 8 H100', 'a node of 8'."""
+    at = row.start - 1
+    if at < 1 or read.tokens[at].norm not in ("of", "with", "mit", "de", "avec", "con"):
+        return False
+    before = read.found.words.get(at - 1, ())
+    return any(sense.name == "nodes" for word in before for sense in word.all("unit"))
 
 
 def _is_each(read: Mentions, node: Row, count: Row) -> bool:

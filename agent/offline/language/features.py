@@ -201,6 +201,9 @@ def _words(read: Mentions) -> list[str]:
             at = end
             continue
         token = read.tokens[at]
+        if at in read.courtesies:
+            at += 1
+            continue
         if token.kind == "number":
             words.append("<number>")
         elif not token.joins:

@@ -226,7 +226,8 @@ def _numerals() -> Iterator[tuple[str, Sense]]:
     for kind, name in (("number", "numerals"), ("scale", "scales"), ("fraction", "fractions")):
         for value, forms in words[name].items():
             yield from ((str(form), Sense(kind, name, float(value))) for form in forms)
-    yield from ((str(form), Sense("stop", "stop")) for form in words["stop"])
+    for kind in ("stop", "courtesy"):
+        yield from ((str(form), Sense(kind, kind)) for form in words[kind])
 
 
 @cache

@@ -62,6 +62,14 @@ class Mentions:
         return rows(amounts(self.found))
 
     @cached_property
+    def courtesies(self) -> frozenset[int]:
+        """Tokens that are said for manners or while thinking."""
+        found = self.found.words.items()
+        return frozenset(
+            step for at, words in found for word in words[:1] if word.get("courtesy") for step in range(at, word.end)
+        )
+
+    @cached_property
     def values(self) -> list[Value]:
         """Values in the order of the text; of words inside longer ones only what those do not say."""
         inside = self.named_tokens

@@ -134,9 +134,9 @@ def any_goal(page: Page) -> str | None:
 
 def _how_many(page: Page) -> bool:
     """Whether 'how many' stands right before a device."""
-    for _at, end, name in page.read.asked_at("focus"):
+    for at, end, name in page.read.asked_at("focus"):
         if name in ("size", "least") and any(
-            end <= one.start <= end + 3 for one in page.read.of("accelerator", "instance")
+            at <= one.start <= end + 3 for one in page.read.of("accelerator", "instance")
         ):
             return True
     return False
@@ -251,7 +251,7 @@ def _query(page: Page, reading: Reading) -> dict[str, Any]:
             and words[0].end == at + 1
             and all(sense.kind in ("stop", "does", "by") for sense in words[0].senses)
         )
-        if token.kind != "sign" and not plain:
+        if token.kind != "sign" and not plain and at not in page.read.courtesies:
             kept.append(page.read.text[token.start : token.end])
     return {"query": " ".join(kept)[:200] or page.read.text[:200]}
 
@@ -496,7 +496,8 @@ def _own_price(page: Page, reading: Reading) -> dict[str, Any]:
         own["usd_per_hour"] = hourly.values[-1]
     device = next(iter(page.devices), None)
     if device and device.name.id:
-        own |= {"accelerator": device.name.id, "count": device.count or 1}
+        each = next(iter(page.values("per_node")), None)
+        own |= {"accelerator": device.name.id, "count": device.count or int(device.per_node or each or 1)}
         own["instance"] = f"{own['count']} x {device.name.id}"
     for before, chunk in zip((words := [chunk for _, chunk in _chunks(page)]), words[1:], strict=False):
         if before.lower() in ("at", "from", "by", "with") and chunk[:1].isupper() and "provider" not in own:

@@ -275,6 +275,26 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
     return sorted(unique.values(), key=lambda thing: (thing.start, -thing.end))
 
 
+def _of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
+    """Versions that stand right behind an engine: 'vllm 0.8.5'."""
+    found: list[tuple[int, list[Edit]]] = []
+    for one in page.kept:
+        end = one.end
+        while end < len(page.read.tokens) and (
+            page.read.tokens[end].kind == "number"
+            or (page.read.tokens[end].text == "."
+            and not page.read.tokens[end].space)
+        ):
+            end += 1
+        said = page.read.said(one.end, end) if end > one.end else ""
+        if one.field == "engine" and "." in said.strip("."):
+            page.filled = [each for each in page.filled if not one.end <= each.row.start < end]
+            page.left = [row for row in page.left if not one.end <= row.start < end]
+            version = said.strip(".")
+            found.append((one.end, [Edit("software_version", "set", version, page.read.span(one.end, end))]))
+    return found
+
+
 def _of_a_number(value: Value, filled: Sequence[Filled]) -> bool:
     """Whether a value's words name the field of a number: 'no zero 3', 'expert parallel 8'."""
     name = _NUMBER_OF.get(value.field, value.field)
@@ -293,6 +313,9 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     scoped = _scope(page, edits, tool)
     refs = _references(page)
     edits = edits or _of_the_last_in_words(page)
+    if tool == "compare" and scoped == "hypothetical" and edits and not options:
+        # 'Would 16 B200 be cheaper?': than the plan as it is.
+        edits, options = [], [edits]
     reading = Reading(
         text=page.read.text,
         act=_act(page, tool, edits, options, scoped, refs),
@@ -349,7 +372,10 @@ def _unknown(page: Page) -> list[str]:
             start -= 1
         while at < len(text) and at not in known and (text[at].kind in ("word", "single") or not text[at].space):
             at += 1
-        found.append(page.read.said(start, at).strip(_MARKS))
+        end = at
+        while end < len(text) and not text[end].space and text[end].kind != "sign":
+            end += 1
+        found.append(page.read.said(start, end).strip(_MARKS))
     return [words for words in found if words]
 
 
@@ -447,6 +473,7 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     found += _of_devices(page)
     found += _of_values(page)
     found += _of_network(page)
+    found += _of_versions(page)
     found += _of_numbers(page)
     found += _of_fields(page)
     found += [

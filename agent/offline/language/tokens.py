@@ -53,7 +53,7 @@ def folded(text: str) -> str:
     """Lower case, full-width characters as plain ones, accents of Latin letters dropped."""
     if text.isascii():
         return text.lower()
-    plain = unicodedata.normalize("NFKC", text).lower().replace("ß", "ss").replace("ё", "е")
+    plain = unicodedata.normalize("NFKC", text).lower().replace("ß", "ss").replace("œ", "oe").replace("ё", "е")
     if not any("\u00c0" <= one <= "\u024f" for one in plain):
         return plain
     apart = unicodedata.normalize("NFKD", plain)
