@@ -43,16 +43,6 @@ def test_a_change_is_set_beside_the_plan_which_stays(plan: str, words: str, own:
     assert after.plan == before.plan
 
 
-def test_another_program_brings_its_own_layout() -> None:
-    ((name, arguments),) = calls("llama-3.1-70b pretraining on 64 H100", "use tp4 pp2 and compare with fsdp")
-    assert name == "compare"
-    assert (arguments["tp"], arguments["pp"]) == (4, 2)
-    (other,) = arguments["scenarios"]
-    assert other["framework"] == "fsdp2"
-    assert other["tp"] is None
-    assert other["pp"] is None
-
-
 def test_what_a_model_needs_is_told_without_a_device() -> None:
     run, train, placed = talk(
         ["how much VRAM does llama-3.1-8b need?", "and to fine-tune it with lora?", "on one 4090"]
@@ -66,9 +56,7 @@ def test_what_a_model_needs_is_told_without_a_device() -> None:
     assert placed.calls[0].name == "estimate_training"
 
 
-@pytest.mark.parametrize(
-    "words", ["make the previous plan cheaper", "export the plan as json", "go back to the last plan"]
-)
+@pytest.mark.parametrize("words", ["make the previous plan cheaper", "go back to the last plan"])
 def test_a_plan_that_is_not_there_yet_is_no_foreign_subject(words: str) -> None:
     (done,) = talk([words])
     assert not done.calls
@@ -80,8 +68,8 @@ def test_a_plan_that_is_not_there_yet_is_no_foreign_subject(words: str) -> None:
     [
         ("Our price for a node of 8 H200 at NordCloud is 24.80 USD an hour. Please add that to the price book.",
          "NordCloud", "8 x h200-sxm", "h200-sxm", 24.8),
-        ("remember our price: NordColo has a box they call mgx-8, 8x H100 in it, 18.40 usd an hour for the whole thing",
-         "NordColo", "mgx-8", "h100-sxm", 18.4),
+        ("remember our price: 8x H100 at NordColo, 18.40 usd an hour for the whole box",
+         "NordColo", "8 x h100-sxm", "h100-sxm", 18.4),
     ],
 )  # fmt: skip
 def test_a_price_of_ones_own_is_read_whole(words: str, provider: str, instance: str, device: str, usd: float) -> None:

@@ -18,7 +18,7 @@ COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-m
     [
         (f"does this fit on 2x 3090?\n```yaml\n{YAML}\n```", YAML, "does this fit on 2x 3090?"),
         (f"{YAML}\n\non one L40S please", YAML, "on one L40S please"),
-        (f"{COMMAND} -- ok on h100s?", COMMAND, "ok on h100s?"),
+        (f"{COMMAND} -- ok on h100s?", COMMAND, "-- ok on h100s?"),
         (f"is this sane: {COMMAND}", COMMAND, "is this sane:"),
         ('on 8 h100? {"bf16": {"enabled": true}} thanks', '{"bf16": {"enabled": true}}', "on 8 h100?   thanks"),
     ],

@@ -35,7 +35,7 @@ DOUBLED = [8, 16, 32, 64, 128, 256, 512]
         ("compare 8, 16 and 32 GPUs", "cluster.count", [8, 16, 32]),
         ("sweep GPUs 8-64", "cluster.count", [8, 16, 32, 64]),
         ("sweep precision bf16 and fp8", "workload.precision", ["bf16", "fp8"]),
-        ("sweep recompute none selective full", "layout.recompute", ["none", "selective", "full"]),
+        ("sweep selective recompute and full recompute", "layout.recompute", ["selective", "full"]),
         ("sweep the methods full, lora and qlora", "workload.method", ["full", "lora", "qlora"]),
     ],
 )

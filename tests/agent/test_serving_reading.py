@@ -58,7 +58,7 @@ PHRASES: list[tuple[str, str, dict[str, Any]]] = [
     ("Llama-3.1-8B AWQ on a 3090, single user", ESTIMATE, {"concurrency": 1, "weight_dtype": "awq"}),
     ("inference of mixtral 8x7b on 2 MI300X at 20 requests/s", ESTIMATE, {"request_rate": 20.0, "count": 2}),
     ("serve gpt-oss-120b on 4 H100, 5 qps", ESTIMATE, {"request_rate": 5.0}),
-    ("llama 3.1 8b on an L40S for a chatbot with 300 req/min", ESTIMATE, {"request_rate": 5.0}),
+    ("serve llama 3.1 8b on one L40S for a chatbot with 300 req/min", ESTIMATE, {"request_rate": 5.0}),
     ("serve llama-3.1-8b on an L40S, 36k requests per hour", ESTIMATE, {"request_rate": 10.0}),
     ("serve llama-3.1-8b on a A100-80GB for 1M tokens a day", ESTIMATE,
      {"request_rate": pytest.approx(1e6 / 86400 / 1280)}),
@@ -150,7 +150,7 @@ PHRASES: list[tuple[str, str, dict[str, Any]]] = [
      {"field": "workload.concurrency", "values": [4, 8, 16, 32]}),
     ("sweep input length 1k 4k 16k for serving llama-3.1-8b on one H100", "sweep",
      {"field": "workload.input_len", "values": [1024, 4096, 16384]}),
-    ("Is TP 4 or TP 8 better to serve llama 3.1 70b on 8 H100?", "sweep", {"field": "layout.tp", "values": [4, 8]}),
+    ("Is TP 4 or TP 8 better to serve llama 3.1 70b on 8 H100?", "compare", {"over": {"tp": [4, 8]}}),
     # MLPerf
     ("MLPerf inference llama2-70b offline on 8 H100", "project_mlperf",
      {"benchmark": "llama2-70b", "accelerator": "h100-sxm", "count": 8, "scenario": "offline"}),
@@ -220,12 +220,9 @@ def test_what_has_been_trained_can_be_served() -> None:
     assert is_serving(begun("deploy the instruction-tuned llama-3.1-8b on one L4").plan)
 
 
-def test_unknown_engines_and_formats_become_questions() -> None:
-    for text, field in (
-        ("serve llama-3.1-8b on H100 with lmdeploy", "workload.engine"),
-        ("serve llama-3.1-8b q9_x on a 4090", "workload.weight_dtype"),
-    ):
-        assert begun(text).fields_asked == [field]
+def test_unknown_engines_are_asked_about_and_unknown_formats_told() -> None:
+    assert begun("serve llama-3.1-8b on H100 with lmdeploy").fields_asked == ["workload.engine"]
+    assert begun("serve llama-3.1-8b q9_x on a 4090").reading["lost"] == ["q9_x"]
 
 
 def test_rates_in_tokens_wait_for_no_lengths_but_use_them() -> None:

@@ -172,6 +172,9 @@ def _amount(found: Found, start: int) -> Amount | None:
         if rate := next((unit for unit in units if unit.name == "rate"), None):
             requests = replace(rate, name="requests")
             return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
+        if not units and start > 1 and found.text[start - 1].text in ("=", ":"):
+            # 'Tokens = 2B'
+            units = _unit(found, start - 2)
         if units:
             if found.text[at].kind == "number" and _dotted(found.text[at].norm) and value == shown != int(shown):
                 # Of what is counted there are no fractions: '12.500 ejemplos'.

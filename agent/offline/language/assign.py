@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.offline.language.amounts import Amount, Found, Unit
-from agent.offline.language.lexicon import Quantity
+from agent.offline.language.lexicon import Phrase, Quantity
 
 UNREAD = 2.8
 _NEVER = 99.0
@@ -71,6 +71,16 @@ class Named:
     end: int
 
 
+# Values whose words may hold a number that counts something, too: 'batch size 1'.
+COUNTING = ("scenario", "rollout", "price", "objective")
+
+
+def _is_whole(word: Phrase) -> bool:
+    """Whether a word says a value that no number in it is apart from."""
+    value = word.get("value")
+    return value is not None and value.name not in COUNTING
+
+
 def fields_named(found: Found) -> list[Named]:
     """Every name of a field in a text, outside names of things."""
     inside = {at for start, end in found.names.items() for at in range(start, end)}
@@ -78,7 +88,7 @@ def fields_named(found: Found) -> list[Named]:
     for at, words in found.words.items():
         if at in inside:
             continue
-        said = max((word.end for word in words if word.get("value")), default=0)
+        said = max((word.end for word in words if _is_whole(word)), default=0)
         for word in words:
             # 'sequence parallel' names no sequence.
             named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
@@ -222,10 +232,10 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     told = [unit.name for unit in last.per if unit.name not in _RATES]
     of_rate = quantity.per is None or any(unit.name == quantity.per for unit in last.per)
     if told and of_rate and quantity.each in told and (_units(quantity, last) or not last.units):
-        return (near[0] if near else 0.4) - 0.3 + _strange(quantity, row), near[1] if near else None
+        return (near[0] if near else 0.4) - 0.3 + strange(quantity, row), near[1] if near else None
     units = _units(quantity, last)
     if quantity.per in told and units:
-        return 0.1 + _strange(quantity, row), None
+        return 0.1 + strange(quantity, row), None
     counted = not quantity.length and any(unit.name in _COUNTED for unit in last.units)
     as_name = near is not None and not counted and any(near[1][0] <= unit.start < near[1][1] for unit in last.units)
     if (last.names or last.units) and not (units or as_name or (last.names and "devices" in quantity.of)):
@@ -241,7 +251,7 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     plain = None in quantity.of and not quantity.length and not (last.units or last.names)
     # 'at 8k, micro batch 4': thousands are lengths before they are batches.
     cost += 1.5 if plain and last.scale in ("k", "ki") and quantity.usual[1] < 1e5 else 0.0
-    named = cost + near[0] + _strange(quantity, row)
+    named = cost + near[0] + strange(quantity, row)
     alone = _alone(quantity, row, cost)
     return alone if alone and alone[0] < named else (named, near[1])
 
@@ -273,7 +283,7 @@ def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
         return None
     if bare and not quantity.scale:
         cost += _unnamed(quantity, last)
-    return cost + quantity.alone + _strange(quantity, row), None
+    return cost + quantity.alone + strange(quantity, row), None
 
 
 def _unnamed(quantity: Quantity, amount: Amount) -> float:
@@ -291,7 +301,7 @@ def _units(quantity: Quantity, amount: Amount) -> list[Unit]:
     return [unit for unit in amount.units if unit.name in quantity.of]
 
 
-def _strange(quantity: Quantity, row: Row) -> float:
+def strange(quantity: Quantity, row: Row) -> float:
     """How unusual the row's values are for a field."""
     low, high = quantity.usual
     worst = 0.0

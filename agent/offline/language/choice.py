@@ -23,6 +23,9 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
+# Searches that alternatives narrow.
+_CHOOSING = ("best_serving", "size_serving")
+_LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
                      "alles", "lo", "los", "todo", "le", "les", "tout", "它", "全部"])  # fmt: skip
 # What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
@@ -38,6 +41,9 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     shares = act.tool_of(page, context)
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
+    if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
+        # 'vLLM or SGLang?' after the best way was asked for.
+        return None, shares
     changes = page.plan and only_changes(page)
     tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
     if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read, [(0, 0)])):
@@ -70,8 +76,17 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     if tool in ("write_configs", "render_configs") and not _has_object(page):
         # 'Write me a poem.'
         return act.NO_TOOL
-    if tool == "write_configs" and ("show_only" in read.asked("wish") or not _writes(read)):
-        return "render_configs"
+    if tool in ("write_configs", "render_configs"):
+        # Files are shown unless writing is asked for.
+        return "write_configs" if _writes(read) and "show_only" not in read.asked("wish") else "render_configs"
+    if (
+        page.plan
+        and tool == "describe_hardware"
+        and "cost" in read.asked("focus")
+        and "hourly" not in read.asked("wish")
+    ):
+        # What it costs there is asked of the plan.
+        return "estimate_cost"
     if page.plan or read.of("model", "path") or page.values("model_size"):
         return tool
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
@@ -102,6 +117,9 @@ def _hinted(page: Page) -> str | None:
     serving, goal = page.mode == SERVING, goal_of(page)
     if "sweep" in wishes and listed(page):
         return "sweep"
+    changed = page.kept or page.read.names or any(one.field not in _LIMITS for one in page.filled)
+    if page.plan and "better" in wishes and changed:
+        return "compare"
     most = "most" in focus or "least" in focus
     solved = any(page.values(name) for name in _SOLVED.get(goal, (goal,))) if goal else False
     if goal and not solved and (most or not (goal == "model" or "rent" in wishes)):

@@ -133,7 +133,8 @@ def _named(page: Page, most: int) -> str:
 
 
 def _opening(read: Mentions) -> list[str]:
-    tokens = read.tokens
+    tokens = [token for at, token in enumerate(read.tokens) if at not in read.courtesies]
+    tokens = tokens[next((at for at, token in enumerate(tokens) if token.kind != "sign"), 0) :]
     return [
         f"long={min(len(tokens) // 6, 5)}",
         f"asks={'?' in read.text}",

@@ -329,8 +329,11 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
     known, found, tried = lexicon(), list(text), 0
     for index, token in enumerate(found):
         norm = token.norm
+        if index and token.text[:1].isupper() and not found[index - 1].ends_sentence and not _numbered(found, index):
+            # A name of something: 'Paris' is no 'pairs'.
+            continue
         slip = token.kind == "word" and len(norm) >= _SHORTEST_SLIP - 1 and norm.isascii() and tried < _MOST_SLIPS
-        numbered = index + 1 < len(found) and found[index + 1].kind == "number"
+        numbered = _numbered(found, index)
         if not slip or norm in names or token.text[1:].lower() != token.text[1:]:
             continue
         if known.at(found, index) or norm in known.known:
@@ -339,6 +342,10 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
         if meant := _meant(norm, names) or (_head_meant(norm, names) if numbered else None):
             found[index] = Glyphs(token.text, meant, token.start, token.end, token.kind, token.space)
     return found
+
+
+def _numbered(text: Sequence[Glyphs], at: int) -> bool:
+    return at + 1 < len(text) and text[at + 1].kind == "number"
 
 
 @cache

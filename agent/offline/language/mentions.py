@@ -8,17 +8,15 @@ from functools import cached_property
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import Found, amounts
-from agent.offline.language.assign import Row, rows
+from agent.offline.language.assign import COUNTING, Row, rows
 from agent.offline.language.lexicon import Sense, lexicon, mended, together
 from agent.offline.language.names import Name, head_words, names
 from agent.offline.language.tokens import Glyphs, tokens
-from planner.requests import ONLY_SERVING, ONLY_TRAINING
+from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 TRAINING, SERVING = "training", "serving"
 # What a value may hold inside its own words: 'full fine-tuning' says the method and the stage.
 _NESTED = {("method", "stage")}
-# Values whose words may hold a number that counts something, too: 'batch size 1'.
-_COUNTING = ("scenario", "rollout", "price", "objective")
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ def mode_of_field(name: str) -> str | None:
     quantity = lexicon().quantities.get(name)
     if quantity and quantity.mode:
         return quantity.mode
+    if ALL_PATHS.get(name, "").startswith("workload.lora."):
+        return TRAINING
     return SERVING if name in ONLY_SERVING else TRAINING if name in ONLY_TRAINING else None
 
 
@@ -251,5 +251,5 @@ def mentions(text: str, catalogue: Catalogue) -> Mentions:
     counted = frozenset(name.start for name in named if name.kind in ("accelerator", "instance"))
     found = Found(read, lexicon().words(read), spans, counted, lexicon())
     first = Mentions(text, read, named, found)
-    inside = frozenset(at for one in first.values if one.field not in _COUNTING for at in range(one.start, one.end))
+    inside = frozenset(at for one in first.values if one.field not in COUNTING for at in range(one.start, one.end))
     return Mentions(text, read, named, replace(found, inside=inside))

@@ -33,6 +33,7 @@ _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 _NEAR_DOLLARS = ("eur", "gbp", "chf")
+_IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
 _SCENARIOS = ("save_scenario", "load_scenario", "delete_scenario", "diff_scenarios", "list_scenarios")
@@ -48,6 +49,11 @@ def pricing_of(page: Page) -> dict[str, Any]:
             if unit:
                 said = page.read.said(one.row.start, one.row.end)
                 page.assumed.append(f"{said!r} taken as US dollars one for one: no exchange rate is known here")
+    for one in page.read.senses():
+        if one.kind == "unit" and one.name in _NEAR_DOLLARS and not _has_amount(page, one.name):
+            page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
+                                "exchange rate is known")  # fmt: skip
+            break
     prices = [str(one.value) for one in page.kept if one.field == "price"]
     if prices:
         found["price"] = next((price for price in prices if price == "owned"), prices[0])
@@ -59,6 +65,10 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if len(providers) > 1:
         found["providers"] = list(dict.fromkeys(providers))
     return found
+
+
+def _has_amount(page: Page, currency: str) -> bool:
+    return any(row.amounts[-1].unit(currency) for row in page.read.rows)
 
 
 def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:

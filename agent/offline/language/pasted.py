@@ -113,7 +113,8 @@ def _lines(text: str) -> tuple[str, str] | None:
         return None
     keys = [_key(line) for line in lines]
     fields = [index for index, key in enumerate(keys) if key]
-    if len(fields) < 2 or not any(_of_a_program(lines[index], str(keys[index])) for index in fields):
+    sections = any(line.strip().startswith("[") and line.strip().endswith("]") for line in lines)
+    if len(fields) < 2 or not (sections or any(_of_a_program(lines[index], str(keys[index])) for index in fields)):
         return None
     start, end = fields[0], fields[-1] + 1
     while start and lines[start - 1].strip() and _belongs(lines[start - 1]):

@@ -12,7 +12,7 @@ from agent.offline.beside import MEANT
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading, Reference
 from agent.offline.language import act, scope
-from agent.offline.language.assign import Filled, Named, Row, assigned, fields_named, value_of
+from agent.offline.language.assign import COUNTING, Filled, Named, Row, assigned, fields_named, strange, value_of
 from agent.offline.language.calendar import deadline, iso_tokens
 from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
@@ -25,6 +25,7 @@ from agent.offline.language.pasted import apart as apart_
 from agent.offline.language.relative import Mark, differences, factors, known_fields, marks, parts
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
+from planner.partial import get
 from planner.requests import ALL_PATHS
 
 # Of a longer message the beginning is read, and the rest is told to be unread.
@@ -39,13 +40,18 @@ _GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf
 # Tools that take several of what is named as they are.
 NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # Fields whose names stand beside numbers that are none of theirs: 'rank 0', 'version 2.5'.
-_FEW_WORDS = 8
+_FEW_WORDS, _FEWEST_WORDS = 8, 3
 _FACTS = ("describe_model", "describe_hardware")
+_LATIN = ("word", "number")
+# Fields that a deployment is chosen by, as they are called.
+_CHOSEN = {"engine": "engine", "precision": "weight_dtype"}
 _MARKS = " ,;:.!?'\"()，。？！；：、"
 # How far what is sold as so many GB may be from what a table says.
 _SAME_MEMORY = 0.08
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
+# From here on a value is unusual for a field.
+_UNUSUAL = 0.4
 # From this share on the classifier knows better than a single word.
 _SURE = 0.7
 # What a number makes of a value that says the same without one: 'expert parallel 8'.
@@ -191,13 +197,18 @@ def _of_the_last(
     read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
 ) -> tuple[list[Filled], list[Row]]:
     """A number alone as another value of what was changed last: 'hm, 4?'."""
-    recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), None)
-    sure = any(one.cost < _UNSURE for one in filled)
+    recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), "count")
+    sure = any(one.cost < _UNSURE or one.name for one in filled)
     loose = [*left, *(one.row for one in filled)]
     if not plan or recent is None or sure or len(loose) != 1 or len(read.tokens) > _FEW_WORDS:
         return filled, left
     quantity, row = lexicon().quantities.get(recent), loose[0]
-    if quantity is None or row.amounts[-1].units or row.amounts[-1].names:
+    if row.amounts[-1].units or row.amounts[-1].names:
+        return filled, left
+    few = len(read.tokens) <= _FEWEST_WORDS
+    if few and (quantity is None or strange(quantity, row) > _UNUSUAL) and get(plan, "cluster.count"):
+        recent, quantity = "count", lexicon().quantities["count"]
+    if quantity is None or strange(quantity, row) > _UNUSUAL:
         return filled, left
     values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
     return [Filled(recent, values, row, 1.0)], []
@@ -282,8 +293,7 @@ def _of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
         end = one.end
         while end < len(page.read.tokens) and (
             page.read.tokens[end].kind == "number"
-            or (page.read.tokens[end].text == "."
-            and not page.read.tokens[end].space)
+            or (page.read.tokens[end].text == "." and not page.read.tokens[end].space)
         ):
             end += 1
         said = page.read.said(one.end, end) if end > one.end else ""
@@ -322,7 +332,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         tool=tool,
         shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
         focus=focus,
-        serving=page.mode == SERVING if page.mode else None,
+        serving=page.mode == SERVING if page.mode and not _goes_back(page, refs) else None,
         edits=edits,
         options=options,
         pricing=pricing_of(page),
@@ -373,7 +383,8 @@ def _unknown(page: Page) -> list[str]:
         while at < len(text) and at not in known and (text[at].kind in ("word", "single") or not text[at].space):
             at += 1
         end = at
-        while end < len(text) and not text[end].space and text[end].kind != "sign":
+        inside = page.read.named_tokens
+        while end < len(text) and not text[end].space and text[end].kind in _LATIN and end not in inside:
             end += 1
         found.append(page.read.said(start, end).strip(_MARKS))
     return [words for words in found if words]
@@ -476,6 +487,11 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     found += _of_versions(page)
     found += _of_numbers(page)
     found += _of_fields(page)
+    if page.mode == SERVING and "best" in page.read.asked("focus"):
+        # 'Which engine is best?' leaves it open.
+        asked = {_CHOSEN[name] for name in page.read.asked("word_field") if name in _CHOSEN}
+        said = {edit.field for _, each in found for edit in each}
+        found += [(0, [Edit(name, "drop", None)]) for name in sorted(asked - said)]
     found += [
         (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])
         for name in page.read.of("provider")
@@ -658,7 +674,8 @@ def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
-        if not (known and page.fits(one)) or taken.intersection(range(one.start, one.end)):
+        inside = one.field not in COUNTING and taken.intersection(range(one.start, one.end))
+        if not (known and page.fits(one)) or inside:
             continue
         if _of_a_number(one, page.filled):
             continue
@@ -879,7 +896,7 @@ def _references(page: Page) -> list[Reference]:
         found.append(Reference("other", page.read.span(at, at + 1)))
     for at in page.read.does("take")[:1]:
         place = next((index for index, name in enumerate(("second", "third", "fourth"), 1) if page.read.does(name)), 0)
-        to = "offer" if page.topic.get("offer") else "supposed"
+        to = "offer" if page.topic.get("offers") else "supposed"
         found.append(Reference(to, page.read.span(at, at + 1), place))
     return found
 
@@ -902,8 +919,20 @@ def _act(
     return "control" if tool is None else "ask"
 
 
+def _leads_on(page: Page, row: Row) -> bool:
+    """Whether an arrow leads from a number to one that was used."""
+    return any(one.row.amounts[0].before == "->" and 0 < one.row.start - row.end <= 3 for one in page.filled)
+
+
+def _goes_back(page: Page, refs: Sequence[Reference]) -> bool:
+    """Whether an earlier plan is meant, of whichever kind it was."""
+    return any(reference.to in ("before", "first", "other") for reference in refs) and not page.read.asked("mode")
+
+
 def _lost(page: Page) -> list[str]:
     """Numbers and refusals that no meaning was found for."""
-    found = [page.read.said(row.start, row.end) for row in page.left]
+    # 'From 8 -> 512' is about 512.
+    left = [row for row in page.left if not _leads_on(page, row)]
+    found = [page.read.said(row.start, row.end) for row in left]
     found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]
     return list(dict.fromkeys(found))
