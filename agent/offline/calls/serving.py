@@ -125,7 +125,8 @@ def of_either(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _first_arguments(first: str, plan: Mapping[str, Any], arguments: dict[str, Any], work: TurnWork) -> dict[str, Any]:
     if first == "estimate_inference":
         return arguments
-    chosen = dict(arguments)
+    # "Which engine is best?" leaves the engine open, whatever the plan has.
+    chosen = {name: value for name, value in arguments.items() if name not in work.own.get("left_open", ())}
     for name, argument in (("engine", "engines"), ("weight_dtype", "weight_dtypes")):
         if name in work.choices:
             chosen.pop(name, None)

@@ -172,7 +172,7 @@ def _amount(found: Found, start: int) -> Amount | None:
         if rate := next((unit for unit in units if unit.name == "rate"), None):
             requests = replace(rate, name="requests")
             return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
-        if not units and start > 1 and found.text[start - 1].text in ("=", ":"):
+        if not units and _is_labelled(found, start):
             # 'Tokens = 2B'
             units = _unit(found, start - 2)
         if units:
@@ -213,6 +213,13 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
         end = more[1]
     return value, end
+
+
+def _is_labelled(found: Found, start: int) -> bool:
+    """Whether a number stands behind a label that begins a line or a clause."""
+    if start < 2 or found.text[start - 1].text not in ("=", ":"):
+        return False
+    return start == 2 or found.text[start - 3].ends_clause or found.text[start - 3].text in ("-", "*", "|", "•")
 
 
 def _whole(units: Sequence[Unit]) -> bool:

@@ -133,10 +133,10 @@ def _named(page: Page, most: int) -> str:
 
 
 def _opening(read: Mentions) -> list[str]:
-    tokens = [token for at, token in enumerate(read.tokens) if at not in read.courtesies]
+    tokens = [token for at, token in enumerate(read.tokens) if at not in read.asides]
     tokens = tokens[next((at for at, token in enumerate(tokens) if token.kind != "sign"), 0) :]
     return [
-        f"long={min(len(tokens) // 6, 5)}",
+        f"long={min(sum(token.kind != 'sign' for token in tokens) // 6, 5)}",
         f"asks={'?' in read.text}",
         *(f"first:{token.norm}" for token in tokens[:1]),
         "open:" + " ".join(token.norm for token in tokens[:2] if token.kind != "number"),
@@ -202,7 +202,7 @@ def _words(read: Mentions) -> list[str]:
             at = end
             continue
         token = read.tokens[at]
-        if at in read.courtesies:
+        if at in read.asides:
             at += 1
             continue
         if token.kind == "number":

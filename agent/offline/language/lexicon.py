@@ -354,9 +354,15 @@ def _meant(norm: str, names: frozenset[str]) -> str | None:
     from rapidfuzz import process  # only for words that are unknown
     from rapidfuzz.distance import DamerauLevenshtein  # only for words that are unknown
 
-    near = process.extract(norm, _long_words(names), scorer=DamerauLevenshtein.distance, score_cutoff=1, limit=5)
-    found = [word for word, _, _ in near if len(norm) >= _SHORTEST_SLIP or sorted(word) == sorted(norm)]
+    near = process.extract(norm, _long_words(names), scorer=DamerauLevenshtein.distance, score_cutoff=2, limit=9)
+    found = [word for word, far, _ in near if _is_slip(norm, word, int(far))]
     return min(found, key=lambda word: (word[0] != norm[0], abs(len(word) - len(norm)), word), default=None)
+
+
+def _is_slip(norm: str, word: str, far: int) -> bool:
+    """One slip, or the same letters in another order."""
+    same = sorted(word) == sorted(norm)
+    return same if far > 1 or len(norm) < _SHORTEST_SLIP else True
 
 
 @cache

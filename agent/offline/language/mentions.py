@@ -114,7 +114,7 @@ class Mentions:
         hits = [
             (at, word.end, sense.name)
             for at in sorted(self.found.words)
-            if at not in self.named_tokens
+            if at not in self.named_tokens and at not in self.asides
             for word in self.found.words[at]
             for sense in word.all("asked")
             if sense.value == group
@@ -150,9 +150,14 @@ class Mentions:
         ]
 
     def senses(self) -> list[Sense]:
-        return [
-            sense for at, words in self.found.words.items() if at not in self.named_tokens for sense in words[0].senses
-        ]
+        left = self.named_tokens | self.asides
+        return [sense for at, words in self.found.words.items() if at not in left for sense in words[0].senses]
+
+    @cached_property
+    def asides(self) -> frozenset[int]:
+        """Courtesies beside something else; where there is nothing else, they are what is said."""
+        words = {at for at, token in enumerate(self.tokens) if token.kind != "sign"}
+        return self.courtesies if words - self.courtesies else frozenset()
 
     def said(self, start: int, end: int) -> str:
         return self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end]

@@ -32,6 +32,8 @@ _PRICES = (
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+# Fields that a deployment is chosen by, as they are called.
+_CHOSEN = {"engine": "engine", "precision": "weight_dtype"}
 _NEAR_DOLLARS = ("eur", "gbp", "chf")
 _IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
@@ -485,6 +487,9 @@ def _serving(page: Page, reading: Reading) -> dict[str, Any]:
     goals = {"cost": "cost", "time": "latency", "throughput": "throughput"}
     said = [str(edit.value) for edit in reading.edits if edit.field == "objective"]
     own: dict[str, Any] = {"goal": goals[said[-1]]} if said and said[-1] in goals else {}
+    named = page.read.asked("word_field") if "best" in page.read.asked("focus") else []
+    if left_open := [_CHOSEN[name] for name in named if name in _CHOSEN]:
+        own["left_open"] = left_open
     for name, field in (("engines", "engine"), ("weight_dtypes", "weight_dtype")):
         values = [edit.value for option in reading.options for edit in option if edit.field == field]
         values = values or dict(_several_values(page)).get(field, [])

@@ -43,8 +43,6 @@ NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 _FEW_WORDS, _FEWEST_WORDS = 8, 3
 _FACTS = ("describe_model", "describe_hardware")
 _LATIN = ("word", "number")
-# Fields that a deployment is chosen by, as they are called.
-_CHOSEN = {"engine": "engine", "precision": "weight_dtype"}
 _MARKS = " ,;:.!?'\"()，。？！；：、"
 # How far what is sold as so many GB may be from what a table says.
 _SAME_MEMORY = 0.08
@@ -332,7 +330,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         tool=tool,
         shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
         focus=focus,
-        serving=page.mode == SERVING if page.mode and not _goes_back(page, refs) else None,
+        serving=page.mode == SERVING if page.mode and _is_of_a_kind(page, tool, [edits, *options], refs) else None,
         edits=edits,
         options=options,
         pricing=pricing_of(page),
@@ -487,11 +485,6 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     found += _of_versions(page)
     found += _of_numbers(page)
     found += _of_fields(page)
-    if page.mode == SERVING and "best" in page.read.asked("focus"):
-        # 'Which engine is best?' leaves it open.
-        asked = {_CHOSEN[name] for name in page.read.asked("word_field") if name in _CHOSEN}
-        said = {edit.field for _, each in found for edit in each}
-        found += [(0, [Edit(name, "drop", None)]) for name in sorted(asked - said)]
     found += [
         (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])
         for name in page.read.of("provider")
@@ -924,9 +917,12 @@ def _leads_on(page: Page, row: Row) -> bool:
     return any(one.row.amounts[0].before == "->" and 0 < one.row.start - row.end <= 3 for one in page.filled)
 
 
-def _goes_back(page: Page, refs: Sequence[Reference]) -> bool:
-    """Whether an earlier plan is meant, of whichever kind it was."""
-    return any(reference.to in ("before", "first", "other") for reference in refs) and not page.read.asked("mode")
+def _is_of_a_kind(page: Page, tool: str | None, edits: Sequence[Sequence[Edit]], refs: Sequence[Reference]) -> bool:
+    """Whether a turn is about training or serving at all; one that goes back is about what an earlier plan was."""
+    goes_back = any(reference.to in ("before", "first", "other") for reference in refs)
+    if goes_back and not page.read.asked("mode"):
+        return False
+    return any(edits) or not (tool is None or tool in FREE)
 
 
 def _lost(page: Page) -> list[str]:
