@@ -89,7 +89,7 @@ def _concluded(
         tried = ", ".join(work.frameworks)
         work = replace(work, lead=[*work.lead, f"{framework} taken instead, the best of {tried} for this run"])
     text, asked = _ANSWERS[work.kind](about, work, outcomes)
-    origins = [*work.notes, *work.lead]
+    origins = [*work.notes, *work.lead, *work.unread]
     before, kept = work.before
     failed = bool(outcomes) and not any(_answered(outcome) for outcome in outcomes)
     if failed and whole(before) and not kept.get("failed"):

@@ -23,6 +23,8 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
+# What hardly any other words ask for.
+_NAMED = ("compare",)
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
@@ -87,6 +89,8 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     ):
         # What it costs there is asked of the plan.
         return "estimate_cost"
+    if tool == "describe_model" and "need" in read.asked("focus"):
+        return "check_fit"
     if page.plan or read.of("model", "path") or page.values("model_size"):
         return tool
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
@@ -108,13 +112,16 @@ def _writes(read: Mentions) -> bool:
 def _with_hints(page: Page, shares: dict[str, float]) -> dict[str, float]:
     """The classifier's shares with the lexicon's second opinion, which decides where the first is unsure."""
     hint = _hinted(page)
-    return {**shares, hint: shares.get(hint, 0.0) + _HINT} if hint else shares
+    weight = 2 * _HINT if hint in _NAMED else _HINT
+    return {**shares, hint: shares.get(hint, 0.0) + weight} if hint else shares
 
 
 def _hinted(page: Page) -> str | None:
     """The tool that the words ask for by name: a limit, the best deployment, a range of sizes."""
     focus, wishes = page.read.asked("focus"), page.read.asked("wish")
     serving, goal = page.mode == SERVING, goal_of(page)
+    if page.plan and page.read.asked("scaling"):
+        return "sweep"
     if "sweep" in wishes and listed(page):
         return "sweep"
     changed = page.kept or page.read.names or any(one.field not in _LIMITS for one in page.filled)

@@ -356,7 +356,11 @@ def _meant(norm: str, names: frozenset[str]) -> str | None:
 
     near = process.extract(norm, _long_words(names), scorer=DamerauLevenshtein.distance, score_cutoff=2, limit=9)
     found = [word for word, far, _ in near if _is_slip(norm, word, int(far))]
-    return min(found, key=lambda word: (word[0] != norm[0], abs(len(word) - len(norm)), word), default=None)
+    letters = sorted(norm)
+    return min(
+        found, key=lambda word: (sorted(word) != letters, word[0] != norm[0], abs(len(word) - len(norm)), word),
+        default=None,
+    )  # fmt: skip
 
 
 def _is_slip(norm: str, word: str, far: int) -> bool:

@@ -257,4 +257,6 @@ def mentions(text: str, catalogue: Catalogue) -> Mentions:
     found = Found(read, lexicon().words(read), spans, counted, lexicon())
     first = Mentions(text, read, named, found)
     inside = frozenset(at for one in first.values if one.field not in COUNTING for at in range(one.start, one.end))
+    # 'k8s' is no eight seconds.
+    inside |= {at for start, end, _ in first.asked_at("target") for at in range(start, end)}
     return Mentions(text, read, named, replace(found, inside=inside))

@@ -286,7 +286,7 @@ def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[
 
 def _of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
     """Versions that stand right behind an engine: 'vllm 0.8.5'."""
-    found: list[tuple[int, list[Edit]]] = []
+    edits: list[tuple[int, list[Edit]]] = []
     for one in page.kept:
         end = one.end
         while end < len(page.read.tokens) and (
@@ -299,8 +299,8 @@ def _of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
             page.filled = [each for each in page.filled if not one.end <= each.row.start < end]
             page.left = [row for row in page.left if not one.end <= row.start < end]
             version = said.strip(".")
-            found.append((one.end, [Edit("software_version", "set", version, page.read.span(one.end, end))]))
-    return found
+            edits.append((one.end, [Edit("software_version", "set", version, page.read.span(one.end, end))]))
+    return edits
 
 
 def _of_a_number(value: Value, filled: Sequence[Filled]) -> bool:
@@ -415,7 +415,7 @@ def _unused(page: Page, reading: Reading) -> list[str]:
 
 
 def _devices_meant(page: Page) -> list[str]:
-    planned = (page.plan.get("cluster") or {}).get("accelerator")
+    planned = get(page.plan, "cluster.accelerator")
     return [str(edit.value) for edit in page.named if edit.field == "accelerator"] + ([planned] if planned else [])
 
 
@@ -477,46 +477,46 @@ def _side_by_side(said: Sequence[tuple[int, list[Edit]]]) -> list[list[Edit]]:
 
 def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     """[(token, edits)] of each thing that was said, in the order of the text."""
-    found: list[tuple[int, list[Edit]]] = []
-    found += _of_models(page)
-    found += _of_devices(page)
-    found += _of_values(page)
-    found += _of_network(page)
-    found += _of_versions(page)
-    found += _of_numbers(page)
-    found += _of_fields(page)
-    found += [
+    pieces: list[tuple[int, list[Edit]]] = []
+    pieces += _of_models(page)
+    pieces += _of_devices(page)
+    pieces += _of_values(page)
+    pieces += _of_network(page)
+    pieces += _of_versions(page)
+    pieces += _of_numbers(page)
+    pieces += _of_fields(page)
+    pieces += [
         (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])
         for name in page.read.of("provider")
         if name.start not in page.refused.things
     ]
-    return sorted(found, key=lambda one: one[0])
+    return sorted(pieces, key=lambda one: one[0])
 
 
 def _of_models(page: Page) -> list[tuple[int, list[Edit]]]:
-    found: list[tuple[int, list[Edit]]] = []
+    pieces: list[tuple[int, list[Edit]]] = []
     for name in page.read.of("model"):
         span = page.read.span(name.start, name.end)
         if name.start in page.refused.things:
-            found.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
+            pieces.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
         elif name.id:
-            found.append((name.start, [Edit("model", "set", name.id, span, name.note)]))
+            pieces.append((name.start, [Edit("model", "set", name.id, span, name.note)]))
         elif name.options and not name.problem:
             chosen = _usual_model(name.options)
             others = ", ".join(other.rpartition("/")[2] for other in name.options if other != chosen)
             note = f"{name.text!r} taken as {chosen.rpartition('/')[2]} (it may also be {others})"
-            found.append((name.start, [Edit("model", "set", chosen, span, note)]))
+            pieces.append((name.start, [Edit("model", "set", chosen, span, note)]))
         else:
             nearest = f"; the nearest: {', '.join(name.options[:3])}" if name.options else ""
             page.needs.append(
                 Need("model", f"{name.problem}{nearest}. Which is it? A path to its config.json will do, too")
             )
     for name in page.read.of("path"):
-        if not found and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log")):
-            found.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
+        if not pieces and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log")):
+            pieces.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
     if not page.needs:
-        found += _of_size(page, [edit.value for _, edits in found for edit in edits if edit.op == "set"])
-    return found
+        pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
+    return pieces
 
 
 # Models before that are named where they are meant.
@@ -541,7 +541,7 @@ def _usual_model(options: Sequence[str]) -> str:
 
 def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
     """'A 70B' as the usual model of that size: of the family that was named, or that the plan has, before others."""
-    found: list[tuple[int, list[Edit]]] = []
+    edits: list[tuple[int, list[Edit]]] = []
     for one in page.filled:
         if one.field != "model_size":
             continue
@@ -552,7 +552,7 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
         compared = (page.topic.get("alternatives") or {}).get("model") or []
         kin = _kin(near, named or [str(page.plan.get("model") or ""), *map(str, compared)])
         if kin:
-            found.append((one.row.start, [Edit("model", "set", kin, span)]))
+            edits.append((one.row.start, [Edit("model", "set", kin, span)]))
         elif named:
             continue
         elif near:
@@ -560,12 +560,12 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
             others = [id.rpartition("/")[2] for id in near if id != chosen][:3]
             also = f" (it may also be {', '.join(others)})" if others else ""
             note = f"{page.read.said(one.row.start, one.row.end)!r} taken as {chosen.rpartition('/')[2]}{also}"
-            found.append((one.row.start, [Edit("model", "set", chosen, span, note)]))
+            edits.append((one.row.start, [Edit("model", "set", chosen, span, note)]))
         else:
             page.needs.append(
                 Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
             )
-    return found
+    return edits
 
 
 def _kin(near: Sequence[str], named: Sequence[str]) -> str | None:
@@ -580,7 +580,7 @@ def _kin(near: Sequence[str], named: Sequence[str]) -> str | None:
 
 
 def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
-    found: list[tuple[int, list[Edit]]] = []
+    pieces: list[tuple[int, list[Edit]]] = []
     for one in page.devices:
         name, span = one.name, page.read.span(one.name.start, one.name.end)
         id, note = _with_memory(page, one) or (name.id, name.note)
@@ -607,16 +607,16 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             edits.append(Edit("nodes", "set", one.nodes, span))
         if one.per_node:
             edits.append(Edit("per_node", "set", one.per_node, span))
-        found.append((name.start, edits))
+        pieces.append((name.start, edits))
     for name in page.read.of("accelerator"):
         if name.start in page.refused.things:
-            found.append(
+            pieces.append(
                 (
                     name.start,
                     [Edit("accelerator", "refuse", name.id or name.text, page.read.span(name.start, name.end))],
                 )
             )
-    return found
+    return pieces
 
 
 def _counts_racks(page: Page, name: Name) -> bool:
@@ -663,7 +663,7 @@ def _usual_device(options: Sequence[str]) -> str:
 
 
 def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
-    found: list[tuple[int, list[Edit]]] = []
+    edits: list[tuple[int, list[Edit]]] = []
     taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
@@ -674,10 +674,10 @@ def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
-            found.append((one.start, [_refused(one, span)]))
+            edits.append((one.start, [_refused(one, span)]))
         else:
-            found.append((one.start, [Edit(one.field, "set", one.value, span)]))
-    return found
+            edits.append((one.start, [Edit(one.field, "set", one.value, span)]))
+    return edits
 
 
 def _refused(one: Value, span: tuple[int, int]) -> Edit:
@@ -694,7 +694,7 @@ def _refused(one: Value, span: tuple[int, int]) -> Edit:
 def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(one.count or one.nodes for one in page.devices)
     changed = differences(page, page.filled)
-    found: list[tuple[int, list[Edit]]] = []
+    edits: list[tuple[int, list[Edit]]] = []
     told = bool(page.values("dataset_tokens"))
     for one in page.filled:
         if told and one.field == "text_bytes":
@@ -708,7 +708,7 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             if _named_span(one)[0] < one.row.start:
                 drops = word in lexicon().letting_go
                 refused = None if drops else _value(one.field, one.values[-1])
-                found.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
+                edits.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
             continue
         value = one.values[-1]
         if (problem := _impossible(one.field, value)) and one.field in _IDIOMS:
@@ -727,9 +727,9 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             continue
         if one.row.start in changed:
             sign = -1 if changed[one.row.start] == "minus" else 1
-            found.append((one.row.start, [Edit(one.field, "plus", sign * _value(one.field, value), span)]))
+            edits.append((one.row.start, [Edit(one.field, "plus", sign * _value(one.field, value), span)]))
             continue
-        found.append((one.row.start, [_set(page, one, value, span)]))
+        edits.append((one.row.start, [_set(page, one, value, span)]))
     page.needs += _of_other_money(page)
     page.needs += [
         Need("workload.engine", f"nothing is known about {page.read.said(one.start, one.end)}: which engine is it?")
@@ -740,8 +740,8 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         hours, start, end = until
         page.left = [row for row in page.left if not start <= row.start < end]
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
-        found.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
-    return found
+        edits.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
+    return edits
 
 
 def _is_new(page: Page, one: Filled, word: str) -> bool:
@@ -829,16 +829,16 @@ def _of_network(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _of_fields(page: Page) -> list[tuple[int, list[Edit]]]:
     """Fields that are let go: 'drop the tp', 'no deadline'."""
-    found: list[tuple[int, list[Edit]]] = []
+    edits: list[tuple[int, list[Edit]]] = []
     for one in _free_names(page.read, page.filled):
         word, span = page.refused.things.get(one.start), page.read.span(one.start, one.end)
         if word in lexicon().letting_go and one.field in page.known:
-            found.append((one.start, [Edit(one.field, "drop", None, span)]))
+            edits.append((one.start, [Edit(one.field, "drop", None, span)]))
         elif word and one.field in _NONE:
-            found.append((one.start, [Edit(one.field, "set", _NONE[one.field], span)]))
+            edits.append((one.start, [Edit(one.field, "set", _NONE[one.field], span)]))
         elif word and one.field in page.known:
-            found.append((one.start, [Edit(one.field, "drop", None, span)]))
-    return found
+            edits.append((one.start, [Edit(one.field, "drop", None, span)]))
+    return edits
 
 
 def _free_names(read: Mentions, filled: Sequence[Filled]) -> list[Named]:

@@ -12,6 +12,7 @@ from agent.offline.language.amounts import Amount, Unit
 from agent.offline.language.assign import Row, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.scope import FACTORS
+from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
 def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> list[Row]:
     """The numbers with 'six of the eight cards' as six cards; of eight that the plan has, 'six of the eight', too."""
     rows: list[Row] = []
-    devices = (plan.get("cluster") or {}).get("count")
+    devices = get(plan, "cluster.count")
     for row in numbers:
         part = rows[-1] if rows else None
         if part and _is_part(read, part, row):
