@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import pytest
+import yaml
 from test_floors import FLOORS, ROOT
 
 from estimator.plan.schema import Layout
@@ -172,3 +173,16 @@ def test_the_plan_of_the_walk_passes_every_function_that_is_named(
     named = {name: each.__code__ for name, each in functions.items() if inspect.isfunction(each)}
     assert len(named) > 15
     assert [name for name, code in named.items() if code not in called] == []
+
+
+def test_the_accuracy_that_is_told_is_the_one_that_was_measured() -> None:
+    """The playbook's answer to "how accurate are you?" says the means of docs/accuracy.md."""
+    entries = yaml.safe_load((ROOT / "knowledge/data/playbook/checklist.yaml").read_text())
+    told = " ".join(next(entry for entry in entries if entry["id"] == "check-accuracy")["advice"].split())
+    means = [line.split("|") for line in (ROOT / "docs/accuracy.md").read_text().splitlines() if "mean of" in line]
+    assert len(means) == 5
+    for row in means:
+        assert row[3].strip() in told, row[1]
+    for row in means[:2]:
+        assert f"({row[2].strip()} runs)" in told
+        assert row[-3].strip() in told

@@ -36,6 +36,10 @@ def first_lines(reading: Reading) -> list[str]:
     return list(dict.fromkeys([*reading.assumed, *(edit.note for edit in edits if edit.note)]))
 
 
+# How adapters and whole weights are trained; the largest model is told for each.
+_METHODS = ("full", "lora", "qlora")
+
+
 def work_of(
     turn: Turn, reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any], question: TurnQuestion,
     options: Sequence[Changed], catalogue: Catalogue,
@@ -54,6 +58,9 @@ def work_of(
     serving = is_serving(plan)
     searched = left and not get(plan, "cluster.accelerator")
     common_left = {"accelerator": devices_left(left_out["accelerator"], of_serving.COMMON_DEVICES)} if searched else {}
+    if question.limit and not options and _of_any_method(plan, question.limit):
+        # What is the largest depends on the method more than on anything else.
+        options = [{"method": method} for method in _METHODS]
     if question.limit and options:
         return _limit_of_each(plan, question.limit, options)
     targets = _targets(reading.own.get("targets", []), plan, catalogue)
@@ -77,6 +84,12 @@ def work_of(
         # Who asks again where nothing was written insists.
         "anyway": bool(reading.own.get("anyway") or insists),
     }
+
+
+def _of_any_method(plan: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
+    """Whether the largest model to fine-tune is asked for, and no method was said."""
+    tuned = get(plan, "workload.stage") not in (None, "pretrain")
+    return limit["goal"] == "model" and tuned and not is_serving(plan) and get(plan, "workload.method") is None
 
 
 def _limit_of_each(plan: Mapping[str, Any], limit: dict[str, Any], options: Sequence[Changed]) -> dict[str, Any]:

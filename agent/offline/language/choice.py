@@ -95,6 +95,10 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return tool
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
         return "search_playbook"
+    alternatives = read.does("or", "versus", "compare") and not read.of("accelerator", "instance", "provider")
+    if tool in ("compare", *_OF_ONE) and alternatives and not page.values("count"):
+        # 'ZeRO 2 or 3?'
+        return "search_playbook" if page.kept or page.filled else tool
     return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
 
 
@@ -120,6 +124,8 @@ def _hinted(page: Page) -> str | None:
     """The tool that the words ask for by name: a limit, the best deployment, a range of sizes."""
     focus, wishes = page.read.asked("focus"), page.read.asked("wish")
     serving, goal = page.mode == SERVING, goal_of(page)
+    if "accuracy" in wishes and not page.plan:
+        return "search_playbook"
     if page.plan and page.read.asked("scaling"):
         return "sweep"
     if "sweep" in wishes and listed(page):

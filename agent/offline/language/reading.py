@@ -347,6 +347,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
             [Edit("scenario", "set", named[0])] if named and not any(edit.field == "scenario" for edit in edits) else []
         )
     own = own_of(page, tool, reading)
+    if control := next((name for name in ("help", "thanks") if tool is None and name in page.read.asked("wish")), None):
+        own["control"] = control
     if tool == "sweep":
         swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
         edits = [edit for edit in edits if edit.field not in swept]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _JOINTS = ("or", "and")
 _REACH = 9
+_NAMES = frozenset({"model", "accelerator", "instance", "provider", "path"})
 FACTORS = {"times_half": 0.5, "times_third": 1 / 3, "times_quarter": 0.25, "times_fifth": 0.2, "times_tenth": 0.1,
            "times_two_thirds": 2 / 3, "times_three_quarters": 0.75, "times_half_more": 1.5, "times_double": 2.0,
            "times_triple": 3.0, "times_quadruple": 4.0}  # fmt: skip
@@ -158,7 +159,7 @@ def _joined(
             if end is not None and found.does(end, *_JOINTS):
                 end = found.does(end, *_JOINTS)
             thing = by_start.get(end) if end is not None else None
-            if thing is None or (end is not None and _asserts(found, end)):
+            if thing is None or (end is not None and _asserts(found, end)) or _is_apart(first, thing):
                 break
             if thing.key.startswith("number") and thing.key != first.key and found.text[at].text == ",":
                 # 'No offload, 256 GPUs': another thought.
@@ -170,11 +171,16 @@ def _joined(
             if not (found.text[before].text in (",", "/", "、", "+", "&") or found.does(before, *_JOINTS)):
                 break
             thing = by_end.get(before)
-            if thing is None or (thing.key.startswith("number") and thing.key != first.key):
+            if thing is None or (thing.key.startswith("number") and thing.key != first.key) or _is_apart(first, thing):
                 break
             refused.add(thing.start)
             at = thing.start
     return refused
+
+
+def _is_apart(first: Thing, other: Thing) -> bool:
+    """Whether a name stands beside something of another kind: 'no fp8, Llama 70B on 16 H100' refuses no model."""
+    return (first.key in _NAMES or other.key in _NAMES) and first.key != other.key
 
 
 def _asserts(found: Found, at: int) -> bool:
