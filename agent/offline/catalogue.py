@@ -6,10 +6,10 @@ look-up can say that it does not know it. Nothing here picks a substitute.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 from estimator.errors import PlanError
@@ -48,11 +48,23 @@ class Catalogue:
     @cached_property
     def card_numbers(self) -> frozenset[str]:
         """Four-digit product numbers that people use bare: 4090, 3090."""
-        return frozenset(re.findall(r"(?:rtx|rx)-(\d{4})\b", " ".join(self.accelerator_names).lower()))
+        parts = (pairwise(name.lower().split("-")) for name in self.accelerator_names)
+        return frozenset(
+            number
+            for pairs in parts
+            for series, number in pairs
+            if series in ("rtx", "rx") and number.isdigit() and len(number) == 4
+        )
 
 
 def folded(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    return "".join(letter for letter in name.lower() if letter.isascii() and letter.isalnum())
+
+
+def _is_machine(name: str) -> bool:
+    """Whether a price list's name is one of a machine: 'p5.48xlarge', 'BM.GPU.H100.8'."""
+    parts = name.replace(".", " ").replace("-", " ").replace("_", " ").split()
+    return len(parts) > 1 and " " not in name and all(part.isalnum() for part in parts)
 
 
 def known() -> Catalogue:
@@ -93,15 +105,11 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         names += [row.id, row.name, *_aliases(row)]
     devices = {folded(name) for name in names}
     # "p5.48xlarge" and "BM.GPU.H100.8" name a machine; "HGX H100" and "L40S" in a price list are only devices.
-    rentable = [
-        p
-        for p in prices()
-        if re.fullmatch(r"\w+(?:[.-]\w+)+|\w+_\w+", p.instance) and folded(p.instance) not in devices
-    ]
+    rentable = [price for price in prices() if _is_machine(price.instance) and folded(price.instance) not in devices]
     return Catalogue(
         model_names=tuple(name for row in models() for name in (row.id, *row.aliases)),
         accelerator_names=tuple(names),
-        instances=tuple(Instance(p.instance, p.provider, p.accelerator, p.count) for p in rentable),
+        instances=tuple(Instance(one.instance, one.provider, one.accelerator, one.count) for one in rentable),
         providers=tuple(dict.fromkeys(price.provider for price in prices())),
         find_model=model,
         find_accelerator=accelerator,

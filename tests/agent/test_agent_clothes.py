@@ -124,19 +124,12 @@ def test_lists_of_numbers(words: str, values: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "a" * 20_000,
-        "x" + "-" * 5_000,
-        "1" * 5_000,
-        "|" * 5_000,
-        " \n" * 5_000,
-        "**a" * 2_000,
-        "a - " * 1_000,
-        "9." * 500,
-    ],
+    "piece", ["a", "a - ", "9.", "1", "|", " \n", "**a", "x: 1\n", "用8张H20全参微调", "no fp8, ", "8 h100 or "]
 )
-def test_whatever_is_sent_is_read_in_a_moment_and_without_an_error(text: str) -> None:
+def test_a_hundred_thousand_characters_are_read_in_a_moment(piece: str) -> None:
+    text = (piece * (100_000 // len(piece) + 1))[:100_000]
+    _said("llama-3.1-8b lora on 8 H100")
     start = time.process_time()
     _said(f"llama-3.1-8b lora on 8 H100 {text}")
-    assert time.process_time() - start < 4
+    # The limit is one second on an idle machine; a busy one takes longer.
+    assert time.process_time() - start < 2.5

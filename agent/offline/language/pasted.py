@@ -149,13 +149,15 @@ def _json(text: str) -> tuple[str, str] | None:
 
 def _command(text: str) -> tuple[str, str] | None:
     """A command line with flags, up to where the sentence goes on."""
+    if "--" not in text:
+        return None
     flat = text.replace("\\\n", "\\\0").replace("\n", "\n ")
     words = flat.split(" ")
     for index, word in enumerate(words):
         name = word.rpartition("\n")[2].strip("`'\"$ ")
-        rest = words[index:]
-        if name not in lexicon().programs or not any(one.startswith("--") and len(one) > 2 for one in rest):
+        if name not in lexicon().programs:
             continue
+        rest = words[index:]
         end = _ends(rest)
         if not any(one.startswith("--") and len(one) > 2 for one in rest[:end]):
             continue

@@ -99,6 +99,11 @@ class Page:
         """Flat names of the numbers that the plan holds, or the one that is supposed."""
         return known_fields(self.topic.get("supposed") or self.plan)
 
+    @cached_property
+    def sized(self) -> bool:
+        """Whether a size in bytes is said."""
+        return any(row.amounts[-1].unit("bytes") for row in self.read.rows)
+
     @property
     def kept(self) -> list[Value]:
         """Values of the page's mode that are not refused."""
@@ -629,7 +634,7 @@ def _counts_racks(page: Page, name: Name) -> bool:
 def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
     """(Id, note) of a device whose memory is said apart: 'A100 mit 40 GB', '(8x40GB)'."""
     name = device.name
-    if name.instance or name.problem:
+    if name.instance or name.problem or not page.sized:
         return None
     for one in [*page.filled, *page.left]:
         row = one.row if isinstance(one, Filled) else one
