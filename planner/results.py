@@ -54,6 +54,7 @@ class MemoryEstimate(Result):
     high_bytes: float
     capacity_bytes: float = Field(description="What a device can allocate, less what is to stay free.")
     fits: bool
+    tight: bool = Field(False, description="It fits, but the upper end leaves less than 3 % of capacity_bytes free.")
     components: dict[str, float] = Field(description="At the worst moment.")
     own_peaks: dict[str, float] = Field(description="Each component at its own worst moment.")
     stages: list[StageMemory]
@@ -175,6 +176,7 @@ class FitCheck(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     fits: bool
+    tight: bool = Field(False, description="Of training: it fits, but with less than 3 % of the memory to spare.")
     headroom_bytes: float = Field(
         description="Capacity minus the upper end of the memory interval; of serving, room for more requests."
     )

@@ -10,7 +10,7 @@ from pages.blocks import Block, Prose
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
 from planner.money.results import CostEstimate
-from planner.results import BestParallelism, Roofline, TrainingEstimate
+from planner.results import BestParallelism, MemoryEstimate, Roofline, TrainingEstimate
 
 # What a step waits for that is told.
 _LEAST_SHARE = 0.01
@@ -32,7 +32,7 @@ def verdict(estimate: TrainingEstimate, cost: CostEstimate | None, asked_fit: bo
     """One or two sentences that answer the question."""
     plan, found, run = complete(estimate.plan), estimate.memory, estimate.run
     fits = found.fits
-    head = "**No, it does not fit.**" if not fits else "**Yes, it fits.**" if asked_fit else "**It fits.**"
+    head = _head(found, asked_fit)
     # Where the middle of the interval fits and its end does not, the end is the reason.
     close = not fits and found.per_device_bytes < found.capacity_bytes
     span = figures.gib_range(found.low_bytes, found.high_bytes)
@@ -48,6 +48,15 @@ def verdict(estimate: TrainingEstimate, cost: CostEstimate | None, asked_fit: bo
         text += f" The run takes about **{figures.hours(run.hours)}**"
         text += f" and costs about **{figures.usd(cost.usd)}**." if cost and cost.usd is not None else "."
     return Prose(text)
+
+
+def _head(found: MemoryEstimate, asked_fit: bool) -> str:
+    if not found.fits:
+        return "**No, it does not fit.**"
+    if found.tight:
+        room = f"{figures.gib(found.capacity_bytes - found.high_bytes)} stay free at the upper end of the interval."
+        return f"**{'Yes, but tightly' if asked_fit else 'It fits, but tightly'}**: {room}"
+    return "**Yes, it fits.**" if asked_fit else "**It fits.**"
 
 
 def _sentence(words: str) -> str:

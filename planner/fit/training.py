@@ -24,6 +24,7 @@ def fit_of(asked: Plan) -> FitCheck:
         plan=planned.complete_plan,
         assumptions=planned.assumptions,
         fits=memory.fits,
+        tight=memory.tight,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
         memory=memory,
         largest_micro_batch=_largest_micro_batch(planned),

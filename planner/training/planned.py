@@ -211,6 +211,17 @@ def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Plan
         return None
 
 
+# A fit that leaves less than this part of the usable memory free is tight: an assumption, about what a driver, another
+# process or a fragmented allocator takes (an RTX 4090 shows 23.6 of 24 GiB).
+_TIGHT_SHARE = 0.03
+
+
+def is_tight(planned: Planned) -> bool:
+    """Whether it fits, but its memory's upper end leaves too little free to be sure of."""
+    capacity = planned.job.usable_bytes
+    return planned.fits and capacity - float(planned.estimates.high_bytes[planned.index]) < _TIGHT_SHARE * capacity
+
+
 def memory_of(planned: Planned) -> MemoryEstimate:
     estimates, index = planned.estimates, planned.index
     layout = estimates.layouts.take(np.array([index]))
@@ -222,6 +233,7 @@ def memory_of(planned: Planned) -> MemoryEstimate:
         high_bytes=float(estimates.high_bytes[index]),
         capacity_bytes=planned.job.usable_bytes,
         fits=planned.fits,
+        tight=is_tight(planned),
         components=components,
         own_peaks={
             name: max(components[name], float(values[index]))

@@ -36,7 +36,7 @@ def test_every_accelerator_has_sane_values(row: Accelerator) -> None:
         assert row.vector_flops > 0
     if row.topology == "switch":
         assert row.peer_bandwidth == row.scaleup_bandwidth
-    if "fp8" in row.peak_flops:
+    if "mxfp8" in row.peak_flops:
         assert row.peak_flops["mxfp8"] == row.peak_flops["fp8"]
 
 

@@ -1,0 +1,32 @@
+"""A fit with less than 3 % of the memory to spare is tight, in the result and in the verdict's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pages.answers.training import verdict
+from planner.requests import parsed
+from planner.results import TrainingEstimate
+from planner.training.estimate import EstimateRequest, estimate_training
+
+PLAN = {
+    "model": "llama-3-8b", "accelerator": "h100-sxm", "count": 8, "dp": 8,
+    "zero_stage": 3, "recompute": "full", "offload": "none",
+    "stage": "sft", "framework": "fsdp2", "seq_len": 4096, "micro_batch": 1, "global_batch": 64,
+}  # fmt: skip
+
+
+def estimated(usable_gib: float | None = None) -> TrainingEstimate:
+    overrides = {} if usable_gib is None else {"overrides": {"usable_gib": usable_gib}}
+    return estimate_training(parsed(EstimateRequest, PLAN | overrides))
+
+
+@pytest.mark.parametrize("free", [-0.05, -0.001, 0.001, 0.015, 0.029, 0.031, 0.2])
+def test_tight_is_a_fit_with_less_than_three_percent_free(free: float):
+    high_gib = estimated().memory.high_bytes / 2**30
+    found = estimated(high_gib / (1 - free))
+    assert found.memory.fits == (free > 0)
+    assert found.memory.tight == (0 < free < 0.03)
+    said = verdict(found, None, True).markdown
+    assert ("Yes, but tightly" in said) == found.memory.tight
+    assert said.startswith("**Yes") == found.memory.fits
