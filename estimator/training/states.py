@@ -168,7 +168,8 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     if framework.gathering.splits_root:
         root = np.maximum(held.outside - held.head, held.head)
     packed = _QUANTISED_BYTES[job.training.lora.quantisation] if job.quantised else size
-    most = held.total * size
+    # What is quantised is gathered as it is kept, packed; embeddings and head are not quantised.
+    most = held.outside * size + (held.total - held.outside) * packed
     at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed
     copies = max(framework.gathering.gathered_copies - (not trains), 1.0)
     backward = unit * (copies * packed + framework.gathering.reduced_copies * reduce_bytes * trains)

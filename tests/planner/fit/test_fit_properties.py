@@ -68,11 +68,10 @@ def plans() -> list[tuple[dict[str, Any], Planned]]:
 
 
 def more_devices(plan: dict[str, Any], _: Planned) -> Iterator[dict[str, Any]]:
-    """Of two or more: the second device brings what data parallelism needs at all."""
+    """Twice as many, each with the same work."""
     count = plan["cluster"]["count"]
-    if count > 1:
-        more = with_(with_(plan, "cluster", count=2 * count), "layout", dp=2 * count)
-        yield with_(more, "workload", global_batch=2 * plan["workload"]["global_batch"])
+    more = with_(with_(plan, "cluster", count=2 * count), "layout", dp=2 * count)
+    yield with_(more, "workload", global_batch=2 * plan["workload"]["global_batch"])
 
 
 def more_memory(plan: dict[str, Any], base: Planned) -> Iterator[dict[str, Any]]:
