@@ -239,7 +239,7 @@ class NameCatalogue:
         self, entry: NamedEntry, wanted: Form, shown: str, others: Sequence[str], score: float,
         lacks: frozenset[str] = frozenset(),
     ) -> Match[str]:  # fmt: skip
-        also = f" (also: {', '.join(others[:_SHOWN])})" if others else ""
+        also = f" (also: {', '.join(others[:_SHOWN_AT_LEAST])})" if others else ""
         tuning = sorted(lacks - wanted.formats - _UNTOLD)
         unknown = f"; no checkpoint of it called {', '.join(tuning)} is known" if tuning else ""
         sentence = f"{shown!r} read as {entry.label}{also}{unknown}"

@@ -109,7 +109,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
     return Catalogue(
         model_names=tuple(name for row in models() for name in (row.id, *row.aliases)),
         accelerator_names=tuple(names),
-        instances=tuple(Instance(one.instance, one.provider, one.accelerator, one.count) for one in rentable),
+        instances=tuple(Instance(price.instance, price.provider, price.accelerator, price.count) for price in rentable),
         providers=tuple(dict.fromkeys(price.provider for price in prices())),
         find_model=model,
         find_accelerator=accelerator,

@@ -89,7 +89,7 @@ def work_of(
 def _of_any_method(plan: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
     """Whether the largest model to fine-tune is asked for, and no method was said."""
     tuned = get(plan, "workload.stage") not in (None, "pretrain")
-    return limit["goal"] == "model" and tuned and not is_serving(plan) and get(plan, "workload.method") is None
+    return "family" in limit and tuned and not is_serving(plan) and get(plan, "workload.method") is None
 
 
 def _limit_of_each(plan: Mapping[str, Any], limit: dict[str, Any], options: Sequence[Changed]) -> dict[str, Any]:

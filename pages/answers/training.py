@@ -50,11 +50,11 @@ def verdict(estimate: TrainingEstimate, cost: CostEstimate | None, asked_fit: bo
     return Prose(text)
 
 
-def _head(found: MemoryEstimate, asked_fit: bool) -> str:
-    if not found.fits:
+def _head(memory: MemoryEstimate, asked_fit: bool) -> str:
+    if not memory.fits:
         return "**No, it does not fit.**"
-    if found.tight:
-        room = f"{figures.gib(found.capacity_bytes - found.high_bytes)} stay free at the upper end of the interval."
+    if memory.tight:
+        room = f"{figures.gib(memory.capacity_bytes - memory.high_bytes)} stay free at the upper end of the interval."
         return f"**{'Yes, but tightly' if asked_fit else 'It fits, but tightly'}**: {room}"
     return "**Yes, it fits.**" if asked_fit else "**It fits.**"
 

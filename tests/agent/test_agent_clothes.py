@@ -81,7 +81,7 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
     assert asked
     other = [turn for turn in asked if _said(CLOTHES[clothes](turn)) != _said(turn)]
     # What is unsure tips over for a word more: few do.
-    assert len(other) <= max(1, len(asked) // 25), other
+    assert len(other) <= max(2, len(asked) // 25), other
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
+_WRITES = ("write_configs", "render_configs")
 # What hardly any other words ask for.
 _NAMED = ("compare",)
 # Searches that alternatives narrow.
@@ -65,7 +66,7 @@ def _going_on(page: Page, tool: str, before: str | None) -> str | None:
         return None
     if before in _REPEATED and tool in (*_REPEATED, *_ASKED_FOR, *_OF_ONE):
         return tool if tool == before and tool in _SEARCHES else None
-    if tool in _REPEATED or tool in _ASKED_FOR:
+    if tool in _REPEATED or tool in _ASKED_FOR or (tool in _WRITES and not _asks_for_files(page)):
         return "estimate_inference" if page.mode == SERVING else "estimate_training"
     return tool
 
@@ -75,10 +76,12 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     read = page.read
     if tool in _OF_ONE and any(len(one.values) >= _ROW and not one.ranged for one in page.filled):
         return "sweep"
-    if tool in ("write_configs", "render_configs") and not _has_object(page):
+    if tool in _WRITES and not _asks_for_files(page):
+        return "estimate_inference" if page.mode == SERVING else "estimate_training"
+    if tool in _WRITES and not _has_object(page):
         # 'Write me a poem.'
         return act.NO_TOOL
-    if tool in ("write_configs", "render_configs"):
+    if tool in _WRITES:
         # Files are shown unless writing is asked for.
         return "write_configs" if _writes(read) and "show_only" not in read.asked("wish") else "render_configs"
     if (
@@ -100,6 +103,14 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         # 'ZeRO 2 or 3?'
         return "search_playbook" if page.kept or page.filled else tool
     return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
+
+
+def _asks_for_files(page: Page) -> bool:
+    """Whether a word asks for something to be written or shown."""
+    asked = {"files", "write"} & set(page.read.asked("focus")) or {"command", "show_only"} & set(
+        page.read.asked("wish")
+    )
+    return bool(asked or page.read.asked("target") or page.read.of("path"))
 
 
 def _has_object(page: Page) -> bool:
