@@ -30,6 +30,7 @@ def fit_of(asked: Plan) -> FitCheck:
         plan=served.complete_plan,
         assumptions=served.assumptions,
         fits=memory.fits,
+        tight=False,
         headroom_bytes=headroom(served),
         memory=memory,
         largest_micro_batch=None,
