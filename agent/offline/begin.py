@@ -22,6 +22,7 @@ from agent.offline import aside
 from agent.offline.answers import talk
 from agent.offline.answers.outcomes import first_said
 from agent.offline.calls.figure import earlier
+from agent.offline.calls.serving import has_load
 from agent.offline.calls.training import SOLVED
 from agent.offline.calls.wishes import REPEATED, SEARCHES_HARDWARE, settles
 from agent.offline.catalogue import Catalogue
@@ -29,7 +30,7 @@ from agent.offline.form import BESIDE, Edit, Need, Reading
 from agent.offline.kind import serves, switched
 from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
-from agent.offline.question import TurnQuestion, asked, has_load, limits
+from agent.offline.question import TurnQuestion, asked, limits
 from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought

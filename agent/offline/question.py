@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.offline.calls.serving import has_load
 from agent.offline.calls.training import SOLVED
 from agent.offline.calls.wishes import ALONE, SEARCHES_HARDWARE, of_hardware
 from agent.offline.catalogue import Catalogue
@@ -86,10 +87,6 @@ def asked(
 def asks(reading: Reading) -> bool:
     """Whether something is asked; else the last question is asked again."""
     return bool(reading.tool or reading.focus or reading.act == "why")
-
-
-def has_load(plan: Mapping[str, Any]) -> bool:
-    return any(get(plan, f"workload.{name}") for name in ("request_rate", "concurrency"))
 
 
 def limits(reading: Reading) -> set[str]:

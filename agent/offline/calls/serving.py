@@ -92,11 +92,6 @@ def _files(
     return [(name, of_either(laid_out(arguments, complete(estimate.plan))) | targets | fields)]
 
 
-def searches_devices(plan: Mapping[str, Any], intents: list[str]) -> bool:
-    """Whether "which GPU?" is the question, so that none has to be named."""
-    return "size" in intents and has_load(plan)
-
-
 def has_load(plan: Mapping[str, Any]) -> bool:
     return any(get(plan, f"workload.{name}") for name in ("request_rate", "concurrency"))
 

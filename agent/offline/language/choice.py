@@ -67,8 +67,12 @@ def _going_on(page: Page, tool: str, before: str | None) -> str | None:
     if before in _REPEATED and tool in (*_REPEATED, *_ASKED_FOR, *_OF_ONE):
         return tool if tool == before and tool in _SEARCHES else None
     if tool in _REPEATED or tool in _ASKED_FOR or (tool in _WRITES and not _asks_for_files(page)):
-        return "estimate_inference" if page.mode == SERVING else "estimate_training"
+        return _estimate(page)
     return tool
+
+
+def _estimate(page: Page) -> str:
+    return "estimate_inference" if page.mode == SERVING else "estimate_training"
 
 
 def _of_what_there_is(page: Page, tool: str) -> str:
@@ -76,20 +80,10 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     read = page.read
     if tool in _OF_ONE and any(len(one.values) >= _ROW and not one.ranged for one in page.filled):
         return "sweep"
-    if tool in _WRITES and not _asks_for_files(page):
-        return "estimate_inference" if page.mode == SERVING else "estimate_training"
-    if tool in _WRITES and not _has_object(page):
-        # 'Write me a poem.'
-        return act.NO_TOOL
     if tool in _WRITES:
-        # Files are shown unless writing is asked for.
-        return "write_configs" if _writes(read) and "show_only" not in read.asked("wish") else "render_configs"
-    if (
-        page.plan
-        and tool == "describe_hardware"
-        and "cost" in read.asked("focus")
-        and "hourly" not in read.asked("wish")
-    ):
+        return _of_files(page)
+    bill = "cost" in read.asked("focus") and "hourly" not in read.asked("wish")
+    if page.plan and tool == "describe_hardware" and bill:
         # What it costs there is asked of the plan.
         return "estimate_cost"
     if tool == "describe_model" and "need" in read.asked("focus"):
@@ -105,12 +99,22 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
 
 
+def _of_files(page: Page) -> str:
+    """The tool of a text that seems to be about launch files: they are shown unless writing is asked for."""
+    read = page.read
+    if not _asks_for_files(page):
+        return _estimate(page)
+    if not _has_object(page):
+        # 'Write me a poem.'
+        return act.NO_TOOL
+    return "write_configs" if _writes(read) and "show_only" not in read.asked("wish") else "render_configs"
+
+
 def _asks_for_files(page: Page) -> bool:
     """Whether a word asks for something to be written or shown."""
-    asked = {"files", "write"} & set(page.read.asked("focus")) or {"command", "show_only"} & set(
-        page.read.asked("wish")
-    )
-    return bool(asked or page.read.asked("target") or page.read.of("path"))
+    read = page.read
+    asked = {"files", "write", "command", "show_only"} & {*read.asked("focus"), *read.asked("wish")}
+    return bool(asked or read.asked("target") or read.of("path"))
 
 
 def _has_object(page: Page) -> bool:

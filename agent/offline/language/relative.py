@@ -328,11 +328,7 @@ def _added(read: Mentions, row: Row) -> str | None:
 
 def known_fields(plan: Mapping[str, Any]) -> frozenset[str]:
     """Flat names of the numbers that a partial plan holds."""
-    names: set[str] = set()
-    for name, path in ALL_PATHS.items():
-        value: Any = plan
-        for step in path.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            names.add(name)
-    return frozenset(names)
+    values = {name: get(plan, path) for name, path in ALL_PATHS.items()}
+    return frozenset(
+        name for name, value in values.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    )
