@@ -14,10 +14,18 @@ Row = tuple[str, str] | tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Headline:
-    """The answer in one sentence; `good` colours it, None leaves it plain."""
+    """The answer in one sentence, and what is told with it in a `more`; `good` colours it, None leaves it plain, and
+    `beware` says that it holds with a doubt: tight, or beyond what was measured."""
 
     text: str
     good: bool | None = None
+    more: str = ""
+    beware: bool = False
+
+    @property
+    def tone(self) -> str:
+        """good, beware, bad, or nothing."""
+        return "bad" if self.good is False else "beware" if self.beware else "good" if self.good else ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,27 @@ class Details:
     blocks: Sequence[Block]
 
 
-Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details
+@dataclass(frozen=True)
+class Folded:
+    """Blocks of the second rank: details, which a face shows where somebody asks for them. All others are the lead."""
+
+    blocks: Sequence[Block]
+
+
+Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details | Folded
+
+
+def ranked(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
+    """The lead of a page and its details, each in the order in which they stand in it."""
+    lead: list[Block] = []
+    details: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Folded):
+            front, behind = ranked(block.blocks)
+            details += [*front, *behind]
+        else:
+            lead.append(block)
+    return lead, details
 
 
 def value_of(row: Row) -> str:

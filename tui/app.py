@@ -31,7 +31,7 @@ from tui.turns import Heard, TurnEnded, Turns
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
-from tui.widgets.messages import Answer, Notice
+from tui.widgets.messages import Answer, Behind, Notice
 from tui.widgets.plan_pane import Estimator, PlanPane
 from tui.widgets.prompt import PROMPT_KEYS, Prompt
 from tui.widgets.status import Status
@@ -53,6 +53,7 @@ class ShardwiseApp(App[None]):
         Binding("f2", "toggle_plan", "Plan"),
         Binding("f3", "edit_plan", "Edit plan"),
         Binding("ctrl+n", "new_session", "New"),
+        Binding("f10", "details", "Details of the answer", show=False),
         Binding("ctrl+o", "copy_answer", "Copy answer"),
         Binding("f4", "copy_block", "Copy config block", show=False),
         Binding("ctrl+q", "quit", "Quit"),
@@ -207,6 +208,11 @@ class ShardwiseApp(App[None]):
         if is_text and at_rest and not isinstance(self.focused, Input):
             self.screen.set_focus(self.query_one(Prompt))
         await super().on_event(event)
+
+    def action_details(self) -> None:
+        """Opens or closes the details of the last answer that has some."""
+        if behind := self.query(Behind):
+            behind.last().toggle()
 
     def action_copy_answer(self) -> None:
         self.copy("")

@@ -71,6 +71,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     ask = commands.add_parser("ask", help="answer one question and exit")
     ask.add_argument("question", nargs="+", help="the question in plain words; - reads it from standard input")
     ask.add_argument("-y", "--yes", action="store_true", help="approve writing files without being asked")
+    ask.add_argument("--why", action="store_true", help="print the details of the answer as well")
     ask.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     ask.add_argument("--now", metavar="ISO", help="the time that 'by Friday' counts from, e.g. 2026-01-05T09:00")
     _add_session_arguments(ask)

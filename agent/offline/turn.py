@@ -13,7 +13,8 @@ class TurnWork:
     to where the turn fails, and `supposed` whether it is about a plan that was only supposed.
 
     Of a wish: `wish` (tool, own arguments). Of several calls of one kind: `calls` (tool, arguments), their `names`, and
-    `providers` whose prices are asked for. Of a chain: `intents`, `limit`, `sweep` and `choices` as in a TurnQuestion;
+    `providers` whose prices are asked for. Of a chain: `intents` and the `figures`
+    that were named (paths in a result), `limit`, `sweep` and `choices` as in a TurnQuestion;
     `framework` to estimate files for, and `frameworks` to choose from where one is refused; `targets` and `own` of the
     files; `pricing` and `asked` of the conversation; whether devices were `counted`; whether to write `anyway`.
     """
@@ -30,6 +31,7 @@ class TurnWork:
     names: list[str | None] = field(default_factory=list)
     providers: list[str] = field(default_factory=list)
     intents: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
     limit: dict[str, Any] | None = None
     sweep: dict[str, Any] | None = None
     choices: dict[str, list[Any]] = field(default_factory=dict)

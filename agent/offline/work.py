@@ -25,7 +25,7 @@ def common(
 ) -> dict[str, Any]:
     """Of every turn: the first lines of its answer, how it was read, and what to go back to where it fails."""
     before = {name: value for name, value in turn.topic.items() if name not in ("turn", "pending")}
-    first = list(dict.fromkeys([*first_lines(reading), *lead]))
+    first = list(dict.fromkeys([*lead, *first_lines(reading)]))
     last = [note for note in dict.fromkeys(notes) if note not in first]
     return {"start": start, "lead": first, "unread": reading.lost, "notes": last, "before": [turn.plan, before]}
 
@@ -71,6 +71,7 @@ def work_of(
     return {
         "kind": "need" if needs else "serving" if serving else "training",
         "intents": question.intents,
+        "figures": reading.figures,
         "limit": question.limit,
         "sweep": question.sweep,
         "choices": common_left | question.choices if serving else {},

@@ -187,12 +187,12 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         sentences.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
     calibration, name = job.calibration, job.framework.name
     if not calibration.device_measured:
-        sentences.append(f"no measured run on {accelerator.family} devices is behind the time: its interval is wider")
+        sentences.append(f"no {accelerator.family} runs measured: timing is less certain")
     if not calibration.time_measured:
-        sentences.append(f"no measured speed of {name} is behind the time ({_stand_in(job)}): its interval is wider")
+        sentences.append(f"no {name} speeds measured, {_stand_in(job)}: timing is less certain")
     if job.unmeasured_memory:
         missing = ", ".join(job.unmeasured_memory)
-        sentences.append(f"no measured memory of {missing} is behind this: its interval is wider")
+        sentences.append(f"no memory of {missing} measured: memory is less certain")
     if training.stage in ("ppo", "grpo"):
         if training.rollout == "separate":
             sentences.append("generating samples on other devices is not in this estimate")

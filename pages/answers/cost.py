@@ -18,12 +18,6 @@ _WITHIN = {True: "within", False: "**over**"}
 _OWNED_COUNTS = "the hardware costs the same when it stands idle, so say how much of the time it will be busy."
 
 
-def device_hours(cost: CostEstimate) -> list[Block]:
-    """The hours first, where they are what was asked for."""
-    hours = figures.shown("device_hours", cost.device_hours)
-    return [Prose(f"**{hours} device-hours**, {figures.usd(cost.usd)}.")] if cost.usd else []
-
-
 def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | None) -> list[Block]:
     offers = [offer for offer in cost.by_provider if offer.usd is not None]
     if cost.usd is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from knowledge import figures
-from pages.blocks import Block, Prose, Text
+from pages.blocks import Block, Folded, Prose, Text
 from pages.results.basis import notes
 from pages.results.matrix import accuracy, predicted
 from planner.results import RenderedConfigs, WrittenConfigs, WrittenFile
@@ -31,8 +31,11 @@ def written(configs: WrittenConfigs) -> list[Block]:
 
 
 def rendered(configs: RenderedConfigs) -> list[Block]:
-    last = "Nothing is on disk yet; say *write the files* to save them."
-    return [*(Text(file.text, file.path) for file in configs.files), *_start(configs), Prose(last)]
+    """A single file is the answer itself; of several the names are told, and their texts are details."""
+    texts = [Text(file.text, file.path) for file in configs.files]
+    names = ", ".join(f"`{file.path}`" for file in configs.files)
+    last = f"Not on disk yet: {names}. Say *write the files* to save them."
+    return [*(texts if len(texts) == 1 else [Folded(texts)]), *_start(configs), Prose(last)]
 
 
 def _files(files: Iterable[WrittenFile]) -> list[Block]:
@@ -41,7 +44,8 @@ def _files(files: Iterable[WrittenFile]) -> list[Block]:
 
 def _start(made: WrittenConfigs | RenderedConfigs | WrittenMatrix) -> list[Block]:
     missing = notes("You still have to fill in", made.needs_from_user)
-    return [Prose(f"Start it with `{made.launch_command}`."), *missing]
+    open = f" {len(made.needs_from_user)} things are still to fill in." if missing else ""
+    return [Prose(f"Start it with `{made.launch_command}`.{open}"), Folded(missing)]
 
 
 def matrix(found: WrittenMatrix) -> list[Block]:

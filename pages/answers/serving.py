@@ -7,7 +7,7 @@ import math
 from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
-from pages.blocks import Block, Figures, Prose
+from pages.blocks import Block, Figures, Headline, Prose
 from pages.results.columns import labelled
 from pages.results.estimate import where_time_goes
 from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
@@ -17,29 +17,34 @@ SERVED = 0.98
 LATENCIES = {"ttft": "time to first token", "tpot": "time per token", "e2e": "whole request"}
 
 
-def verdict(estimate: ServingEstimate, asked_fit: bool, e2e_limit_s: float | None) -> Prose:
+def verdict(estimate: ServingEstimate, asked_fit: bool, e2e_limit_s: float | None) -> Headline:
     """Whether it fits, how fast it answers and how much it serves, in a few sentences."""
     plan, memory, latency, rate = complete(estimate.plan), estimate.memory, estimate.latency, estimate.throughput
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     needs, has = figures.gib(memory.per_device_bytes), figures.gib(memory.capacity_bytes)
     if not memory.fits or not isinstance(plan.workload, Inference):
-        return Prose(f"**No, it does not fit.** {run} needs about {needs} of the {has} a device can allocate.")
-    run = f"{run}, with {load_words(plan.workload)}: "
+        return Headline(
+            "No, it does not fit." if asked_fit else "It does not fit.",
+            False,
+            f"{run} needs {needs} per device of {has}.",
+        )
+    run = f"{run}, {load_words(plan.workload)}: "
     too_slow = estimate.meets_slo is False or (e2e_limit_s and (latency.e2e_s or math.inf) > e2e_limit_s)
-    head = "**Yes, it fits.**" if asked_fit else "**It fits.**"
-    head = "**It fits, but it is too slow.**" if too_slow else head
+    head = "Yes, it fits." if asked_fit else "It fits."
+    head = "It fits, but it is too slow." if too_slow else head
     if plan.workload.scenario == "offline":
-        return Prose(f"{head} {run}about **{figures.rate(rate.output_tokens_per_s)} output tokens/s**.")
+        return Headline(head, not too_slow, f"{run}**{figures.rate(rate.output_tokens_per_s)} output tokens/s**.")
     wanted = plan.workload.request_rate
     if latency.ttft_s is None or (wanted and rate.requests_per_s < SERVED * wanted):
-        return Prose(
-            f"**It fits, but it cannot keep up.** {run}requests come faster than they are served, so the wait grows "
-            f"all the time; it serves about {figures.rate(rate.requests_per_s)} requests/s."
+        served = f"{figures.rate(rate.requests_per_s)} requests/s"
+        return Headline(
+            "It fits, but it cannot keep up.", False, f"{run}it serves {served}, so the queue keeps growing."
         )
-    return Prose(
-        f"{head} {run}the first token comes after about **{figures.seconds(latency.ttft_s)}**, then one every "
-        f"**{figures.seconds(latency.tpot_s)}**; in all **{figures.rate(rate.output_tokens_per_s)} output tokens/s**."
-    )
+    return Headline(
+        head, not too_slow,
+        f"{run}TTFT **{figures.seconds(latency.ttft_s)}**, TPOT **{figures.seconds(latency.tpot_s)}**, "
+        f"**{figures.rate(rate.output_tokens_per_s)} output tokens/s**.",
+    )  # fmt: skip
 
 
 def slo(estimate: ServingEstimate, e2e_limit_s: float | None) -> Prose:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from estimator.plan.schema import Training
 from knowledge import figures
-from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Prose
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
-from planner.money.results import CostEstimate
-from planner.results import BestParallelism, MemoryEstimate, Roofline, TrainingEstimate
+from planner.results import BestParallelism, Roofline, TrainingEstimate
 
 # What a step waits for that is told.
 _LEAST_SHARE = 0.01
@@ -18,45 +16,10 @@ _MOST_RIVALS = 4
 _MOST_REJECTED, _MOST_REJECTED_ASKED = 3, 6
 
 
-def best(search: BestParallelism, estimate: TrainingEstimate | None) -> Prose:
-    """The best layout in a sentence, and what it needs where that was estimated."""
+def best(search: BestParallelism) -> Prose:
+    """The best layout in a sentence."""
     plan = complete(search.plan)
-    text = f"**{search.best.summary}** is the best layout I found for {run_words(plan)} on {hardware_words(plan)}."
-    if estimate is None:
-        return Prose(text)
-    used, has = figures.gib(estimate.memory.per_device_bytes), figures.gib(estimate.memory.capacity_bytes)
-    return Prose(f"{text} It needs about {used} of the {has} that a device can allocate.")
-
-
-def verdict(estimate: TrainingEstimate, cost: CostEstimate | None, asked_fit: bool) -> Prose:
-    """One or two sentences that answer the question."""
-    plan, found, run = complete(estimate.plan), estimate.memory, estimate.run
-    fits = found.fits
-    head = _head(found, asked_fit)
-    # Where the middle of the interval fits and its end does not, the end is the reason.
-    close = not fits and found.per_device_bytes < found.capacity_bytes
-    span = figures.gib_range(found.low_bytes, found.high_bytes)
-    needs = figures.gib(found.per_device_bytes)
-    needs += f", and by its interval up to {figures.gib(found.high_bytes)}," if close else f" ({span})"
-    text = f"{head} {_sentence(run_words(plan))} on {hardware_words(plan)}: the fullest device needs about {needs} of "
-    text += f"the {figures.gib(found.capacity_bytes)} it can allocate."
-    if not fits:
-        return Prose(text)
-    if fails := memory.besides(found):
-        text += f" {fails}"
-    if run:
-        text += f" The run takes about **{figures.hours(run.hours)}**"
-        text += f" and costs about **{figures.usd(cost.usd)}**." if cost and cost.usd is not None else "."
-    return Prose(text)
-
-
-def _head(memory: MemoryEstimate, asked_fit: bool) -> str:
-    if not memory.fits:
-        return "**No, it does not fit.**"
-    if memory.tight:
-        room = f"{figures.gib(memory.capacity_bytes - memory.high_bytes)} stay free at the upper end of the interval."
-        return f"**{'Yes, but tightly' if asked_fit else 'It fits, but tightly'}**: {room}"
-    return "**Yes, it fits.**" if asked_fit else "**It fits.**"
+    return Prose(f"**{search.best.summary}** is the best layout for {run_words(plan)} on {hardware_words(plan)}.")
 
 
 def _sentence(words: str) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Prose, Table, Text, ranked, value_of
 
 
 def page(title: str, blocks: Sequence[Block], footer: str) -> str:
@@ -24,8 +24,9 @@ def page(title: str, blocks: Sequence[Block], footer: str) -> str:
 
 
 def render(blocks: Sequence[Block]) -> str:
-    """The blocks as elements, for a page that has its own head."""
-    return "\n".join(map(_block, blocks))
+    """The blocks as elements, for a page that has its own head: the lead, then the details in one fold."""
+    lead, details = ranked(blocks)
+    return "\n".join(map(_block, [*lead, *([Folded(details)] if details else [])]))
 
 
 def _first(block: Block) -> str:
@@ -42,9 +43,9 @@ def _card(name: str, value: str, note: str) -> str:
 
 def _block(block: Block) -> str:
     match block:
-        case Headline(text, good):
-            bad = " bad" if good is False else ""
-            return f'<p class="verdict{bad}">{escape(text)}</p>'
+        case Headline(text):
+            tone = f" {block.tone}" if block.tone in ("bad", "beware") else ""
+            return f'<p class="verdict{tone}">{escape(text)}</p>{f"<p>{escape(block.more)}</p>" if block.more else ""}'
         case Figures(rows, title):
             return _table(Table(("", ""), [(row[0], value_of(row)) for row in rows], title=title))
         case Table():
@@ -61,6 +62,8 @@ def _block(block: Block) -> str:
             return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
         case Details(title, inner):
             return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'
+        case Folded(inner):
+            return f"<details><summary>Details</summary>\n{render(inner)}\n</details>"
 
 
 def _note(title: str, items: Iterable[str], quiet: bool) -> str:

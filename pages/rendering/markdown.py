@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Prose, Table, Text, ranked, value_of
+from pages.rendering import fold
 
 
 def page(title: str, blocks: Sequence[Block], footer: str, pictures: Mapping[str, str] | None = None) -> str:
@@ -14,15 +15,18 @@ def page(title: str, blocks: Sequence[Block], footer: str, pictures: Mapping[str
 
 
 def render(blocks: Sequence[Block], pictures: Mapping[str, str] | None = None, level: int = 2) -> str:
-    """The blocks, a blank line between them; titles of details are headings of that level."""
-    told = [_block(block, pictures or {}, level) for block in blocks]
+    """The lead, a blank line between its blocks, then the details in one fold; titles of sections are headings of that
+    level."""
+    lead, details = ranked(blocks)
+    told = [_block(block, pictures or {}, level) for block in lead]
+    told += [fold.written(render(details, pictures, level))] if details else []
     return "\n\n".join(text for text in told if text)
 
 
 def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
     match block:
         case Headline(text):
-            return f"**{_line(text)}**"
+            return fold.marked(f"**{_line(text)}**{f' {block.more}' if block.more else ''}", block.tone)
         case Figures(rows, title):
             body = [[row[0], value_of(row)] for row in rows]
             return _titled(title, _table(Table(("", ""), body)))
@@ -39,6 +43,8 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
             return f"![{_line(plot.title)}]({pictures[plot.title]})" if plot.title in pictures else ""
         case Details(title, inner):
             return f"{'#' * level} {_line(title)}\n\n{render(inner, pictures, level + 1)}"
+        case Folded(inner):
+            return fold.written(render(inner, pictures, level))
 
 
 def _titled(title: str, text: str) -> str:

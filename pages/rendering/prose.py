@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from pages.rendering import fold
 from pages.rendering.clean import clean
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
+TONES = {"good": "green", "beware": "yellow", "bad": "red"}
 _BLOCK_END = re.compile(r"\n[ \t]*\n")
 
 
@@ -17,12 +25,13 @@ class BlockPrinter:
     A terminal cannot take back what has scrolled away, so what is unfinished is held until its blank line comes.
     """
 
-    def __init__(self, width: int | None = None) -> None:
+    def __init__(self, width: int | None = None, details: bool = False) -> None:
         from rich.console import Console
 
         self.console = Console(file=sys.stdout, width=width, highlight=False)
         self.waiting = ""
         self.printed = False
+        self._details, self._folded = details, False
 
     def feed(self, text: str) -> None:
         self.waiting += clean(text)
@@ -35,14 +44,32 @@ class BlockPrinter:
         self._print(block)
 
     def _print(self, block: str) -> None:
-        if not block.strip():
+        if fold.starts(block) or fold.ends(block):
+            self._folded = fold.starts(block)
+            return
+        if not block.strip() or (self._folded and not self._details):
             return
         from rich.markdown import Markdown
 
         if self.printed:
             self.console.print()
-        self.console.print(Markdown(block.strip("\n"), hyperlinks=False))
+        with toned(self.console, block):
+            self.console.print(Markdown(block.strip("\n"), hyperlinks=False))
         self.printed = True
+
+
+@contextmanager
+def toned(console: Console, block: str) -> Iterator[None]:
+    """What is strong in a block that begins with a mark has the colour of that tone meanwhile."""
+    from rich.theme import Theme
+
+    colour = TONES.get(fold.tone_of(block))
+    if colour is None:
+        yield
+        return
+    console.push_theme(Theme({"markdown.strong": f"bold {colour}"}))
+    yield
+    console.pop_theme()
 
 
 def laid_out(markdown: str, width: int, colour: bool) -> str:

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
-from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Prose, Table, Text, value_of
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Prose, Table, Text, ranked, value_of
 from pages.rendering.clean import clean, one_line
 from pages.rendering.plotting import draw
 from pages.rendering.prose import laid_out
@@ -17,7 +17,8 @@ from pages.rendering.table import facts, table
 # Of pages that go to a file or a pipe, where nobody said how wide it is.
 _USUAL_WIDTH = 100
 _LEAST_WIDTH = 40
-_BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
+_BOLD, _DIM = "1", "2"
+_TONES = {"good": ("32",), "beware": ("33",), "bad": ("31",), "": ()}
 
 
 def screen_width() -> int:
@@ -34,22 +35,24 @@ def has_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show(blocks: Sequence[Block]) -> None:
+def show(blocks: Sequence[Block], details: bool = True) -> None:
     """Prints the page on standard output."""
-    print(render(blocks, screen_width(), has_colour()))
+    print(render(blocks, screen_width(), has_colour(), details))
 
 
-def render(blocks: Sequence[Block], width: int, colour: bool = False) -> str:
-    """The page as text, a blank line between blocks; no line is wider than `width` but for texts kept as they are."""
+def render(blocks: Sequence[Block], width: int, colour: bool = False, details: bool = True) -> str:
+    """The page as text, a blank line between blocks, the lead before the `details`; no line is wider than `width` but
+    for texts kept as they are."""
 
     def dress(text: str, *codes: str) -> str:
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if colour and codes and text else text
 
     def body(block: Block) -> str:
         match block:
-            case Headline(text, good):
-                code = {True: (_BOLD, _GREEN), False: (_BOLD, _RED), None: (_BOLD,)}[good]
-                return "\n".join(dress(line, *code) for line in textwrap.wrap(one_line(text), width))
+            case Headline(text, more=more):
+                codes = (_BOLD, *_TONES[block.tone])
+                head = [dress(line, *codes) for line in textwrap.wrap(one_line(text), width)]
+                return "\n".join([*head, *textwrap.wrap(one_line(more), width)])
             case Figures(rows, title):
                 return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
             case Table():
@@ -66,12 +69,15 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False) -> str:
                 return draw(plot, width, colour)
             case Details(title, inner):
                 return titled(title, render(inner, width, colour))
+            case Folded(inner):
+                return render(inner, width, colour)
 
     def titled(title: str, text: str) -> str:
         head = "\n".join(dress(line, _BOLD) for line in textwrap.wrap(one_line(title), width))
         return f"{head}\n{text}" if head else text
 
-    return "\n\n".join(body(block) for block in blocks)
+    lead, behind = ranked(blocks)
+    return "\n\n".join(body(block) for block in (*lead, *(behind if details else ())))
 
 
 def _table(block: Table, width: int, dim: Callable[[str], str]) -> str:

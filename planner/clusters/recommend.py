@@ -286,4 +286,4 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
             yield "budget and deadline cannot be checked without dataset_tokens"
     if any(not option.measured for option in options):
         names = ", ".join(dict.fromkeys(option.accelerator for option in options if not option.measured))
-        yield f"no measured run is behind the times of {names}: their intervals are wider"
+        yield f"no {names} runs measured: timing is less certain"

@@ -89,7 +89,8 @@ def turns(*texts: str) -> list[dict[str, Any]]:
 
 def verdict(answer: str) -> str:
     """The line that answers the question: what had to be assumed to read it stands before it."""
-    return next(line for line in answer.split("\n") if not line.startswith(("Assumed:", "I could not place")) and line)
+    line = next(line for line in answer.split("\n") if not line.startswith("I could not place") and line)
+    return line[line.index("**") :]
 
 
 def answer_approval(session: Session, approved: bool) -> list[Any]:

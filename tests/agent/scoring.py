@@ -272,7 +272,7 @@ def _canonical(name: str, value: Any) -> Any:
 
 
 @contextmanager
-def _home() -> Iterator[None]:
+def home() -> Iterator[None]:
     """A home and a working folder that nothing has been kept in: no conversation finds what another one saved."""
     with (
         TemporaryDirectory() as folder,
@@ -287,7 +287,7 @@ def run(file: Path, show: bool = False, planner: Step = step) -> tuple[dict[str,
     turns = hits = values = right = invented = 0
     went: list[Said] = []
     for conversation in conversations(file):
-        with _home():
+        with home():
             took = list(talk([turn["say"] for turn in conversation], planner))
         expected: dict[str, Any] = {}
         allowed: dict[str, Any] = {}

@@ -65,8 +65,8 @@ def test_host_memory_is_told_with_its_phase_and_a_capacity_only_where_one_is_kno
 def test_what_fails_outside_training_is_in_the_verdict() -> None:
     done = turns("Full fine-tune Llama-3.1-405B on 32 H100 with deepspeed zero 3, params offload, 1k context")[0]
     first = verdict(done["answer"])
-    assert first.startswith("**Yes, it fits.**")
-    assert "**But** the host memory of a usual node runs out while a checkpoint is saved." in first
+    assert first.startswith("**It fits the GPUs, but not the memory of a usual node: ")
+    assert "But the host memory of a usual node runs out while a checkpoint is saved." in first
     assert "host memory runs out" in done["answer"].partition("Watch out")[2]
     assert done["ungrounded"] == []
 
@@ -79,7 +79,7 @@ def test_what_the_user_sets_is_used_said_and_kept() -> None:
     assert "- 5.0 GiB of it stay free" in first["answer"]
     assert "'5 GB' read as 5 GiB per device" in first["answer"]
     assert second["plan"]["overrides"] == {"reserve_gib": 5, "usable_gib": 70}
-    assert "of the 65.0 GiB it can allocate" in second["answer"]
+    assert "of 65.0 GiB.**" in second["answer"]
     assert "- a device can allocate 70.0 GiB (" in second["answer"]
     assert third["plan"]["overrides"] == {"reserve_gib": 5}
     assert "70 GiB usable were said of the device before" in third["answer"]

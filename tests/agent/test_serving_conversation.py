@@ -189,7 +189,7 @@ def test_unmeasured_engines_and_slow_deployments_are_told() -> None:
     slow, unsure = turns(
         "serve llama-3.1-8b on one L4 at 500 requests/s with vllm", "new question: llama-3.1-8b in vllm on a TPU v5e"
     )
-    assert slow["answer"].startswith("**It fits, but it cannot keep up.**")
+    assert verdict(slow["answer"]).startswith("**It fits, but it cannot keep up.**")
     assert "Watch out" in unsure["answer"] or unsure["asked"]
     assert slow["ungrounded"] == unsure["ungrounded"] == []
 
@@ -223,7 +223,7 @@ def test_a_queue_without_end_is_no_error(estimate: dict[str, Any]) -> None:
     row = estimate["slo"][0] | {"value_s": None, "met": False}
     found = estimate | {"latency": estimate["latency"] | endless, "slo": [row], "cost": None}
     typed = ServingEstimate.model_validate(found)
-    assert "cannot keep up" in serving.verdict(typed, False, 1.0).markdown
+    assert "cannot keep up" in serving.verdict(typed, False, 1.0).text
     assert "grows without end" in [row[1] for row in serving.latencies(typed.latency).rows]
     assert "**missed**" in serving.slo(typed, 1.0).markdown
     assert "no price" in cost.deployment(None, None).markdown

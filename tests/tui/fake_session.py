@@ -57,14 +57,19 @@ COST = filled(CostEstimate, {
     "plan": PLAN, "hours": 6.54, "low_hours": 5.9, "high_hours": 7.2, "device_hours": 52.32, "price": "on_demand",
     "usd": 130.8, "low_usd": 118, "high_usd": 144,
 })  # fmt: skip
-ANSWER = """**Yes, it fits.** Each H100 needs 65.0 GiB of 79.6 GiB.
+ANSWER = """✓ **Yes, it fits.** Each H100 needs 65.0 GiB of 79.6 GiB.
+
+The run takes 6.54 h and costs $131.
+
+<details>
+<summary>Details</summary>
 
 | component | GiB |
 |---|---|
 | weights | 15.0 |
 | optimizer | 12.0 |
 
-The run takes 6.54 h and costs $131.
+</details>
 """
 TEXTS = {
     "train.yaml": "model: llama\nseq_len: 4096\n",

@@ -17,7 +17,8 @@ from estimator.errors import PlanError
 from tui.app import ShardwiseApp
 from tui.widgets.approval import ApprovalCard, FileDiff
 from tui.widgets.conversation import Conversation
-from tui.widgets.messages import Answer, Notice, Question
+from tui.widgets.markdown_block import MarkdownBlock
+from tui.widgets.messages import Answer, Behind, Notice, Question
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.prompt import Prompt
 from tui.widgets.stack import Bar, Stack, parts_of
@@ -55,6 +56,19 @@ async def settled(app: ShardwiseApp, pilot: Pilot[None]) -> None:
 
 def notices(app: ShardwiseApp) -> list[str]:
     return [str(notice.content) for notice in app.query(Notice)]
+
+
+async def test_details_of_an_answer_open_with_a_key() -> None:
+    async with opened() as (app, pilot, _):
+        await ask(app, pilot, "Does it fit?")
+        behind = app.query_one(Behind)
+        assert not behind.inner.display
+        assert ["optimizer" in block.text for block in behind.inner.query(MarkdownBlock)] == [True]
+        assert len(app.query_one(Answer).query_children(MarkdownBlock)) == 2
+        await pilot.press("f10")
+        assert behind.inner.display
+        await pilot.press("f10")
+        assert not behind.inner.display
 
 
 async def test_a_conversation() -> None:

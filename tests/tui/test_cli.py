@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_session import ANSWER
 
+from pages.rendering.fold import folded
 from tui.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -131,11 +133,23 @@ class TestAsk:
     def test_prints_the_answer_and_tells_the_rest_apart(self, capsys: Capture, agent: Any) -> None:
         code, out, err = run(capsys, "ask", "Does", "it", "fit?", "--offline")
         assert code == 0
-        assert out.startswith("**Yes, it fits.**")
+        assert out == f"{folded(ANSWER).lead}\n"
         assert agent.opened[0].sent == ["Does it fit?"]
         assert agent.opened[0].model == "offline"
         assert "✓ estimate_training  model=llama-3.1-8b accelerator=h100 count=8 plan={…}  120 ms" in err
         assert 'shardwise ask --session s-123 "…"' in err
+
+    def test_details_are_a_flag_away(self, capsys: Capture, agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        _, short, err = run(capsys, "ask", "Does it fit?")
+        _, whole, quiet = run(capsys, "ask", "Does it fit?", "--why")
+        assert whole.startswith(short)
+        assert "optimizer" in whole
+        assert "details>" not in whole
+        assert "--why" in err
+        assert "--why" not in quiet
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        assert "optimizer" not in run(capsys, "ask", "Does it fit?")[1]
+        assert "optimizer" in run(capsys, "ask", "Does it fit?", "--why")[1]
 
     def test_writes_nothing_when_nobody_can_approve(self, capsys: Capture, agent: Any) -> None:
         code, out, err = run(capsys, "ask", "write it")

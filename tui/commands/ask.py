@@ -21,6 +21,7 @@ from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, To
 from estimator.errors import PlanError
 from knowledge.figures import file_size
 from knowledge.figures import seconds as written_seconds
+from pages.rendering import fold
 from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.prose import BlockPrinter
 from tui.commands.sessions import chosen
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     conversation = session.open_session(session_id, arguments.model, now=now, output=arguments.output)
     # One loop for the whole turn, entered anew after the approval: while the person thinks, Ctrl-C must work as usual.
     with asyncio.Runner() as runner:
-        turn = _Turn()
+        turn = _Turn(arguments.why)
         runner.run(turn.follow(conversation.send(question)))
         while turn.approval is not None:
             approved = _approved(turn.approval, arguments.yes)
@@ -50,14 +51,15 @@ def run(arguments: argparse.Namespace) -> int:
 class _Turn:
     """Shows the events of a turn as they come, and keeps the last approval asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: bool) -> None:
+        self.why = why
         self.approval: Approval | None = None
         self.streamed: list[str] = []
         self.drafting = False
         self.done: Done | None = None
         self.printer = None
         if sys.stdout.isatty():
-            self.printer = BlockPrinter()
+            self.printer = BlockPrinter(details=why)
 
     async def follow(self, events: AsyncIterator[Event]) -> None:
         self.approval = None
@@ -97,7 +99,8 @@ class _Turn:
             raise RuntimeError("the turn ended without an answer")
         answer, streamed = clean(done.answer).strip(), clean("".join(self.streamed)).strip()
         if not self.printer:
-            print(answer)
+            parts = fold.folded(answer)
+            print(parts.whole if self.why else parts.lead)
         elif not streamed or not streamed.endswith(answer):
             self.printer.feed(answer)
             self.printer.finish()
@@ -106,7 +109,8 @@ class _Turn:
         if done.ungrounded:
             numbers = ", ".join(map(one_line, done.ungrounded))
             say(f"No tool result backs these numbers, which the first answer had: {numbers}")
-        say(f'Session {done.session}. To go on: shardwise ask --session {done.session} "…"')
+        more = "" if self.why or not fold.folded(answer).details else " How so: --why."
+        say(f'Session {done.session}. To go on: shardwise ask --session {done.session} "…".{more}')
 
 
 def _tool_line(result: ToolResult) -> str:

@@ -2,7 +2,7 @@
 
 The app makes a key binding and the slash command `/name` of every row. A screen that is about the plan takes the plan
 as it stands (`plan`, a partial Plan) and hands a changed one back by dismissing itself with an `ScreenResult`.
-The app itself has F1 (help), F2, F3, F4, Ctrl+N, Ctrl+O, Ctrl+P, Ctrl+Q, and the prompt the keys of a text editor
+The app itself has F1 (help), F2, F3, F4, F10, Ctrl+N, Ctrl+O, Ctrl+P, Ctrl+Q, and the prompt the keys of a text editor
 (Ctrl+A C D E F J K U V W X Y Z, F6, F7): a row's key is another one.
 """
 

@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from pages.rendering.prose import FENCE
+from pages.rendering.prose import FENCE, toned
 
 # A block that is still growing beyond this is shown as it is until it is whole; code is from its first line on.
 _LONGEST_LIVE = 800
@@ -61,6 +61,11 @@ class MarkdownBlock(Widget):
 def drawn(markdown: str, width: int, *, dark: bool) -> Content:
     """The Markdown laid out in lines of at most `width` cells."""
     console = _console(dark)
+    with toned(console, markdown):
+        return _laid_out(console, markdown, width, dark)
+
+
+def _laid_out(console: Console, markdown: str, width: int, dark: bool) -> Content:
     page = _Page(markdown, code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     lines = console.render_lines(page, console.options.update_width(width), pad=False)
     rows = [Text.assemble(*((segment.text, segment.style or "") for segment in line)) for line in lines]

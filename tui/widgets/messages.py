@@ -10,9 +10,10 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Static
 
+from pages.rendering import fold
 from pages.rendering.clean import clean
 from pages.rendering.prose import split_blocks
-from tui.widgets.ground import ground
+from tui.widgets.ground import Ground, ground
 from tui.widgets.markdown_block import MarkdownBlock
 
 # Text that arrives in pieces is shown this often: parsing each piece would leave no time for keys.
@@ -31,6 +32,32 @@ class Notice(Static):
         super().__init__(clean(text), markup=False, classes="-bad" if bad else "")
 
 
+def _drawn(markdown: str) -> list[MarkdownBlock]:
+    blocks, rest = split_blocks(markdown)
+    return [MarkdownBlock(block) for block in [*blocks, rest] if block.strip()]
+
+
+class Behind(Ground):
+    """The details of an answer, closed until they are asked for."""
+
+    def __init__(self, *blocks: MarkdownBlock) -> None:
+        self.inner = Ground(*blocks, classes="inner")
+        self.title = Static(self._words(False), classes="title", markup=False)
+        super().__init__(self.title, self.inner)
+
+    @staticmethod
+    def _words(opened: bool) -> str:
+        return f"{'▾' if opened else '▸'} Details (F10)"
+
+    def toggle(self) -> None:
+        opened = not self.has_class("-open")
+        self.set_class(opened, "-open")
+        self.title.update(self._words(opened))
+
+    def on_click(self) -> None:
+        self.toggle()
+
+
 class Answer(Vertical):
     """An answer that grows while it arrives. `source_text` is the Markdown as it came.
 
@@ -39,8 +66,13 @@ class Answer(Vertical):
 
     def __init__(self, text: str = "", *, draft: bool = False) -> None:
         self.source_text = text
-        blocks, rest = split_blocks(text)
-        super().__init__(*(MarkdownBlock(block) for block in [*blocks, rest] if block.strip()))
+        parts = fold.folded(text)
+        super().__init__(*_drawn(parts.lead))
+        self.behind: Behind | None = None
+        if parts.details:
+            self.behind = Behind(*_drawn(parts.details))
+            self.compose_add_child(self.behind)
+        self._inside = False
         self._tail: MarkdownBlock | None = None
         self._waiting = self._rest = ""
         self._timer: Timer | None = None
@@ -74,6 +106,10 @@ class Answer(Vertical):
             self._waiting = ""
             new: list[MarkdownBlock] = []
             for text, live in [*((block, False) for block in blocks), (self._rest, not ended)]:
+                if fold.starts(text) or fold.ends(text):
+                    await self._mount(new)
+                    new, self._inside, self._tail = [], fold.starts(text), None
+                    continue
                 if not text.strip():
                     continue
                 if self._tail is None:
@@ -83,10 +119,20 @@ class Answer(Vertical):
                 self._tail = block if live else None
                 # Keys that wait are heard between one block and the next.
                 await asyncio.sleep(0)
-            if new:
-                await self.mount_all(new)
+            await self._mount(new)
             if ended:
                 self._rest = ""
+
+    async def _mount(self, blocks: list[MarkdownBlock]) -> None:
+        if not blocks:
+            return
+        if not self._inside:
+            await self.mount_all(blocks)
+        elif self.behind is None:
+            self.behind = Behind(*blocks)
+            await self.mount(self.behind)
+        else:
+            await self.behind.inner.mount_all(blocks)
 
     async def finish(self) -> None:
         self._stop_timer()
@@ -97,7 +143,7 @@ class Answer(Vertical):
         self._stop_timer()
         async with self._growing:
             self.source_text = self._rest = clean(text)
-            self._waiting, self._tail = "", None
+            self._waiting, self._tail, self._inside, self.behind = "", None, False, None
             await self.remove_children()
         await self.finish()
 

@@ -8,7 +8,8 @@ from typing import Any
 from agent.offline.answers.outcomes import joined, refused
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
-from pages.answers import assumptions, memory
+from pages.answers import assumptions, lead, memory
+from pages.blocks import Folded
 from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
@@ -23,4 +24,5 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     serving = isinstance(estimate, ServingEstimate)
     cards = [(outcome.call.arguments["accelerator"], outcome.result) for outcome in limits]
     blocks = memory.need(estimate, [(card, limit if isinstance(limit, Limit) else None) for card, limit in cards])
-    return joined([*blocks, *assumptions.assumed([estimate], work.notes, layout=not serving)], work), []
+    rest = assumptions.assumed([estimate], work.notes, layout=not serving)
+    return joined([*lead.short(blocks), Folded(rest)], work), []

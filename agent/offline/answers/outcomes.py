@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
-from pages.blocks import Block, Prose
+from pages.answers import lead
+from pages.blocks import Block, Folded, Prose, ranked
 from pages.rendering import markdown
 from pages.results.basis import notes
 
@@ -39,9 +40,11 @@ def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
 
 
 def joined(blocks: Sequence[Block], work: TurnWork) -> str:
-    """The answer in Markdown. What was not understood, and what had to be assumed to understand the rest, come first:
-    they decide whether the answer is one to the question."""
-    return markdown.render([*(Prose(text) for text in first_said(work.unread, work.lead)), *blocks])
+    """The answer in Markdown. What was not understood comes first, since it decides whether the answer is one to the
+    question; what had to be assumed to understand the rest ends the lead."""
+    front, behind = ranked(blocks)
+    unread = [Prose(not_placed(work.unread))] if work.unread else []
+    return markdown.render([*unread, *front, *lead.read_as(work.lead), Folded(behind)])
 
 
 def first_said(unread: list[str], assumed: Sequence[str]) -> list[str]:

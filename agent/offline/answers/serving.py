@@ -10,9 +10,9 @@ from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
-from pages.answers import assumptions, choice, cost, limit, memory, room, serving, sweep
+from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, sweep
 from pages.answers.plan import complete
-from pages.blocks import Block
+from pages.blocks import Block, Folded
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
 from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
@@ -25,41 +25,43 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         blocks, asked = refused(next(iter(errors(outcomes).values()), None), work)
         return joined(blocks, work), asked
     if projection := result_of(outcomes, MlperfProjection):
-        blocks = choice.mlperf(projection)
+        blocks = lead.short(choice.mlperf(projection))
     elif "sweep" in by_name:
-        blocks = sweep.describe(by_name["sweep"])
+        blocks = lead.short(sweep.describe(by_name["sweep"]))
     elif extent := result_of(outcomes, Limit):
-        blocks = limit.serving(extent)
+        blocks = lead.short(limit.serving(extent), 2)
     else:
         blocks = deployment(outcomes, set(work.intents), work.asked)
     estimate = result_of(outcomes, ServingEstimate)
     fits = estimate is None or estimate.memory.fits
     blocks += files_made(outcomes, set(work.intents), not fits and not work.anyway)
-    blocks += assumptions.warnings(by_name.values())
-    blocks += [assumptions.how_sure(next(iter(by_name.values())).evidence)] if fits else []
-    blocks += assumptions.assumed(by_name.values(), work.notes, layout=False)
-    return joined(blocks, work), []
+    rest = assumptions.warnings(by_name.values())
+    rest += [assumptions.how_sure(next(iter(by_name.values())).evidence)] if fits else []
+    rest += assumptions.assumed(by_name.values(), work.notes, layout=False)
+    return joined([*blocks, Folded(rest)], work), []
 
 
 def deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[Block]:
     """One deployment: what was asked for, or the best that a search found. `limits` are those that no plan holds."""
     estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
     blocks: list[Block] = []
+    fit, bill = result_of(outcomes, FitCheck), result_of(outcomes, CostEstimate)
     if sized := result_of(outcomes, SizedServing):
-        blocks += choice.size(sized)
+        blocks += lead.short(choice.size(sized))
     elif search := result_of(outcomes, BestServing):
-        blocks += choice.best(search, bool(intents & {"why", "best"}))
+        blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})))
     elif estimate:
-        blocks.append(serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s")))
+        verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
+        blocks += lead.serving(estimate, verdict, fit)
+    bills = cost.serving(bill, most_usd) if bill else []
+    if estimate and estimate.memory.fits and not bill:
+        bills = [cost.deployment(estimate.cost, most_usd)]
+    blocks += bills[:1] if most_usd or "cost" in intents else []
+    rest: list[Block] = []
     if estimate:
-        blocks += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
-    if fit := result_of(outcomes, FitCheck):
-        blocks += room.serving(fit, "faster" in intents)
-    if bill := result_of(outcomes, CostEstimate):
-        blocks += cost.serving(bill, most_usd)
-    elif estimate and estimate.memory.fits:
-        blocks.append(cost.deployment(estimate.cost, most_usd))
-    return [*blocks, *failures(outcomes)]
+        rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
+    rest += room.serving(fit, "faster" in intents) if fit else []
+    return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
 
 def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[Block]:

@@ -8,8 +8,8 @@ from typing import Any
 from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
-from pages.answers import advice, assumptions, cost, facts, files, limit, memory, room, sweep, training
-from pages.blocks import Block, Prose
+from pages.answers import advice, assumptions, cost, facts, files, lead, limit, memory, room, sweep, training
+from pages.blocks import Block, Folded, Prose
 from planner.money.results import CostEstimate
 from planner.partial import get, is_serving, knows_length
 from planner.results import (
@@ -42,11 +42,11 @@ def each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tu
     """Several calls of one kind, told one after another: facts of several things, a limit of several options."""
     blocks: list[Block] = []
     for name, outcome in zip(work.names, outcomes, strict=False):
-        blocks += [Prose(f"**{name}**")] if name else []
-        blocks += _one(outcome, work)
+        told = lead.short(_one(outcome, work))
+        blocks += [Prose(f"**{name}**"), *told] if name else told
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
     rest = [*assumptions.warnings(limits), *assumptions.assumed(limits, work.notes)] if limits else []
-    return joined([*blocks, *rest], work), []
+    return joined([*blocks, Folded(rest)], work), []
 
 
 def _one(outcome: Outcome, work: TurnWork) -> list[Block]:
@@ -65,7 +65,7 @@ def _sweep(work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
     if swept is None:
         return refused(outcomes[0].error, work)[0], []
     rest = [*assumptions.warnings([swept]), *assumptions.assumed([swept], work.notes)]
-    return [*sweep.describe(swept), *rest], []
+    return [*lead.short(sweep.describe(swept)), Folded(rest)], []
 
 
 def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
@@ -75,12 +75,28 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     if estimate is None and search is None:
         return refused(next(iter(errors(outcomes).values()), None), work)
     bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
+    if estimate:
+        blocks = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None)
+    else:
+        blocks: list[Block] = [training.best(search)] if search else []
+    if intents & {"cost", "run"} and not knows_length(plan):
+        asked.append("workload.dataset_tokens: how many tokens will it train on?")
+        wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
+        blocks.append(Prose(f"For {wanted}: how many tokens will it train on?"))
+    unfit = estimate is not None and not estimate.memory.fits
+    blocks += files_made(outcomes, intents, unfit and not work.anyway)
+    blocks += failures(outcomes)
+    return [*blocks, Folded(_behind(plan, work, outcomes, intents))], asked
+
+
+def _behind(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], intents: set[str]) -> list[Block]:
+    """The details of one run: those that were asked for first."""
+    estimate, search = result_of(outcomes, TrainingEstimate), result_of(outcomes, BestParallelism)
+    bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
     slow = estimate is not None and "faster" in intents
     # What limits a step is told in its own words; how long the run takes was not asked.
     intents -= {"why", "time", "run"} if slow else set()
-    blocks = cost.device_hours(bill) if bill and "device_hours" in intents else []
-    blocks += training.what_limits(estimate) if slow and estimate else []
-    blocks.append(verdict(estimate, search, bill, intents))
+    blocks = training.what_limits(estimate) if slow and estimate else []
     if search and intents & {"layout", "why"}:
         blocks += training.rivals(search, "why" in intents)
     if estimate:
@@ -89,26 +105,10 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         blocks += training.speed(estimate, "why" in intents)
     blocks += room.training(fit) if fit else []
     blocks += _cost(bill, plan) if bill else []
-    if intents & {"cost", "run"} and not knows_length(plan):
-        asked.append("workload.dataset_tokens: how many tokens will it train on?")
-        wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
-        blocks.append(Prose(f"For {wanted} I need the size of the data: how many tokens will it train on?"))
     by_name = {name: result for name, result in results(outcomes).items() if name != "sweep"}
     blocks += advice.beside(by_name["advise"]) if "advise" in by_name else []
-    unfit = estimate is not None and not estimate.memory.fits
-    blocks += files_made(outcomes, intents, unfit and not work.anyway)
-    blocks += failures(outcomes)
-    blocks += assumptions.warnings(by_name.values())
     told = [result for name, result in by_name.items() if name != "advise"]
-    return [*blocks, *assumptions.assumed(told, work.notes)], asked
-
-
-def verdict(
-    estimate: TrainingEstimate | None, search: BestParallelism | None, bill: CostEstimate | None, intents: set[str]
-) -> Prose:
-    if search and (estimate is None or ("layout" in intents and estimate.memory.fits)):
-        return training.best(search, estimate)
-    return training.verdict(estimate, bill, "fit" in intents) if estimate else Prose("")
+    return [*blocks, *assumptions.warnings(by_name.values()), *assumptions.assumed(told, work.notes)]
 
 
 def _cost(bill: CostEstimate, plan: Mapping[str, Any]) -> list[Block]:
@@ -142,12 +142,14 @@ def _limit(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> 
     extent, intents, asked = result_of(outcomes, Limit), set(work.intents), list[str]()
     if extent is None:
         return refused(errors(outcomes).get("find_limit"), work)
-    blocks = limit.training(extent)
-    blocks += runs_at(extent, plan, outcomes, "why" in intents) if extent.value is not None else []
+    blocks = lead.short(limit.training(extent), 2)
+    if extent.value is not None:
+        blocks.append(Folded(runs_at(extent, plan, outcomes, "why" in intents)))
     if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
-    return [*blocks, *assumptions.warnings([extent]), *assumptions.assumed([extent], work.notes)], asked
+    rest = [*assumptions.warnings([extent]), *assumptions.assumed([extent], work.notes)]
+    return [*blocks, Folded(rest)], asked
 
 
 def runs_at(extent: Limit, plan: Mapping[str, Any], outcomes: list[Outcome], why: bool) -> list[Block]:

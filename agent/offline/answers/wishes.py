@@ -8,8 +8,8 @@ from typing import Any
 from agent.offline.answers.outcomes import joined, refused
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
-from pages.answers import advice, assumptions, clusters, comparison, facts, files, scenarios
-from pages.blocks import Block
+from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
+from pages.blocks import Block, Folded
 
 ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "recommend_cluster": clusters.recommended,
@@ -43,6 +43,6 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     name, result = outcome.call.name, outcome.result
     if result is None:
         return joined(refused(outcome.error, work)[0], work), []
-    blocks = [*ANSWERS.get(name, files.row)(result), *assumptions.warnings([result])]
-    blocks += assumptions.assumed([result] if name in _ASSUMING else [], readings)
-    return joined(blocks, work), []
+    blocks = lead.short(ANSWERS.get(name, files.row)(result))
+    rest = [*assumptions.warnings([result]), *assumptions.assumed([result] if name in _ASSUMING else [], readings)]
+    return joined([*blocks, Folded(rest)], work), []

@@ -335,6 +335,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         tool=tool,
         shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
         focus=focus,
+        figures=page.read.asked("figure"),
         serving=page.mode == SERVING if page.mode and _is_of_a_kind(page, tool, [edits, *options], refs) else None,
         edits=edits,
         options=options,

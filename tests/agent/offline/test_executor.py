@@ -9,6 +9,7 @@ import pytest
 from conversation import DEVICE, MODEL, Conversation, begun, edit
 
 from agent.offline.form import Need, Reference
+from pages.rendering.fold import folded
 from planner.partial import flat, get, nested
 from tools.registry import registry
 
@@ -69,7 +70,7 @@ def test_an_answer_says_that_it_is_about_what_was_only_supposed() -> None:
     conversation = begun()
     supposed = conversation.say(edit("micro_batch", 2), scope="hypothetical", act="what_if")
     assert "only supposed" not in supposed.answer
-    assert conversation.say(focus=["time"]).answer.startswith("Assumed: micro batch 2 is still only supposed.")
+    assert "Assumed: micro batch 2 is still only supposed." in folded(conversation.say(focus=["time"]).answer).lead
     assert "supposed" not in conversation.say(edit("micro_batch", 1), act="change").answer
 
 
@@ -133,11 +134,11 @@ def test_going_back() -> None:
     assert conversation.say(edit("model", MODEL), new=True, tool="describe_model").plan == first
 
 
-def test_what_was_not_understood_or_was_assumed_comes_first() -> None:
+def test_what_was_not_understood_comes_first_and_what_was_assumed_ends_the_lead() -> None:
     told = begun().say(tool="check_fit", lost=["not"], assumed=["A100 read as 80 GB SXM; say PCIe where it is that"])
-    first, second, *_ = told.answer.split("\n\n")
+    first, *_, last = folded(told.answer).lead.split("\n\n")
     assert "'not'" in first
-    assert "A100 read as" in second
+    assert last.startswith("Assumed: A100 read as")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_a_refused_framework_is_not_chosen() -> None:
     told = conversation.say(*start, tool="estimate_training")
     assert told.names[:2] == ["sweep", "estimate_training"]
     assert get(told.plan, "workload.framework") not in (None, "auto", "deepspeed")
-    assert told.answer.startswith("Assumed: without framework deepspeed")
+    assert "without framework deepspeed" in folded(told.answer).lead
     assert get(conversation.say(edit("count", 4)).plan, "workload.framework") != "deepspeed"
 
 

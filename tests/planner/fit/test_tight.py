@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pages.answers.training import verdict
+from pages.answers import lead
+from pages.blocks import Headline
 from planner.requests import parsed
 from planner.results import TrainingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
@@ -27,6 +28,10 @@ def test_tight_is_a_fit_with_less_than_three_percent_free(free: float):
     found = estimated(high_gib / (1 - free))
     assert found.memory.fits == (free > 0)
     assert found.memory.tight == (0 < free < 0.03)
-    said = verdict(found, None, True).markdown
-    assert ("Yes, but tightly" in said) == found.memory.tight
-    assert said.startswith("**Yes") == found.memory.fits
+    head = lead.training(found, None, None, ["fit"])[0]
+    assert isinstance(head, Headline)
+    assert ("Yes, it fits, but tightly" in head.text) == found.memory.tight
+    assert head.text.startswith("Yes") == found.memory.fits
+    assert head.tone == (
+        "bad" if not found.memory.fits else "beware" if found.memory.tight or found.warnings else "good"
+    )

@@ -1,0 +1,177 @@
+"""The first lines of an answer: what hurts, the verdict with the figures asked for, what decides them, what to do next.
+
+Everything else of an answer is folded behind these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from estimator.plan.schema import Training
+from knowledge import figures
+from pages.answers import memory
+from pages.answers.plan import complete, hardware_words, layout_words, run_words
+from pages.blocks import Block, Folded, Headline, Note, Prose, Table
+from pages.results.overview import latency_limit
+from planner.money.results import CostEstimate
+from planner.results import FitCheck, MemoryEstimate, TrainingEstimate
+from planner.serving.results import ServingEstimate, ServingMemoryEstimate
+
+# Rows of a table, warnings and readings that stand at first; the whole is behind them.
+_MOST_ROWS, _MOST_WARNINGS, _MOST_READINGS = 4, 2, 2
+# Characters of a cell that stands at first.
+_LONGEST = 24
+_STEP = ("step_s", "tokens_per_s", "mfu")
+# What people name, by the question that it belongs to.
+_ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("usd", "hours", *_STEP),
+           "device_hours": ("device_hours", "usd", "hours")}  # fmt: skip
+
+
+def training(
+    estimate: TrainingEstimate, bill: CostEstimate | None, fit: FitCheck | None, asked: Sequence[str],
+    best: bool = False,
+) -> list[Block]:  # fmt: skip
+    """`asked` are the intents and the figures that were named, those that matter most first; `best` says that a search
+    chose the layout that the estimate was given."""
+    plan, need = complete(estimate.plan), estimate.memory
+    run = f"{run_words(plan)} on {hardware_words(plan)}"
+    if not need.fits:
+        close = need.per_device_bytes < need.capacity_bytes
+        text = "It may not fit" if close else "No, it does not fit" if "fit" in asked else "It does not fit"
+        text = f"{text}: {_needs(need)}."
+        return [Headline(text, False, f"{_sentence(run)}."), *_ways(fit)]
+    late = _too_late_or_dear(plan.goal.deadline_h, plan.goal.budget_usd, estimate, bill)
+    host = memory.besides(need)
+    verdict = "Yes, it fits" if "fit" in asked else "It fits"
+    verdict += ", but tightly" if need.tight else ""
+    if need.host.fits is False:
+        verdict = "It fits the GPUs, but not the memory of a usual node"
+    text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
+    beware = need.tight or bool(estimate.warnings)
+    head = Headline(" ".join([*late, text or f"{verdict}."]), not (late or host), host.replace("**", ""), beware)
+    values = _figures(estimate, bill, asked)
+    decides = f"Bottleneck: {estimate.bottleneck}"
+    if estimate.limits:
+        decides += f", {figures.percent(estimate.limits[0].share)} of a step"
+    framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
+    layout = f"{'Best layout' if best or estimate.layout_chosen else 'Layout'}: {framework}, {layout_words(plan)}."
+    rest = [f"{_sentence(run)}: {values}.", f"{decides}. {layout}"]
+    if "layout" in asked:
+        rest = [layout, rest[0], f"{decides}."]
+    return [head, *_doubts(estimate.warnings, ("host memory",)), *map(Prose, rest)]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def _wanted(asked: Sequence[str]) -> bool:
+    return bool({"time", "run", "cost", "faster", "device_hours"} & set(asked))
+
+
+def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
+    """'needs 65.0 GiB per GPU (55.1–76.7) of 79.7 GiB'."""
+    span = f" ({figures.interval(need, 'per_device_bytes')})" if isinstance(need, MemoryEstimate) else ""
+    return f"{figures.gib(need.per_device_bytes)} per device{span} of {figures.gib(need.capacity_bytes)}"
+
+
+def _too_late_or_dear(
+    deadline_h: float | None, budget_usd: float | None, estimate: TrainingEstimate, bill: CostEstimate | None
+) -> list[str]:
+    words: list[str] = []
+    hours = bill.hours if bill and bill.hours else estimate.run.hours if estimate.run else None
+    if deadline_h and hours and hours > deadline_h:
+        words.append(f"Late: {figures.hours(hours)} against a deadline of {figures.hours(deadline_h)}.")
+    if bill and budget_usd and bill.usd is not None and bill.usd > budget_usd:
+        words.append(f"Over budget: {figures.usd(bill.usd)} of {figures.usd(budget_usd)}.")
+    return words
+
+
+def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str]) -> str:
+    """The figures of a run, those asked for first and in bold."""
+    run, rate = estimate.run, estimate.throughput
+    values = {
+        "tokens_per_s": f"{figures.rate(rate.tokens_per_s)} tokens/s",
+        "mfu": f"{figures.percent(rate.mfu)} MFU",
+        "step_s": f"{figures.held(estimate.time, 'step_s')} per step",
+        "hours": f"{figures.held(run, 'hours')}" if run else "",
+        "usd": figures.held(bill, "usd") if bill and bill.usd is not None else "",
+        "device_hours": f"{figures.shown('device_hours', bill.device_hours)} device-hours" if bill else "",
+    }
+    named = [name.rpartition(".")[2] for name in asked]
+    wished = [name for each in named for name in ((each,) if each in values else _ORDERS.get(each, ()))]
+    order = list(dict.fromkeys([*wished, "hours", "usd", *_STEP]))
+    words = [values[name] for name in order if values[name] and (name != "device_hours" or name in wished)]
+    return ", ".join([f"**{words[0]}**", *words[1:]])
+
+
+def _ways(fit: FitCheck | None) -> list[Block]:
+    """What would make a plan fit, the least slow first."""
+    if fit is None:
+        return []
+    working = [way for way in fit.remedies if way.fits][:2]
+    if not working:
+        return [Prose("No change tried makes it fit on these devices: take more or larger ones.")]
+    words = [f"{way.what} ({figures.gib(way.per_device_bytes)}, {_slower(way.slowdown)})" for way in working]
+    return [Prose(f"It would fit with {' or '.join(words)}.")]
+
+
+def _slower(factor: float) -> str:
+    if factor < 1:
+        return f"{figures.percent(1 - factor)} faster"
+    return f"{figures.percent(factor - 1)} slower" if factor >= 1.005 else "as fast"
+
+
+def serving(estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None) -> list[Block]:
+    """A deployment: its verdict, the limits that it misses, what binds it and its memory."""
+    need = estimate.memory
+    if not need.fits:
+        return [verdict, *_ways(fit)]
+    missed = [latency_limit(row) for row in estimate.slo if not row.met]
+    rate = figures.rate(estimate.throughput.output_tokens_per_s_per_device)
+    return [
+        replace(verdict, beware=bool(estimate.warnings)),
+        *([Prose(f"Missed: {'; '.join(missed)}.")] if missed else []),
+        *_doubts(estimate.warnings, (("time to first token ", "time per output token ") if missed else ())),
+        Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
+              f"{figures.whole(need.max_concurrency)} requests at once."),
+    ]  # fmt: skip
+
+
+def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
+    """The first blocks and the first rows of the first table at first; all else is folded."""
+    front: list[Block] = list(blocks[:sentences])
+    rest = list(blocks[sentences:])
+    table = next((block for block in rest if isinstance(block, Table)), None)
+    if table:
+        front.append(_slim(table))
+    return [*front, Folded(rest)]
+
+
+def _slim(table: Table) -> Table:
+    """The first rows, each on one line, with the columns that tell them apart: what is the same for all of them, or
+    long, is read among the details."""
+    first = table.rows[:_MOST_ROWS]
+    cells = [[row[place] for row in first] for place in range(len(table.head))]
+    kept = [0, *(place for place, column in enumerate(cells[1:], 1)
+                 if max(map(len, column)) <= _LONGEST and (len(first) == 1 or len(set(column)) > 1))]  # fmt: skip
+    head = [table.head[place] for place in kept]
+    return replace(table, head=head, rows=[[row[place] for place in kept] for row in first], title="")
+
+
+def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[Block]:
+    """The warnings that stand at first: those that do not begin with `words`, which the verdict said already."""
+    left = [
+        _sentence(text) for text in warnings if not text.removeprefix("p99 ").startswith(words or ("does not fit",))
+    ]
+    return [Prose(" ".join(f"{text}." for text in left[:_MOST_WARNINGS]))] if left else []
+
+
+def read_as(readings: Sequence[str]) -> list[Block]:
+    """How words were read, in one short line at the end of the lead; the rest of it is folded."""
+    if not readings:
+        return []
+    words = [text.rstrip(".") for text in readings]
+    more = [Folded([Note("Read as", words)])] if len(words) > _MOST_READINGS else []
+    return [Prose(f"Assumed: {'; '.join(words[:_MOST_READINGS])}."), *more]

@@ -1,0 +1,112 @@
+"""An answer says it first: few words and lines, its details folded behind them, and nothing lost by that."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages.blocks import Block, Details, Figures, Folded, Headline, Note, Prose, ranked
+from pages.rendering import fold, html, markdown, terminal
+from planner.results import TrainingEstimate
+from planner.serving.results import ServingEstimate
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import brevity
+from scoring import Said
+
+_LINES = 9
+_MEDIAN, _DECILE = 90, 160
+
+
+@cache
+def _answers() -> list[tuple[Said, str]]:
+    return [pair for name in brevity.SAMPLE for pair in brevity.leads(brevity.DATA / name)]
+
+
+def test_answers_are_short() -> None:
+    told = [text for _, text in _answers()]
+    counts = [brevity.words(text) for text in told]
+    assert len(counts) > 100
+    assert statistics.median(counts) <= _MEDIAN
+    assert brevity.decile(counts) <= _DECILE
+    assert max(map(brevity.lines, told)) <= _LINES
+
+
+def test_what_hurts_colours_the_first_line() -> None:
+    """Red where a run does not fit; amber at least where it is tight or its figures come with a warning."""
+    seen: set[str] = set()
+    for turn, text in _answers():
+        result = next(
+            (o.result for o in turn.outcomes if isinstance(o.result, TrainingEstimate | ServingEstimate)), None
+        )
+        first = next(line for line in text.splitlines() if line and not line.startswith("I could not place"))
+        assert not first.startswith("Assumed"), text
+        # A search and a limit answer with what they found.
+        if result is None or {call.name for call in turn.calls} & {"best_serving", "size_serving", "find_limit"}:
+            continue
+        expected = {"bad"} if not result.memory.fits else {"bad", "beware"} if _is_doubtful(result) else {"bad", "good"}
+        assert fold.tone_of(first) in expected, text
+        seen.add(fold.tone_of(first))
+    assert seen == {"bad", "beware", "good"}
+
+
+def _is_doubtful(result: TrainingEstimate | ServingEstimate) -> bool:
+    return bool(result.warnings) or (isinstance(result, TrainingEstimate) and result.memory.tight)
+
+
+_LEAF = st.one_of(
+    st.builds(Headline, st.text("abc ", min_size=1).map(str.strip).filter(bool), st.sampled_from([True, False, None])),
+    st.builds(Prose, st.sampled_from(["one", "two words", "```\n\n</details>x\n```"])),
+    st.builds(Note, st.just("a title"), st.lists(st.sampled_from(["p", "q r"]), min_size=1)),
+    st.builds(Figures, st.just([("label", "1 GiB", "0–2 GiB")])),
+)
+_BLOCKS = st.recursive(
+    st.lists(_LEAF, min_size=1, max_size=4),
+    lambda inner: st.lists(st.one_of(_LEAF, st.builds(Folded, inner), st.builds(Details, st.just("part"), inner))),
+    max_leaves=8,
+)
+
+
+@given(_BLOCKS)
+def test_ranking_keeps_every_block_and_folds_the_folded_alone(blocks: list[Block]) -> None:
+    lead, details = ranked(blocks)
+    assert not any(isinstance(block, Folded) for block in (*lead, *details))
+    assert lead == [block for block in blocks if not isinstance(block, Folded)]
+    assert len(lead) + len(details) == _size(blocks)
+
+
+def _size(blocks: list[Block]) -> int:
+    return sum(_size(list(block.blocks)) if isinstance(block, Folded) else 1 for block in blocks)
+
+
+@given(
+    st.lists(st.sampled_from(["It fits.", "| a |", "two\nlines"]), min_size=1), st.lists(st.sampled_from(["x", "y z"]))
+)
+def test_markdown_folds_and_unfolds(lead: list[str], details: list[str]) -> None:
+    blocks: list[Block] = [*map(Prose, lead), Folded(list(map(Prose, details)))]
+    parts = fold.folded(markdown.render(blocks))
+    assert parts == fold.Fold("\n\n".join(lead), "\n\n".join(details))
+
+
+@pytest.mark.parametrize(
+    ("good", "beware", "tone"), [(False, False, "bad"), (True, True, "beware"), (True, False, "good")]
+)
+def test_every_face_shows_the_tone_and_the_lead_first(good: bool, beware: bool, tone: str) -> None:
+    blocks = [Folded([Prose("behind")]), Headline("Said.", good, "More.", beware)]
+    text = markdown.render(blocks)
+    assert fold.tone_of(text) == tone
+    assert text.index("Said.") < text.index("<details>") < text.index("behind")
+    page = html.render(blocks)
+    assert page.index("Said.") < page.index("<details>") < page.index("behind")
+    assert (f"verdict {tone}" in page) == (tone != "good")
+    code = {"bad": "31", "beware": "33", "good": "32"}[tone]
+    shown = terminal.render(blocks, 80, colour=True)
+    assert f"\x1b[1;{code}mSaid." in shown
+    assert shown.index("Said.") < shown.index("behind")
+    assert "behind" not in terminal.render(blocks, 80, details=False)
