@@ -252,7 +252,7 @@ async def _theme(app: ShardwiseApp, words: list[str]) -> None:
     app.theme = name
 
     await asyncio.to_thread(set_value, "theme", name)
-    app.notify(f"Colours: {name}. Kept for the next time.", markup=False)
+    app.notify(f"Theme: {name} (saved)", markup=False)
 
 
 async def _help(app: ShardwiseApp, _: list[str]) -> None:

@@ -17,6 +17,7 @@ from agent.offline.answers import need as told_need
 from agent.offline.answers import serving as told_serving
 from agent.offline.answers import training as told_training
 from agent.offline.answers import wishes as told_wishes
+from agent.offline.answers.outcomes import summed
 from agent.offline.begin import NAME, begin, pending, whole
 from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
@@ -25,6 +26,7 @@ from agent.offline.settling import settled
 from agent.offline.turn import TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
+from pages.answers import change
 from planner.compare.scenarios import Comparison
 from planner.requests import ALL_PATHS
 from planner.results import Limit
@@ -89,7 +91,7 @@ def _concluded(
         tried = ", ".join(work.frameworks)
         work = replace(work, lead=[*work.lead, f"{framework} taken instead, the best of {tried} for this run"])
     text, asked = _ANSWERS[work.kind](about, work, outcomes)
-    origins = [*work.notes, *work.lead, *work.unread]
+    origins = [*work.notes, *work.lead, *work.unread, *change.values(change.ShortAnswer(**work.earlier))]
     before, kept = work.before
     failed = bool(outcomes) and not any(_answered(outcome) for outcome in outcomes)
     if failed and whole(before) and not kept.get("failed"):
@@ -98,6 +100,8 @@ def _concluded(
         return Thought(thought(NAME, text), before, {**kept, **mind, **_last(topic)}, asked, origins)
     if work.kind == "wish":
         plan, topic = settled(plan, topic, outcomes)
+    elif told := summed(outcomes):
+        topic = topic | {"told": asdict(told)}
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
     answers = {_REMEMBERED[limit.goal]: limit.value for limit in limits if limit.goal in _REMEMBERED and limit.value}
     return Thought(thought(NAME, text), plan, topic | answers | {"failed": failed}, asked, origins)

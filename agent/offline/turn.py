@@ -10,7 +10,8 @@ from typing import Any
 class TurnWork:
     """`start` is the message that the turn begins with; `kind` whose calls and answer it has: each, wish, need, serving
     or training. `lead` and `unread` stand first in the answer, `notes` at its end; `before` is (plan, topic) to go back
-    to where the turn fails, and `supposed` whether it is about a plan that was only supposed.
+    to where the turn fails, `earlier` the summary of the answer before, and `supposed` whether it is about a plan that
+    was only supposed.
 
     Of a wish: `wish` (tool, own arguments). Of several calls of one kind: `calls` (tool, arguments), their `names`, and
     `providers` whose prices are asked for. Of a chain: `intents` and the `figures`
@@ -25,6 +26,7 @@ class TurnWork:
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     before: list[dict[str, Any]] = field(default_factory=lambda: [{}, {}])
+    earlier: dict[str, Any] = field(default_factory=dict)
     supposed: bool = False
     wish: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)

@@ -27,7 +27,10 @@ def common(
     before = {name: value for name, value in turn.topic.items() if name not in ("turn", "pending")}
     first = list(dict.fromkeys([*lead, *first_lines(reading)]))
     last = [note for note in dict.fromkeys(notes) if note not in first]
-    return {"start": start, "lead": first, "unread": reading.lost, "notes": last, "before": [turn.plan, before]}
+    return {
+        "start": start, "lead": first, "unread": reading.lost, "notes": last, "before": [turn.plan, before],
+        "earlier": {} if reading.new else turn.topic.get("told", {}),
+    }  # fmt: skip
 
 
 def first_lines(reading: Reading) -> list[str]:

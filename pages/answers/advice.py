@@ -21,9 +21,9 @@ _BETTER = {"tokens_per_s": "more tokens/s", "per_device_bytes": "less memory", "
 
 
 def advice(tips: Advice) -> list[Block]:
-    limit = f"What limits it: {tips.bottleneck}." if tips.bottleneck else ""
+    limit = f"Bottleneck: {tips.bottleneck}." if tips.bottleneck else ""
     if not tips.entries:
-        return [Prose(f"**I know of nothing that would help this plan.** {limit}")]
+        return [Prose(f"**Nothing known would help this plan.** {limit}")]
     together = tips.together
     head = f"**{tips.entries[0].title}.**"
     if together and together.gain and len(together.ids) > 1:

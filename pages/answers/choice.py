@@ -22,14 +22,14 @@ def best(search: BestServing, why: bool) -> list[Block]:
     one, model = search.best, model_words(complete(search.plan))
     what = f"{one.summary} on {figures.whole(one.devices)} x {one.accelerator}"
     if not one.fits:
-        head = f"**Nothing that I tried fits.** Nearest for {model} is {what}"
+        head = f"**Nothing tried fits.** The closest for {model} is {what}"
     elif one.request_rate and one.requests_per_s < SERVED * one.request_rate:
-        head = f"**Nothing keeps up with these requests.** Nearest for {model} is {what}"
+        head = f"**Nothing keeps up with these requests.** The closest for {model} is {what}"
     elif search.meets_slo is False:
-        head = f"**Nothing keeps your limits.** Nearest for {model} is {what}"
+        head = f"**Nothing meets your latency limits.** The closest for {model} is {what}"
     else:
         aim = _AIMS.get(search.goal, search.goal)
-        head = f"**{what}** is the best way I found to serve {model}, for {aim}"
+        head = f"**{what}** serves {model} best, for {aim}"
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
     return [
@@ -45,9 +45,7 @@ def size(sized: SizedServing) -> list[Block]:
     one, plan = sized.best, complete(sized.plan)
     load = load_words(plan.workload) if isinstance(plan.workload, Inference) else ""
     if one is None:
-        return [
-            Prose(f"**None** of the sizes that I tried serves {model_words(plan)} with {load}. {' '.join(sized.why)}")
-        ]
+        return [Prose(f"**None** of the sizes tried serves {model_words(plan)} with {load}. {' '.join(sized.why)}")]
     price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
@@ -61,7 +59,7 @@ def size(sized: SizedServing) -> list[Block]:
 
 
 def _limit(name: str) -> str:
-    return (LATENCIES | {"kv memory": "memory of the cache"}).get(name, name)
+    return (LATENCIES | {"kv memory": "KV cache"}).get(name, name)
 
 
 def mlperf(score: MlperfProjection) -> list[Block]:
@@ -75,7 +73,7 @@ def mlperf(score: MlperfProjection) -> list[Block]:
     return [
         *map(Prose, (text, " ".join(score.why), _mlperf_limits(score))),
         *(by_nodes(score) if len(score.by_nodes) > 1 else []),
-        Prose(f"**What limits it**: {_limit(score.limited_by)}."),
+        Prose(f"**Bottleneck**: {_limit(score.limited_by)}."),
     ]
 
 

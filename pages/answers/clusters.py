@@ -21,16 +21,16 @@ _CHOICES = ("workload.method", "cluster.accelerator", "cluster.count", "workload
 def recommended(clusters: RecommendedCluster) -> list[Block]:
     others = rejected([row for row in clusters.rejected if row.reason != "no_framework"][:_MOST_OTHERS])
     if not clusters.options:
-        return [Prose("**Nothing that I know meets this.**"), *others]
+        return [Prose("**No known cluster meets this.**"), *others]
     first = clusters.options[0]
     where = f" at {first.provider} ({first.instance})" if first.provider else ""
     if clusters.satisfied:
-        text = f"**{cluster_name(first)}**{where} is what I would rent"
+        text = f"**Rent {cluster_name(first)}**{where}"
     else:
-        text = f"**Nothing meets every limit.** The nearest is {cluster_name(first)}{where}"
+        text = f"**Nothing meets every limit.** The closest is {cluster_name(first)}{where}"
     text += _price_and_time(first)
     text += f", with {first.framework or first.engine}: {first.summary}." if first.summary else "."
-    later = f"Prices of {clusters.priced}. The next question is about the first, unless you name another."
+    later = f"Prices of {clusters.priced}. Your next question is about the first, unless you name another."
     return [
         *map(Prose, (text, " ".join(clusters.why))),
         *options(clusters.options[:_MOST_ROWS], clusters.sort),
@@ -48,7 +48,7 @@ def _price_and_time(option: ClusterOption) -> str:
 
 def configured(found: AutoConfigured) -> list[Block]:
     option = found.option
-    text = "**Done.**" if found.satisfied else "**This is the nearest I can get; not every limit is met.**"
+    text = "**Done.**" if found.satisfied else "**Not every limit is met; this is the closest.**"
     text += f" {_what(complete(found.plan))}" if found.plan else ""
     text += f" at {option.provider}" if option and option.provider else ""
     text += f", {option.summary}." if option and option.summary else "."
@@ -58,13 +58,13 @@ def configured(found: AutoConfigured) -> list[Block]:
     elif found.usd_per_hour is not None:
         text += f" {figures.usd(found.usd_per_hour)} per hour."
     if found.per_device_bytes:
-        text += f" The fullest device needs {figures.gib(found.per_device_bytes)}."
+        text += f" It needs {figures.gib(found.per_device_bytes)} per device."
     targets = ", ".join(found.launch_targets[:_MOST_TARGETS])
     return [
         Prose(text),
         *decisions([row for row in found.reasons if row.field.startswith(_CHOICES) and row.why][:_MOST_REASONS]),
         *considered([row for row in found.considered if row.why][:_MOST_OTHERS]),
-        *notes("What would have to give", found.relax[:_MOST_OTHERS]),
+        *notes("What to relax", found.relax[:_MOST_OTHERS]),
         Prose(f"Say *write the files* for launch files ({targets}, …)." if targets else ""),
     ]
 

@@ -61,8 +61,9 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
 def deployment(cost: ServingCost | None, most_usd: float | None) -> Prose:
     """Of an estimated deployment, at the cheapest offer or the user's own price."""
     if cost is None:
-        return Prose("**Cost**: I have no price for this hardware.")
-    dated = f" ({cost.provider} {cost.instance}, price of {cost.price_date or 'no date'})"
+        return Prose("**Cost**: no price is known for this hardware.")
+    date = f"price of {cost.price_date}" if cost.price_date else "price date unknown"
+    dated = f" ({cost.provider} {cost.instance}, {date})"
     return Prose(
         f"**Cost**: {figures.usd(cost.usd_per_hour)} per hour, {figures.usd(cost.usd_per_month)} per month"
         f"{dated if cost.provider else ' at your price'}; {figures.usd(cost.usd_per_million_output_tokens)} per "
@@ -72,7 +73,7 @@ def deployment(cost: ServingCost | None, most_usd: float | None) -> Prose:
 
 
 def _unpriced(offers: Sequence[ProviderCost]) -> str:
-    return f"**Cost**: I have no price for this hardware{' at the provider you named' if offers else ''}."
+    return f"**Cost**: no price is known for this hardware{' at the provider you named' if offers else ''}."
 
 
 def _budget(cost: CostEstimate, budget_usd: float | None, span: str = "") -> str:

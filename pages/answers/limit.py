@@ -16,13 +16,13 @@ from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
 # What stops it that is no part of memory.
 _OTHERS = {"range": "nothing else", "catalogue": "the catalogue"}
-_OF_CACHE = {"kv memory_slo_ms": "memory of the cache", "kv_cache": "memory of the cache"}
+_OF_CACHE = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache"}
 
 
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    blocks: list[Block] = [Prose(_verdict(limit)), Prose(f"What limits it: **{by}**; {limit.why}.")]
+    blocks: list[Block] = [Prose(_verdict(limit)), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):
@@ -44,7 +44,7 @@ def _verdict(limit: Limit) -> str:
             "seq_len": f"no context length: {run} on {hardware} does not fit even with the shortest sequences",
             "micro_batch": f"no micro-batch: {run} on {hardware} does not fit even with one sequence at a time",
             "model": f"no model: not even the smallest of those considered fits for {kind} on {hardware}",
-            "devices": f"no number of these devices that I tried: {run} does not fit",
+            "devices": f"no number of these devices tried: {run} does not fit",
         }[limit.goal]
         return f"**None**, {nothing}."
     value = figures.plain(limit.value)
@@ -87,9 +87,9 @@ def serving(limit: Limit) -> list[Block]:
             "input_len": "no prompt, however short, fits",
             "concurrency": "not even one user is served",
             "model": "not even the smallest model considered fits",
-            "devices": "no number of these devices that I tried is enough",
+            "devices": "no number of these devices tried is enough",
         }[goal]
-        return [Prose(f"**None**: {nothing} ({run} on {hardware}). What limits it: {by}; {limit.why}.")]
+        return [Prose(f"**None**: {nothing} ({run} on {hardware}). Bottleneck: {by}; {limit.why}.")]
     value = figures.plain(limit.value)
     heads = {
         "context": f"**{value} tokens** is the longest request, prompt and answer, that fits",
@@ -99,7 +99,7 @@ def serving(limit: Limit) -> list[Block]:
         "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that do",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
-    blocks: list[Block] = [Prose(f"{heads[goal]}: {where}."), Prose(f"What limits it: **{by}**; {limit.why}.")]
+    blocks: list[Block] = [Prose(f"{heads[goal]}: {where}."), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if isinstance(chosen, ServingChoice):
         there = (
             f"**There**: {chosen.summary}; first token after {figures.known(chosen.ttft_s, figures.seconds, 'grows')}, "

@@ -14,7 +14,7 @@ from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 _MOMENTS = {
-    "loss": "while the loss is made",
+    "loss": "while the loss is computed",
     "backward_start": "as the backward pass begins",
     "backward_end": "as the backward pass ends",
     "optimizer_step": "in the optimizer step",
@@ -63,10 +63,7 @@ def besides(memory: MemoryEstimate) -> str:
 def _peak(memory: MemoryEstimate) -> str:
     span = figures.gib_range(memory.low_bytes, memory.high_bytes)
     stages = f" of pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""
-    return (
-        f"The peak{stages} comes {_MOMENTS[memory.peak]}; the interval is {span}, and the largest part is "
-        f"{component(memory.decided_by)}."
-    )
+    return f"Memory{stages} peaks {_MOMENTS[memory.peak]} ({span}); the largest part is {component(memory.decided_by)}."
 
 
 def _absent(memory: MemoryEstimate) -> list[str]:
@@ -76,7 +73,7 @@ def _absent(memory: MemoryEstimate) -> list[str]:
         for name, most in memory.own_peaks.items()
         if memory.components[name] < _ABSENT * most and most >= _TOLD * memory.per_device_bytes
     ]
-    return [f"Not there at that moment: {_listed(absent)}."] if absent else []
+    return [f"Not part of the peak: {_listed(absent)}."] if absent else []
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -137,5 +134,5 @@ def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[st
 
 def _card(name: str, limit: Limit | None) -> tuple[str, str, str]:
     if limit is None or limit.value is None:
-        return name, "none that I tried", figures.NONE
+        return name, "none tried", figures.NONE
     return name, figures.plain(limit.value), figures.gib(limit.memory.per_device_bytes)

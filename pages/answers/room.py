@@ -42,14 +42,14 @@ def serving(fit: FitCheck, faster: bool) -> list[Block]:
     if not fit.fits:
         short = f"**Short by {figures.gib(-fit.headroom_bytes)}** per device."
         # Of what does not fit there is no speed to compare with.
-        return _remedies(fit, short, "No change that I tried makes it fit.", False)
+        return _remedies(fit, short, "No change tried makes it fit.", False)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain for the cache beside one request."
     if not faster:
         return [Prose(text), *remedies(fit.relaxations[:_MOST_RELAXATIONS], _BUYS, "why")]
     quicker = [way for way in (*fit.relaxations, *fit.remedies) if way.fits and way.slowdown < _FASTER]
     ways = sorted(quicker, key=lambda way: way.slowdown)[:_MOST_FASTER]
     told = remedies(ways, "What would make it faster, each by itself", "why")
-    return [Prose(text), *(told or [Prose("I found no change that fits and gains more than a percent.")])]
+    return [Prose(text), *(told or [Prose("No change that fits gains more than a percent.")])]
 
 
 def _remedies(fit: FitCheck, short: str, none: str, timed: bool) -> list[Block]:

@@ -97,7 +97,7 @@ def throughput(estimate: ServingEstimate) -> Prose:
 
 def what_limits(estimate: ServingEstimate, whole: bool) -> list[Block]:
     """What binds it; where that was asked for, what a step waits for."""
-    return [Prose(f"**What limits it**: {estimate.bottleneck}."), *(where_time_goes(estimate.limits) if whole else [])]
+    return [Prose(f"**Bottleneck**: {estimate.bottleneck}."), *(where_time_goes(estimate.limits) if whole else [])]
 
 
 def layout(estimate: ServingEstimate) -> Prose:

@@ -65,7 +65,7 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     workload, path = plan.workload, sweep.fields[0]
     limited = isinstance(workload, Inference) and (workload.ttft_slo_ms or workload.tpot_slo_ms)
     missed = best.meets_slo is False
-    head = "**None of these keeps your limits**; the most comes with " if missed else ""
+    head = "**None of these meets your limits**; the most comes with " if missed else ""
     most = "" if missed else f" gives the most output tokens/s{' within your limits' if limited else ''}"
     return (
         f"{head}**{figures.plain(best.values[path])}** ({_name(path)}){most} for {run_words(plan)} on "

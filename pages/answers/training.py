@@ -34,7 +34,7 @@ def speed(estimate: TrainingEstimate, why: bool) -> list[Block]:
         f"**Speed**: a step takes {figures.held(time, 'step_s')}, "
         f"that is {figures.rate(rate.tokens_per_s)} tokens/s "
         f"({figures.rate(rate.tokens_per_s_per_device)} tokens/s per device), "
-        f"at {figures.percent(rate.mfu)} MFU. What limits it: {estimate.bottleneck}."
+        f"at {figures.percent(rate.mfu)} MFU. Bottleneck: {estimate.bottleneck}."
     )
     if run := estimate.run:
         text += (
@@ -52,7 +52,7 @@ def what_limits(estimate: TrainingEstimate) -> list[Block]:
         f"{figures.seconds(estimate.time.step_s)}, at {figures.percent(estimate.throughput.mfu)} MFU."
     )
     told = [limit for limit in estimate.limits if limit.share >= _LEAST_SHARE]
-    none = Prose("I found no change that fits and gains more than a percent.")
+    none = Prose("No change that fits gains more than a percent.")
     return [
         Prose(head),
         *where_time_goes(told),

@@ -144,4 +144,4 @@ def plan_code(asked_for: Mapping[str, Any], plan: Mapping[str, Any]) -> Details:
     stated = yaml.safe_dump(dict(asked_for), sort_keys=False, allow_unicode=True, width=110)
     whole = yaml.safe_dump(dict(plan), sort_keys=False, allow_unicode=True, width=110)
     code = f"# as asked for\n{stated}\n# as estimated, every choice written out\n{whole}"
-    return Details("To use it again", [*notes("", ["These plans can be handed to any tool of Shardwise."]), Text(code)])
+    return Details("Reproduce", [*notes("", ["These plans can be handed to any tool of Shardwise."]), Text(code)])

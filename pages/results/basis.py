@@ -14,7 +14,7 @@ def tail(warnings: Sequence[str], assumptions: Sequence[Assumption], evidence: S
     return [
         *notes("Watch out", warnings),
         *notes("Assumed", assumed(assumptions), quiet=True),
-        *notes("Rests on", list(dict.fromkeys(rests)), quiet=True),
+        *notes("Evidence", list(dict.fromkeys(rests)), quiet=True),
     ]
 
 

@@ -49,7 +49,7 @@ def providers(rows: Sequence[ProviderCost]) -> list[Block]:
 
 
 def dated(row: ProviderCost) -> str:
-    return f"{row.price_date or 'no date'}{' (old)' if row.stale else ''}"
+    return f"{row.price_date or 'date unknown'}{' (old)' if row.stale else ''}"
 
 
 def _price(result: CostEstimate) -> str:

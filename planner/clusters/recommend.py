@@ -217,7 +217,7 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) 
         yield "No device of those tried can run this plan within the limits; rejected says why for each."
         return
     if not satisfied:
-        yield f"Nothing keeps to all limits. What comes nearest is {described(options[0])}."
+        yield f"Nothing meets every limit. The closest is {described(options[0])}."
         return
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
     yield f"First is {described(options[0])}: {words[sort]} of what fits."

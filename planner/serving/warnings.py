@@ -44,7 +44,7 @@ def _load(served: Served) -> list[str]:
     estimates, entry = served.estimates, served.entry
     deployments = estimates.deployments
     room, waiting, by_memory = served.queue
-    why = "for memory of the cache" if by_memory else f"as {served.job.engine.name} runs no more at once"
+    why = "for want of KV cache" if by_memory else f"as {served.job.engine.name} runs no more at once"
     if bool(estimates.steady.saturated[entry]):
         wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
         most_told = f"at most {number(most)}, and the queue grows all the time"

@@ -83,7 +83,7 @@ def test_the_longest_context_is_answered_and_asked_again_by_a_follow_up() -> Non
         assert [call["name"] for call in done["tool_calls"]] == ["find_limit"]
         assert done["tool_calls"][0]["arguments"]["goal"] == "seq_len"
         assert "tokens** is the longest context that fits" in done["answer"]
-        assert "What limits it" in done["answer"]
+        assert "Bottleneck: " in done["answer"]
         assert done["ungrounded"] == []
         assert "seq_len" not in done["plan"].get("workload", {})
     assert second["tool_calls"][0]["arguments"]["count"] == 16
@@ -118,7 +118,7 @@ def test_the_largest_model_asks_for_hardware_alone_and_leaves_the_plan() -> None
 def test_what_cannot_fit_at_all_is_said() -> None:
     done = turns("longest context to fully fine-tune Llama-3.1-70B on 1 H100")[0]
     assert verdict(done["answer"]).startswith("**None**")
-    assert "What limits it" in done["answer"]
+    assert "Bottleneck: " in done["answer"]
     assert done["ungrounded"] == []
 
 

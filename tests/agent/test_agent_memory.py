@@ -35,7 +35,7 @@ def test_what_is_not_there_at_the_peak_is_named(plain: dict[str, Any]) -> None:
     found = copy.deepcopy(plain)
     found["components"]["gradients"], found["own_peaks"]["gradients"] = 0.0, 15 * 2.0**30
     found["components"]["weights"] = found["own_peaks"]["weights"]
-    assert "gradients (15.0 GiB)" in told(found).partition("Not there at that moment: ")[2]
+    assert "gradients (15.0 GiB)" in told(found).partition("Not part of the peak: ")[2]
     found["own_peaks"] = found["components"]
     assert "Not there" not in told(found)
 

@@ -11,9 +11,13 @@ from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import lead
+from pages.answers.change import ShortAnswer, changed, summary
 from pages.blocks import Block, Folded, Prose, ranked
 from pages.rendering import markdown
 from pages.results.basis import notes
+from planner.money.results import CostEstimate
+from planner.results import TrainingEstimate
+from planner.serving.results import ServingEstimate
 
 Result = TypeVar("Result", bound=BaseModel)
 
@@ -31,6 +35,19 @@ def results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """What each tool refused, by the tool's name."""
     return {outcome.call.name: outcome.error for outcome in outcomes if outcome.error}
+
+
+def summed(outcomes: Sequence[Outcome]) -> ShortAnswer | None:
+    """The run or deployment that an answer was about, in short."""
+    estimate = result_of(outcomes, TrainingEstimate) or result_of(outcomes, ServingEstimate)
+    return summary(estimate, result_of(outcomes, CostEstimate)) if estimate else None
+
+
+def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
+    """What a follow-up changed, beside the answer before."""
+    now = summed(outcomes)
+    first = work.figures[0].rpartition(".")[2] if work.figures else ""
+    return changed(ShortAnswer(**work.earlier), now, first) if now and work.earlier else []
 
 
 def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:

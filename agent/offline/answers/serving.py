@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
+from agent.offline.answers.outcomes import changes, errors, joined, refused, result_of, results
 from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
@@ -31,7 +31,7 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     elif extent := result_of(outcomes, Limit):
         blocks = lead.short(limit.serving(extent), 2)
     else:
-        blocks = deployment(outcomes, set(work.intents), work.asked)
+        blocks = deployment(outcomes, work)
     estimate = result_of(outcomes, ServingEstimate)
     fits = estimate is None or estimate.memory.fits
     blocks += files_made(outcomes, set(work.intents), not fits and not work.anyway)
@@ -41,8 +41,10 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     return joined([*blocks, Folded(rest)], work), []
 
 
-def deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, Any]) -> list[Block]:
-    """One deployment: what was asked for, or the best that a search found. `limits` are those that no plan holds."""
+def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
+    """One deployment: what was asked for, or the best that a search found."""
+    # Limits that no plan holds.
+    intents, limits = set(work.intents), work.asked
     estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
     blocks: list[Block] = []
     fit, bill = result_of(outcomes, FitCheck), result_of(outcomes, CostEstimate)
@@ -52,7 +54,8 @@ def deployment(outcomes: list[Outcome], intents: set[str], limits: Mapping[str, 
         blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})))
     elif estimate:
         verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
-        blocks += lead.serving(estimate, verdict, fit)
+        head, *rest = lead.serving(estimate, verdict, fit)
+        blocks += [head, *changes(outcomes, work), *rest]
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]

@@ -77,7 +77,7 @@ def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: l
     texts = [question.partition(": ")[2] for question in questions]
     lines = list(lead)
     if len(texts) == 1:
-        lines.append(f"One thing first: {texts[0]}")
+        lines.append(texts[0][:1].upper() + texts[0][1:])
     else:
         lines.append("Before I can work that out I need to know:")
         lines.append("\n".join(f"- {text}" for text in texts))

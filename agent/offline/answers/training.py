@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline.answers.outcomes import errors, joined, refused, result_of, results
+from agent.offline.answers.outcomes import changes, errors, joined, refused, result_of, results
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, cost, facts, files, lead, limit, memory, room, sweep, training
@@ -76,7 +76,8 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         return refused(next(iter(errors(outcomes).values()), None), work)
     bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
     if estimate:
-        blocks = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None)
+        head, *rest = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None)
+        blocks = [head, *changes(outcomes, work), *rest]
     else:
         blocks: list[Block] = [training.best(search)] if search else []
     if intents & {"cost", "run"} and not knows_length(plan):

@@ -335,7 +335,12 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         tool=tool,
         shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
         focus=focus,
-        figures=page.read.asked("figure"),
+        # 'Tokens' of '1B tokens' names no figure.
+        figures=[
+            name
+            for at, _, name in page.read.asked_at("figure")
+            if not any(row.start <= at < row.end for row in page.read.rows)
+        ],
         serving=page.mode == SERVING if page.mode and _is_of_a_kind(page, tool, [edits, *options], refs) else None,
         edits=edits,
         options=options,

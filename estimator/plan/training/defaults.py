@@ -136,7 +136,8 @@ def _global_batch(plan: Plan, seq_len: int, count: int) -> tuple[int, str]:
     unit = (layout.dp or count) * (plan.training.micro_batch or 1)
     if plan.training.stage == "grpo":
         unit = math.lcm(unit, plan.training.group_size)
-    return unit * math.ceil(wanted / unit), f"{why}, rounded up to a multiple of {unit}"
+    rounded = f", rounded up to a multiple of {unit}" if wanted % unit else ""
+    return unit * math.ceil(wanted / unit), f"{why}{rounded}"
 
 
 def _precision(accelerator: Accelerator) -> tuple[str, str]:

@@ -1,0 +1,49 @@
+"""A follow-up says what it changed: figures before and now, and every setting that is another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conversations import turns
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages.answers.change import ShortAnswer, changed
+from pages.blocks import Prose
+from pages.rendering.fold import folded
+
+START = "full fine-tune Llama-3.1-8B on 8 H100s with deepspeed, 1B tokens. How long does it take?"
+_PARTS = st.lists(st.sampled_from(["DP 8", "TP 2", "ZeRO-1", "ZeRO-3", "full recompute"]), min_size=1, unique=True)
+_SETTINGS = st.fixed_dictionaries({"layout": _PARTS.map(", ".join), "framework": st.sampled_from(["fsdp2", "nemo"])})
+_FIGURES = st.dictionaries(st.sampled_from(["mfu", "hours", "usd"]), st.sampled_from(["1 x", "2 x", "3 x"]))
+_ANSWERS = st.builds(ShortAnswer, _FIGURES, _SETTINGS)
+
+
+def words(before: ShortAnswer, now: ShortAnswer) -> str:
+    return "".join(block.markdown for block in changed(before, now) if isinstance(block, Prose))
+
+
+@given(_ANSWERS, _ANSWERS)
+def test_every_setting_that_changed_is_named_and_no_other(before: ShortAnswer, now: ShortAnswer) -> None:
+    text = words(before, now)
+    for name, value in now.settings.items():
+        assert (f"{name} " in text) == (value != before.settings[name])
+    if text:
+        for key, value in now.figures.items():
+            moved = key in before.figures and before.figures[key] != value
+            assert not moved or f"{before.figures[key]} → {value}" in text
+
+
+@given(_ANSWERS)
+def test_what_stays_is_not_told(answer: ShortAnswer) -> None:
+    assert words(answer, answer) == words(answer, replace(answer, settings={})) == ""
+
+
+def test_a_follow_up_shows_before_and_now() -> None:
+    first, same, other, serving = turns(START, "and the mfu?", "on 16 H200", "serve it on one H100 with vllm")
+    assert "Before → now" not in folded(first["answer"]).lead + folded(same["answer"]).lead
+    lead = folded(other["answer"]).lead
+    assert "Before → now: " in lead
+    assert "hardware 8 x h100-sxm → 16 x h200-sxm" in lead
+    assert "Before → now" not in serving["answer"]
+    assert [turn["ungrounded"] for turn in (first, same, other, serving)] == [[], [], [], []]
