@@ -132,6 +132,8 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
         from tui.flags import add_flags, takes_plan  # these load the tools, and --help is to need none
 
         sub.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
+        if not planning.files:
+            sub.add_argument("--why", action="store_true", help="print what was assumed and what it rests on as well")
         if planning.files:
             what = "config, script or command line; - is standard input"
             sub.add_argument("files", nargs="+", metavar="FILE", help=what)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import BaseModel
 from rich.text import Text as RichText
 
-from pages.blocks import Block, Note
+from pages.blocks import Block, Note, ranked
 from pages.rendering.terminal import render
 from pages.results.of_results import blocks_of
 
@@ -15,7 +15,8 @@ _MOST_QUIET = 4
 
 
 def page(result: BaseModel, width: int, colour: bool) -> RichText:
-    return RichText.from_ansi(render([_shortened(block) for block in blocks_of(result)], width, colour))
+    lead, details = ranked(blocks_of(result))
+    return RichText.from_ansi(render([_shortened(block) for block in (*lead, *details)], width, colour))
 
 
 def _shortened(block: Block) -> Block:

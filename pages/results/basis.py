@@ -1,21 +1,21 @@
-"""What stands at the end of every page: warnings, what was assumed, and what the estimate rests on."""
+"""What stands at the end of every page: warnings, and folded what was assumed and what the estimate rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from knowledge.figures import plain
-from pages.blocks import Block, Note
+from pages.blocks import Block, Folded, Note
 from planner.result import Assumption, Evidence
 
 
 def tail(warnings: Sequence[str], assumptions: Sequence[Assumption], evidence: Sequence[Evidence] = ()) -> list[Block]:
     rests = [f"{row.figure}: {row.basis}" for row in evidence]
-    return [
-        *notes("Watch out", warnings),
+    basis = [
         *notes("Assumed", assumed(assumptions), quiet=True),
         *notes("Evidence", list(dict.fromkeys(rests)), quiet=True),
     ]
+    return [*notes("Watch out", warnings), *([Folded(basis)] if basis else [])]
 
 
 def notes(title: str, items: Sequence[str] | None, quiet: bool = False) -> list[Block]:

@@ -91,6 +91,15 @@ def refused(capsys: Capture, *words: str) -> str:
     return err
 
 
+def test_what_an_estimate_rests_on_is_a_flag_away(capsys: Capture) -> None:
+    _, short, _ = run(capsys, "estimate", *SMALL)
+    _, whole, _ = run(capsys, "estimate", *SMALL, "--why")
+    assert whole.startswith(short.rstrip())
+    for title in ("Assumed", "Evidence"):
+        assert title not in short
+        assert title in whole
+
+
 def timeless(result: Any) -> Any:
     if isinstance(result, dict):
         return {key: timeless(value) for key, value in result.items() if key not in _TIMES}

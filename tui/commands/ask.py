@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import difflib
-import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -24,6 +23,7 @@ from knowledge.figures import seconds as written_seconds
 from pages.rendering import fold
 from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.prose import BlockPrinter
+from tui.asides import say
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
 
@@ -180,9 +180,3 @@ def _time(text: str | None) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         raise PlanError("--now", f"{text!r} is not an ISO time", ["2026-01-05T09:00", "2026-01-05"]) from None
-
-
-def say(text: str) -> None:
-    """A line on standard error, dimmed where that is possible."""
-    dim = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    print(f"\x1b[2m{text}\x1b[0m" if dim else text, file=sys.stderr, flush=True)

@@ -7,11 +7,12 @@ import sys
 from typing import Any
 
 from estimator.errors import PlanError
-from pages.blocks import Block, Chart
+from pages.blocks import Block, Chart, ranked
 from pages.rendering import terminal
 from pages.results.of_results import blocks_of
 from planner.results import FitCheck
 from tools.registry import find
+from tui.asides import say
 from tui.flags import arguments_of, serves
 from tui.jsonout import write_json
 from tui.planning import PLANNING
@@ -35,7 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:
-        terminal.show(_plotted(blocks_of(result), arguments.plot))
+        blocks = _plotted(blocks_of(result), arguments.plot)
+        terminal.show(blocks, details=arguments.why)
+        # A hint is for people: who reads a pipe knows what to ask for.
+        if ranked(blocks)[1] and not arguments.why and sys.stdout.isatty():
+            say("What is assumed, and what this rests on: --why.")
     unfit = isinstance(result, FitCheck) and not result.fits
     return _DOES_NOT_FIT if getattr(arguments, "strict", False) and unfit else 0
 
