@@ -68,7 +68,7 @@ def measured(results: MatrixResults) -> list[Block]:
 
 
 def report(page: WrittenReport) -> list[Block]:
-    return [Prose(f"**The report is written**: {page.title}."), Prose(page.verdict), *_files(page.files)]
+    return [Prose(f"**The report is written**: {page.title}. {page.verdict}"), *_files(page.files)]
 
 
 def row(added: AddedRow | RenderedScenario) -> list[Block]:

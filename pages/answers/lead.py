@@ -49,7 +49,8 @@ def training(
         verdict = "It fits the GPUs, but not the memory of a usual node"
     text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
     beware = need.tight or bool(estimate.warnings)
-    head = Headline(" ".join([*late, text or f"{verdict}."]), not (late or host), host.replace("**", ""), beware)
+    more = [*([host.replace("**", "")] if host else []), *_doubts(estimate.warnings, ("host memory",))]
+    head = Headline(" ".join([*late, text or f"{verdict}."]), not (late or host), " ".join(more), beware)
     values = _figures(estimate, bill, asked)
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:
@@ -59,7 +60,7 @@ def training(
     rest = [f"{_sentence(run)}: {values}.", f"{decides}. {layout}"]
     if "layout" in asked:
         rest = [layout, rest[0], f"{decides}."]
-    return [head, *_doubts(estimate.warnings, ("host memory",)), *map(Prose, rest)]
+    return [head, *map(Prose, rest)]
 
 
 def _sentence(words: str) -> str:
@@ -133,7 +134,7 @@ def serving(estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None) 
     return [
         replace(verdict, beware=bool(estimate.warnings)),
         *([Prose(f"Missed: {'; '.join(missed)}.")] if missed else []),
-        *_doubts(estimate.warnings, (("time to first token ", "time per output token ") if missed else ())),
+        *map(Prose, _doubts(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
               f"{figures.whole(need.max_concurrency)} requests at once."),
     ]  # fmt: skip
@@ -160,12 +161,12 @@ def _slim(table: Table) -> Table:
     return replace(table, head=head, rows=[[row[place] for place in kept] for row in first], title="")
 
 
-def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[Block]:
+def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[str]:
     """The warnings that stand at first: those that do not begin with `words`, which the verdict said already."""
     left = [
         _sentence(text) for text in warnings if not text.removeprefix("p99 ").startswith(words or ("does not fit",))
     ]
-    return [Prose(" ".join(f"{text}." for text in left[:_MOST_WARNINGS]))] if left else []
+    return [" ".join(f"{text}." for text in left[:_MOST_WARNINGS])] if left else []
 
 
 def read_as(readings: Sequence[str]) -> list[Block]:
