@@ -7,14 +7,14 @@ path that changed last). Of the question: `intents`, `limit`, `sweep`, `choices`
 about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
 that were compared, as patches) and `best` (the place of the best), `saved` (names of scenarios), `alternatives`
-(values that were set side by side). `turn` is what the current turn works on, `reading` the form that it was read
-into.
+(values that were set side by side), `usual` (devices that were taken since none were named).
+`turn` is what the current turn works on, `reading` the form that it was read into.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent.models import Thought, Turn
@@ -32,6 +32,7 @@ from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
 from agent.offline.question import TurnQuestion, asked, limits
 from agent.offline.turn import TurnWork
+from agent.offline.usual import COUNT, DEVICE, usual, without_usual
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
@@ -85,11 +86,15 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     options = changed(change.plan, [option.plan for option in each])
     needs = [*reading.needs, *(need for laying in (change, *each) for need in laying.patch.needs)]
     question = asked(reading, base.topic, change.plan, options, catalogue, turn.tools)
+    settled = _settled(reading, needs, change.plan, question)
     plan, assumed = _assumed(change.plan, reading, base.topic, question, catalogue)
+    plan, taken = _on_usual(turn.plan, plan, reading, base.topic, settled)
+    reading = replace(reading, assumed=[*reading.assumed, *taken])
     topic = _remembered(turn, reading, base, change, plan, question)
     topic["pricing"] = _pricing(base.topic.get("pricing", {}), reading, plan, catalogue)
     notes += [*change.patch.notes, *assumed]
-    if questions := _questions(reading, needs, plan, question, bool(change.patch.nodes)):
+    missing = talk.missing(plan, settled, bool(change.patch.nodes) or "cluster.count" in settled)
+    if questions := list(dict.fromkeys([*map(str, needs), *missing])):
         return _ask(turn, reading, base, plan, topic, questions, [*change.patch.refusals, *notes])
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
@@ -269,10 +274,8 @@ def _pricing(
     return pricing
 
 
-def _questions(
-    reading: Reading, needs: Sequence[Need], plan: Mapping[str, Any], question: TurnQuestion, nodes: bool
-) -> list[str]:
-    """What must be asked before anything can be worked out; `nodes`: their number is known, not yet their size."""
+def _settled(reading: Reading, needs: Sequence[Need], plan: Mapping[str, Any], question: TurnQuestion) -> set[str]:
+    """Plan paths that need not be said: they are asked about, searched for or the question itself."""
     settled = {ALL_PATHS.get(need.field, need.field) for need in needs}
     settled |= {SOLVED[question.limit["goal"]]} if question.limit else set()
     settled |= settles(*question.wish) if question.wish else set()
@@ -284,9 +287,27 @@ def _questions(
     if "need" in question.intents and not (question.limit or question.sweep):
         settled |= {"cluster.accelerator"}
     swept = {question.sweep.get("field"), question.sweep.get("second_field")} if question.sweep else set()
-    settled |= {path for path in swept if path}
-    missing = talk.missing(plan, settled, nodes or "cluster.count" in settled)
-    return list(dict.fromkeys([*map(str, needs), *missing]))
+    return settled | {path for path in swept if path}
+
+
+def _on_usual(
+    before: Mapping[str, Any], plan: dict[str, Any], reading: Reading, topic: dict[str, Any], settled: set[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """The plan on the devices that people use for it, where none are named, and what is said about that. They stay
+    until others are named, or another model is."""
+    taken = topic.pop("usual", None)
+    named = {edit.field for edit in reading.edits}
+    if taken and not named & {"accelerator", "count", "nodes"}:
+        if get(plan, "model") == get(before, "model") and is_serving(plan) == is_serving(before):
+            topic["usual"] = taken
+            return plan, []
+        plan = without_usual(plan, taken)
+    if DEVICE in settled or "accelerator" in named or not (devices := usual(plan)):
+        return plan, []
+    topic["usual"] = devices
+    plan = merge(plan, devices)
+    on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
+    return plan, [f"no device was named: {on} taken, usual for a model of that size"]
 
 
 def _ask(

@@ -16,6 +16,10 @@ _MONEY = ("usd", "eur", "gbp", "chf", "money")
 _COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
 
 
+# Scales of parameters.
+_SIZES = ("b", "bn", "billion", "t")
+
+
 @dataclass(frozen=True)
 class Unit:
     """A dimension of units.yaml and how many base units one is; tokens [start, end)."""
@@ -48,6 +52,11 @@ class Amount:
 
     def unit(self, *names: str) -> Unit | None:
         return next((unit for unit in self.units if unit.name in names), None)
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it is written like a model's size, which counts no devices: the '8b' of '8b h100'."""
+        return self.scale in _SIZES
 
     @property
     def length(self) -> float:
@@ -180,7 +189,7 @@ def _amount(found: Found, start: int) -> Amount | None:
                 # Of what is counted there are no fractions: '12.500 ejemplos'.
                 amount = replace(amount, value=value * 1000, digits=shown * 1000) if _whole(units) else amount
             amount = replace(amount, units=tuple(units), end=max(unit.end for unit in units))
-        elif _counts_name(found, end) or _behind_name(found, start):
+        elif not amount.is_size and (_counts_name(found, end) or _behind_name(found, start)):
             amount = replace(amount, names=True)
     return _per(found, amount)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.offline.language import act
+from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
-from agent.offline.language.own import any_goal, limit_goal
-from agent.offline.language.scope import asks
+from agent.offline.language.own import any_goal, has_model, limit_goal
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -49,7 +49,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     changes = page.plan and only_changes(page)
     tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
-    if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read, [(0, 0)])):
+    if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read.found, [])):
         # 'Doubling the batch' is one step, not a range of them.
         return None, shares
     solved = _SOLVED.get(limit_goal(page) or any_goal(page) or "", ()) if tool == "find_limit" and page.plan else ()
@@ -88,8 +88,14 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return "estimate_cost"
     if tool == "describe_model" and "need" in read.asked("focus"):
         return "check_fit"
-    if page.plan or read.of("model", "path") or page.values("model_size"):
-        return tool
+    if page.plan or has_model(page):
+        alone = not (page.plan or read.asked("mode") or page.kept or page.filled or read.of("accelerator", "instance"))
+        # 'What is the longest context of Qwen3-8B?'
+        return "describe_model" if alone and limit_goal(page) in ("context", "seq_len") else tool
+    devices = read.of("accelerator", "instance") or any(row.amounts[-1].unit("bytes") for row in read.rows)
+    if tool in (*_OF_ONE, "list_catalogue") and devices and "fit" in read.asked("focus") and asks_which(read.found):
+        # 'What fits on a 4090?'
+        return "find_limit"
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
         return "search_playbook"
     alternatives = read.does("or", "versus", "compare") and not read.of("accelerator", "instance", "provider")

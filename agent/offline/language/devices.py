@@ -66,8 +66,9 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
     for row in rows:
         amount = row.amounts[0]
         counts = amount.names or amount.unit("devices") is not None
-        beside = bool(rest) and amount.before == "," and amount.names and rest[-1].end == row.start
-        if rest and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
+        counted = bool(rest) and not rest[-1].amounts[-1].is_size
+        beside = counted and amount.before == "," and amount.names and rest[-1].end == row.start
+        if counted and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
             first = rest.pop().amounts[-1]
             if amount.names:
                 made.append(Pair(first, amount))

@@ -21,6 +21,7 @@ _MOST_WORDS = 160
 _FEW = 3
 _ENGINES = {"vllm", "sglang", "trtllm", "llamacpp"}
 _GOING_ON = ("with", "on", "in", "at", "same")
+_SAID = ("asked", "does", "unit")
 # Wishes that the words of a relative change may be taken for.
 _OF_CHANGES = frozenset({"sweep", "scaling"})
 # Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
@@ -49,9 +50,8 @@ def of_mode(read: Mentions, context: Context) -> list[str]:
 def of_tool(page: Page, context: Context) -> list[str]:
     """What shows which tool answers a text."""
     words = _words(page.read)
-    said = [f"{sense.kind}:{sense.name}" for sense in page.read.senses() if sense.kind in ("asked", "does", "unit")] + [
-        f"value:{value.field}" for value in page.read.values
-    ]
+    said = [f"{sense.kind}:{sense.name}" for sense in page.read.senses(page.read.telling) if sense.kind in _SAID]
+    said += [f"value:{value.field}" for value in page.read.values]
     named = [*(f"fills:{one.field}" for one in page.filled), *_kinds(page)]
     has = _has(context)
     return [
@@ -63,6 +63,7 @@ def of_tool(page: Page, context: Context) -> list[str]:
         *named,
         *(f"{has}&{one}" for one in (*said, *named)),
         *(f"before={context.tool}&{one}" for one in said),
+        *(f"told:{sense.name}" for sense in page.read.told() if sense.kind == "asked"),
         *_opening(page.read),
         *_wishes(page, context),
         *_focus(page, context),
@@ -133,7 +134,7 @@ def _named(page: Page, most: int) -> str:
 
 
 def _opening(read: Mentions) -> list[str]:
-    tokens = [token for at, token in enumerate(read.tokens) if at not in read.asides]
+    tokens = [token for at, token in enumerate(read.tokens) if at not in read.asides and at not in read.telling]
     tokens = tokens[next((at for at, token in enumerate(tokens) if token.kind != "sign"), 0) :]
     return [
         f"long={min(sum(token.kind != 'sign' for token in tokens) // 6, 5)}",
@@ -197,12 +198,15 @@ def _words(read: Mentions) -> list[str]:
     at = 0
     while at < len(read.tokens) and len(words) < _MOST_WORDS:
         end = read.found.names.get(at)
+        if end is not None and at in read.telling:
+            at = end
+            continue
         if end is not None:
             words.append(next(f"<{name.kind}>" for name in read.names if name.start == at))
             at = end
             continue
         token = read.tokens[at]
-        if at in read.asides:
+        if at in read.asides or at in read.telling:
             at += 1
             continue
         if token.kind == "number":

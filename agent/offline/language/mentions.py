@@ -8,6 +8,7 @@ from functools import cached_property
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import Found, amounts
+from agent.offline.language.asking import telling
 from agent.offline.language.assign import COUNTING, Row, rows
 from agent.offline.language.lexicon import Sense, lexicon, mended, together
 from agent.offline.language.names import Name, head_words, names
@@ -17,6 +18,8 @@ from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 TRAINING, SERVING = "training", "serving"
 # What a value may hold inside its own words: 'full fine-tuning' says the method and the stage.
 _NESTED = {("method", "stage")}
+# Groups of asked.yaml that questions and orders mean, not what is told beside them.
+_OF_QUESTIONS = ("focus", "wish", "goal")
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class Mentions:
             (at, word.end, sense.name)
             for at in sorted(self.found.words)
             if at not in self.named_tokens and at not in self.asides
+            if group not in _OF_QUESTIONS or at not in self.telling
             for word in self.found.words[at]
             for sense in word.all("asked")
             if sense.value == group
@@ -127,6 +131,11 @@ class Mentions:
             for one in hits
             if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in hits)
         ]
+
+    @cached_property
+    def telling(self) -> frozenset[int]:
+        """Tokens of sentences that only tell, beside a question."""
+        return telling(self.found)
 
     @cached_property
     def limits(self) -> list[tuple[int, int, str]]:
@@ -149,9 +158,14 @@ class Mentions:
             at for at in sorted(self.found.words) if at not in self.named_tokens and self.found.does(at, *operators)
         ]
 
-    def senses(self) -> list[Sense]:
-        left = self.named_tokens | self.asides
+    def senses(self, left: frozenset[int] = frozenset()) -> list[Sense]:
+        """What the words mean, but those of names, of manners and of the tokens `left`."""
+        left = self.named_tokens | self.asides | left
         return [sense for at, words in self.found.words.items() if at not in left for sense in words[0].senses]
+
+    def told(self) -> list[Sense]:
+        """What the words of sentences mean that only tell."""
+        return [sense for at, words in self.found.words.items() if at in self.telling for sense in words[0].senses]
 
     @cached_property
     def asides(self) -> frozenset[int]:

@@ -31,6 +31,7 @@ _FILES = (
 )
 _MOST_WORDS = 9
 _MOST_GLUED = 24
+_GIGABYTES = ("gb", "g", "gib", "gi")
 # (Id, note, what it may mean where that is several, the problem where it is none).
 _Looked = tuple[str | None, str | None, tuple[str, ...], str | None]
 
@@ -203,7 +204,7 @@ def _model(text: Sequence[Glyphs], at: int, known: _Known, catalogue: Catalogue,
     if head not in known.heads:
         if exact and not _ends_glued(text, exact[0]) and _bears(text, at, exact[0]):
             return _looked_up(text, at, exact[0], exact[1], catalogue, whole)
-        return _unknown_model(text, at, catalogue, whole)
+        return _unknown_model(text, at, known, catalogue, whole)
     end = max(_extent(text, at, known.heads[head]), exact[0] if exact else at + 1)
     sized = any(_is_size(text, one) for one in range(at, end))
     if not sized and end == at + 1 and (head in plain_words() or len(head) < 4 or _of_a_program(text, end)):
@@ -280,7 +281,8 @@ def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
                 end = at
                 continue
             near = joined or not token.space
-            if not near and (token.norm not in known or _counts(text, at)):
+            version = token.norm in known or _is_size(text, at + 1)
+            if not near and (not version or _counts(text, at)):
                 break
             at += 1
             end = at
@@ -331,11 +333,13 @@ def _found(catalogue: Catalogue, kind: str, said: str) -> tuple[str | None, str 
     return id, note, (), None
 
 
-def _unknown_model(text: Sequence[Glyphs], at: int, catalogue: Catalogue, whole: str) -> Name | None:
-    """What is written like a model of no known family: 'SuperLM-13B', 'org/Name-7B'."""
+def _unknown_model(text: Sequence[Glyphs], at: int, known: _Known, catalogue: Catalogue, whole: str) -> Name | None:
+    """What is written like a model of no known family: 'SuperLM-13B', 'org/Name-7B', 'Hermes 3 8B'."""
     token = text[at]
     if token.kind != "word" or len(token.norm) < 3:
         return None
+    if end := _strange_model(text, at, known):
+        return _looked_up(text, at, end, _said(whole, text, at, end), catalogue, whole)
     at_size = at + 1
     while (
         at_size < min(len(text), at + _MOST_GLUED)
@@ -355,14 +359,26 @@ def _unknown_model(text: Sequence[Glyphs], at: int, catalogue: Catalogue, whole:
     return _looked_up(text, at, end, _said(whole, text, at, end), catalogue, whole)
 
 
+def _strange_model(text: Sequence[Glyphs], at: int, known: _Known) -> int | None:
+    """Where words that nobody knows end together with the size that is said of them."""
+    if len(text[at].norm) < 4:
+        return None
+    end = at
+    while end < len(text) and (_is_strange(text, end, known) or (end > at and _goes_on(text, end))):
+        if _is_size(text, end):
+            return end + 2 if text[end + 1].norm == "b" else None
+        end += 1
+    return None
+
+
 # Accelerators
 
 
 def _accelerator(text: Sequence[Glyphs], at: int, known: _Known, catalogue: Catalogue, whole: str) -> Name | None:
     ends = [end for end, _ in _walk(known.accelerators, text, at)]
-    ends = [end for end in ends if not _runs_on(text, end)]
+    ends = [end for end in ends if not _runs_on(text, end) or (len(text[end].norm) > 1 and text[end].norm in _tails())]
     if not ends:
-        return _unknown_accelerator(text, at, catalogue, whole)
+        return _unknown_accelerator(text, at, known, catalogue, whole)
     if text[at].kind == "number" and not _is_card(text, at, max(ends)):
         return None
     stop, said, looked = _card(text, at, max(ends), catalogue, max(_walk(known.accelerators, text, at))[1])
@@ -428,7 +444,7 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     norm = text[at].norm
     if end > at + 1 or (at > 1 and text[at - 1].norm in ("x", "×") and text[at - 2].kind == "number"):
         return True
-    if at and text[at - 1].text in "$€£=.:":
+    if at and text[at - 1].text in "$€£=.:/":
         return False
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
     for word in lexicon().at(text, at + 1) if not plural else ():
@@ -448,10 +464,7 @@ def _tail(text: Sequence[Glyphs], end: int) -> int:
             at += 1
             continue
         memory = (
-            token.kind == "number"
-            and at + 1 < len(text)
-            and text[at + 1].norm in ("gb", "g", "gib", "gi")
-            and not text[at + 1].space
+            token.kind == "number" and at + 1 < len(text) and text[at + 1].norm in _GIGABYTES and not text[at + 1].space
         )
         if (token.norm in _tails() and (len(token.norm) > 1 or not token.space)) or (
             token.kind == "number" and not token.space and at > end - 1 and text[at - 1].kind == "word"
@@ -467,32 +480,39 @@ def _tail(text: Sequence[Glyphs], end: int) -> int:
 
 
 def _card_text(text: Sequence[Glyphs], start: int, end: int) -> str:
-    """The words of a card's name, with a space only where one was written."""
+    """The words of a card's name, with a space where one was written, and before a word that says which: '3080Ti'."""
     parts: list[str] = []
     for at in range(start, end):
         token = text[at]
         if token.text in "()":
             continue
-        parts.append(f" {token.text}" if token.space and at > start else token.text)
+        which = token.norm in _tails() and token.norm not in _GIGABYTES and text[at - 1].kind == "number"
+        parts.append(f" {token.text}" if at > start and (token.space or which) else token.text)
     return "".join(parts).strip(" -")
 
 
 def _memory_before(text: Sequence[Glyphs], at: int) -> tuple[int, str] | None:
     """(Token, gigabytes) of '80GB A100'."""
     at -= at > 1 and text[at - 1].text == "-"
-    if at >= 2 and text[at - 2].kind == "number" and text[at - 1].norm in ("gb", "g", "gib") and not text[at - 1].space:
+    if at >= 2 and text[at - 2].kind == "number" and text[at - 1].norm in _GIGABYTES and not text[at - 1].space:
         return at - 2, text[at - 2].norm
     return None
 
 
-def _unknown_accelerator(text: Sequence[Glyphs], at: int, catalogue: Catalogue, whole: str) -> Name | None:
-    """What is written like a card that the catalogue does not have: 'H300', 'RTX 6090', 'A800'."""
+def _unknown_accelerator(
+    text: Sequence[Glyphs], at: int, known: _Known, catalogue: Catalogue, whole: str
+) -> Name | None:
+    """What is written like a card that the catalogue does not have: 'H300', 'RTX 6090', '8 Zorg Z900 cards'."""
+    if end := _strange_card(text, at, known):
+        said = _card_text(text, at, end)
+        return Name("accelerator", at, end, _said(whole, text, at, end), *_found(catalogue, "accelerator", said))
     token = text[at]
     if token.kind != "word" or at + 1 >= len(text):
         return None
     number = text[at + 1]
     family = token.norm in ("rtx", "gtx", "rx", "titan", "gh", "gb", "mi", "tpu", "quadro", "tesla", "geforce")
-    letter = token.norm in ("a", "b", "h", "l", "v", "p") and token.text.isupper()
+    counts = at > 0 and text[at - 1].kind == "number" and token.space and len(number.norm) < 4
+    letter = token.norm in ("a", "b", "h", "l", "v", "p") and (token.text.isupper() or counts)
     if number.kind != "number" or "." in number.norm or len(number.norm) < 2 or len(number.norm) > 4:
         return None
     if not (family or (letter and not number.space)) or (token.norm in ("gb", "mi") and number.space):
@@ -504,6 +524,52 @@ def _unknown_accelerator(text: Sequence[Glyphs], at: int, catalogue: Catalogue, 
     said = _card_text(text, at, end)
     id, note, options, problem = _found(catalogue, "accelerator", said)
     return Name("accelerator", at, end, _said(whole, text, at, end), id, note, options, problem)
+
+
+def _strange_card(text: Sequence[Glyphs], at: int, known: _Known) -> int | None:
+    """Where words that nobody knows end that stand for a card: they are counted or follow a maker's name, are written
+    as letters and digits in one, or stand before a word such as 'cards'; two of the three."""
+    before = text[at - 1] if at else None
+    counted = before is not None and before.kind == "number" and before.norm.isdigit() and text[at].space
+    end, glued = at, False
+    while end < len(text) and (_is_strange(text, end, known) or (end > at and text[end].kind == "number")):
+        glued |= end > at and text[end].kind == "number" and not text[end].space
+        end += 1
+    if end == at or (text[end - 1].kind == "number" and end == at + 1):
+        return None
+    devices = any(sense.name == "devices" for word in lexicon().at(text, end) for sense in word.all("unit"))
+    told = counted or (before is not None and before.norm in _makers())
+    return end if told + glued + devices > 1 and (devices or len(text[end - 1].norm) > 1) else None
+
+
+def _goes_on(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a name goes on with a number, or behind a hyphen: 'Hermes 3', 'SuperBrain-X'."""
+    token = text[at]
+    hyphened = text[at - 1].text == "-" and not token.space
+    return token.kind == "number" or (token.text == "-" and not token.space) or (token.kind == "word" and hyphened)
+
+
+def _is_strange(text: Sequence[Glyphs], at: int, known: _Known) -> bool:
+    """Whether neither the lexicon nor the catalogues have a word."""
+    token = text[at]
+    if token.kind != "word" or token.norm in plain_words() or token.norm in known.heads or token.norm == "x":
+        return False
+    if any(True for _ in _walk(known.accelerators, text, at)):
+        return False
+    return not lexicon().at(text, at) or _is_serial(text, at)
+
+
+def _is_serial(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a letter and a number in one are a name: 'Z9000', 'X9', not 'r16' or 'h100k'."""
+    token = text[at]
+    if len(token.norm) > 1 or at + 1 >= len(text) or text[at + 1].kind != "number" or text[at + 1].space:
+        return False
+    return (len(text[at + 1].norm) > 2 or token.text.isupper()) and not _ends_number(text, at + 2)
+
+
+def _ends_number(text: Sequence[Glyphs], end: int) -> bool:
+    """Whether a unit or a scale is written to a number: 'h100k', 'r256x'."""
+    return end < len(text) and not text[end].space and text[end].kind == "word"
 
 
 # Machines, providers, files

@@ -11,6 +11,7 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import head_words
 from knowledge.scenarios import scenarios
+from planner.partial import get
 from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
@@ -97,12 +98,17 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
 
 
 def _limit(page: Page, reading: Reading) -> dict[str, Any]:
-    goal = limit_goal(page) or any_goal(page)
+    goal = limit_goal(page) or any_goal(page) or ("model" if not has_model(page) else None)
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model":
         family = next((name for name in page.read.of("model") if not name.sized), None)
         own |= {"family": family.text} if family else {}
     return own
+
+
+def has_model(page: Page) -> bool:
+    """Whether it is known which model a turn is about."""
+    return bool(get(page.plan, "model") or page.read.of("model", "path") or page.values("model_size"))
 
 
 def limit_goal(page: Page) -> str | None:

@@ -12,17 +12,19 @@ from agent.offline.beside import MEANT
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading, Reference
 from agent.offline.language import act, scope
+from agent.offline.language.asking import asks
 from agent.offline.language.assign import COUNTING, Filled, Named, Row, assigned, fields_named, strange, value_of
 from agent.offline.language.calendar import deadline, iso_tokens
 from agent.offline.language.choice import chosen
 from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
 from agent.offline.language.features import Context
-from agent.offline.language.lexicon import lexicon
+from agent.offline.language.lexicon import Sense, lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
 from agent.offline.language.names import Name
 from agent.offline.language.own import FREE, edits_left, own_of, pricing_of
 from agent.offline.language.pasted import apart as apart_
 from agent.offline.language.relative import Mark, differences, factors, known_fields, marks, parts
+from agent.offline.usual import card_of
 from estimator.errors import PlanError
 from knowledge.models.catalogue import find_model
 from planner.partial import get
@@ -48,6 +50,8 @@ _MARKS = " ,;:.!?'\"()，。？！；：、"
 _SAME_MEMORY = 0.08
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
+# Up to this cost the words beside a number say which field it fills.
+_SURELY = 0.7
 # From here on a value is unusual for a field.
 _UNUSUAL = 0.4
 # From this share on the classifier knows better than a single word.
@@ -60,6 +64,9 @@ _LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "tok
 # What 'without' makes of a field that a number says.
 _NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
+# Rates that may as well be what was measured, and how many words before them say so.
+_MEASURED = ("token_rate", "request_rate", "user_rate", "load")
+_REACH = 7
 _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
           "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
           "input_len", "output_len", "response_len", "max_batch", "speculative_tokens", "requests", "max_context",
@@ -177,10 +184,25 @@ def understood(
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = _of_the_last(read, filled, left, plan, topic)
+    filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, _things(read, mode, filled))
     named = devices(read, filled, made, frozenset(refused.things))
     return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
+
+
+def _is_observed(read: Mentions, row: Row) -> bool:
+    """Whether a rate is what somebody measured, not what is wished: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
+    for at in range(row.start - 1, max(row.start - _REACH, -1), -1):
+        if read.tokens[at].ends_sentence or any(sense.kind == "wants" for sense in _senses(read, at)):
+            return False
+        if any(sense.kind == "observes" for sense in _senses(read, at)):
+            return True
+    return False
+
+
+def _senses(read: Mentions, at: int) -> list[Sense]:
+    return [sense for word in read.found.words.get(at, ()) for sense in word.senses]
 
 
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
@@ -472,6 +494,9 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
     worded -= {one.field for one in page.filled}
     edits = [edit for edit in edits if edit.field not in worded]
     edits += [edit for edit in changes if not any(one.field == edit.field for one in edits)]
+    # What the question itself says goes before what is told beside it.
+    told = {page.read.tokens[at].start for at in page.read.telling}
+    edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
     return _once(edits, bool(page.read.does("correct", "swap"))), options
 
 
@@ -621,6 +646,10 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
         if one.per_node:
             edits.append(Edit("per_node", "set", one.per_node, span))
         pieces.append((name.start, edits))
+    if not (page.devices or page.read.of("accelerator") or get(page.plan, "cluster.accelerator")):
+        pieces += _of_memory(page)
+        if not pieces and "mine" in page.read.asked("whose"):
+            page.needs.append(Need("cluster.accelerator", "which accelerator is it, and how many?"))
     for name in page.read.of("accelerator"):
         if name.start in page.refused.things:
             pieces.append(
@@ -630,6 +659,27 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
                 )
             )
     return pieces
+
+
+def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
+    """A card by its memory alone, as the usual one of that size: 'on a 24 GB card', '8x48GB'."""
+    rows = [*page.left, *(one.row for one in page.filled if one.field == "vram")]
+    apple = "apple" in page.read.asked("maker")
+    for row in sorted(rows, key=lambda row: row.start):
+        unit = row.amounts[-1].unit("bytes")
+        device = card_of(row.amounts[-1].value * unit.size / 1e9, apple) if unit else None
+        if device is None:
+            continue
+        span, said = page.read.span(row.start, row.end), page.read.said(row.start, row.end)
+        edits = [
+            Edit("accelerator", "set", device, span, f"{'a Mac' if apple else 'a card'} of {said} taken as {device}")
+        ]
+        times = [other for other in page.left if other.end in (row.start, row.start - 1) and len(other.amounts) == 1]
+        if row.amounts[0].before == "x" and times:
+            edits.append(Edit("count", "set", int(times[0].amounts[0].value), page.read.span(times[0].start, row.end)))
+        page.left = [other for other in page.left if other is not row and other not in times]
+        return [(row.start, edits)]
+    return []
 
 
 def _counts_racks(page: Page, name: Name) -> bool:
@@ -724,7 +774,7 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
                 edits.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
             continue
         value = one.values[-1]
-        if (problem := _impossible(one.field, value)) and one.field in _IDIOMS:
+        if (problem := _impossible(one.field, value)) and (one.field in _IDIOMS or not _is_bound(one)):
             page.left = [*page.left, one.row]
             continue
         if problem:
@@ -755,6 +805,11 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         edits.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return edits
+
+
+def _is_bound(filled: Filled) -> bool:
+    """Whether a number is said to be of its field: by the name beside it, or by what it counts."""
+    return filled.row.amounts[-1].names or _named_span(filled)[0] < filled.row.start or filled.cost < _SURELY
 
 
 def _is_new(page: Page, one: Filled, word: str) -> bool:
@@ -889,8 +944,15 @@ def _scope(page: Page, edits: Sequence[Edit], tool: str | None) -> str:
     if not page.plan.get("model") or not edits:
         return "assert"
     supposed = scope.supposes(page.read.found) is not None or bool(page.read.does("why", "compare"))
-    supposed = supposed or "why" in page.read.asked("focus") or scope.asks(page.read, [edit.span for edit in edits])
+    supposed = supposed or "why" in page.read.asked("focus") or asks(page.read.found, _tokens_of(page, edits))
     return "hypothetical" if supposed else "assert"
+
+
+def _tokens_of(page: Page, edits: Sequence[Edit]) -> list[int]:
+    """The first token of each edit that was said; none where one was concluded from the whole."""
+    starts = {edit.span[0] for edit in edits}
+    concluded = any(edit.span == (0, 0) for edit in edits)
+    return [] if concluded else [at for at, token in enumerate(page.read.tokens) if token.start in starts]
 
 
 def _references(page: Page) -> list[Reference]:

@@ -6,14 +6,10 @@ and what is joined to that by 'or', 'and' and commas; it ends with the clause, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent.offline.language.amounts import Found
-
-if TYPE_CHECKING:
-    from agent.offline.language.mentions import Mentions
 
 _JOINTS = ("or", "and")
 _REACH = 9
@@ -236,38 +232,3 @@ def _against(found: Found, first: Thing, second: Thing, compares: bool) -> bool:
 def supposes(found: Found) -> int | None:
     """The token where a supposition begins ('what if', 'would it', 'should I'), or None."""
     return next((at for at in sorted(found.words) if found.does(at, "suppose") and at not in found.names), None)
-
-
-def asks(read: Mentions, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a sentence that says one of the spans is a question of its own: 'does packing help?', not 'and on 16?',
-    which goes on with one, nor 'we have 16 now. How long?', which says something and then asks."""
-    for sentence in _sentences(read):
-        start, end = read.span(sentence.start, sentence.stop)
-        said = any(start <= span[0] < end or span == (0, 0) for span in spans)
-        if said and _is_question(read, sentence):
-            return True
-    return False
-
-
-def _sentences(read: Mentions) -> Iterator[range]:
-    start = 0
-    for at, token in enumerate(read.tokens):
-        full_stop = token.text == "." and at + 1 < len(read.tokens) and read.tokens[at + 1].space
-        if full_stop or (token.ends_sentence and token.text != "\n"):
-            yield range(start, at + 1)
-            start = at + 1
-    if start < len(read.tokens):
-        yield range(start, len(read.tokens))
-
-
-def _is_question(read: Mentions, sentence: range) -> bool:
-    found, at, goes_on = read.found, sentence.start, False
-    while at in sentence and (found.text[at].kind == "sign" or found.does(at, "and_then", "and")):
-        goes_on = goes_on or found.text[at].kind != "sign"
-        at = found.does(at, "and_then", "and") or at + 1
-    if at in sentence and found.sense(at, "opens") and not found.sense(at, "request"):
-        return True
-    if any(found.sense(step, "closes") for step in sentence[-3:]):
-        return True
-    goes_on = goes_on or (at in sentence and found.text[at].norm in ("with", "on"))
-    return not goes_on and any(found.text[step].text in "?？" for step in sentence)

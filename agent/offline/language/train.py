@@ -189,10 +189,11 @@ def _generated(text: str, mode: str) -> Example:
 
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
     catalogue = known()
+    unmarked = list(_unmarked(told))
     told = [*told, *generated()]
-    read = {one.text: mentions(one.text, catalogue) for one in told}
+    read = {one.text: mentions(one.text, catalogue) for one in (*told, *unmarked)}
     modes = _modes(read, [one for one in told if one.mode])
-    asked = [one for one in told if one.tools]
+    asked = [one for one in (*told, *unmarked) if one.tools]
     names = sorted({name for one in asked for name in one.tools})
     found: list[list[str]] = []
     for one in asked:
@@ -202,6 +203,13 @@ def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
         found.append(features.of_tool(page, one.context))
     targets = _targets([one.tools for one in asked], names)
     return {"mode": modes, "tool": learnt(found, [one.source for one in asked], targets, names, _OF_TOOL)}
+
+
+def _unmarked(told: Sequence[Example]) -> Iterator[Example]:
+    """The same questions without their mark: many people leave it out."""
+    for example in told:
+        if example.text.rstrip().endswith(("?", "？")):
+            yield example._replace(text=example.text.rstrip(" \n?？"))
 
 
 def _modes(read: Mapping[str, Mentions], told: Sequence[Example]) -> act.Classifier:

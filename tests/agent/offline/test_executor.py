@@ -108,10 +108,23 @@ def test_a_need_leaves_a_whole_plan_alone_and_is_answered_by_its_field() -> None
 
 def test_what_is_missing_is_asked_and_the_rest_kept() -> None:
     conversation = Conversation()
-    told = conversation.say(edit("model", MODEL), tool="check_fit", lost=["frobnicate"])
-    assert told.asked == ["cluster.accelerator: which accelerator, and how many of them?"]
+    told = conversation.say(edit("accelerator", DEVICE), edit("count", 1), tool="check_fit", lost=["frobnicate"])
+    assert [text.partition(":")[0] for text in told.asked] == ["model"]
     assert told.answer.startswith("I could not place 'frobnicate'")
-    assert conversation.say(edit("accelerator", DEVICE), edit("count", 1)).names[0] == "estimate_training"
+    assert conversation.say(edit("model", MODEL)).names[0] == "estimate_training"
+
+
+def test_where_no_device_is_named_the_usual_one_is_taken_until_one_is() -> None:
+    conversation = Conversation()
+    first = conversation.say(edit("model", MODEL), edit("method", "full"), tool="check_fit")
+    taken = get(first.plan, "cluster.accelerator")
+    assert taken
+    assert taken in first.answer
+    again = conversation.say(edit("micro_batch", 2))
+    assert get(again.plan, "cluster.accelerator") == taken
+    assert "no device was named" not in again.answer
+    named = conversation.say(edit("accelerator", "mi300x"))
+    assert get(named.plan, "cluster.accelerator") == "mi300x"
 
 
 def test_a_follow_up_asks_the_last_question_again() -> None:

@@ -1,0 +1,87 @@
+"""Which sentences of a text ask something, and which only tell: a run as it is, what happened, what others reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.offline.language.amounts import Found
+from agent.offline.language.tokens import Glyphs
+
+_GOING_ON = ("with", "on")
+# Groups of asked.yaml whose words ask for something to be done where a sentence begins with them.
+_ORDERS = ("wish", "focus", "mode")
+
+
+def asks(heard: Found, starts: Sequence[int]) -> bool:
+    """Whether a sentence that holds one of the tokens is a question of its own: 'does packing help?', not 'and on 16?',
+    which goes on with one, nor 'we have 16 now. How long?', which says something and then asks. Without tokens: whether
+    any is."""
+    return any(
+        is_question(heard, sentence)
+        for sentence in sentences(heard.text)
+        if not starts or any(at in sentence for at in starts)
+    )
+
+
+def asks_which(heard: Found) -> bool:
+    """Whether a sentence begins with a word that asks for one of several things."""
+    return any(_first_sense(heard, sentence, "which") for sentence in sentences(heard.text))
+
+
+def _first_sense(heard: Found, sentence: range, kind: str) -> bool:
+    at = sentence.start
+    while at in sentence and (heard.text[at].kind == "sign" or heard.does(at, "and_then", "and")):
+        at = heard.does(at, "and_then", "and") or at + 1
+    return at in sentence and heard.sense(at, kind) is not None
+
+
+def telling(heard: Found) -> frozenset[int]:
+    """Tokens of the sentences that ask nothing, in a text of which another sentence is a question; else none."""
+    parts = list(sentences(heard.text))
+    if len(parts) < 2 or not any(_questions(heard, part) for part in parts):
+        return frozenset()
+    told = [part for part in parts if not (_questions(heard, part) or _orders(heard, part))]
+    return frozenset(at for part in told for at in part)
+
+
+def sentences(text: Sequence[Glyphs]) -> Iterator[range]:
+    start = 0
+    for at, token in enumerate(text):
+        full_stop = token.text == "." and at + 1 < len(text) and text[at + 1].space
+        if full_stop or (token.ends_sentence and token.text != "\n"):
+            yield range(start, at + 1)
+            start = at + 1
+    if start < len(text):
+        yield range(start, len(text))
+
+
+def is_question(heard: Found, sentence: range) -> bool:
+    """Whether a sentence is a question of its own, not one that goes on with the one before."""
+    at, goes_on = sentence.start, False
+    while at in sentence and (heard.text[at].kind == "sign" or heard.does(at, "and_then", "and")):
+        goes_on = goes_on or heard.text[at].kind != "sign"
+        at = heard.does(at, "and_then", "and") or at + 1
+    if at in sentence and heard.sense(at, "opens") and not heard.sense(at, "request"):
+        return True
+    if any(heard.sense(step, "closes") for step in sentence[-3:]):
+        return True
+    goes_on = goes_on or (at in sentence and heard.text[at].norm in _GOING_ON)
+    return not goes_on and _has_mark(heard, sentence)
+
+
+def _questions(heard: Found, sentence: range) -> bool:
+    return is_question(heard, sentence) or _has_mark(heard, sentence)
+
+
+def _has_mark(heard: Found, sentence: range) -> bool:
+    return any(heard.text[step].text in "?？" for step in sentence)
+
+
+def _orders(heard: Found, sentence: range) -> bool:
+    """Whether a sentence asks for something to be done: it begins with a word of it, or says that it is wanted."""
+    wanted = any(heard.sense(at, "wants") for at in sentence)
+    at = sentence.start
+    while at in sentence and (heard.text[at].kind == "sign" or heard.does(at, "and_then", "and")):
+        at = heard.does(at, "and_then", "and") or at + 1
+    begins = [sense for word in heard.words.get(at, ()) for sense in word.all("asked") if sense.value in _ORDERS]
+    return wanted or bool(begins) or bool(heard.does(at, "compare", "back", "take", "new"))

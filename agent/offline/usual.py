@@ -1,0 +1,73 @@
+"""The devices that are taken where a run names none: those that people use for a model of its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan.schema import merge
+from knowledge.models.catalogue import architecture
+from planner.partial import get, is_serving
+
+DEVICE, COUNT = "cluster.accelerator", "cluster.count"
+# Bytes a parameter of what is trained: weights, gradients and Adam's states in mixed precision (ZeRO, section 3.1);
+# frozen weights with adapters and activations beside them; the same in 4 bits. Of what is served: weights and cache.
+_BYTES = {"full": 16.0, "lora": 2.6, "dora": 2.6, "qlora": 0.9, "qdora": 0.9}
+_SERVED, _FOUR_BITS, _EIGHT_BITS = 2.4, 0.75, 1.3
+# (Device, devices, bytes that they hold together), the smallest first; a node's worth of the last from there on.
+_SIZES = (("rtx-4090", 1, 22e9), ("h100-sxm", 1, 72e9), ("h100-sxm", 8, 8 * 72e9))
+
+# Cards that people mean by their memory alone, in GB as they are sold.
+_CARDS = {8: "rtx-3070", 11: "rtx-2080-ti", 12: "rtx-3060-12gb", 16: "rtx-4080", 20: "rtx-4000-ada", 24: "rtx-4090",
+          32: "rtx-5090", 40: "a100-sxm-40gb", 48: "l40s", 64: "mi210", 80: "h100-sxm", 94: "h100-nvl",
+          96: "rtx-pro-6000-blackwell", 141: "h200-sxm", 180: "b200-sxm", 192: "mi300x", 256: "mi325x",
+          288: "b300-sxm"}  # fmt: skip
+_APPLE = {8: "apple-m1-8gb", 16: "apple-m1", 24: "apple-m2", 32: "apple-m4", 36: "apple-m3-pro",
+          48: "apple-m4-pro-48gb", 64: "apple-m4-pro", 96: "apple-m2-max", 128: "apple-m4-max",
+          192: "apple-m2-ultra", 512: "apple-m3-ultra"}  # fmt: skip
+# How far a memory that is told may be from what is sold.
+_NEAR = 0.05
+
+
+def card_of(memory_gb: float, apple: bool = False) -> str | None:
+    """The card, or the Apple machine, that people mean who say its memory, where there is one."""
+    cards = _APPLE if apple else _CARDS
+    near = min(cards, key=lambda size: abs(size - memory_gb))
+    return cards[near] if abs(near / memory_gb - 1) <= _NEAR else None
+
+
+def usual(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """{path: value} of the devices, and of their number where none was said; empty where they are named or the model
+    is not known."""
+    if get(plan, DEVICE) is not None or get(plan, "model") is None:
+        return {}
+    try:
+        need = _need_bytes(plan)
+    except PlanError:
+        return {}
+    count = get(plan, COUNT)
+    if count:
+        device = next((device for device, _, held in _SIZES[:1] if need <= held and count < 8), "h100-sxm")
+        return {DEVICE: device}
+    for device, number, held in _SIZES:
+        if need <= held:
+            return {DEVICE: device, COUNT: number}
+    device, number, held = _SIZES[-1]
+    return {DEVICE: device, COUNT: number * -(-int(need) // int(held))}
+
+
+def without_usual(plan: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan without the devices that an earlier turn took for it, so that they are taken anew."""
+    kept = {path: None for path, value in taken.items() if get(plan, path) == value}
+    return merge(plan, kept)
+
+
+def _need_bytes(plan: Mapping[str, Any]) -> float:
+    parameters = architecture(get(plan, "model")).parameters
+    if not is_serving(plan):
+        method = str(get(plan, "workload.method") or "full")
+        return parameters * _BYTES.get(method, _BYTES["full"])
+    dtype = str(get(plan, "workload.weight_dtype") or "bf16")
+    four = any(word in dtype for word in ("4", "q3", "q2", "awq", "gptq"))
+    return parameters * (_FOUR_BITS if four else _EIGHT_BITS if "8" in dtype or "q5" in dtype else _SERVED)
