@@ -246,9 +246,9 @@ def test_warnings_say_what_to_know_before_trusting() -> None:
     assert "has no fp8 matmuls" in told(estimate_of(a100))
     grpo = {"workload.framework": "deepspeed", "workload.stage": "grpo", "layout": {"tp": 1, "pp": 1, "dp": 16}}
     assert "samples are taken as 2048 tokens" in told(estimate_of(grpo))
-    assert "no measured speed of nanotron" in told(estimate_of({"workload.framework": "nanotron"}))
+    assert "no nanotron speeds measured" in told(estimate_of({"workload.framework": "nanotron"}))
     v100 = {"cluster.accelerator": "v100-sxm-32gb", "workload.precision": "fp16"}
-    assert "no measured run on Volta" in told(estimate_of(v100))
+    assert "no Volta runs measured" in told(estimate_of(v100))
 
 
 def _reducing(framework: Framework, overlapped: bool) -> Framework:
