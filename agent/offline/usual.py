@@ -14,9 +14,11 @@ DEVICE, COUNT = "cluster.accelerator", "cluster.count"
 # Bytes a parameter of what is trained: weights, gradients and Adam's states in mixed precision (ZeRO, section 3.1);
 # frozen weights with adapters and activations beside them; the same in 4 bits. Of what is served: weights and cache.
 _BYTES = {"full": 16.0, "lora": 2.6, "dora": 2.6, "qlora": 0.9, "qdora": 0.9}
-_SERVED, _FOUR_BITS, _EIGHT_BITS = 2.4, 0.75, 1.3
-# (Device, devices, bytes that they hold together), the smallest first; a node's worth of the last from there on.
+_SERVED, _FOUR_BITS, _EIGHT_BITS = 2.4, 0.6, 1.3
+# (Device, devices, bytes that they hold together), the smallest first; nodes of the last from there on. What is larger
+# than a node of H100 is served on H200.
 _SIZES = (("rtx-4090", 1, 22e9), ("h100-sxm", 1, 72e9), ("h100-sxm", 8, 8 * 72e9))
+_LARGE_NODE = ("h200-sxm", 8, 8 * 127e9)
 
 # Cards that people mean by their memory alone, in GB as they are sold.
 _CARDS = {8: "rtx-3070", 11: "rtx-2080-ti", 12: "rtx-3060-12gb", 16: "rtx-4080", 20: "rtx-4000-ada", 24: "rtx-4090",
@@ -50,10 +52,11 @@ def usual(plan: Mapping[str, Any]) -> dict[str, Any]:
     if count:
         device = next((device for device, _, held in _SIZES[:1] if need <= held and count < 8), "h100-sxm")
         return {DEVICE: device}
-    for device, number, held in _SIZES:
+    sizes = (*_SIZES, _LARGE_NODE) if is_serving(plan) else _SIZES
+    for device, number, held in sizes:
         if need <= held:
             return {DEVICE: device, COUNT: number}
-    device, number, held = _SIZES[-1]
+    device, number, held = sizes[-1]
     return {DEVICE: device, COUNT: number * -(-int(need) // int(held))}
 
 
@@ -64,10 +67,11 @@ def without_usual(plan: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str
 
 
 def _need_bytes(plan: Mapping[str, Any]) -> float:
-    parameters = architecture(get(plan, "model")).parameters
+    model = architecture(get(plan, "model"))
+    parameters = model.parameters
     if not is_serving(plan):
         method = str(get(plan, "workload.method") or "full")
         return parameters * _BYTES.get(method, _BYTES["full"])
-    dtype = str(get(plan, "workload.weight_dtype") or "bf16")
+    dtype = str(get(plan, "workload.weight_dtype") or model.weight_format or "bf16")
     four = any(word in dtype for word in ("4", "q3", "q2", "awq", "gptq"))
     return parameters * (_FOUR_BITS if four else _EIGHT_BITS if "8" in dtype or "q5" in dtype else _SERVED)

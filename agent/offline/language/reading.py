@@ -674,10 +674,12 @@ def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
         edits = [
             Edit("accelerator", "set", device, span, f"{'a Mac' if apple else 'a card'} of {said} taken as {device}")
         ]
-        times = [other for other in page.left if other.end in (row.start, row.start - 1) and len(other.amounts) == 1]
-        if row.amounts[0].before == "x" and times:
+        numbers = [*page.left, *(value.row for value in page.filled)] if row.amounts[0].before == "x" else []
+        times = [other for other in numbers if other.end in (row.start, row.start - 1) and len(other.amounts) == 1]
+        if times:
             edits.append(Edit("count", "set", int(times[0].amounts[0].value), page.read.span(times[0].start, row.end)))
         page.left = [other for other in page.left if other is not row and other not in times]
+        page.filled = [value for value in page.filled if value.row not in times]
         return [(row.start, edits)]
     return []
 
