@@ -44,7 +44,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         top_k=moe.top_k,
         vocab=architecture.vocab,
         context=architecture.context,
-        kv_bytes_per_token=2 * architecture.kv_elements_per_token,
+        kv_bytes_per_token=round(architecture.cache_bytes_per_token(2.0)),
         valid_tp=valid_tp(architecture),
         weights_bytes_bf16=2 * architecture.parameters,
         shares=facts.shares or None if facts else None,

@@ -48,6 +48,15 @@ class Accelerator:
     def timed_as(self) -> str:
         return self.like or self.id
 
+    @property
+    def personal(self) -> bool:
+        """Whether it is usually one person's: a laptop, a small machine with one chip, a card for games."""
+        return self.form_factor == "SoC" or self.name.startswith(_PERSONAL)
+
+
+# Makers' lines of products that are no servers and no workstations.
+_PERSONAL = ("GeForce", "Radeon RX", "Arc A", "Arc B", "Core i")
+
 
 @dataclass(frozen=True)
 class Network:

@@ -49,6 +49,10 @@ class Block:
     `fused_qkv` is true where one projection makes q, k and v and v stays a view of it, `copied_output` where the output
     of attention is copied before its projection (both in the Hugging Face modules). `borrows_cache`: it reads the keys
     and values of an earlier layer and keeps none.
+
+    Sparse attention (DeepSeek-V3.2, section 2; DeepSeek-V4): the cache has an entry for every `cache_every` tokens and
+    the last `local_window` tokens besides; a query attends to `chosen_keys` entries at most (0: all), which
+    `index_heads` heads of width `index_dim` choose by a key of theirs that is cached for each entry.
     """
 
     mixer: Mixer
@@ -76,6 +80,11 @@ class Block:
     fused_qkv: bool = False
     copied_output: bool = False
     borrows_cache: bool = False
+    cache_every: int = 1
+    local_window: int = 0
+    chosen_keys: int = 0
+    index_heads: int = 0
+    index_dim: int = 0
 
     def __hash__(self) -> int:
         return self._hash
@@ -102,8 +111,8 @@ class Block:
         return self.parameters - self.expert_parameters + self.expert_parameters // self.experts * self.top_k
 
     @cached_property
-    def kv_elements_per_token(self) -> int:
-        """Elements that the KV cache holds per token (MLA: the compressed latent and the rotary key)."""
+    def entry_elements(self) -> int:
+        """Elements of one entry of the KV cache (MLA: the compressed latent and the rotary key)."""
         if self.borrows_cache:
             return 0
         if self.mixer == "mla":
@@ -111,6 +120,32 @@ class Block:
         if self.mixer == "attention":
             return self.kv_heads * (self.head_dim + self.v_head_dim)
         return 0
+
+    @cached_property
+    def kv_elements_per_token(self) -> float:
+        """Elements that the KV cache holds per token, without those that choose among them."""
+        return self.entry_elements / self.cache_every
+
+    def entry_bytes(self, element_bytes: float) -> float:
+        """Bytes of one entry in a cache of that format.
+
+        Kernels of sparse attention keep the rotary key in 16 bits and a scale for each 128 elements of the latent
+        where it is in 8 (656 bytes of DeepSeek-V3.2: vLLM, fp8_ds_mla; SGLang, NSATokenToKVPool).
+        """
+        if element_bytes >= 2.0 or not (self.chosen_keys or self.cache_every > 1):
+            return element_bytes * self.entry_elements
+        rotary = self.rope_head_dim or _ROTARY
+        return (self.entry_elements - rotary) * element_bytes * _SCALED + 2.0 * rotary
+
+    def cache_bytes_per_token(self, element_bytes: float) -> float:
+        """Bytes that a token adds to the cache: its part of an entry and of the key that chooses it, in 8 bits."""
+        return (self.entry_bytes(element_bytes) + self.index_dim * _SCALED) / self.cache_every
+
+
+# A scale of 4 bytes for each 128 elements of 1 byte.
+_SCALED = 1.0 + 4.0 / 128.0
+# Elements of DeepSeek-V4's entries that carry the position (config.json, qk_rope_head_dim).
+_ROTARY = 64
 
 
 @dataclass(frozen=True)
@@ -195,6 +230,10 @@ class Architecture:
         return max((block.experts for block in self.blocks), default=0)
 
     @cached_property
-    def kv_elements_per_token(self) -> int:
-        """KV cache elements per token over all layers (times the bytes of the cache's dtype gives bytes)."""
+    def kv_elements_per_token(self) -> float:
+        """KV cache elements per token over all layers."""
         return sum(self.blocks[kind].kv_elements_per_token for kind in self.pattern)
+
+    def cache_bytes_per_token(self, element_bytes: float) -> float:
+        """Bytes of the cache per token over all layers, elements in a format of so many bytes."""
+        return sum(self.blocks[kind].cache_bytes_per_token(element_bytes) for kind in self.pattern)

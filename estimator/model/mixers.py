@@ -105,6 +105,9 @@ def _relative_positions(fields: Fields, heads: int, width: int, window: int | No
     return _matrix("r_proj", hidden, heads * relative, "attention", "column"), vectors
 
 
+_INDEX = {"index_heads": "index_n_heads", "index_dim": "index_head_dim"}
+
+
 def latent_attention(fields: Fields, window: int | None = None, chooses: bool = True) -> Mixed:
     """Multi-head latent attention, with the sparse-attention indexer where `index_n_heads` is given and the layer
     `chooses` tokens itself.
@@ -141,7 +144,10 @@ def latent_attention(fields: Fields, window: int | None = None, chooses: bool = 
     facts = {
         "mixer": "mla", "heads": heads, "kv_heads": heads, "head_dim": nope + rope, "v_head_dim": v_head_dim,
         "kv_lora_rank": kv_rank, "rope_head_dim": rope, "window": window,
+        "chosen_keys": count(fields, "index_topk"),
     }  # fmt: skip
+    if chooses:
+        facts |= {name: count(fields, field) for name, field in _INDEX.items()}
     return Mixed(tuple(matrices), vectors, facts)
 
 
@@ -150,7 +156,7 @@ def compressed_attention(fields: Fields, window: int | None, ratio: int) -> Mixe
     output, and for `ratio` > 0 a compressor (one entry every `ratio` tokens); at ratio 4 an indexer chooses entries.
 
     After deepseek-ai/DeepSeek-V4 inference code; reproduces the published totals (284 B and 1.6 T). The Block says
-    `mla`, so that the cache is one latent of `head_dim` a token; that it is compressed further is not expressed.
+    `mla`: an entry of the cache is one latent of `head_dim`.
     """
     hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
     head_dim = whole(fields, "head_dim")
@@ -179,7 +185,11 @@ def compressed_attention(fields: Fields, window: int | None, ratio: int) -> Mixe
     facts = {
         "mixer": "mla", "heads": heads, "kv_heads": heads, "head_dim": head_dim, "v_head_dim": head_dim,
         "kv_lora_rank": head_dim, "window": None if ratio else window,
+        "cache_every": ratio or 1, "local_window": (window or 0) if ratio else 0,
     }  # fmt: skip
+    if ratio == 4:
+        facts |= {name: count(fields, field) for name, field in _INDEX.items()}
+        facts["chosen_keys"] = count(fields, "index_topk")
     return Mixed(tuple(matrices), vectors, facts)
 
 

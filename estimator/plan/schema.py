@@ -209,6 +209,14 @@ class Inference(PlanPart):
     max_context: int | None = Field(
         None, ge=1, le=100_000_000, description="Longest request that is to fit; prompt and output unless given."
     )
+    expert_exchange: Literal["auto", "gather", "all_to_all"] = Field(
+        "auto",
+        description="How tokens reach experts of other devices: all go everywhere, or each to its experts' ranks alone "
+        "(DeepEP, pplx, NVLink one-sided).",
+    )
+    two_batch_overlap: bool | Literal["auto"] = Field(
+        "auto", description="A step is cut in two, so that one half computes while the other's tokens travel."
+    )
     speculative_tokens: int | None = Field(None, ge=1, le=64, description="Tokens drafted per step (MTP, EAGLE).")
     acceptance: float = Field(0.7, ge=0, le=1, description="Chance that a drafted token is kept.")
     ttft_slo_ms: float | None = Field(None, gt=0, description="Time to first token to stay below.")

@@ -11,7 +11,7 @@ from estimator.account import Account, Accounts, Term, over, product, times, tot
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates
-from estimator.serving.memory import COMPONENTS, request_bytes, weights_by_kind
+from estimator.serving.memory import COMPONENTS, pools_states, request_bytes, weights_by_kind
 from estimator.serving.operators import cache_share
 from estimator.serving.passes import PassTime
 from estimator.units import GIB
@@ -61,10 +61,7 @@ def _memory(
         "memory.capacity_bytes": lambda: _capacity(job),
         "memory.components.kv_cache": lambda: _cache(job, estimates, these, entry, whole),
         "memory.components.weights": lambda: _weights(job, these, entry),
-        "memory.kv_bytes_per_token": lambda: product(
-            times("model.kv_elements_per_token", float(job.architecture.kv_elements_per_token)),
-            times("kv_element_bytes", job.kv_bytes),
-        ),
+        "memory.kv_bytes_per_token": lambda: _whole_per_token(job),
         "memory.kv_bytes_per_token_per_device": lambda: _per_token(job, these, entry),
         "memory.max_concurrency": lambda: Account(
             "product",
@@ -130,9 +127,26 @@ def _cache(job: ServingJob, estimates: ServingEstimates, these: Deployments, ent
 
 def _request(job: ServingJob, per_token: float, state: float, length: float, whole: float) -> Account:
     tokens = math.ceil(length / job.engine.block_tokens) * job.engine.block_tokens
+    if pools_states(job):
+        share, states = job.engine.state_share, job.engine.request_states
+        kept = Term("states_of_pool_bytes", states * state / share)
+        cached = Term("cache_of_pool_bytes", per_token * tokens / (1.0 - share))
+        return Account("most", (kept, cached), whole, note=f"{states:g} states; {share:.0%} of the cache is for states")
     terms = (Term("cache_of_tokens_bytes", per_token * tokens), Term("request_state_bytes", state))
     note = f"{tokens} tokens in whole blocks of {job.engine.block_tokens:g}"
     return total(*terms, value=whole, note=note)
+
+
+def _whole_per_token(job: ServingJob) -> Account:
+    architecture = job.architecture
+    if architecture.cache_bytes_per_token(1.0) == architecture.kv_elements_per_token:
+        elements = times("model.kv_elements_per_token", float(architecture.kv_elements_per_token))
+        return product(elements, times("kv_element_bytes", job.kv_bytes))
+    kinds = enumerate(architecture.blocks)
+    sizes = {
+        kind: architecture.pattern.count(kind) * block.cache_bytes_per_token(job.kv_bytes) for kind, block in kinds
+    }
+    return total(*(Term(f"cache_of_layers.{kind}", size) for kind, size in sizes.items() if size))
 
 
 def _per_token(job: ServingJob, these: Deployments, entry: int) -> Account:
@@ -142,7 +156,7 @@ def _per_token(job: ServingJob, these: Deployments, entry: int) -> Account:
     for kind, block in enumerate(job.architecture.blocks):
         if block.window is not None and job.engine.bounds_windows:
             continue
-        size = block.kv_elements_per_token * job.kv_bytes * cache_share(block, tp)
+        size = block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp)
         value = float((job.architecture.pattern.count(kind) * share * size)[entry])
         if value:
             terms.append(Term(f"cache_of_layers.{kind}", value))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
-from estimator.serving.memory import ServingMemory, serving_memory
+from estimator.serving.memory import ServingMemory, serving_memory, taken_bytes
 from estimator.serving.steady import Loads, Steady, loads, steady
 
 
@@ -41,6 +42,20 @@ def estimate(job: ServingJob, these: Deployments, known: Loads | None = None) ->
     )
 
 
+def joined(first: ServingEstimates, second: ServingEstimates) -> ServingEstimates:
+    """The deployments of both, of one job."""
+    return _joined(first, second)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    if is_dataclass(first):
+        parts = {part.name: _joined(getattr(first, part.name), getattr(second, part.name)) for part in fields(first)}
+        return replace(first, **parts)  # type: ignore[type-var]
+    if isinstance(first, dict):
+        return {name: _joined(value, second[name]) for name, value in first.items()}
+    return np.concatenate([first, second]) if np.ndim(first) else first
+
+
 def loads_of(job: ServingJob, these: Deployments) -> Loads:
     """What `estimate` can do with for these deployments at any rate of requests."""
     return loads(job, these, most_running(job, these, serving_memory(job, these)))
@@ -54,7 +69,7 @@ def most_running(job: ServingJob, these: Deployments, memory: ServingMemory) -> 
     length = these.input_len + these.output_len
     if not job.engine.reserves_output:
         length = np.minimum(length, job.mean_context(these.input_len, these.output_len))
-    each = np.maximum(memory.per_token_bytes * length + memory.state_bytes, 1e-9)
+    each = np.maximum(taken_bytes(job, memory.per_token_bytes * length, memory.state_bytes), 1e-9)
     most = these.max_batch
     if job.in_step:
         most = np.minimum(most, np.ceil(these.concurrency / these.lanes))

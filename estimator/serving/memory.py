@@ -110,7 +110,21 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
 def request_bytes(job: ServingJob, per_token: Floats | float, state: Floats | float, length: Floats | float) -> Floats:
     """Bytes on one device that a request of `length` tokens takes, in whole blocks."""
     block = float(job.engine.block_tokens)
-    return per_token * (np.ceil(length / block) * block) + state
+    return taken_bytes(job, per_token * (np.ceil(length / block) * block), state)
+
+
+def taken_bytes(job: ServingJob, tokens: Floats | float, state: Floats | float) -> Floats:
+    """Bytes of the cache that a request with so many of `tokens` and of `state` takes; where these have parts of their
+    own, the scarcer one counts, as a part of the whole."""
+    if not pools_states(job):
+        return np.asarray(tokens + state)
+    share = job.engine.state_share
+    return np.maximum(job.engine.request_states * state / share, tokens / (1.0 - share))
+
+
+def pools_states(job: ServingJob) -> bool:
+    """Whether recurrent states have a part of the cache for themselves."""
+    return job.engine.state_share > 0.0 and any(block.ssm_inner for block in job.architecture.blocks)
 
 
 def weight_bytes(job: ServingJob, these: Deployments) -> Floats:
@@ -124,7 +138,9 @@ def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
     column, whole, experts, vectors, copied = _counted(job.architecture)
     tp = these.tp.astype(np.float64)
     layer_share = np.ceil(job.architecture.layers / these.pp) / job.architecture.layers
-    dense, routed = column / tp + whole, experts / (these.ep * these.etp)
+    # Copies of experts fill the ranks evenly where their number does not divide that of the experts.
+    held = np.ceil(job.architecture.experts / these.ep) / max(1, job.architecture.experts)
+    dense, routed = column / tp + whole, experts * held / these.etp
     for kv_heads, parameters in copied:
         # Key and value heads of which there are fewer than devices are held more than once.
         dense = dense + parameters * (np.maximum(1.0 / tp, 1.0 / kv_heads) - 1.0 / tp)
@@ -175,11 +191,16 @@ def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
     length = these.input_len + these.output_len
     for kind, block in enumerate(job.architecture.blocks):
         count = job.architecture.pattern.count(kind) * layer_share
-        size = count * block.kv_elements_per_token * job.kv_bytes * cache_share(block, tp)
+        size = count * block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp)
         if block.window is not None and job.engine.bounds_windows:
-            state = state + size * np.minimum(block.window, length)
+            if job.engine.window_share:
+                per_token = per_token + job.engine.window_share * size
+            else:
+                state = state + size * np.minimum(block.window, length)
         else:
             per_token = per_token + size
+            local = count * block.entry_bytes(job.kv_bytes) * cache_share(block, tp)
+            state = state + local * np.minimum(block.local_window, length)
         if block.ssm_inner:
             state = state + count * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / tp
     return per_token, state

@@ -12,16 +12,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.kernels.attention import core_flop, flash_share
-from estimator.kernels.collectives import all_gather, connect, one_shot_all_reduce, reduce_scatter, send
+from estimator.kernels.collectives import (
+    all_gather,
+    all_to_all,
+    connect,
+    copies_by_node,
+    one_shot_all_reduce,
+    reduce_scatter,
+    send,
+)
 from estimator.machine.decode import CachedHeads, decode_attention_seconds, expert_seconds, routed
 from estimator.machine.links import KernelLimits
 from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
-from estimator.plan.serving.job import ServingJob
+from estimator.plan.serving.job import ServingJob, kind_peak
 from estimator.serving.operators import merged, moved, sums
 from estimator.units import BITS_PER_BYTE, FP32_BYTES
+
+# What dispatch or combine take besides moving bytes: 128 tokens of 7168 elements to 8 experts take 77 and 114 us over
+# NVLink at 160 GB/s, 118 to 194 and 195 to 369 us over 16 to 256 ranks at 50 GB/s (deepseek-ai/DeepEP, README, H800).
+_EXCHANGE_S = 3.0e-5
+# Scores, top k, and the table of what was chosen (DeepSeek-V3.2, inference/kernel.py and model.py).
+_CHOOSING_KERNELS = 3.0
+# Part of the device that kernels for many tokens work on: 24 of 132 multiprocessors (the same, Buffer.set_num_sms).
+_EXCHANGE_SHARE = 24.0 / 132.0
+# How much more often the most popular expert is met than the least once copies are placed by load: an assumption.
+_BALANCED_SPREAD = 1.5
+# Tokens of a rank up to which its kernels for low latency are used (num_max_dispatch_tokens_per_rank of the engines).
+_LOW_LATENCY_TOKENS = 256.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +68,30 @@ class PassTime:
 def pass_time(job: ServingJob, these: Deployments, decoding: Floats, reading: Floats, context: Floats) -> PassTime:
     """A pass of all layers with `decoding` sequences of `context` tokens and `reading` prompt tokens in each lane.
 
-    A pipeline takes the sum of its stages for one micro-batch: `decoding` and `reading` are those of one.
+    A pipeline takes the sum of its stages for one micro-batch: `decoding` and `reading` are those of one. Where tokens
+    go to experts over the network the engine may cut the pass in two halves that compute and travel by turns (SGLang's
+    two-batch overlap, vLLM's dual-batch overlap), if that is faster.
     """
+    whole = _one_batch(job, these, decoding, reading, context)
+    overlapping = job.overlaps_batches(these)
+    if not overlapping.any():
+        return whole
+    half = _one_batch(job, these, 0.5 * decoding, 0.5 * reading, context)
+    tokens = 0.5 * (decoding * job.checked_tokens + reading) / these.tp
+    both = 2.0 / (1.0 - np.where(tokens > _LOW_LATENCY_TOKENS, _EXCHANGE_SHARE, 0.0))
+    computing = half.matmul + half.attention + half.memory
+    exposed = np.maximum(0.0, half.collective - 0.5 * both * computing) + half.collective / job.architecture.layers
+    taken = overlapping & (both * computing + 2.0 * exposed < whole.total - whole.host)
+    return PassTime(
+        np.where(taken, both * half.matmul, whole.matmul),
+        np.where(taken, both * half.attention, whole.attention),
+        np.where(taken, both * half.memory, whole.memory),
+        np.where(taken, 2.0 * exposed, whole.collective),
+        whole.host,
+    )
+
+
+def _one_batch(job: ServingJob, these: Deployments, decoding: Floats, reading: Floats, context: Floats) -> PassTime:
     factors = job.factors
     checked = decoding * job.checked_tokens
     tokens = checked + reading
@@ -131,7 +173,12 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats
 
 def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) -> Floats:
     """The routed experts of one layer: the tokens of all lanes go to the experts of all devices of a replica."""
-    rows, reached = routed(tokens * these.dp, float(block.experts), float(block.top_k), these.ep, job.expert_spread)
+    load = (tokens * these.dp, float(block.experts), float(block.top_k), these.ep)
+    rows, reached = routed(*load, job.expert_spread)
+    if these.wide.any():
+        # Ranks beyond a node hold copies of popular experts, placed by load (DeepSeek's EPLB, as the engines have it).
+        even_rows, even_reached = routed(*load, min(_BALANCED_SPREAD, job.expert_spread))
+        rows, reached = np.where(these.wide, even_rows, rows), np.where(these.wide, even_reached, reached)
     bandwidth = job.machine.accelerator.memory_bandwidth
     rates = MatmulRates(job.expert_surface, job.expert_peak_flops, bandwidth, job.expert_operand_bytes)
     return job.factors.experts * expert_seconds(
@@ -159,7 +206,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 accelerator.memory_bandwidth,
                 job.wide_peak_flops,
                 decoding,
-                context,
+                _entries_seen(block, context),
                 CachedHeads(
                     heads=block.heads / these.tp,
                     kv_heads=1.0 if latent else np.maximum(1.0, block.kv_heads / these.tp),
@@ -171,7 +218,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 ),
                 job.checked_tokens,
             )
-            seconds = seconds + count * core
+            seconds = seconds + count * (core + _choosing(job, block, decoding * job.checked_tokens, decoding, context))
         elif block.ssm_inner:
             # The state in fp32, read and written.
             state = 2.0 * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / these.tp
@@ -188,20 +235,52 @@ def _prompt_cores(job: ServingJob, these: Deployments, reading: Floats) -> Float
         if block.heads:
             rows = np.maximum(reading, 1e-9) * block.heads / these.tp
             window = block.window if job.engine.bounds_windows else None
-            keys = these.read_len / 2.0 + cached + 0.0 * rows
+            span = these.read_len / 2.0 + cached + 0.0 * rows
+            keys = _entries_seen(block, span)
             share, _ = flash_share(job.device.attention_kernel, block, keys, rows, windowed=False)
             if window is not None:
                 bounded = _keys(window, these.read_len) + 0.0 * rows
                 narrow, _ = flash_share(job.device.attention_kernel, block, bounded, rows, windowed=True)
                 passes = these.input_len > window
                 keys, share = np.where(passes, bounded, keys), np.where(passes, narrow, share)
-            seconds = seconds + count * core_flop(block, rows * keys)[0] / (job.wide_peak_flops * share)
+            core = core_flop(block, rows * keys)[0] / (job.wide_peak_flops * share)
+            if block.chosen_keys and block.rope_head_dim:
+                core = np.minimum(
+                    core * _latent_cost(block), core_flop(block, rows * span)[0] / (job.wide_peak_flops * share)
+                )
+            seconds = seconds + count * (core + _choosing(job, block, reading, reading / these.read_len, span))
         elif block.ssm_inner and block.mixer in job.device.scans:
             scan = job.device.scans[block.mixer]
             passes = scan.passes + scan.passes_per_state * block.state_size
             traffic = reading * block.ssm_inner / these.tp * passes * job.wide_bytes
             seconds = seconds + count * traffic / (job.machine.accelerator.memory_bandwidth * job.device.memory)
     return np.where(reading > 0.0, seconds, 0.0)
+
+
+def _entries_seen(block: Block, context: Floats) -> Floats:
+    """Entries of the cache that a query attends to, of `context` tokens before it."""
+    entries = context / block.cache_every
+    if block.chosen_keys:
+        entries = np.minimum(entries, float(block.chosen_keys))
+    return entries + np.minimum(context, float(block.local_window))
+
+
+def _latent_cost(block: Block) -> float:
+    """FLOP of a score of sparse latent attention, which works on the latent itself, over one with keys and values."""
+    return (2.0 * block.kv_lora_rank + block.rope_head_dim) / (block.head_dim + block.v_head_dim)
+
+
+def _choosing(job: ServingJob, block: Block, queries: Floats, sequences: Floats, context: Floats) -> Floats:
+    """Seconds in which `queries` of `sequences` sequences choose their entries, `context` tokens each behind them: all
+    keys of the index are scored by every head in 8 bits (DeepSeek-V3.2, equation 1)."""
+    if not block.index_dim or not block.chosen_keys:
+        return np.zeros_like(queries)
+    entries = context / block.cache_every
+    rate = kind_peak(job.machine.accelerator.peak_flops, "fp8") * job.device.surfaces["bf16"].height
+    scoring = 2.0 * block.index_heads * block.index_dim * queries * entries / rate
+    bandwidth = job.machine.accelerator.memory_bandwidth * job.device.memory
+    reading = sequences * entries * block.index_dim / bandwidth
+    return np.maximum(scoring, reading) + _CHOOSING_KERNELS * job.device.launch_s
 
 
 def _keys(window: int, tokens: Floats) -> Floats:
@@ -234,11 +313,41 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
         limits = KernelLimits(engine.direct_limits, engine.one_shot_limits, engine.switch_limits)
         seconds = seconds + local * one_shot_all_reduce(tensor, size, limits)
     if shared and sharing.any():
-        experts = connect(job.machine, device.network, these.tp * these.dp, ones, device.scaleup, device.scaleout)
-        whole = size * these.dp
-        exchanged = all_gather(experts, whole) + reduce_scatter(experts, whole)
-        seconds = seconds + np.where(sharing, shared * exchanged, 0.0)
+        seconds = seconds + np.where(sharing, shared * _exchanges(job, these, tokens), 0.0)
     if these.pp.max(initial=1.0) > 1:
         pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp, device.scaleup, device.scaleout)
         seconds = seconds + (these.pp - 1) * send(pipeline, size / these.tp)
     return seconds
+
+
+def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
+    """Seconds in which the tokens of all lanes go to the experts of one layer, and their results come back.
+
+    Either everybody gets everything and adds up everything (all-gather and reduce-scatter), or each token goes to the
+    ranks of its experts alone (all-to-all: DeepEP, pplx, NVLink one-sided), in the format that the experts' matmuls
+    read, and the results in 16 bits.
+    """
+    device, ranks = job.device, these.tp * these.dp
+    experts = connect(job.machine, device.network, ranks, np.ones_like(ranks), device.scaleup, device.scaleout)
+    hidden = float(job.architecture.hidden)
+    every = tokens * hidden * job.wide_bytes * these.dp
+    gathered = all_gather(experts, every) + reduce_scatter(experts, every)
+    chosen = job.exchanges_directly(these)
+    if not chosen.any():
+        return gathered
+    top_k = float(max(block.top_k for block in job.architecture.blocks))
+    own = tokens / these.tp
+    reached = these.ep * -np.expm1(top_k * np.log1p(-1.0 / np.maximum(these.ep, 1.0 + 1e-9)))
+    # Their kernels fill the network alone; what training steps lose of it is no part of them.
+    direct = connect(job.machine, device.network, ranks, np.ones_like(ranks), device.scaleup)
+    few = own <= _LOW_LATENCY_TOKENS
+    # Kernels for few tokens send a copy for each expert; those for many one to each node, from where it is spread.
+    once = copies_by_node(direct, top_k)
+    copies, crossing = np.where(few, top_k, reached), np.where(few, 1.0, once * top_k / reached)
+    sent = own * hidden * copies
+    dispatch = all_to_all(direct, sent * job.expert_operand_bytes[0], crossing)
+    combine = all_to_all(direct, sent * job.wide_bytes, crossing)
+    # Devices of a tensor group have a part of their lane's tokens each.
+    tensor = connect(job.machine, device.network, these.tp, np.ones_like(these.tp), device.scaleup, device.scaleout)
+    whole = all_gather(tensor, tokens * hidden * job.wide_bytes)
+    return np.where(chosen, dispatch + combine + 2.0 * _EXCHANGE_S + whole, gathered)

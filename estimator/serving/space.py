@@ -8,11 +8,13 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Layout
-from estimator.plan.serving.deployments import Deployments
+from estimator.plan.serving.deployments import USUAL_NODE, Deployments
 from estimator.plan.serving.engine import most_tokens
 from estimator.plan.serving.job import ServingJob
 
 _PARTS = ("tp", "pp", "ep", "dp")
+# Times that all experts are held at the most.
+_MOST_COPIES = 2
 
 
 def shapes(job: ServingJob) -> list[tuple[int, int, int, int, int]]:
@@ -69,12 +71,18 @@ def _values(job: ServingJob, name: str) -> list[int]:
             return [1]
     else:
         routed = architecture.is_moe and engine.ep
-        valid = [n for n in range(1, count + 1) if architecture.experts % n == 0] if routed else [1]
+        valid = [n for n in range(1, count + 1) if _holds(job, n)] if routed else [1]
     if size is None:
         return valid
     if size not in valid:
         raise PlanError(f"layout.{name}", _why_not(job, name, size), [str(n) for n in valid])
     return [size]
+
+
+def _holds(job: ServingJob, ranks: int) -> bool:
+    """Whether the experts can be laid over `ranks` devices: evenly, or with copies of some where that is offered."""
+    experts = job.architecture.experts
+    return experts % ranks == 0 or (job.engine.redundant_experts and USUAL_NODE < ranks <= _MOST_COPIES * experts)
 
 
 def _names_split(layout: Layout) -> bool:
@@ -86,7 +94,7 @@ def _why_not(job: ServingJob, name: str, value: int) -> str:
     setting = f"{name}={value}"
     if name == "tp" and architecture.heads % value:
         return f"{setting} does not divide {architecture.heads} attention heads of {architecture.id}"
-    if name == "ep" and architecture.is_moe and architecture.experts % value:
+    if name == "ep" and architecture.is_moe and not _holds(job, value):
         return f"{setting} does not divide {architecture.experts} experts of {architecture.id}"
     if name == "ep" and not architecture.is_moe:
         return f"{architecture.id} has no experts"

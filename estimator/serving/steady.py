@@ -168,7 +168,8 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
         beside = others * each
     else:
         budget = these.max_tokens + np.zeros_like(each)
-        piece = np.minimum(budget, read)
+        # As many prompts as come while all generate one token are read in one step.
+        piece = np.minimum(budget, np.maximum(read, due))
         beside = np.zeros_like(each)
     full = np.minimum(budget, np.maximum(read, held / slots * read))
     passes = pass_time(
@@ -226,8 +227,10 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     ttft = inside + outside + (first - inside) * together + job.request_s
     tpot = step - 0.5 * together * (step - quiet)
     total = np.where(np.isfinite(clients), held / (inside + decode + job.request_s), rate)
-    # At the end lanes run empty, the longer the more the answers differ.
-    ends = _DRAIN * job.output_spread * decode
+    # Where prompts are only read, as many as there are fill every step.
+    reads = np.minimum(1.0 / cycle.burst[0], clients / (cycle.read[0] + job.request_s))
+    total = np.where(these.output_len > 1.0, total, reads)
+    ends = _ends(job, these, running, held, step)
     total = 1.0 / (1.0 / total + ends / sent)
     return Steady(
         running=running,
@@ -284,8 +287,13 @@ def _circulating(
     queued = _closed_wait(held, away, service) - service
     # What a station that is never empty makes wait, however requests come.
     full = np.maximum(0.0, (held - 1.0) * service - away)
-    looked = 0.5 * met * step * job.inference.admission_steps
+    looked = (0.5 * met * job.inference.admission_steps + _balanced_steps(job, these)) * step
     return cycle, full + (queued - full) * job.factors.clumped + cycle.read[0] + looked
+
+
+def _balanced_steps(job: ServingJob, these: Deployments) -> Floats:
+    """Steps that a prompt waits for others, so that all lanes that share experts read at once."""
+    return np.where(these.dp > 1.0, job.engine.balance_steps, 0.0)
 
 
 def _generating(these: Deployments, cycle: _Cycle, inside: Floats, held: Floats) -> Floats:
@@ -302,9 +310,28 @@ def _share_together(job: ServingJob, these: Deployments, held: Floats) -> Floats
     return np.where(np.isfinite(these.requests), np.minimum(1.0, together), 0.0)
 
 
-# The longest of thousands of answers is about 3.5 standard deviations beyond the mean, and generated at less than half
-# of the time per token as lanes run empty.
-_DRAIN = 1.6
+# The longest of thousands of answers is so many standard deviations beyond the mean.
+_LONGEST = 3.5
+# Part of the sequences at which a step is looked at once more, to tell what does not shrink with them.
+_FEW = 0.125
+
+
+def _ends(job: ServingJob, these: Deployments, running: Floats, held: Floats, step: Floats) -> Floats:
+    """Seconds that a run takes longer because lanes run empty at its end, the longer the more the answers differ.
+
+    What the last answers have left, (1 + spread^2) / 2 of a mean one each, is work as any. Above that counts the part
+    of a step that does not shrink with its sequences, for as long as the longest answer lasts beyond that mean.
+    """
+    spread = job.output_spread
+    if spread == 0.0:
+        return np.zeros(len(these))
+    few = np.maximum(1.0, _FEW * running)
+    less = _cycle(job, these, few[None, :], held[None, :]).quiet[0]
+    share = few / np.maximum(running, 1e-9)
+    fixed = np.clip((less - share * step) / np.maximum(1.0 - share, 1e-9), 0.0, less)
+    fixed = np.where(share < 1.0, fixed, step)
+    beyond = np.maximum(0.0, 1.0 + _LONGEST * spread - 0.5 * (1.0 + spread**2))
+    return fixed * beyond * _generated(these)
 
 
 def _closed_wait(clients: Floats, away: Floats, service: Floats) -> Floats:
@@ -316,11 +343,11 @@ def _closed_wait(clients: Floats, away: Floats, service: Floats) -> Floats:
 def _highest_rate(job: ServingJob, these: Deployments, known: Loads) -> Floats:
     """The highest rate of a lane that meets the limits of latency of the plan."""
     grid, every = known.grid, np.arange(len(these))
-    best = _within_limits(job, known)
+    best = _within_limits(job, these, known)
     # Between the last load that meets them and the next one, as many loads again.
     low, high = grid[best, every], grid[np.minimum(best + 1, _POINTS - 1), every]
     finer = _under(job, these, known.most, low * (high / low) ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
-    return finer.rates[_within_limits(job, finer), every]
+    return finer.rates[_within_limits(job, these, finer), every]
 
 
 def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
@@ -350,7 +377,8 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     if saturated.any():
         sent = np.where(np.isfinite(these.requests), these.requests, _UNENDING) / these.lanes
         backlog = np.where(saturated, 0.5 * sent * (1.0 / top - 1.0 / rate), 0.0)
-    alone = cycle.read[0] + 0.5 * met * step * job.inference.admission_steps + job.request_s
+    looked = 0.5 * met * job.inference.admission_steps + _balanced_steps(job, these)
+    alone = cycle.read[0] + looked * step + job.request_s
     ttft = waits + alone + backlog
     return Steady(
         running=running,
@@ -397,7 +425,7 @@ def _late(used: Floats, service: Floats) -> Floats:
     return np.maximum(0.0, np.log(_ONE_IN * np.maximum(used, 1e-9))) * service / (2.0 * (1.0 - used))
 
 
-def _within_limits(job: ServingJob, known: Loads) -> Ints:
+def _within_limits(job: ServingJob, these: Deployments, known: Loads) -> Ints:
     """Which of the loads, ascending, is the last at which no more than one in a hundred requests misses the plan's
     limits; the first one where none is. Shape (n,)."""
     first, each = job.inference.ttft_slo_ms, job.inference.tpot_slo_ms
@@ -406,7 +434,8 @@ def _within_limits(job: ServingJob, known: Loads) -> Ints:
     if each is not None:
         met &= _TPOT_P99 * known.step <= each / MS_PER_S
     if first is not None:
-        looked = 0.5 * -np.expm1(-known.running) * known.step * job.inference.admission_steps
+        looked = 0.5 * -np.expm1(-known.running) * job.inference.admission_steps + _balanced_steps(job, these)
+        looked = looked * known.step
         met &= _late(used, known.service) + known.read + looked + job.request_s <= first / MS_PER_S
     # Only below the first point that misses them.
     return np.maximum(0, np.logical_and.accumulate(met, axis=0).sum(axis=0) - 1)

@@ -60,7 +60,8 @@ def serving_job(plan: Plan) -> ServingJob:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
-    changes, assumed = _filled(workload, accelerator, architecture.weight_format)
+    alone = accelerator.personal and count == 1
+    changes, assumed = _filled(workload, accelerator, architecture.weight_format, alone)
     placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": changes, "cluster": placed})
     runs = _engine(filled, accelerator)
@@ -129,8 +130,11 @@ def _count(plan: Plan) -> tuple[int, str]:
     return size, "as many as the layout names" if size > 1 else "one device unless a number is given"
 
 
-def _filled(workload: Inference, accelerator: Accelerator, published: str) -> tuple[dict[str, Any], list[Assumption]]:
-    """(Changes to the workload, assumptions made). `published` is the format of the model's own checkpoint."""
+def _filled(
+    workload: Inference, accelerator: Accelerator, published: str, alone: bool
+) -> tuple[dict[str, Any], list[Assumption]]:
+    """(Changes to the workload, assumptions made). `published` is the format of the model's own checkpoint; `alone` is
+    true where one person uses the machine."""
     stated = workload.model_fields_set
     changes: dict[str, Any] = {}
     assumed: list[Assumption] = []
@@ -158,8 +162,9 @@ def _filled(workload: Inference, accelerator: Accelerator, published: str) -> tu
         why = "as many requests as the limits of latency allow"
         assumed.append(Assumption("workload.request_rate", None, why))
     elif open_load and workload.scenario in ("server", "interactive"):
-        changes["concurrency"] = _CLIENTS
-        assumed.append(Assumption("workload.concurrency", _CLIENTS, "a moderately busy server"))
+        clients, why = (1, f"one person at {accelerator.name}") if alone else (_CLIENTS, "a moderately busy server")
+        changes["concurrency"] = clients
+        assumed.append(Assumption("workload.concurrency", clients, why))
     return changes, assumed
 
 

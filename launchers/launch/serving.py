@@ -112,3 +112,10 @@ def has_experts(launch: ServingLaunch) -> bool:
         return False
 
     return architecture(launch.plan.model).is_moe
+
+
+def copied_experts(launch: ServingLaunch) -> int:
+    """Experts that are held once more, so that each of `ep` devices has as many."""
+    if launch.ep <= 1:
+        return 0
+    return -architecture(launch.plan.model).experts % launch.ep

@@ -82,7 +82,16 @@ class Served:
     @cached_property
     def plan(self) -> Plan:
         """The complete plan, with the chosen layout."""
-        return self.job.plan.patch({"layout": self.layout})
+        return self.job.plan.patch({"layout": self.layout} | self.exchange)
+
+    @cached_property
+    def exchange(self) -> dict[str, Any]:
+        """How tokens reach their experts, where the engine has to be told so."""
+        job, these = self.job, self.estimates.deployments.take(np.array([self.entry]))
+        if job.engine.all_to_all_from <= 2 or not (job.exchanges_directly(these) & (these.dp > 1.0)).any():
+            return {}
+        overlap = {"workload.two_batch_overlap": True} if job.overlaps_batches(these).any() else {}
+        return {"workload.expert_exchange": "all_to_all"} | overlap
 
     @property
     def complete_plan(self) -> dict[str, Any]:
@@ -220,7 +229,7 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
         components=components,
         decided_by=max(components, key=lambda name: components[name]),
         kv_tokens=whole(memory.room_tokens[entry] * candidates.lanes[entry]),
-        kv_bytes_per_token=job.architecture.kv_elements_per_token * job.kv_bytes,
+        kv_bytes_per_token=job.architecture.cache_bytes_per_token(job.kv_bytes),
         kv_bytes_per_token_per_device=float(cache_bytes(job, candidates)[0][entry]),
         max_concurrency=most_requests(served.estimates, entry),
         longest_request=whole(memory.longest[entry]),

@@ -178,5 +178,10 @@ def front(pool: Pool, allowed: np.ndarray, value: Floats) -> Ints:
     shortest time per token first."""
     index = np.flatnonzero(allowed & np.isfinite(value))
     order = index[np.lexsort((-value[index], pool.tpot_s[index]))]
-    best = np.maximum.accumulate(np.concatenate([[-np.inf], value[order][:-1]]))
-    return order[value[order] > best * (1.0 + np.sign(best) * _EQUAL)]
+    better = order[value[order] > np.maximum.accumulate(np.concatenate([[-np.inf], value[order][:-1]]))]
+    kept: list[int] = []
+    for place in better:
+        best = value[kept[-1]] if kept else -np.inf
+        if value[place] > best * (1.0 + np.sign(best) * _EQUAL):
+            kept.append(int(place))
+    return np.array(kept, dtype=np.intp)

@@ -16,12 +16,13 @@ from estimator.plan.layouts import Floats, Ints
 from estimator.plan.schema import Engine, Inference, WeightDtype
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
-from estimator.serving.estimates import ServingEstimates, estimate, most_running
+from estimator.serving.estimates import ServingEstimates, estimate, joined, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
 from knowledge.figures import gib, percent, rate, seconds
 from planner.evidence import evidence_of
 from planner.serving.options import Options, options
+from planner.serving.patience import alone, patient, without_first
 from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
@@ -32,6 +33,12 @@ from planner.serving.warnings import warnings_of
 _GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
 _MOST_CLIENTS = 2.0**20
 _SHOWN_FRONT = 40
+# Above any size of a layout (Layout.tp and others).
+_MOST_SIZE = 4097
+# Ratio of the loads that are tried; between two coarse ones a load is found to a part in _PARTS ** _REFINEMENTS, of so
+# many deployments at the most.
+_FINE, _COARSE = 2.0, 4.0
+_PARTS, _REFINEMENTS, _MOST_REFINED = 6, 3, 40
 
 
 class BestServingRequest(InferenceRequest):
@@ -50,38 +57,47 @@ def best_serving(request: BestServingRequest) -> BestServing:
     plan = request.to_plan()
     workload = plan.inference
     goal: Goal = request.goal or goal_of(plan)
-    slo = slo_of(workload, request.slo_statistic)
-    open_load = load_is_open(workload)
+    open_load, assumed = load_is_open(workload), []
+    if open_load and alone(plan, request.accelerators):
+        plan, open_load = plan.patch({"workload.concurrency": 1}), False
+        assumed = [("workload.concurrency", 1, "one person uses such a machine")]
+    elif open_load:
+        plan, assumed = patient(plan, goal)
+    slo = slo_of(plan.inference, request.slo_statistic)
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
     tried = options(asked, request.engines, request.weight_dtypes, request.accelerators)
     usd_per_device, skipped = request.usd_per_device_hour, list(tried.skipped)
-    pool, refused = _pool(tried, open_load, usd_per_device)
+    pool, refused = _pool(tried, open_load, usd_per_device, slo)
+    if open_load and assumed and not feasible(pool, slo).any():
+        plan, assumed = without_first(plan, assumed)
+        slo = slo_of(plan.inference, request.slo_statistic)
+        pool, refused = _pool(tried, open_load, usd_per_device, slo)
     skipped += refused
     order = goal_order(pool, goal, slo)
     best = int(order[0])
     chosen = settled(plan, pool, best, slo, usd_per_device, _changes(pool, best, request, goal, open_load))
     allowed = feasible(pool, slo)
     cheap = -pool.usd_per_million
-    reason = f"the best of powers of two up to what fits, for the goal of {goal}"
+    reason = "as many as the limits of latency allow" if slo.limits_any else f"the best load for the goal of {goal}"
     more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
     return BestServing(
         plan=chosen.complete_plan,
-        assumptions=chosen_of(chosen, tried.assumptions, more),
+        assumptions=chosen_of(chosen, tried.assumptions, [*assumed, *more]),
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.limits_any else None,
         why=_why(pool, order, goal, chosen, allowed),
         alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
-        pareto=[choice(pool, int(i), slo) for i in front(pool, allowed, pool.per_device)[:_SHOWN_FRONT]],
-        pareto_cost=[choice(pool, int(i), slo) for i in front(pool, allowed, cheap)[:_SHOWN_FRONT]],
+        pareto=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, pool.per_device))],
+        pareto_cost=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, cheap))],
         rejected=list(_rejected(pool, order, goal, slo)),
         by_accelerator=_by_accelerator(pool, order, slo),
-        candidates=len(pool),
-        feasible=int(allowed.sum()),
+        candidates=_different(pool, np.ones(len(pool), dtype=bool)),
+        feasible=_different(pool, allowed),
         skipped=skipped,
         seconds=time.perf_counter() - started,
-        warnings=[*warnings_of(chosen), *_unlimited(slo, open_load, goal)],
+        warnings=warnings_of(chosen),
         evidence=evidence_of(chosen.job),
     )
 
@@ -92,7 +108,7 @@ def load_is_open(workload: Inference) -> bool:
     return not has_load and workload.scenario not in ("offline", "single-stream")
 
 
-def _pool(tried: Options, open_load: bool, usd_per_device: float | None) -> tuple[Pool, list[str]]:
+def _pool(tried: Options, open_load: bool, usd_per_device: float | None, slo: Slo) -> tuple[Pool, list[str]]:
     """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
@@ -102,26 +118,61 @@ def _pool(tried: Options, open_load: bool, usd_per_device: float | None) -> tupl
         except PlanError as error:
             refused.append(error)
             continue
-        if open_load:
-            candidates = loaded(job, candidates)
-        rows.append((job, estimate(job, candidates), priced(job, candidates, usd_per_device)))
+        estimates = _under_loads(job, candidates, slo) if open_load else estimate(job, candidates)
+        rows.append((job, estimates, priced(job, estimates.deployments, usd_per_device)))
     if not rows:
         raise refused[0]
     return pool_of(rows), list(dict.fromkeys(str(error) for error in refused))
 
 
-def loaded(job: ServingJob, candidates: Deployments) -> Deployments:
-    """Each deployment of a job for one client under loads of 1, 2, 4 … up to those that run at once, and these."""
+def _under_loads(job: ServingJob, candidates: Deployments, slo: Slo) -> ServingEstimates:
+    """Each deployment of a job for one client under loads of 1, 2, 4 … up to those that run at once, and these; where
+    latency is limited in coarser steps, and those that may be the best also at the highest load within the limits."""
     memory = serving_memory(job, candidates)
     most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, candidates, memory) * candidates.lanes))
-    powers = 2.0 ** np.arange(np.ceil(np.log2(most.max())) + 1.0)
+    ratio = _COARSE if slo.limits_any else _FINE
+    powers = ratio ** np.arange(np.ceil(np.log2(most.max()) / np.log2(ratio)) + 1.0)
     which, load = np.meshgrid(np.arange(len(candidates)), powers)
     which, load = which.ravel(), load.ravel()
     # The first power beyond what runs at once stands for that itself.
-    wanted = load < 2.0 * most[which]
+    wanted = load < ratio * most[which]
     which, load = which[wanted], np.minimum(load[wanted], np.floor(most[which[wanted]]))
-    chosen = candidates.take(which)
-    # A benchmark's requests are as many times its clients.
+    estimates = estimate(job, _with_clients(job, candidates.take(which), load))
+    if not slo.limits_any:
+        return estimates
+    low, high, promising = _brackets(job, estimates, slo, which, load, len(candidates))
+    for _ in range(_REFINEMENTS if len(promising) else 0):
+        parts = np.arange(1.0, _PARTS)[:, None] / _PARTS
+        finer = np.round(low[promising] + (high - low)[promising] * parts)
+        places, tried = np.broadcast_to(promising, finer.shape).ravel(), finer.ravel()
+        more = estimate(job, _with_clients(job, candidates.take(places), tried))
+        met = feasible(pool_of([(job, more, np.full(len(tried), np.nan))]), slo)
+        np.maximum.at(low, places[met], tried[met])
+        np.minimum.at(high, places[~met], tried[~met])
+        high = np.maximum(high, low)
+        estimates = joined(estimates, more)
+    return estimates
+
+
+def _brackets(
+    job: ServingJob, estimates: ServingEstimates, slo: Slo, which: Ints, load: Floats, count: int
+) -> tuple[Floats, Floats, Ints]:
+    """Of `count` deployments the highest load that meets the limits, the lowest that does not, and those which may be
+    the best between the two: throughput cannot grow faster than the load."""
+    pool = pool_of([(job, estimates, np.full(len(load), np.nan))])
+    met = feasible(pool, slo)
+    low, high, rate = np.zeros(count), np.full(count, np.inf), np.zeros(count)
+    np.maximum.at(low, which[met], load[met])
+    np.minimum.at(high, which[~met], load[~met])
+    np.maximum.at(rate, which[met], pool.per_device[met])
+    open_ended = (low > 0.0) & np.isfinite(high) & (high > low)
+    possible = np.where(open_ended, rate * high / np.maximum(low, 1.0), 0.0)
+    promising = np.flatnonzero(open_ended & (possible > rate.max(initial=0.0)))
+    return low, high, promising[np.argsort(-possible[promising])][:_MOST_REFINED]
+
+
+def _with_clients(job: ServingJob, chosen: Deployments, load: Floats) -> Deployments:
+    """Deployments for one client, under other loads; a benchmark's requests are as many times its clients."""
     run = chosen.requests if job.inference.requests is not None else chosen.requests * load
     return replace(chosen, concurrency=load, requests=run)
 
@@ -153,7 +204,8 @@ def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarra
     best = int(order[0])
     waits = f"what binds it is {chosen.bottleneck}"
     met = " and meet the limits" if chosen.slo.limits_any else ""
-    sentences = [f"{len(pool)} deployments were estimated; {int(allowed.sum())} of them fit{met}."]
+    tried = _different(pool, np.ones(len(pool), dtype=bool))
+    sentences = [f"{tried} deployments were estimated; {_different(pool, allowed)} of them fit{met}."]
     if not pool.fits[best]:
         return [*sentences, "None fits, so one that is nearest to it is shown."]
     if not allowed[best]:
@@ -165,6 +217,20 @@ def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarra
     }[goal]
     sentences.append(f"Of those, {summary(pool, best)} {least}; {waits}.")
     return sentences
+
+
+def _different(pool: Pool, chosen: np.ndarray) -> int:
+    """Deployments among the chosen entries, each of which may be there under many loads."""
+    kinds = pool.option[chosen].astype(np.int64)
+    for name in ("tp", "pp", "ep", "dp"):
+        kinds = kinds * _MOST_SIZE + pool.column(name)[chosen].astype(np.int64)
+    return len(np.unique(kinds))
+
+
+def _thinned(places: Ints) -> Ints:
+    """As many of a front as are shown, both ends among them."""
+    kept = np.linspace(0, len(places) - 1, min(len(places), _SHOWN_FRONT)).round().astype(np.intp)
+    return places[kept]
 
 
 def _alternatives(pool: Pool, order: Ints, count: int) -> list[int]:
@@ -247,9 +313,3 @@ def _misses(pool: Pool, index: int, slo: Slo) -> str:
     if first / slo.ttft_s > between / slo.tpot_s:
         return f"misses the limit: {seconds(first)} to the first token, limit {seconds(slo.ttft_s)}"
     return f"misses the limit: {seconds(between)} per token, limit {seconds(slo.tpot_s)}"
-
-
-def _unlimited(slo: Slo, open_load: bool, goal: Goal) -> list[str]:
-    if slo.limits_any or not open_load or goal == "latency":
-        return []
-    return ["no limit of latency was given, so that as many requests as fit are taken at once; set tpot_slo_ms"]

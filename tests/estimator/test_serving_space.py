@@ -197,7 +197,7 @@ def test_every_layout_uses_every_device_once(model: str, count: int, engine: str
     assert len({tuple(row.values()) for row in map(these.row, range(len(these)))}) == len(these)
     heads, experts = job.architecture.heads, job.architecture.experts
     assert all(heads % tp == 0 for tp in these.tp if heads)
-    assert all(experts % ep == 0 for ep in these.ep if experts)
+    assert all(experts % ep == 0 or 8 < ep <= 2 * experts for ep in these.ep if experts)
     assert (these.etp == np.floor(these.etp)).all()
     picked = these.take(these.tp == 1)
     assert isinstance(picked, Deployments)

@@ -440,6 +440,7 @@ def test_every_field_of_a_serving_plan_has_a_place():
         "files": {
             "weight_dtype", "kv_dtype", "engine", "max_batch", "max_batched_tokens", "chunked_prefill", "cuda_graph",
             "admission_steps", "memory_share", "max_context", "speculative_tokens", "software_version",
+            "expert_exchange", "two_batch_overlap",
         },
         "benchmark": {
             "input_len", "output_len", "output_spread", "concurrency", "request_rate", "requests", "prefix_hit",

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from estimator.plan.layouts import Floats
 
+# Devices of a usual node, beyond which engines hold popular experts more than once.
+USUAL_NODE = 8
+
 
 @dataclass(frozen=True)
 class Deployments:
@@ -47,6 +50,11 @@ class Deployments:
     def etp(self) -> Floats:
         """Parts that one expert is split in."""
         return self.tp * self.dp / self.ep
+
+    @cached_property
+    def wide(self) -> NDArray[np.bool_]:
+        """Where experts are spread beyond a usual node, and popular ones are held more than once."""
+        return self.ep > USUAL_NODE
 
     @cached_property
     def lanes(self) -> Floats:

@@ -53,7 +53,9 @@ class Engine:
     `graphs_inside` is true where they count against the share. `profiles` is true where the engine runs its largest
     step and sets the peak aside: `sampled_most` sequences sampled at once, `sampler_bytes` per logit of theirs.
     `block_tokens` is the granularity of the cache; `bounds_windows` is true where layers with a window keep only it.
-    `splits_embedding` is true where tensor parallelism cuts the embedding by vocabulary,
+    Where windows are bounded, `window_share` of the tokens that whole layers keep have room in those with one (0: as
+    many as the window has). `state_share` of the cache is for recurrent states, `request_states` for each request (0:
+    both as they are needed). `splits_embedding` is true where tensor parallelism cuts the embedding by vocabulary,
     `embedding_on_host` where it is looked up in host memory. `fp8_cache` is true where a
     checkpoint in 8 or 4 bits turns the cache to 8 bits too.
 
@@ -76,6 +78,11 @@ class Engine:
     all-reduce is used up to so many bytes, in one shot up to `one_shot_limits`; `switch_limits` the same for kernels
     that let the switch add. Devices that are not listed use the collective library. `stage_batches` micro-batches are
     in flight per pipeline stage.
+
+    Experts. With data-parallel attention tokens go to the ranks of their experts alone (all-to-all) from
+    `all_to_all_from` ranks on, else to all of them (0: always); `two_batch` is true where a step may be cut in two that
+    take turns on the links. `redundant_experts` is true where ranks may hold copies, so that their number need not
+    divide that of the experts. A prompt waits `balance_steps` steps for those of other ranks.
 
     Host. `request_s` is the way of a request through its server. `host_step_s` and `host_sequence_s` are what
     scheduling, input preparation and sampling take on the host, per step and per running sequence; hidden behind the
@@ -103,6 +110,9 @@ class Engine:
     block_tokens: int
     cache_in_full: bool
     bounds_windows: bool
+    window_share: float
+    state_share: float
+    request_states: float
     splits_embedding: bool
     embedding_on_host: bool
     fp8_cache: bool
@@ -129,6 +139,10 @@ class Engine:
     direct_limits: tuple[tuple[int, float], ...]
     one_shot_limits: tuple[tuple[int, float], ...]
     switch_limits: tuple[tuple[int, float], ...]
+    all_to_all_from: int
+    two_batch: bool
+    balance_steps: float
+    redundant_experts: bool
     stage_batches: int
     layer_kernels: int
     expert_kernels: int

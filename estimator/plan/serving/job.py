@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from estimator.machine.decode import DecodeKernel, ExpertKernel
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import Kind, MatmulSurface
@@ -14,6 +17,7 @@ from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import DeviceFactors
 from estimator.plan.layouts import Floats
 from estimator.plan.schema import Inference, Plan
+from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
 from estimator.units import BITS_PER_BYTE, FP32_BYTES, GIB
@@ -80,6 +84,22 @@ class ServingJob:
     def in_step(self) -> bool:
         """Whether the requests of a batch start and end together."""
         return self.inference.scenario == "static-batch" or self.engine.batches == "static"
+
+    def exchanges_directly(self, these: Deployments) -> NDArray[np.bool_]:
+        """Whether tokens go to the ranks of their experts alone, and not to all; shape (n,). Kernels for that know
+        whole experts only."""
+        choice = self.inference.expert_exchange
+        least = self.engine.all_to_all_from if choice == "auto" else 2 if choice == "all_to_all" else 0
+        return (these.etp <= 1.0) & (these.ep >= (least or np.inf))
+
+    def overlaps_batches(self, these: Deployments) -> NDArray[np.bool_]:
+        """Whether a step may be cut in two that take turns: where tokens cross the network to their experts, unless
+        the plan says otherwise; shape (n,)."""
+        choice = self.inference.two_batch_overlap
+        exchanging = self.exchanges_directly(these) & (these.dp > 1.0)
+        if choice == "auto":
+            return exchanging & self.engine.two_batch & (these.tp * these.dp > self.machine.fast_domain)
+        return exchanging & bool(choice)
 
     @cached_property
     def graphs(self) -> bool:

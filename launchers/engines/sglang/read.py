@@ -10,6 +10,7 @@ from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting
+from launchers.tables import table
 
 
 def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
@@ -40,6 +41,12 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     mixed = keys.take("enable_mixed_chunk")
     if is_set(mixed) and mixed:
         findings.put("workload.chunked_prefill", True, mixed)
+    findings.word("workload.expert_exchange", keys.take("moe_a2a_backend"), table("engines/words")["exchanges"])
+    halves = keys.take("enable_two_batch_overlap")
+    if is_set(halves) and halves:
+        findings.put("workload.two_batch_overlap", True, halves)
+    for name in ("enable_eplb", "ep_num_redundant_experts"):
+        keys.take(name)  # follows from experts and devices
     off = keys.take("disable_cuda_graph") or keys.take("cuda_graph_backend_decode")
     if off is not None and (is_set(off) or off.value == "disabled"):
         findings.put("workload.cuda_graph", False, off)
@@ -54,7 +61,8 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
-    flags = ("trust_remote_code", "enable_dp_attention", "enable_mixed_chunk", "disable_cuda_graph")
+    flags = ("trust_remote_code", "enable_dp_attention", "enable_mixed_chunk", "disable_cuda_graph",
+             "enable_two_batch_overlap", "enable_eplb")  # fmt: skip
     keys, _ = options(setting.file, start.words, flags, {"-tp": "tp", "-dp": "dp"})
     read(keys, setting.findings)
     return "SGLang command"

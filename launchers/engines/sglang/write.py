@@ -11,7 +11,7 @@ from typing import Any
 from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import PATH, PORT, Verbatim, claimed_share, command, notes, options, serve_file, start
-from launchers.launch.serving import ServingLaunch, has_experts
+from launchers.launch.serving import ServingLaunch, copied_experts, has_experts
 from launchers.pieces import Piece
 from launchers.shell.quoting import NODE_RANK
 from launchers.tables import table
@@ -64,7 +64,14 @@ def _layout(launch: ServingLaunch) -> dict[str, Any]:
         "--pp-size": stages,
         "--attn-dp-size": launch.dp if launch.dp > 1 else None,
         "--ep-size": launch.ep if launch.ep > 1 else None,
+        "--moe-a2a-backend": _BACKENDS.get(launch.serving.expert_exchange),
+        "--enable-two-batch-overlap": launch.serving.two_batch_overlap is True,
+        "--enable-eplb": bool(copied_experts(launch)),
+        "--ep-num-redundant-experts": copied_experts(launch) or None,
     }
+
+
+_BACKENDS = {"all_to_all": "deepep", "gather": "none"}
 
 
 def _speculation(launch: ServingLaunch, needs: list[str]) -> dict[str, Any]:

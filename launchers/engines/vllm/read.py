@@ -45,6 +45,10 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
             findings.put(
                 "workload.chunked_prefill" if "chunked" in name else "workload.cuda_graph", "eager" in name, item
             )
+    findings.word("workload.expert_exchange", keys.take("all2all_backend"), table("engines/words")["exchanges"])
+    findings.truth("workload.two_batch_overlap", keys.take("enable_dbo"))
+    for name in ("enable_eplb", "eplb_config", "eplb_config.num_redundant_experts"):
+        keys.take(name)  # follows from experts and devices
     caching = keys.take("enable_prefix_caching")
     if caching is not None:
         findings.leave(caching, "how much of a prompt is found in the cache depends on the load (prefix_hit)")
@@ -70,6 +74,7 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 
 def read_command(start: Program, setting: ScriptSetting) -> str | None:
     flags = ("enable_expert_parallel", "enforce_eager", "trust_remote_code", "enable_prefix_caching", "headless",
+             "enable_dbo", "enable_eplb",
              "enable_chunked_prefill", "no_enable_chunked_prefill", "enable_auto_tool_choice", "ep")  # fmt: skip
     keys, rest, missing = merged(start, setting, flags, table("engines/vllm/fields")["short"])
     model = model_word(rest, setting) if keys.file == setting.file else None

@@ -19,7 +19,7 @@ from launchers.engines.scripts import (
     start_command,
 )
 from launchers.launch.heading import heading
-from launchers.launch.serving import ServingLaunch
+from launchers.launch.serving import ServingLaunch, copied_experts
 from launchers.pieces import File, Piece
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.tables import table
@@ -49,6 +49,7 @@ def render(launch: ServingLaunch) -> Piece:
     if launch.ep > 1:
         layout["enable-expert-parallel"] = True
         comments["enable-expert-parallel"] = f"experts over {launch.ep} devices"
+    layout |= _exchange(launch)
     if launch.nodes > 1:
         layout["distributed-executor-backend"] = "mp"
     sections = {
@@ -67,6 +68,19 @@ def render(launch: ServingLaunch) -> Piece:
         bench_file(launch, "vllm", model),
     )
     return Piece(files, (*needs, *notes(launch, "vllm")), start(launch, "vllm"))
+
+
+def _exchange(launch: ServingLaunch) -> dict[str, Tree]:
+    """All-to-all between lanes, halves of a step that take turns, and experts that are held more than once."""
+    serving, fields = launch.serving, dict[str, Tree]()
+    if serving.expert_exchange != "auto":
+        direct = serving.expert_exchange == "all_to_all"
+        fields["all2all-backend"] = "deepep_low_latency" if direct else "allgather_reducescatter"
+    if serving.two_batch_overlap is True:
+        fields["enable-dbo"] = True
+    if copies := copied_experts(launch):
+        fields |= {"enable-eplb": True, "eplb-config": {"num_redundant_experts": copies}}
+    return fields
 
 
 def _batches(launch: ServingLaunch) -> dict[str, Tree]:

@@ -106,7 +106,7 @@ def test_gains_are_those_of_the_tools_that_estimate() -> None:
         found = advice(name)
         now = call(tool, {"plan": found["plan"]})["throughput"][speed]
         told = [entry for entry in found["entries"] if entry["objective"] == speed]
-        assert len(told) > 2
+        assert len(told) >= 2
         for entry in told:
             plan = Plan.parse(found["plan"]).patch(entry["patch"]).given()
             then = call(tool, {"plan": plan})

@@ -1,0 +1,42 @@
+"""What people put up with where a plan names no limit of latency: answers as fast as they read, and a start soon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from estimator.plan.schema import Plan
+from knowledge.machines.catalogue import find_accelerator
+from planner.serving.pool import Goal
+
+# 20 tokens/s are 15 words/s of English, three times as fast as people read; agents and code want no less.
+TPOT_MS = 50.0
+TTFT_MS = 2000.0
+_TOLD = {
+    "workload.tpot_slo_ms": "20 tokens/s for each user, as no limit was named",
+    "workload.ttft_slo_ms": "2 s to the first token, as no limit was named",
+}
+Assumed = list[tuple[str, Any, str]]
+
+
+def patient(plan: Plan, goal: Goal) -> tuple[Plan, Assumed]:
+    """The plan with a person's limits where it has none and somebody waits for each answer, and what was assumed."""
+    workload = plan.inference
+    named = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None
+    if named or goal == "latency" or workload.scenario not in ("server", "interactive"):
+        return plan, []
+    limits = {"workload.tpot_slo_ms": TPOT_MS, "workload.ttft_slo_ms": TTFT_MS}
+    return plan.patch(limits), [(field, value, _TOLD[field]) for field, value in limits.items()]
+
+
+def without_first(plan: Plan, assumed: Assumed) -> tuple[Plan, Assumed]:
+    """The same without the limit of the first token, which no deployment meets with prompts of this length."""
+    kept = [row for row in assumed if row[0] != "workload.ttft_slo_ms"]
+    return plan.patch({"workload.ttft_slo_ms": None}), kept
+
+
+def alone(plan: Plan, accelerators: list[str] | None) -> bool:
+    """Whether one person uses what is searched: one device of a kind that people have at home."""
+    names = accelerators or ([plan.cluster.accelerator] if plan.cluster.accelerator else [])
+    return (
+        bool(names) and (plan.cluster.count or 1) == 1 and all(find_accelerator(name).value.personal for name in names)
+    )
