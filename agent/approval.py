@@ -92,6 +92,8 @@ def _standing(path: Path, text: str) -> str | None:
         if path.stat().st_size > _LARGEST_SHOWN:
             status = path.stat()
             return f"{status.st_size} bytes of {status.st_mtime_ns}"
+        if not path.is_file():
+            return None
         there = path.read_bytes()
     except OSError:
         return None

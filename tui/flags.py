@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import merge
-from knowledge.own.files import parsed
+from knowledge.own.files import parsed, read_stream
 from knowledge.scenarios import find_scenario
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
 from tools.registry import find
@@ -266,7 +266,11 @@ def read_plan(source: str, field: str = "--plan") -> dict[str, Any] | str:
         if source != "-" and not path.is_file() and path.suffix.lower() not in _FILES and "/" not in source:
             saved_plan(source, field)
             return source
-        text = sys.stdin.read() if source == "-" else path.read_text(encoding="utf-8")
+        if source == "-":
+            text = read_stream(sys.stdin, field)
+        else:
+            with path.open(encoding="utf-8-sig") as stream:
+                text = read_stream(stream, field)
     except PlanError:
         raise
     except (OSError, RuntimeError, ValueError) as error:  # also of names that no file can have

@@ -16,6 +16,7 @@ from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
 from estimator.plan.schema import merge
+from knowledge.own.files import read_text
 from planner.partial import get
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
@@ -172,9 +173,8 @@ def _import(
 def _content(path: str) -> str | None:
     """The text of a file of at most 1 MiB, or None where there is none that can be read as text."""
     try:
-        file = Path(path).expanduser()
-        return file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= _MOST_BYTES else None
-    except (OSError, ValueError):
+        return read_text(Path(path).expanduser(), "file", _MOST_BYTES)
+    except (ValueError, RuntimeError):
         return None
 
 

@@ -16,7 +16,7 @@ from knowledge.data_files import FOLDER, rows
 from knowledge.models.fields import canonical
 from knowledge.models.naming import SIZE, model_form, other_models, tag_format
 from knowledge.names import Match, NameCatalogue, NamedEntry
-from knowledge.own.files import Stamp, follow, stamp
+from knowledge.own.files import Stamp, follow, read_text, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
@@ -183,12 +183,9 @@ def _of_file(path: Path) -> Architecture:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The fields of a config.json. Raises PlanError(field="model")."""
+    text = read_text(path, "model", _LARGEST_CONFIG_BYTES)
     try:
-        if path.stat().st_size > _LARGEST_CONFIG_BYTES:
-            raise PlanError("model", f"{path} is too large for a config.json")
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError("model", f"{path} cannot be read: {error}") from None
+        config = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanError("model", f"{path} is not JSON: {error}") from None
     if not isinstance(config, dict):

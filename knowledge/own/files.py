@@ -13,11 +13,12 @@ import json
 import os
 import re
 import secrets
+import stat
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from estimator.errors import PlanError
 
@@ -102,18 +103,41 @@ def yaml_files(folder: Path) -> list[Path]:
     return [Path(path) for path, _, _ in _stamp_of(folder)]
 
 
-def read_text(path: Path) -> str:
-    """Raises PlanError for a file that cannot be read, or is too large for one that a person wrote."""
+def read_text(path: Path, field: str | None = None, largest_bytes: int = LARGEST_BYTES) -> str:
+    """The text of a file that stands on disk. Raises PlanError(field, else the path) for one that cannot be read, is
+    larger than `largest_bytes`, or is no regular file: a device never ends, and a pipe waits for its writer."""
+    field, name = field or str(path), f"{path} " if field else ""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-        if len(content) > LARGEST_BYTES:
-            raise PlanError(str(path), f"is larger than {LARGEST_BYTES // 1000} KB")
+        # Not waiting, so that the opening of a pipe returns and it can be looked at.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise PlanError(field, f"{name}cannot be read: it is not a regular file")
+        with os.fdopen(handle, "rb") as file:
+            content = file.read(largest_bytes + 1)
+        if len(content) > largest_bytes:
+            raise PlanError(field, f"{name}is larger than {largest_bytes // 1000} KB")
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise PlanError(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise PlanError(field, f"{name}cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise PlanError(str(path), "is not UTF-8 text") from None
+        raise PlanError(field, f"{name}is not UTF-8 text") from None
+    except PlanError:
+        raise
+    except ValueError:
+        raise PlanError(field, "has a name that no file can have") from None
+
+
+def read_stream(stream: TextIO, field: str, largest: int = LARGEST_BYTES) -> str:
+    """What a person sends through a pipe or names as an argument, to its end. Raises PlanError(field) where it goes on
+    beyond `largest` characters or is not text."""
+    try:
+        text = stream.read(largest + 1)
+    except UnicodeDecodeError:
+        raise PlanError(field, "is not UTF-8 text") from None
+    if len(text) > largest:
+        raise PlanError(field, f"is longer than {largest:,} characters")
+    return text
 
 
 def parsed(text: str, field: str) -> Any:

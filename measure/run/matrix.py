@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, Training
 from knowledge.models.catalogue import architecture_row, find_architecture, models
+from knowledge.own.files import read_text
 from measure.history.scores import CasePrediction, Score, Summary, summarise
 from measure.history.training import Kind, columns_of
 from measure.logs.programs import logged
@@ -234,14 +235,11 @@ def _result(folder: Path, name: object) -> CellResult | None:
 
 def _json(path: Path, folder: Path) -> Any:
     shown = path.relative_to(folder)
+    if not path.exists():
+        raise PlanError(_FIELD, f"there is no {shown} in {folder}")
+    text = read_text(path, _FIELD, _MOST_BYTES)
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise PlanError(_FIELD, f"{shown} is larger than {_MOST_BYTES >> 20} MiB")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PlanError(_FIELD, f"there is no {shown} in {folder}") from None
-    except OSError as error:
-        raise PlanError(_FIELD, f"{shown} cannot be read: {error.strerror or error}") from None
+        return json.loads(text)
     except (ValueError, RecursionError):
         raise PlanError(_FIELD, f"{shown} is not JSON") from None
 

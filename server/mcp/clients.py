@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError, nearest
+from knowledge.own.files import read_text
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,10 @@ def merged(client: Client, wanted: dict[str, Any]) -> tuple[str, str | None]:
     Everything else in the file stays. Raises PlanError when it cannot be read as plain JSON.
     """
     path = client.file()
+    now = read_text(path, "--install") if path.exists() else None
     try:
-        now = path.read_text(encoding="utf-8") if path.exists() else None
         content = json.loads(now) if now and now.strip() else {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise PlanError("--install", f"{path} is not plain JSON ({error}); add the snippet by hand") from None
     servers = content.setdefault(client.key, {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):

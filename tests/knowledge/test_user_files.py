@@ -16,6 +16,7 @@ from knowledge.own.files import (
     file_stem,
     parsed,
     project_folder,
+    read_stream,
     read_text,
     row_folders,
     scenario_folder,
@@ -156,3 +157,20 @@ def test_a_stamp_changes_with_the_files(tmp_path: Path, monkeypatch: pytest.Monk
     path.unlink()
     assert len(set(seen)) == 4
     assert stamp("hardware") == seen[0]
+
+
+def test_only_files_that_end_are_read(tmp_path: Path) -> None:
+    """A row of a folder that somebody else made may name a device or a pipe."""
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for path in (Path("/dev/zero"), pipe, tmp_path):
+        with pytest.raises(PlanError, match="not a regular file"):
+            read_text(path)
+        with pytest.raises(PlanError) as caught:
+            read_text(path, "model")
+        assert caught.value.field == "model"
+
+
+def test_what_comes_through_a_pipe_ends() -> None:
+    with pytest.raises(PlanError, match="longer than"), open("/dev/zero", encoding="utf-8") as endless:
+        read_stream(endless, "--plan")

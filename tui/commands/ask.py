@@ -20,6 +20,7 @@ from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, To
 from estimator.errors import PlanError
 from knowledge.figures import file_size
 from knowledge.figures import seconds as written_seconds
+from knowledge.own.files import read_stream
 from pages.rendering import fold
 from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.prose import BlockPrinter
@@ -167,7 +168,7 @@ def _shown(file: ShownFile) -> list[str]:
 
 
 def _question(words: list[str]) -> str:
-    text = clean(sys.stdin.read() if words == ["-"] else " ".join(words)).strip()
+    text = clean(read_stream(sys.stdin, "question") if words == ["-"] else " ".join(words)).strip()
     if not text:
         raise PlanError("question", "is empty", ['shardwise ask "Does Llama-3.1-8B fit on one H100?"'])
     return text

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from estimator.errors import PlanError
+from knowledge.own.files import LARGEST_BYTES, read_stream
 from tools import call
 from tools.registry import find, registry
 from tui.jsonout import to_json, write_json
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.schema:
         write_json(find(arguments.tool).request.model_json_schema())
         return 0
-    text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
+    text = read_stream(sys.stdin, "arguments") if arguments.arguments == "-" else arguments.arguments
     write_json(call(arguments.tool, {} if text is None else _parse(text)))
     return 0
 
@@ -53,7 +54,7 @@ def _call_lines(path: str) -> int:
     """Every line is answered, in order and at once. 2 when any of them failed, 1 when one met a bug of ours."""
     code = 0
     with _opened(path) as lines:
-        for line in lines:
+        for line in iter(lambda: lines.readline(LARGEST_BYTES + 1), ""):
             if not line.strip():
                 continue
             try:
@@ -70,6 +71,8 @@ def _call_lines(path: str) -> int:
 
 
 def _call_line(line: str) -> dict[str, Any]:
+    if len(line) > LARGEST_BYTES:
+        raise PlanError("line", f"is longer than {LARGEST_BYTES:,} characters; what is left of it counts as another")
     entry = _parse(line, "line")
     unknown = [key for key in entry if key not in ("name", "tool", "arguments")]
     if unknown:
@@ -83,7 +86,7 @@ def _call_line(line: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Iterable[str]]:
+def _opened(path: str) -> Iterator[TextIO]:
     """The lines of a file, or of standard input for '-'; PlanError when it cannot be opened."""
     if path == "-":
         yield sys.stdin

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from estimator.errors import PlanError
+from knowledge.own.files import read_stream
 from server.http.guard import guard_for, is_loopback
 from server.http.server import serve
 from tui.root_folder import root_folder
@@ -40,9 +41,10 @@ def _token(path: str | None) -> str | None:
             return None
     else:
         try:
-            name, token = "--token-file", Path(path).expanduser().read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise PlanError("--token-file", f"cannot read {path}: {error}") from None
+            with Path(path).expanduser().open(encoding="utf-8") as stream:
+                name, token = "--token-file", read_stream(stream, "--token-file").strip()
+        except OSError as error:
+            raise PlanError("--token-file", f"cannot read {path}: {error.strerror}") from None
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise PlanError(name, f"must be at least {_SHORTEST_TOKEN} printable ASCII characters without spaces")
     return token
