@@ -120,7 +120,7 @@ def test_a_folder_with_a_config_and_the_file_itself_are_read(tmp_path) -> None:
     with pytest.raises(PlanError, match="JSON object"):
         architecture(str(path))
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PlanError, match="cannot be read"):
+    with pytest.raises(PlanError, match="not UTF-8 text"):
         architecture(str(path))
 
 
