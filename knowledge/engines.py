@@ -9,11 +9,14 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
+from estimator.model.architecture import Architecture
 from estimator.plan.serving.engine import Engine, Reserve
 from estimator.units import GIB
 from knowledge.data_files import document, inherited
 
 PLACE = "workload.engine"
+SERVERS = ("vllm", "sglang", "trtllm")
+"""Engines that answer many users; others answer one, or a few, and no one chooses them for many."""
 _LIMITS = ("direct_limits", "one_shot_limits", "switch_limits", "share_steps")
 _CHOICES = ("from_gib", "by_family", "by_link")
 
@@ -47,8 +50,8 @@ def reads_format(engine: Engine, weight_dtype: str) -> bool:
 
 
 def runs_on(engine: Engine, accelerator: Accelerator) -> bool:
-    """Whether the engine has kernels for the accelerator's vendor, or for CPUs where it is one."""
-    return ("CPU" if accelerator.family == "CPU" else accelerator.vendor) in engine.vendors
+    """Whether the engine, in its version, has kernels for the accelerator."""
+    return bool(_made(engine.name, engine.version, _described(accelerator)).weight_formats)
 
 
 @lru_cache(maxsize=256)
@@ -63,13 +66,26 @@ def _made(name: str, version: str, device: tuple[str, str, float, str]) -> Engin
     chosen: dict[str, Any] = {key: _chosen(value, device) for key, value in values.items()}
     for key in _LIMITS:
         chosen[key] = tuple(sorted((int(devices), float(limit)) for devices, limit in chosen[key].items()))
-    for key in ("weight_formats", "vendors", "speculative"):
-        chosen[key] = tuple(chosen[key])
+    chosen |= _kernels(name, asked, device)
+    chosen["speculative"] = tuple(chosen["speculative"])
     if chosen["reserve"] is not None:
         chosen["reserve"] = Reserve(**{key: _chosen(value, device) for key, value in chosen["reserve"].items()})
     chosen.setdefault("wide_graph_batch", chosen["graph_batch"])
     chosen.update(name=name, version=version)
     return Engine(**chosen)
+
+
+def _kernels(name: str, asked: tuple[int, ...], device: tuple[str, str, float, str]) -> dict[str, tuple[str, ...]]:
+    """Formats that an engine has kernels for on a device, and kinds of attention that it lacks."""
+    id, family, _, _ = device
+    rows = document("engine_devices.yaml").get(name, ())
+    row = next((row for row in rows if any(family == named or id.startswith(named) for named in row["devices"])), {})
+    ended = {kind for kind, version in row.get("ended", {}).items() if not asked or asked >= _numbers(version)}
+    return {
+        "weight_formats": tuple(kind for kind in row.get("weights", ()) if kind not in ended),
+        "cache_formats": tuple(kind for kind in row.get("caches", ()) if kind not in ended),
+        "lacks": tuple(row.get("lacks", ())),
+    }
 
 
 def _chosen(value: Any, device: tuple[str, str, float, str]) -> Any:
@@ -90,10 +106,30 @@ def _chosen(value: Any, device: tuple[str, str, float, str]) -> Any:
 
 
 def _described(accelerator: Accelerator) -> tuple[str, str, float, str]:
-    """(id, family, memory in GiB as the driver shows it, kind of link: bridges join pairs, so groups use PCIe)."""
+    """(id, family, memory in GiB as the driver shows it, kind of link: bridges join pairs, so groups use PCIe).
+
+    A device of the user's own that is like no other is of the family `any` and its vendor.
+    """
     paired = "bridge" in accelerator.scaleup_link.lower()
     link = "pcie" if paired or accelerator.topology in ("pcie", "none") else "fast"
-    return accelerator.timed_as, accelerator.family, accelerator.usable_bytes / GIB, link
+    family = f"any {accelerator.vendor}" if accelerator.family == accelerator.id else accelerator.family
+    return accelerator.timed_as, family, accelerator.usable_bytes / GIB, link
+
+
+def kernels_for(engine: Engine, architecture: Architecture) -> bool:
+    """Whether the engine runs on its device, and has kernels for every kind of attention of the model there."""
+    return bool(engine.weight_formats) and not any(block.mixer in engine.lacks for block in architecture.blocks)
+
+
+def usual_engine(architecture: Architecture, accelerator: Accelerator, published: str = "") -> str | None:
+    """The engine that is taken where none is named: a server that reads the format of the model's own checkpoint (of a
+    Plan, '' for 16 bits), else any server, else llama.cpp, as on processors; None where nothing runs."""
+    there = [engine(name, None, accelerator) for name in (*SERVERS, "llamacpp")]
+    able = [runs for runs in there if kernels_for(runs, architecture)]
+    reading = [runs for runs in able if not published or reads_format(runs, published)] or able
+    if accelerator.family == "CPU" or is_gguf(published):
+        reading = reading[::-1]
+    return reading[0].name if reading else None
 
 
 _H100 = ("h100-sxm", "Hopper", 79.65, "fast")

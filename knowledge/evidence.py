@@ -244,6 +244,13 @@ def _runs_on(family: str) -> int:
     return sum(run.accelerator in on_family for run in _runs("serving.csv"))
 
 
+@cache
+def served_before(engine: str, family: str) -> int:
+    """The runs of an engine on a family's devices."""
+    on_family = _devices_of(family)
+    return sum(run.framework == engine and run.accelerator in on_family for run in _runs("serving.csv"))
+
+
 def _devices_of(family: str) -> frozenset[str]:
     return frozenset(device.id for device in accelerators() if device.family == family)
 

@@ -14,13 +14,13 @@ from estimator.plan.calibration import DeviceFactors
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.job import ServingJob
-from knowledge.engines import engine, engines_known, is_gguf, reads_format, runs_on
+from knowledge.engines import SERVERS, engine, engines_known, kernels_for, reads_format, runs_on, usual_engine
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration
 from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.machines.networks import network_factors, with_given_links
-from knowledge.models.catalogue import find_architecture
+from knowledge.models.catalogue import checkpoints, facts_of, find_architecture
 from knowledge.models.weight_formats import plan_format, weight_format
 
 _PLAIN_DEFAULTS = {
@@ -31,6 +31,7 @@ _PLAIN_DEFAULTS = {
     "scenario": "clients that wait for answers",
 }
 _CLIENTS = 32
+_GGUF = ("bf16", "q8_0", "q4_k_m")
 _EXPERT_SPREAD = 10.0
 # Families whose checkpoints in 8 bits have a scale per block of 128 (quantization_config of their config.json).
 _BLOCK_SCALED = ("deepseek-v3", "kimi-k2", "minimax-m2", "glm-5", "qwen3", "qwen3.5")
@@ -61,16 +62,17 @@ def serving_job(plan: Plan) -> ServingJob:
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
     alone = accelerator.personal and count == 1
-    changes, assumed = _filled(workload, accelerator, architecture.weight_format, alone)
+    changes, assumed = _filled(workload, accelerator, architecture, alone)
     placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": changes, "cluster": placed})
-    runs = _engine(filled, accelerator)
+    runs = _engine(filled, accelerator, architecture)
     name = filled.inference.weight_dtype
-    weights = weight_format(_entry(name, architecture), runs.name, architecture, filled.inference.weight_bits)
+    weights = weight_format(_entry(name, architecture, runs), runs.name, architecture, filled.inference.weight_bits)
     kernel, expert_matmul = weights.kernel(accelerator.peak_flops), weights.experts.kernel(accelerator.peak_flops)
     kv_dtype = filled.inference.kv_dtype
     if kv_dtype == "auto":
-        kv_dtype = "fp8" if runs.fp8_cache and weights.name in ("fp8", "fp8_block", "nvfp4") else "bf16"
+        narrow = runs.fp8_cache and weights.name in ("fp8", "fp8_block", "nvfp4") and "fp8" in runs.cache_formats
+        kv_dtype = "fp8" if narrow else "bf16"
         assumed.append(Assumption("workload.kv_dtype", "auto", f"{kv_dtype}, as {runs.name} keeps the cache"))
     job = ServingJob(
         plan=filled,
@@ -97,20 +99,56 @@ def serving_job(plan: Plan) -> ServingJob:
     return job
 
 
-def _entry(name: str, architecture: Architecture) -> str:
+def published(architecture: Architecture) -> str:
+    """The format of a Plan that the model's own checkpoint holds; '' for 16 bits."""
+    return plan_format(architecture.weight_format) if architecture.weight_format else ""
+
+
+def offered_formats(architecture: Architecture, runs: Engine, accelerator: Accelerator) -> list[str]:
+    """Formats that a search may take, the checkpoint's own first, as far as the engine has kernels for them there.
+
+    Of weights in 16 bits every format can be made. Those that are published with fewer bits are not quantised again:
+    besides them there are the other checkpoints of the same model. Where none can be read, weights are unpacked.
+    """
+    own, peaks = published(architecture), accelerator.peak_flops
+    wide = "bf16" if "bf16" in peaks else "fp16"
+    if "gguf" in runs.weight_formats and runs.name not in SERVERS:
+        wanted = [own, *_GGUF] if own else list(_GGUF)
+    elif own:
+        wanted = [own, *_kin_formats(architecture)]
+    else:
+        narrow = next((kind for kind in ("nvfp4", "mxfp4") if kind in peaks and reads_format(runs, kind)), None)
+        narrow = narrow or next((kind for kind in ("awq", "gptq", "int4") if reads_format(runs, kind)), "")
+        wanted = [wide, "fp8" if "fp8" in peaks else "int8", narrow]
+    return [kind for kind in dict.fromkeys(wanted) if kind and reads_format(runs, kind)] or [wide]
+
+
+def _kin_formats(architecture: Architecture) -> list[str]:
+    """Formats of the other checkpoints that share the architecture."""
+    facts = facts_of(architecture.id)
+    base = (facts.shares or facts.id) if facts else architecture.id
+    return [plan_format(row.weight_format or "bf16") for row in checkpoints() if row.shares == base]
+
+
+def _entry(name: str, architecture: Architecture, runs: Engine) -> str:
     """The entry of the weight formats that a Plan's format means for this model: what its own checkpoint holds, where
     that is of the kind."""
     if architecture.weight_format and plan_format(architecture.weight_format) == name:
         return architecture.weight_format
+    if name == "mxfp4" and not architecture.is_moe and "gguf" not in runs.weight_formats:
+        return "mxfp4_linear"
     return "fp8_block" if name == "fp8" and architecture.family in _BLOCK_SCALED else name
 
 
-def _engine(plan: Plan, accelerator: Accelerator) -> Engine:
-    """The plan's engine. Raises PlanError where it does not run on the accelerator."""
+def _engine(plan: Plan, accelerator: Accelerator, architecture: Architecture) -> Engine:
+    """The plan's engine. Raises PlanError where it does not run on the accelerator, or not this model."""
     runs = engine(plan.inference.engine, plan.inference.software_version, accelerator)
+    able = [other for other in engines_known() if kernels_for(engine(other, None, accelerator), architecture)]
     if not runs_on(runs, accelerator):
-        able = [other for other in engines_known() if runs_on(engine(other, None, accelerator), accelerator)]
         raise PlanError("workload.engine", f"{runs.name} does not run on {accelerator.name}", able)
+    if not kernels_for(runs, architecture):
+        problem = f"{runs.name} has no kernels on {accelerator.name} for the attention of {architecture.id}"
+        raise PlanError("workload.engine", problem, able)
     return runs
 
 
@@ -131,27 +169,27 @@ def _count(plan: Plan) -> tuple[int, str]:
 
 
 def _filled(
-    workload: Inference, accelerator: Accelerator, published: str, alone: bool
+    workload: Inference, accelerator: Accelerator, architecture: Architecture, alone: bool
 ) -> tuple[dict[str, Any], list[Assumption]]:
-    """(Changes to the workload, assumptions made). `published` is the format of the model's own checkpoint; `alone` is
-    true where one person uses the machine."""
+    """(Changes to the workload, assumptions made). `alone` is true where one person uses the machine."""
     stated = workload.model_fields_set
     changes: dict[str, Any] = {}
     assumed: list[Assumption] = []
-    if "engine" not in stated and (accelerator.vendor == "Apple" or accelerator.family == "CPU"):
-        changes["engine"] = "llamacpp"
-        assumed.append(Assumption("workload.engine", "llamacpp", f"the usual engine on {accelerator.name}"))
+    own = published(architecture)
+    usual = usual_engine(architecture, accelerator, own)
+    if "engine" not in stated and usual not in (None, workload.engine):
+        changes["engine"] = usual
+        assumed.append(Assumption("workload.engine", usual, f"the usual engine of such weights on {accelerator.name}"))
         stated = stated | {"engine"}
-    name = plan_format(published) if published else ""
-    if "engine" not in stated and is_gguf(name):
-        changes["engine"] = "llamacpp"
-        assumed.append(Assumption("workload.engine", "llamacpp", "the engine of GGUF files"))
-        stated = stated | {"engine"}
-    if "weight_dtype" not in stated and name:
+    if "weight_dtype" not in stated:
         runs = engine(changes.get("engine", workload.engine), workload.software_version, accelerator)
-        if reads_format(runs, name):
-            changes["weight_dtype"] = name
-            assumed.append(Assumption("workload.weight_dtype", name, "weights as this checkpoint is published"))
+        if own and reads_format(runs, own):
+            changes["weight_dtype"] = own
+            assumed.append(Assumption("workload.weight_dtype", own, "weights as this checkpoint is published"))
+            stated = stated | {"weight_dtype"}
+        elif "bf16" not in accelerator.peak_flops:
+            changes["weight_dtype"] = "fp16"
+            assumed.append(Assumption("workload.weight_dtype", "fp16", f"{accelerator.name} has no units for bf16"))
             stated = stated | {"weight_dtype"}
     for name, why in _PLAIN_DEFAULTS.items():
         if name not in stated:

@@ -9,14 +9,13 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.serving.memory import serving_memory
+from knowledge.jobs.serving import offered_formats
 from planner.change import Change
 from planner.evidence import evidence_of
 from planner.results import FitCheck, Remedy
 from planner.serving.planned import Served, memory_of, plan_serving
 from planner.serving.warnings import reads, warnings_of
 
-_FEWER_BITS = ("fp8", "int8", "awq")
-_GGUF = ("q8_0", "q4_k_m")
 _MORE_DEVICES = (2, 4, 8, 16)
 _SIZES = ("layout.tp", "layout.pp", "layout.ep", "layout.dp")
 # One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
@@ -83,15 +82,15 @@ def changes(served: Served) -> Iterator[Change]:
             patch = {f"layout.{name}": size} | ({"layout.ep": None} if name == "tp" else {})
             yield Change(name, patch, f"{what} over {size}", "each device holds less of weights and cache")
     weights = job.inference.weight_dtype
-    formats = _GGUF if job.engine.name == "llamacpp" else _FEWER_BITS
-    for dtype in (*formats, *(("nvfp4",) if "nvfp4" in job.machine.accelerator.peak_flops else ())):
+    for dtype in offered_formats(job.architecture, job.engine, job.machine.accelerator):
         if dtype != weights:
             why = "weights take fewer bits; quality can suffer"
             patch = {"workload.weight_dtype": dtype, "workload.weight_bits": None}
             yield Change("weight_dtype", patch, f"{dtype} weights", why, "quality")
-    if job.kv_bytes > 1.0:
+    narrow = next((kind for kind in ("fp8", "int8") if kind in job.engine.cache_formats), None)
+    if job.kv_bytes > 1.0 and narrow:
         why = "keys and values take half the room"
-        yield Change("kv_dtype", {"workload.kv_dtype": "fp8"}, "an fp8 cache", why, "quality")
+        yield Change("kv_dtype", {"workload.kv_dtype": narrow}, f"an {narrow} cache", why, "quality")
     tokens = int(served.estimates.deployments.max_tokens[served.entry])
     if tokens > 2048:
         why = "the largest step needs less, and prompts are read in smaller pieces"

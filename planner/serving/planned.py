@@ -15,6 +15,7 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
 from estimator.serving.memory import cache_bytes
 from estimator.serving.space import deployments
+from knowledge.evidence import served_before
 from knowledge.jobs.serving import serving_job
 from planner.result import Assumption, TimeLimit
 from planner.serving.pool import Goal, Pool, Slo, Statistic, goal_order, pool_of, slo_of
@@ -384,7 +385,7 @@ def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
         usd_per_hour=usd,
         usd_per_million_output_tokens=None if usd is None else usd / (output * 3600.0 / 1e6),
         usd_per_million_tokens=None if usd is None else usd / (total * 3600.0 / 1e6),
-        measured=job.factors.engine_measured and job.factors.device_measured,
+        measured=served_before(job.engine.name, job.machine.accelerator.family) > 0,
         summary=summary(pool, index),
     )
 

@@ -19,6 +19,7 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, joined, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
+from knowledge.evidence import served_before
 from knowledge.figures import gib, percent, rate, seconds
 from planner.evidence import evidence_of
 from planner.serving.options import Options, options
@@ -97,9 +98,28 @@ def best_serving(request: BestServingRequest) -> BestServing:
         feasible=_different(pool, allowed),
         skipped=skipped,
         seconds=time.perf_counter() - started,
-        warnings=warnings_of(chosen),
+        warnings=[*_beside_measured(pool, order, allowed), *warnings_of(chosen)],
         evidence=evidence_of(chosen.job),
     )
+
+
+def _beside_measured(pool: Pool, order: Ints, allowed: np.ndarray) -> list[str]:
+    """Where nobody measured the best deployment, which one that somebody did comes next."""
+    known = np.array([_served_before(job) for job in pool.jobs], dtype=bool)[pool.option]
+    if known[order[0]] or not (known & allowed).any():
+        return []
+    job, other = pool.job(int(order[0])), int(next(index for index in order if known[index] and allowed[index]))
+    device, measured = job.machine.accelerator, pool.job(other).machine.accelerator
+    on = "" if measured.id == device.id else f" on {measured.name}"
+    return [
+        f"nobody measured {job.engine.name} on {device.name}; the best of what was measured is "
+        f"{summary(pool, other)}{on}, {rate(float(pool.per_device[other]))} output tokens/s per device"
+    ]
+
+
+def _served_before(job: ServingJob) -> bool:
+    device = job.machine.accelerator
+    return not device.announced and served_before(job.engine.name, device.family) > 0
 
 
 def load_is_open(workload: Inference) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from estimator.plan.serving.job import ServingJob
 from knowledge.engines import reads_format
+from knowledge.evidence import served_before
 from knowledge.figures import gib, number, percent, seconds
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, per_replica, slo_rows
@@ -75,23 +76,33 @@ def _doubts(served: Served) -> list[str]:
     job, factors = served.job, served.job.factors
     device = job.machine.accelerator
     texts = engine_doubts(job)
-    if not factors.engine_measured:
-        texts.append(f"no run of {job.engine.name} was measured: the factors are those of other engines")
+    if device.announced:
+        texts.append(f"{device.name} is announced: its figures are from before release, and no engine names it")
     if not factors.device_measured:
         texts.append(f"no serving run on {device.family} devices was measured: the factors are those of others")
+    if not factors.engine_measured:
+        texts.append(f"no run of {job.engine.name} was measured: the factors are those of other engines")
+    elif factors.device_measured and not served_before(job.engine.name, device.family):
+        texts.append(f"no run of {job.engine.name} on {device.family} devices was measured: other engines' were")
     if per_replica(served.estimates, served.entry) > job.machine.fast_domain:
         texts.append("one replica spans several nodes, over the network between them")
     return [*texts, *rejected_rows_of(device.id, job.architecture.id)]
 
 
 def engine_doubts(job: ServingJob) -> list[str]:
-    """Whether the engine reads the format."""
-    if reads(job):
-        return []
-    known = ", ".join(job.engine.weight_formats)
-    return [f"{job.engine.name} does not read {job.inference.weight_dtype} weights: it reads {known}"]
+    """Whether the engine has kernels for the formats of weights and cache on the device."""
+    texts, device = [], job.machine.accelerator.name
+    if not reads_format(job.engine, job.inference.weight_dtype):
+        known = ", ".join(job.engine.weight_formats)
+        texts.append(
+            f"{job.engine.name} does not read {job.inference.weight_dtype} weights on {device}: it reads {known}"
+        )
+    if job.kv_dtype not in job.engine.cache_formats:
+        known = ", ".join(job.engine.cache_formats)
+        texts.append(f"{job.engine.name} keeps no {job.kv_dtype} cache on {device}: it keeps {known}")
+    return texts
 
 
 def reads(job: ServingJob) -> bool:
-    """Whether the engine reads weights in the plan's format."""
-    return reads_format(job.engine, job.inference.weight_dtype)
+    """Whether the engine has kernels for the plan's formats of weights and cache."""
+    return not engine_doubts(job)

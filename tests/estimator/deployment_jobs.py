@@ -14,9 +14,10 @@ from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
 from estimator.serving.space import deployments
-from knowledge.engines import engine, runs_on
+from knowledge.engines import engine, kernels_for
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.models.catalogue import find_architecture
 
 SMALL, LARGE = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"
 ONE = {"tp": 1, "pp": 1, "ep": 1, "dp": 1}
@@ -108,10 +109,10 @@ def jobs(**choices: Any) -> st.SearchStrategy[dict[str, Any]]:
         "concurrency": (1, 7, 64, 1000),
     } | choices
     found = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in drawn.items()})
-    return found.filter(lambda fields: _runs_on(fields["engine"], fields["accelerator"]))
+    return found.filter(lambda fields: _runs_on(fields["engine"], fields["accelerator"], fields["model"]))
 
 
 @cache
-def _runs_on(name: str, accelerator: str) -> bool:
+def _runs_on(name: str, accelerator: str, model: str) -> bool:
     device = find_accelerator(accelerator).value
-    return runs_on(engine(name, None, device), device)
+    return kernels_for(engine(name, None, device), find_architecture(model)[0])

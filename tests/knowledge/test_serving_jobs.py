@@ -99,7 +99,7 @@ def test_names_are_read_in_any_usual_spelling() -> None:
     [
         ("FP4", "nvfp4"), ("NVFP4", "nvfp4"), ("4bit", "int4"), ("w4a16", "int4"), ("Q4_K_M", "q4_k_m"),
         ("gguf", "q4_k_m"), ("F16", "fp16"), ("half", "fp16"), ("BFloat16", "bf16"), ("float8", "fp8"),
-        ("8bit", "int8"), ("AWQ", "awq"), ("Q8_0", "q8_0"), ("MXFP4", "mxfp4"),
+        ("8bit", "int8"), ("AWQ", "awq"), ("Q8_0", "q8_0"), ("MXFP4", "mxfp4_linear"),
     ],
 )  # fmt: skip
 def test_formats_by_any_of_their_names(spelt: str, name: str) -> None:

@@ -88,9 +88,10 @@ class Engine:
     scheduling, input preparation and sampling take on the host, per step and per running sequence; hidden behind the
     device where `overlaps`.
 
-    `weight_formats`, `vendors` and `speculative` are what it can read, run on and draft with; `tp`, `pp`, `ep` and
-    `attention_dp` which ways of splitting it has. `splits_layers` is true where several devices hold layers one after
-    the other, one at work at a time, unless told otherwise.
+    `weight_formats` and `cache_formats` are those that it has kernels for on the accelerator, none where it does not
+    run there; `lacks` are kinds of attention that it has none for. `speculative` is what it can draft with; `tp`, `pp`,
+    `ep` and `attention_dp` which ways of splitting it has. `splits_layers` is true where several devices hold layers
+    one after the other, one at work at a time, unless told otherwise.
     """
 
     name: str
@@ -151,7 +152,8 @@ class Engine:
     host_step_s: float
     host_sequence_s: float
     weight_formats: tuple[str, ...]
-    vendors: tuple[str, ...]
+    cache_formats: tuple[str, ...]
+    lacks: tuple[str, ...]
     speculative: tuple[str, ...]
     tp: bool
     pp: bool

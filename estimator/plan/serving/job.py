@@ -187,7 +187,7 @@ class ServingJob:
 
 
 _PEAKS: dict[Kind, tuple[str, ...]] = {
-    "nvfp4": ("nvfp4", "fp4", "fp8", "bf16", "fp16", "fp32"),
+    "nvfp4": ("nvfp4", "mxfp4", "fp8", "bf16", "fp16", "fp32"),
     "fp8": ("fp8", "bf16", "fp16", "fp32"),
     "fp8_block": ("fp8", "bf16", "fp16", "fp32"),
     "int8": ("int8", "bf16", "fp16", "fp32"),

@@ -8,7 +8,8 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
-from knowledge.engines import engine, runs_on
+from knowledge.engines import engine, kernels_for, usual_engine
+from knowledge.jobs.serving import offered_formats, published
 from knowledge.models.catalogue import find_architecture
 from planner.clusters.candidates import (
     NO_HOURLY,
@@ -26,8 +27,6 @@ from planner.serving.prices import HOURS_PER_MONTH
 from planner.serving.results import ServingSize
 from planner.serving.sizing import SizeServingRequest, size_serving
 
-# The server that is sized where the plan names none; the others take as many devices, within a few percent of speed.
-_SERVERS = ("vllm", "sglang", "trtllm", "llamacpp")
 _KINDS = 4
 
 
@@ -68,19 +67,19 @@ def screened(ask: Asked) -> Screened:
 
 
 def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
-    """The plan with an engine and a weight format for the device, or why there is none."""
+    """The plan with an engine and a weight format for the device, or why there is none. One server is sized: the others
+    take as many devices, within a few percent of speed."""
+    model, _ = find_architecture(plan.model)
     named = plan.inference.model_fields_set
-    changes: dict[str, Any] = {}
-    name = plan.inference.engine
-    if "engine" not in named:
-        runs = [name for name in _SERVERS if runs_on(engine(name, None, device), device)]
-        if not runs:
-            return plan, "none of the engines that are estimated runs on it"
-        name = changes["workload.engine"] = runs[0]
-    elif not runs_on(engine(name, plan.inference.software_version, device), device):
+    name = plan.inference.engine if "engine" in named else usual_engine(model, device, published(model))
+    if name is None:
+        return plan, "none of the engines that are estimated runs on it"
+    runs = engine(name, plan.inference.software_version, device)
+    if not kernels_for(runs, model):
         return plan, f"{name} does not run on it"
+    changes: dict[str, Any] = {"workload.engine": name}
     if "weight_dtype" not in named:
-        changes["workload.weight_dtype"] = "bf16" if "bf16" in device.peak_flops else "fp16"
+        changes["workload.weight_dtype"] = offered_formats(model, runs, device)[0]
     return plan.patch(changes), None
 
 

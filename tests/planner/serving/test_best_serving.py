@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from serving_calls import LARGE, best
 
 from estimator.errors import PlanError
+from planner.serving.results import BestServing
 from tools import call
 
 KEYS = {
@@ -149,3 +150,12 @@ def test_a_search_over_everything_is_quick() -> None:
         assert call("best_serving", asked)["candidates"] > 80
         took.append(time.process_time() - started)
     assert min(took) < 0.3
+
+
+def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None:
+    asked = {"model": "meta-llama/Llama-3.1-70B", "count": 8}
+    found = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["rubin", "h100-sxm"]}))
+    assert found.best.accelerator == "h100-sxm"
+    alone = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["gaudi3", "a10"]}))
+    if not alone.best.measured:
+        assert alone.warnings[0].startswith("nobody measured")
