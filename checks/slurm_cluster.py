@@ -17,7 +17,7 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +89,17 @@ class Cluster:
             time.sleep(0.3)
         self.run("scancel", job)
         raise TimeoutError(f"job {job}: {states}")
+
+    def wait(self, holds: Callable[[], bool], seconds: float, job: str) -> None:
+        """Until `holds`. Raises TimeoutError with the state of the job, which is cancelled."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if holds():
+                return
+            time.sleep(0.2)
+        state = self.run("scontrol", "show", "job", job).stdout
+        self.run("scancel", job)
+        raise TimeoutError(state[-1500:])
 
 
 @contextlib.contextmanager

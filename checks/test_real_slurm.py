@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import subprocess
@@ -20,8 +21,10 @@ from scheduler_starts import ENGINE, scheduled, serving, text  # pyright: ignore
 
 from launchers.matrix import Cell, matrix_files
 from launchers.pieces import Start
+from launchers.predictions import TrainingPrediction
 from launchers.render import render
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
+from launchers.site import Site
 from launchers.writing import write
 
 STUB = """#!/bin/bash
@@ -118,6 +121,67 @@ def test_torchrun_sums_over_both_nodes(slurm: Cluster, tmp_path: Path):
     assert state == "COMPLETED", output[-2000:]
     sums = [(tmp_path / f"sum-{rank}").read_text() for rank in range(4)]
     assert sums == ["node1 0 4 4", "node1 1 4 4", "node2 2 4 4", "node2 3 4 4"]
+
+
+TINY = TrainingPrediction(
+    memory_bytes=2**30,
+    memory_low_bytes=2**30,
+    memory_high_bytes=2**30,
+    capacity_bytes=2**36,
+    step_s=270.0,
+    step_low_s=200.0,
+    step_high_s=400.0,
+)
+
+
+def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask):
+    """LlamaFactory trains a tiny model on two nodes over gloo; at the signal before its limit the job goes back into
+    the queue, starts again from its last checkpoint, and ends with all of its steps."""
+    assert ask("train", "tiny", [{"folder": str(tmp_path)}])[0]["error"] is None
+    workload = {"stage": "pretrain", "precision": "fp32", "attention": "sdpa", "seq_len": 16, "steps": 600}
+    plan = complete({**devices(2, 1), "workload": {**workload, "framework": "ddp"}, "layout.zero_stage": 0})
+    site = Site(dataset="tiny", time_limit_h=24)
+    made = render(plan, ["llamafactory", "slurm"], TINY, model_id="./model", site=site)
+    for file in made.files:
+        (tmp_path / file.path).write_text(file.text)
+    settings = tmp_path / "llamafactory.yaml"
+    # There is no device here; and of the hub nothing is asked.
+    settings.write_text(settings.read_text().replace("dataloader_num_workers: 4", "use_cpu: true"))
+    (tmp_path / "data" / "dataset_info.json").write_text(
+        '{"tiny": {"file_name": "train.jsonl", "columns": {"prompt": "text"}}}'
+    )
+    programs = python_of("train").parent
+    # LlamaFactory imports it for sounds, which are not trained on here. The Trainer loads states of processes without a
+    # device to "cpu:0", which torch.load does not know.
+    (tmp_path / "torchaudio.py").write_text(
+        "import torch\n"
+        "torch.serialization.register_package(\n"
+        "    1, lambda storage: None, lambda storage, place: storage if place == 'cpu:0' else None\n"
+        ")\n"
+    )
+    variables = {
+        "PYTHONPATH": str(tmp_path),
+        "PATH": f"{programs}:{slurm.environment['PATH']}",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    variables |= {"HF_HUB_OFFLINE": "1", "DISABLE_VERSION_CHECK": "1"}
+    job = slurm.run("sbatch", "--parsable", "job.sbatch", folder=tmp_path, **variables).stdout.strip()
+    saved = tmp_path / "saves"
+    slurm.wait(lambda: any(saved.glob("*/checkpoint-*/trainer_state.json")), 240, job)
+    first = max(int(path.name.split("-")[1]) for path in saved.glob("*/checkpoint-*"))
+    assert first < 600
+    slurm.run("scancel", "--batch", "--signal=USR1", job)
+    slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
+    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    slurm.wait(lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout, 300, job)
+    output = (tmp_path / f"slurm-{job}.out").read_text()
+    again = re.findall(r"Resuming training from \S+checkpoint-(\d+)", output)
+    assert again
+    assert int(again[-1]) >= first
+    (log,) = saved.glob("*/trainer_state.json")
+    assert json.loads(log.read_text())["global_step"] == 600
+    assert len(list(saved.glob("*/checkpoint-*"))) <= 3
 
 
 def test_a_matrix_runs_its_cells_one_after_another(slurm: Cluster, tmp_path: Path):

@@ -7,6 +7,7 @@ from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import find_accelerator
 from launchers.launch.fields import required
 from launchers.launch.of_plan import Launch
+from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 
 FIELD = "cluster.accelerator"
@@ -22,14 +23,43 @@ def accelerator_of(launch: Launch) -> Accelerator:
     return find_accelerator(required(FIELD, launch.plan.cluster.accelerator)).value
 
 
-def word_of(launch: Launch, scheduler: str) -> str:
-    """How `scheduler` (a key of _MEANS) names the plan's devices; '' for CPUs. Raises PlanError where it does not."""
-    accelerator = accelerator_of(launch)
+def maker_of(accelerator: Accelerator) -> str | None:
+    """The key of data/devices.yaml `makers` that stands for the accelerator; None where none does."""
     makers = table("data/devices")["makers"]
     keys = (
         ("CPU",) if accelerator.family == "CPU" else (f"{accelerator.vendor} {accelerator.family}", accelerator.vendor)
     )
-    word = next((makers[key] for key in keys if key in makers), None)
+    return next((key for key in keys if key in makers), None)
+
+
+def maker(launch: Launch) -> str | None:
+    """The maker of the plan's devices as data/devices.yaml has it; None where the accelerator is not known."""
+    try:
+        accelerator = accelerator_of(launch)
+    except PlanError:
+        return None
+    return maker_of(accelerator) or accelerator.vendor
+
+
+def has_flash_kernels(launch: TrainingLaunch) -> bool:
+    """Whether FlashAttention has kernels for the plan's devices, or these are not known."""
+    try:
+        return accelerator_of(launch).family not in table("data/devices")["without_flash"]
+    except PlanError:
+        return True
+
+
+def attention_of(launch: TrainingLaunch) -> str:
+    """The plan's attention kernel; sdpa in place of the framework's own choice where no FlashAttention kernel runs."""
+    chosen = launch.training.attention
+    return "sdpa" if chosen == "flash" and not has_flash_kernels(launch) else chosen
+
+
+def word_of(launch: Launch, scheduler: str) -> str:
+    """How `scheduler` (a key of _MEANS) names the plan's devices; '' for CPUs. Raises PlanError where it does not."""
+    accelerator = accelerator_of(launch)
+    makers = table("data/devices")["makers"]
+    word = makers.get(maker_of(accelerator))
     if word is None or word[scheduler] is None:
         valid = [key for key, words in makers.items() if words[scheduler] is not None]
         means = _MEANS[scheduler]

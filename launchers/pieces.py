@@ -27,7 +27,8 @@ class Start:
     (`launchers.shell.quoting.NODE_RANK` …), which the scheduler sets. An engine takes its port from
     `launchers.shell.quoting.PORT`, so that replicas can share a node. Nothing else is expanded. `environment` is set
     besides. `programs` are what has to be installed on every node, `image` a container image that holds them (None:
-    none is known). `port` is where an engine listens unless PORT says otherwise.
+    none is known). `port` is where an engine listens unless PORT says otherwise. `resumes`: started again in the same
+    folder it goes on from where it was, so that a scheduler may start it more than once.
     """
 
     command: str
@@ -35,6 +36,7 @@ class Start:
     programs: tuple[str, ...] = ()
     image: str | None = None
     port: int | None = None
+    resumes: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Rendered:
-    """All files of a set, the command that starts the run from their folder, and what only the user can fill in."""
+    """All files of a set, the command that starts the run from their folder, what only the user can fill in, and what
+    stands against starting it (memory, time)."""
 
     files: tuple[File, ...]
     launch_command: str
     needs_from_user: tuple[str, ...]
+    warnings: tuple[str, ...] = ()

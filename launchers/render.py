@@ -8,6 +8,7 @@ from typing import Any
 
 from estimator.plan.schema import Plan
 from launchers.choice import chosen
+from launchers.launch.heading import warnings
 from launchers.launch.of_plan import launch_of
 from launchers.pieces import Piece, Rendered, Start
 from launchers.predictions import ServingPrediction, TrainingPrediction
@@ -54,4 +55,4 @@ def render(
             f"every node runs the command with its own NODE_RANK (0 to {launch.nodes - 1}), the first node's address "
             "as MASTER_ADDR and a free port there as MASTER_PORT"
         ] = None
-    return Rendered(files, command, tuple(needs))
+    return Rendered(files, command, tuple(needs), tuple(warnings(launch)))

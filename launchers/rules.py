@@ -11,6 +11,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
+from launchers.devices import FIELD, has_flash_kernels, maker
 from launchers.families import template_of
 from launchers.launch.names import last_part
 from launchers.launch.of_plan import Launch
@@ -28,6 +29,9 @@ def check(launch: Launch, target: str) -> None:
     field = "workload.framework" if launch.kind == "training" else "workload.engine"
     if refusals.get(scope) and known[field] not in refusals[scope]:
         raise PlanError(field, f"{known[field]} runs are not started by {target} files", refusals[scope])
+    if refusals.get("devices") and known["run.maker"] not in (None, *refusals["devices"]):
+        problem = f"{target} files are for devices of {', '.join(refusals['devices'])}, and {known[FIELD]} is none"
+        raise PlanError(FIELD, problem, targets_on(known["run.maker"], launch.kind))
     if TARGETS[target].role != "scheduler":
         _check_features(launch.kind, target, refusals, known)
     for row in refusals["refusals"]:
@@ -56,6 +60,13 @@ def targets_that_say(feature: str, kind: str) -> list[str]:
     return [name for name, row in rows if feature in table(f"{row.folder}/refusals").get("says", ())]
 
 
+def targets_on(maker: str, kind: str) -> list[str]:
+    """The programs whose files are for devices of a maker (data/devices.yaml), as advice."""
+    rows = ((name, table(f"{row.folder}/refusals").get("devices")) for name, row in TARGETS.items()
+            if row.role == "program" and kind in row.kinds)  # fmt: skip
+    return [f"targets: {name}" for name, devices in rows if devices is None or maker in devices]
+
+
 def facts(launch: Launch) -> dict[str, Any]:
     """Dotted plan fields and `run.*` by name.
 
@@ -63,7 +74,8 @@ def facts(launch: Launch) -> dict[str, Any]:
     micro-steps per optimizer step, the chat template (which names the family), and whether an embedding that is to be
     trained is the output head too. Of serving: whether the model has experts that the layout spreads, and whether over
     all devices of a stage; whether a lane has part of a node and part of another; whether a step holds the longest
-    request; and the last part of the model's name. Of both: nodes (of one replica), replicas, and the nodes of all.
+    request; and the last part of the model's name. Of both: nodes (of one replica), replicas, the nodes of all, and the
+    maker of the devices (None where they are not known).
     """
     known: dict[str, Any] = {
         f"{section}.{name}": value
@@ -71,6 +83,7 @@ def facts(launch: Launch) -> dict[str, Any]:
         for name, value in getattr(launch.plan, section)
     }
     known |= {"run.nodes": launch.nodes, "run.replicas": launch.replicas}
+    known["run.maker"] = maker(launch)
     known["run.all_nodes"] = -(-launch.devices // (launch.plan.cluster.per_node or launch.devices))
     return known | (_training_facts(launch) if launch.kind == "training" else _serving_facts(launch))
 
@@ -81,6 +94,7 @@ def _training_facts(launch: TrainingLaunch) -> dict[str, Any]:
         "run.deepspeed": "deepspeed" in launch.targets,
         "run.program": any(TARGETS[name].role == "program" for name in launch.targets),
         "run.shard_groups": shard_group is not None and shard_group != launch.dp,
+        "run.flash_kernels": has_flash_kernels(launch),
         "run.accumulation": launch.accumulation,
         "run.template": template_of(launch.model),
         "run.tied_embeddings": launch.training.lora.train_embeddings and _has_tied_head(launch),

@@ -98,6 +98,9 @@ class Training(PlanPart):
         "auto",
         description="What weights are held in: as the framework does, in fp32, or all in 16 bits (no master copy).",
     )
+    gradients: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="What gradients are summed and reduced in: as the framework does, in fp32, or in 16 bits."
+    )
     optimizer: Optimizer = Field("adamw", description="Optimizer of the trained weights.")
     rollout: Literal["trainer", "colocated", "separate"] = Field(
         "trainer",

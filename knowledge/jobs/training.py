@@ -7,7 +7,7 @@ from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.defaults import fill, fill_adapters, framework_choices
-from estimator.plan.training.framework import by_block, holding
+from estimator.plan.training.framework import by_block, holding, summing
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer
@@ -53,6 +53,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     rack = cluster.fast_domain > cluster.per_node
     low = filled.training.precision in ("fp8", "mxfp8")
     profile = holding(framework(name, training.software_version, rack, low), training.weights)
+    profile = summing(profile, training.gradients)
     facts = optimizer(training.optimizer)
     if facts.one_block and training.method == "full":
         profile = by_block(profile)

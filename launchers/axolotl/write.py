@@ -5,10 +5,11 @@ Axolotl ignores keys that it does not know, and does not check that the product 
 
 from __future__ import annotations
 
+from launchers.devices import attention_of
 from launchers.families import layer_class_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.sharding import backend_of
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages
+from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -32,7 +33,7 @@ def render(launch: TrainingLaunch) -> Piece:
     sections: dict[str, dict[str, Tree]] = {
         "model": {
             "base_model": checkpoint(launch, PATH, "base_model", needs, comments),
-            "attn_implementation": words["attention"][training.attention],
+            "attn_implementation": words["attention"][attention_of(launch)],
         },
         "method": words["stages"][training.stage]["fields"] | _adapter(launch, needs),
         "data": _data(launch, needs, comments),
@@ -49,6 +50,7 @@ def render(launch: TrainingLaunch) -> Piece:
             "num_epochs": steps.pop("num_train_epochs"),
             **steps,
             **words["run"],
+            **saving(launch),
             **words["warmups"]["simpo" if training.stage == "simpo" else "others"],
             **({"ddp_timeout": table("hf/fields")["reporting"]["ddp_timeout"]} if launch.devices > 1 else {}),
         },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from launchers.devices import attention_of
+from launchers.launch.duration import KEPT_NEWEST, save_steps
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 from launchers.yaml_text import Value
@@ -31,8 +33,14 @@ def packages(launch: TrainingLaunch, *programs: str) -> list[str]:
     """What the plan's values need installed, by this table's list and those of `programs`."""
     values: dict[str, object] = {f"workload.{name}": value for name, value in launch.training}
     values["workload.lora.quantisation"] = launch.quantisation
+    values["workload.attention"] = attention_of(launch)
     wanted = [row for name in ("hf", *programs) for row in table(f"{name}/fields")["packages"].items()]
     return [package for field, by_value in wanted if (package := by_value.get(values[field]))]
+
+
+def saving(launch: TrainingLaunch) -> dict[str, Value]:
+    """How often the Trainer saves, and how many checkpoints stay."""
+    return {"save_steps": save_steps(launch, table("hf/fields")["save_steps"]), "save_total_limit": KEPT_NEWEST}
 
 
 def batch_comment(launch: TrainingLaunch) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Plan
+from launchers.launch.duration import warnings as duration_warnings
 from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
 from launchers.launch.serving import ServingLaunch
@@ -22,7 +23,20 @@ def heading(launch: Launch, run: str) -> list[str]:
 def scheduler_heading(launch: Launch, run: str) -> list[str]:
     """The heading of a scheduler's file: the set may have several schedulers, and this one is run by `run`."""
     lines = _serving_lines(launch) if launch.kind == "inference" else _training_lines(launch)
-    return [*lines, f"run, from this folder: {one_line(run)}"]
+    return [*warnings(launch), *lines, f"run, from this folder: {one_line(run)}"]
+
+
+def warnings(launch: Launch) -> list[str]:
+    """What a person has to read before anything else: memory that is too little, a run that is too long."""
+    lines: list[str] = []
+    predicted = launch.prediction
+    if predicted is not None:
+        fits = predicted.fits if launch.kind == "inference" else predicted.memory_bytes <= predicted.capacity_bytes
+        if not fits:
+            lines.append("WARNING: this plan is predicted to run out of memory")
+        elif launch.kind == "training" and predicted.memory_high_bytes > predicted.capacity_bytes:
+            lines.append("note: the upper end of the memory's interval is over the device's memory")
+    return lines + duration_warnings(launch)
 
 
 def _training_lines(launch: TrainingLaunch) -> list[str]:
@@ -46,10 +60,6 @@ def _training_lines(launch: TrainingLaunch) -> list[str]:
             f"{predicted.capacity_bytes / _GIB:.1f} GiB; step {predicted.step_s:.4g} s ({predicted.step_low_s:.4g} to "
             f"{predicted.step_high_s:.4g})"
         )
-        if predicted.memory_bytes > predicted.capacity_bytes:
-            lines.append("WARNING: this plan is predicted to run out of memory")
-        elif predicted.memory_high_bytes > predicted.capacity_bytes:
-            lines.append("note: the upper end of the interval is over the device's memory")
     return lines
 
 
@@ -88,8 +98,6 @@ def _serving_lines(launch: ServingLaunch) -> list[str]:
             f"predicted: {predicted.memory_bytes / _GIB:.1f} of {predicted.capacity_bytes / _GIB:.1f} GiB per device; "
             f"room for {predicted.max_concurrency} requests at once",
         ]
-        if not predicted.fits:
-            lines.append("WARNING: this plan is predicted to run out of memory")
     return lines
 
 

@@ -7,9 +7,10 @@ gradient_accumulation_steps x devices is the plan's global batch only with it.
 from __future__ import annotations
 
 from launchers.accelerate.write import accelerate_launch
+from launchers.devices import attention_of
 from launchers.families import is_known_to_liger, template_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
-from launchers.hf.write import learning_rate, length, packages
+from launchers.hf.write import learning_rate, length, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -45,7 +46,7 @@ def render(launch: TrainingLaunch) -> Piece:
             "learning_rate": learning_rate(launch),
         },
         "memory and speed": _memory_and_speed(launch),
-        "run": {**length(launch), **common["run"], **words["run"], **common["reporting"]},
+        "run": {**length(launch), **common["run"], **saving(launch), **words["run"], **common["reporting"]},
     }
     _remark(launch, needs, comments)
     comments["learning_rate"] = "a value to start from; yours to choose"
@@ -58,7 +59,9 @@ def render(launch: TrainingLaunch) -> Piece:
         needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = _command(launch)
     text = document(heading(launch, command), sections, comments)
-    start = Start(command, programs=("llamafactory",))
+    # Reward models and PPO in full start over (hparams/parser.py, can_resume_from_checkpoint).
+    resumes = training.stage not in ("rm", "ppo") or launch.uses_adapters
+    start = Start(command, programs=("llamafactory",), resumes=resumes)
     return Piece((File(PATH, "llamafactory", text),), tuple(needs), start)
 
 
@@ -108,7 +111,7 @@ def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
     words = table("llamafactory/fields")
     fields: dict[str, Value] = {
         "model_name_or_path": checkpoint(launch, PATH, "model_name_or_path", needs, comments),
-        "flash_attn": words["attention"][launch.training.attention],
+        "flash_attn": words["attention"][attention_of(launch)],
     }
     if launch.training.stage == "pretrain":
         fields["train_from_scratch"] = False

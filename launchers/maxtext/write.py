@@ -10,9 +10,9 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture, architecture_row
 from launchers.devices import accelerator_of
+from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
-from launchers.megatron.arguments import steps
 from launchers.pieces import File, Piece, Start
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
@@ -49,7 +49,12 @@ def render(launch: TrainingLaunch) -> Piece:
         },
         "memory and speed": _memory(launch, model),
         "data": _data(launch, needs, comments),
-        "run": {**words["run"], **_output(launch, needs, comments)},
+        "run": {
+            **words["run"],
+            "checkpoint_period": save_steps(launch, words["run"]["checkpoint_period"]),
+            "max_num_checkpoints_to_keep": KEPT_NEWEST,
+            **_output(launch, needs, comments),
+        },
     }
     comments["learning_rate"] = "a value to start from; yours to choose"
     command = f"python3 -m maxtext.trainers.pre_train.train {PATH}"
@@ -68,7 +73,7 @@ def _batch(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
     comments["per_device_batch_size"] = (
         f"x {launch.accumulation} x {launch.devices} chips = {launch.global_batch} per step"
     )
-    known = steps(launch)
+    known = run_steps(launch)
     if known is None:
         needs.append(f"{PATH}: steps, the optimizer steps of the run (the plan says neither steps nor data)")
         comments["steps"] = "set this: the plan says neither steps nor data"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from estimator.plan.training.run_length import run_size
 from launchers.devices import accelerator_of
+from launchers.launch.duration import kept_every, run_steps, save_steps
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 from launchers.yaml_text import Tree
@@ -128,25 +128,32 @@ def written_out(sizes: Sequence[int]) -> str:
 
 
 def precision(launch: TrainingLaunch) -> Arguments:
-    return dict(table("megatron/fields")["precisions"][launch.training.precision])
+    words = table("megatron/fields")
+    return words["precisions"][launch.training.precision] | words["gradients"][launch.training.gradients]
 
 
 def batch(launch: TrainingLaunch) -> Arguments:
     return {"micro_batch_size": launch.micro_batch, "global_batch_size": launch.global_batch}
 
 
-def steps(launch: TrainingLaunch) -> int | None:
-    """Optimizer steps, from the plan's steps or its data; None where it says neither."""
-    run = run_size(launch.training, launch.global_batch * launch.seq_len)
-    return run.steps if run else None
-
-
 def length(launch: TrainingLaunch, option: str, needs: list[str], path: str) -> Arguments:
     """Iterations of the run; a number to start from, and a need, where the plan does not say."""
-    known = steps(launch)
+    known = run_steps(launch)
     if known is None:
         needs.append(f"{path}: {option}, the optimizer steps of the run (the plan says neither steps nor data)")
     return {"train_iters": known or table("megatron/fields")["steps"]}
+
+
+def saving(launch: TrainingLaunch) -> Arguments:
+    """Where checkpoints go, how often, and which stay for good; the run goes on from the newest that lies there."""
+    folder = f"saves/{launch.slug}"
+    interval = save_steps(launch, table("megatron/fields")["save_interval"])
+    return {
+        "save": folder,
+        "load": folder,
+        "save_interval": interval,
+        "save_retain_interval": kept_every(launch, interval),
+    }
 
 
 def _recomputed(launch: TrainingLaunch) -> int:

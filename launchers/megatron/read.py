@@ -237,6 +237,9 @@ def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
 def _precision(keys: Keys, findings: Findings) -> None:
     fp4, fp8, recipe = keys.take("fp4_format"), keys.take("fp8_format"), keys.take("fp8_recipe")
     bf16, fp16 = keys.take("bf16"), keys.take("fp16")
+    for name, kind in (("accumulate_allreduce_grads_in_fp32", "fp32"), ("grad_reduce_in_bf16", "bf16")):
+        if (switch := keys.take(name)) is not None and switch.value is True:
+            findings.put("workload.gradients", kind, switch)
     if fp4 is not None:
         findings.put("workload.precision", "nvfp4", fp4)
     elif fp8 is not None and recipe is not None and recipe.value == "mxfp8":
@@ -370,7 +373,8 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
              "group_query_attention", "untie_embeddings_and_output_weights", "disable_bias_linear",
              "use_flash_attn",
              "recompute_activations", "use_megatron_fsdp", "optimizer_cpu_offload", "cross_entropy_loss_fusion",
-             "overlap_grad_reduce", "overlap_param_gather", "mock_data")  # fmt: skip
+             "overlap_grad_reduce", "overlap_param_gather", "mock_data",
+             "accumulate_allreduce_grads_in_fp32", "grad_reduce_in_bf16")  # fmt: skip
     findings = setting.findings
     keys, rest = options(setting.file, start.words, flags)
     if any(UNKNOWN in word.text for word in rest):

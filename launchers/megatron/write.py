@@ -22,6 +22,7 @@ from launchers.megatron.arguments import (
     memory,
     parallelism,
     precision,
+    saving,
 )
 from launchers.megatron.model import model_arguments
 from launchers.pieces import File, Piece, Start
@@ -55,7 +56,7 @@ def render(launch: TrainingLaunch) -> Piece:
         | words["learning_rates"][launch.training.stage]
         | {"lr_warmup_fraction": 0.01},
         "data": _data(launch, needs, comments),
-        "run": words["run"] | {"save": f"saves/{launch.slug}"},
+        "run": words["run"] | saving(launch),
     }
     comments["lr"] = "a value to start from; yours to choose"
     comments["global_batch_size"] = f"{launch.micro_batch} x {launch.accumulation} x dp {launch.dp}"
@@ -94,9 +95,10 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         comments["data_path"] = f"set this: {what}"
         needs.append(f"{PATH}: --data-path, {what}")
     if sft:
-        arguments |= {"load": _CHECKPOINT, "finetune": True}
-        comments["load"] = "set this: a Megatron checkpoint of the model"
-        needs.append(f"{PATH}: --load, a Megatron checkpoint of the model")
+        # Loaded where there is none of the run's own yet (checkpointing.py, load_checkpoint).
+        arguments["pretrained_checkpoint"] = _CHECKPOINT
+        comments["pretrained_checkpoint"] = "set this: a Megatron checkpoint of the model"
+        needs.append(f"{PATH}: --pretrained-checkpoint, a Megatron checkpoint of the model")
     return arguments
 
 

@@ -29,8 +29,7 @@ def _read_recipe(file: str, words: list[Word], findings: Findings, name: Item) -
             adapter[argument] = item
         elif item.value != "null" and item.key not in places:
             inner.put(argument or item.key, item.value, item.line)
-    kind = inner.take("mixed_precision")
-    findings.word("workload.precision", kind, inverted(facts["precisions"]))
+    _precision(inner.take("mixed_precision"), findings, facts)
     stages = inner.take("virtual_pipeline_model_parallel_size")
     if stages is not None:
         inner.put("num_virtual_stages_per_pipeline_rank", stages.value, stages.line)
@@ -59,6 +58,27 @@ def _read_recipe(file: str, words: list[Word], findings: Findings, name: Item) -
             findings.blocked.setdefault(field, f"{name.origin}: the recipe says it, in Megatron-Bridge's own code")
     megatron.read(inner, findings, program="megatron-bridge")
     leave_rest(keys, findings, "nemo")
+
+
+def _precision(kind: Item | None, findings: Findings, facts: dict[str, Any]) -> None:
+    """The name of a library config, or one written out; what a config of its own makes of gradients it says."""
+    if kind is None:
+        return
+    known = inverted(facts["precisions"])
+    if not str(kind.value).startswith("{"):
+        findings.word("workload.precision", kind, known)
+        if kind.value in known and known[kind.value] in facts["mixed_precision"]["of"]:
+            findings.put("workload.gradients", "fp32", kind)
+        return
+    fields = dict(re.findall(r"(\w+):([\w.]+)", str(kind.value)))
+    low = next((fields[name] for name in ("fp4_recipe", "fp8_recipe") if name in fields), None)
+    words = {"nvfp4": "nvfp4", "mxfp8": "mxfp8", "tensorwise": "fp8", None: "bf16"}
+    if low not in words or (low is None and fields.get("bf16") != "true"):
+        findings.block("workload.precision", kind, "is no precision that is read")
+        return
+    findings.put("workload.precision", words[low], kind)
+    wide = fields.get("grad_reduce_in_fp32", "true") == "true"
+    findings.put("workload.gradients", "fp32" if wide else "bf16", kind)
 
 
 def _adapter(items: dict[str, Item], findings: Findings, facts: dict[str, Any]) -> None:

@@ -5,10 +5,12 @@ scripts/training/run_recipe.py runs in the world that torchrun makes and takes C
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, architecture_row
+from launchers.launch.duration import KEPT_NEWEST
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
@@ -46,14 +48,10 @@ def render(launch: TrainingLaunch) -> Piece:
         fields["model.virtual_pipeline_model_parallel_size"] = launch.plan.layout.vpp
     if launch.training.fused_loss is False:
         fields["model.cross_entropy_loss_fusion"] = False
-    fields["mixed_precision"] = words["precisions"][launch.training.precision]
-    fields |= _adapter(launch) | _data(launch, needs) | {"checkpoint.save": f"saves/{launch.slug}"}
+    fields["mixed_precision"] = _precision(launch)
+    fields |= _adapter(launch) | _data(launch, needs) | _saving(launch)
     dataset = "local-jsonl" if mode != "pretrain" else "megatron-indexed"
     lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}"))]
-    if not launch.uses_adapters:
-        lines.append(
-            "# gradients: these recipes reduce them in fp32; the prediction counts 16 bits, as benchmark recipes have"
-        )
     lines += ["", "set -euo pipefail", ""]
     connections = megatron.connections(launch)
     if connections:
@@ -66,6 +64,16 @@ def render(launch: TrainingLaunch) -> Piece:
     needs.append("environment: MEGATRON_BRIDGE, the folder of a Megatron-Bridge checkout, tag v0.6.0 (NeMo container)")
     file = File(PATH, "megatron-bridge", "\n".join([*lines, " \\\n    ".join(command), ""]), executable=True)
     return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=("torchrun",)))
+
+
+def _precision(launch: TrainingLaunch) -> Tree:
+    """Types of weights and gradients: a library name where gradients are reduced in fp32, which all of its have but
+    fp16's; else the fields of one, with gradients of 16 bits, which is what `auto` is estimated with."""
+    words, training = table("megatron_bridge/fields"), launch.training
+    if training.gradients == "fp32" or training.precision not in words["mixed_precision"]["of"]:
+        return words["precisions"][training.precision]
+    mixed = words["mixed_precision"]
+    return {"_target_": mixed["class"], **mixed["fields"], **mixed["of"][training.precision]}
 
 
 def _recipe(launch: TrainingLaunch, model: str) -> str:
@@ -122,6 +130,13 @@ def _adapter(launch: TrainingLaunch) -> dict[str, Tree]:
     }
 
 
+def _saving(launch: TrainingLaunch) -> dict[str, Tree]:
+    """Where checkpoints go, how often, and how many stay; the run goes on from the newest that lies there."""
+    saving = megatron.saving(launch)
+    fields: dict[str, Tree] = {f"checkpoint.{name}": saving[name] for name in ("save", "load", "save_interval")}
+    return fields | {"checkpoint.most_recent_k": KEPT_NEWEST}
+
+
 def _data(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     """Data, its length, and for fine-tuning the checkpoint to start from. Packed rows are batches of one."""
     tuned = _mode(launch) != "pretrain"
@@ -150,6 +165,12 @@ def hydra(value: Tree) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return f"[{','.join(hydra(part) for part in value)}]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{hydra(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, str) and value.startswith("torch."):
+        return f"{{_target_:{value},_call_:false}}"
+    if isinstance(value, str) and re.fullmatch(r"megatron(\.\w+)+", value):
+        return value
     if isinstance(value, str) and not value.replace("_", "").replace("-", "").replace("/", "").isalnum():
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"

@@ -90,8 +90,13 @@ def _sections(launch: TrainingLaunch, model: Architecture, needs: list[str]) -> 
             "lr_warmup_fraction": 0.01,
             "lr_warmup_iters": 0,
         },
-        "run": {**table("megatron/fields")["run"], "save": f"saves/{launch.slug}"},
+        "run": table("megatron/fields")["run"] | _saving(launch),
     }
+
+
+def _saving(launch: TrainingLaunch) -> dict[str, Tree]:
+    """Primus puts checkpoints into the experiment's folder and finds the newest there itself."""
+    return megatron.saving(launch) | {"load": None, "auto_continue_train": True}
 
 
 def _renamed(section: dict[str, Tree]) -> dict[str, Tree]:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from launchers.launch.duration import duration
 from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Start
@@ -59,6 +60,9 @@ def by_name(files: Sequence[File]) -> dict[str, File]:
 
 
 def time_limit_s(launch: Launch) -> int | None:
-    """What the site or the plan's deadline limits the run to; None where neither does."""
+    """What the site limits the run to, or the longest that it is predicted to take, or its deadline; None where none is
+    known."""
+    if launch.site.time_limit_h is None and (run := duration(launch)) is not None:
+        return int(run.longest_s)
     hours = launch.site.time_limit_h or launch.plan.goal.deadline_h
     return None if hours is None else max(60, int(hours * 3600))

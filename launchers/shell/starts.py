@@ -200,6 +200,8 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
         return [Program("llamafactory", rest, item, environment)]
     if "swift/cli/" in text and stem in ("sft", "pt", "rlhf"):
         return [Program("swift", rest, Item(setting.file, "command", stem, path.line), environment)]
+    if stem == "trl_resume" and rest and rest[0].text in SCRIPTS:
+        return [Program("trl", rest[1:], Item(setting.file, "command", rest[0].text, path.line), environment)]
     if "trl" in text and stem in SCRIPTS:
         return [Program("trl", rest, Item(setting.file, "command", stem, path.line), environment)]
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:

@@ -10,8 +10,9 @@ from launchers.shell.options import options
 from launchers.shell.setting import Program, ScriptSetting
 
 _WORKLOAD = ("stage", "method", "seq_len", "micro_batch", "global_batch", "epochs", "steps", "precision", "weights",
-             "optimizer", "attention", "packing", "compile", "response_len", "group_size", "fused_loss", "dp_overlap",
-             "tp_overlap", "moe_overlap", "moe_capacity", "cuda_graph", "moe_dispatcher", "framework")  # fmt: skip
+             "gradients", "optimizer", "attention", "packing", "compile", "response_len", "group_size", "fused_loss",
+             "dp_overlap", "tp_overlap", "moe_overlap", "moe_capacity", "cuda_graph", "moe_dispatcher",
+             "framework")  # fmt: skip
 _LAYOUT = ("dp", "zero_stage", "tp", "pp", "vpp", "cp", "ep", "etp", "sequence_parallel", "schedule", "shard_group",
            "recompute", "offload")  # fmt: skip
 _LORA = {"lora_rank": "rank", "lora_alpha": "alpha", "lora_targets": "targets", "lora_dropout": "dropout",

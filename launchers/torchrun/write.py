@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
+from launchers.launch.duration import run_steps, save_steps
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
-from launchers.megatron.arguments import steps
 from launchers.megatron.write import option
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
@@ -14,11 +14,15 @@ from launchers.yaml_text import Tree
 
 PATH = "torchrun.sh"
 _DATASET = "SET_ME_DATASET"
+_SAVE_STEPS = 500
 
 
 def render(launch: TrainingLaunch) -> Piece:
     """The script, its start on every node, and what the user must bring."""
-    needs = ["train.py: your training script, which takes the arguments in torchrun.sh (TRAIN_SCRIPT names another)"]
+    needs = [
+        "train.py: your training script, which takes the arguments in torchrun.sh (TRAIN_SCRIPT names another), saves "
+        "every --save_steps to --output_dir, and goes on from the newest checkpoint there"
+    ]
     groups = {"plan": _plan(launch, needs), "layout": _layout(launch)}
     lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail", ""]
     command = [f'exec torchrun {torchrun_in_script(launch)} "${{TRAIN_SCRIPT:-train.py}}"']
@@ -59,11 +63,12 @@ def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
         "accumulation": launch.accumulation,
         "global_batch": launch.global_batch,
     }
-    known = steps(launch)
+    known = run_steps(launch)
     arguments |= {"epochs": float(training.epochs)} if known is None else {"steps": known}
     arguments |= {
         "precision": training.precision,
         "weights": training.weights,
+        **({} if training.gradients == "auto" else {"gradients": training.gradients}),
         "optimizer": training.optimizer,
         "attention": training.attention,
     }
@@ -71,6 +76,7 @@ def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
         arguments["response_len"] = training.response_len
     if training.stage == "grpo":
         arguments["group_size"] = training.group_size
+    arguments |= {"output_dir": f"saves/{launch.slug}", "save_steps": save_steps(launch, _SAVE_STEPS)}
     for name in ("packing", "compile"):
         if getattr(training, name):
             arguments[name] = True

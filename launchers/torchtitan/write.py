@@ -12,9 +12,10 @@ import shlex
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture, architecture_row
+from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
-from launchers.megatron.arguments import is_sequence_parallel, steps
+from launchers.megatron.arguments import is_sequence_parallel
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
@@ -87,7 +88,7 @@ def _check(launch: TrainingLaunch, model: Architecture, config: str) -> None:
 def _batch(launch: TrainingLaunch, needs: list[str]) -> Options:
     """In a pipeline the local batch is all micro-batches of a step; else one, and the rest is accumulation."""
     in_pipeline = (launch.plan.layout.pp or 1) > 1
-    known = steps(launch)
+    known = run_steps(launch)
     if known is None:
         needs.append(f"{PATH}: --training.steps, the optimizer steps of the run (the plan says neither steps nor data)")
     options: Options = {
@@ -186,7 +187,8 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> Options:
     return options | {
         "dump_folder": f"outputs/{launch.slug}",
         "checkpoint.enable": True,
-        "checkpoint.interval": 500,
+        "checkpoint.interval": save_steps(launch, 500),
+        "checkpoint.keep_latest_k": KEPT_NEWEST,
         "metrics.log_freq": 10,
     }
 

@@ -10,16 +10,17 @@ from typing import Any
 
 from estimator.errors import PlanError
 from launchers.hf.write import batch_comment, learning_rate
+from launchers.launch.duration import duration
 from launchers.launch.heading import heading
 from launchers.launch.names import last_part, slug
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import quoted
-from launchers.shell.starting import torchrun_options
+from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
-PATH = "torchtune.yaml"
+PATH, SCRIPT = "torchtune.yaml", "torchtune.sh"
 _DATASET = "SET_ME_DATASET"
 _MODELS = "torchtune.models."
 
@@ -67,10 +68,32 @@ def render(launch: TrainingLaunch) -> Piece:
     if launch.uses_adapters:
         sections["checkpoints"]["save_adapter_weights_only"] = False
     needs.append(f"environment: pip install {' '.join(_packages(launch))}")
-    options = f"{torchrun_options(launch)} " if recipe.endswith("distributed") else ""
-    command = f"tune run {options}{recipe} --config {PATH}"
-    text = document(heading(launch, command), sections, comments)
-    return Piece((File(PATH, "torchtune", text),), tuple(needs), Start(command, programs=("torchtune",)))
+    head = heading(launch, f"bash {SCRIPT}")
+    script = File(SCRIPT, "torchtune", "\n".join(_script(launch, recipe, folder, head)), executable=True)
+    files = (File(PATH, "torchtune", document(head, sections, comments)), script)
+    return Piece(files, (*needs, *_lost(launch)), Start(script_command(launch, SCRIPT), programs=("torchtune",)))
+
+
+def _script(launch: TrainingLaunch, recipe: str, folder: str, head: list[str]) -> list[str]:
+    options = f"{torchrun_in_script(launch)} " if recipe.endswith("distributed") else ""
+    return [
+        *("#!/bin/bash", *(f"# {line}" for line in head), "", "set -euo pipefail", ""),
+        "# Recipes save after each epoch; where one has, the run goes on from there.",
+        "resume=False",
+        f"if [[ -e {folder}/recipe_state/recipe_state.pt ]]; then resume=True; fi",
+        f'exec tune run {options}{recipe} --config {PATH} resume_from_checkpoint="$resume"',
+        "",
+    ]
+
+
+def _lost(launch: TrainingLaunch) -> list[str]:
+    """That torchtune 0.6.1 saves after an epoch only, where an epoch is long."""
+    run = duration(launch)
+    if run is None:
+        return []
+    epochs = 1 if launch.training.steps is not None else max(1.0, launch.training.epochs)
+    hours = run.expected_s / 3600 / epochs
+    return [f"{PATH}: torchtune saves after each epoch only, here every {hours:.2g} h"] if hours > 1 else []
 
 
 def _model_of(launch: TrainingLaunch) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from estimator.errors import PlanError
 from launchers.accelerate.write import accelerate_launch
+from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.sharding import backend_of, uses_fsdp
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages
+from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -17,9 +18,33 @@ from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
 PATH = "trl.yaml"
+SCRIPT = "trl_resume.py"
 _DATASET = "SET_ME_DATASET"
 _REWARD = "SET_ME_REWARD"
 _SERVER = "SET_ME_HOST"
+# TRL's scripts call `train()`, which starts over whatever lies in output_dir.
+_RESUMING = '''
+"""TRL's script of the name that is the first argument, going on from the last checkpoint where there is one."""
+
+import os
+import runpy
+import sys
+
+from transformers import Trainer
+from transformers.trainer_utils import get_last_checkpoint
+
+train = Trainer.train
+
+
+def resumed(trainer, resume_from_checkpoint=None, **options):
+    folder = trainer.args.output_dir
+    last = get_last_checkpoint(folder) if os.path.isdir(folder) else None
+    return train(trainer, resume_from_checkpoint=resume_from_checkpoint or last, **options)
+
+
+Trainer.train = resumed
+runpy.run_module(f"trl.scripts.{sys.argv.pop(1)}", run_name="__main__")
+'''
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -46,7 +71,13 @@ def render(launch: TrainingLaunch) -> Piece:
             "learning_rate": learning_rate(launch),
         },
         "memory and speed": _memory_and_speed(launch, stage["script"], comments),
-        "run": {"output_dir": f"saves/{launch.slug}", **length(launch), **common["run"], **common["reporting"]},
+        "run": {
+            "output_dir": f"saves/{launch.slug}",
+            **length(launch),
+            **common["run"],
+            **saving(launch),
+            **common["reporting"],
+        },
     }
     # transformers 5 tells of packages in another way, and TRL 0.24 then looks for all of its optional ones.
     wanted = ["trl==0.24.0", "'transformers<5'", *(["peft"] if launch.uses_adapters else []), *packages(launch)]
@@ -55,9 +86,11 @@ def render(launch: TrainingLaunch) -> Piece:
     if training.stage == "grpo" and training.rollout != "trainer":
         wanted.append("vllm")
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
-    command = accelerate_launch(launch, "-m", f"trl.scripts.{stage['script']}", "--config", PATH)
+    command = accelerate_launch(launch, SCRIPT, stage["script"], "--config", PATH)
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
-    return Piece((File(PATH, "trl", text),), tuple(needs), Start(command, programs=("trl",)))
+    script = "\n".join([*(f"# {line}" for line in heading(launch, command)), _RESUMING.lstrip("\n")])
+    files = (File(PATH, "trl", text), File(SCRIPT, "trl", script))
+    return Piece(files, tuple(needs), Start(command, programs=("trl",)))
 
 
 def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
@@ -69,7 +102,7 @@ def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
     fields: dict[str, Tree] = {
         "model_name_or_path": checkpoint(launch, PATH, "model_name_or_path", needs, comments),
         "dtype": "float32" if half is None or whole else half,
-        "attn_implementation": words["attention"][training.attention],
+        "attn_implementation": words["attention"][attention_of(launch)],
         **words["methods"][training.method],
     }
     if not launch.uses_adapters:
@@ -103,7 +136,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         fields |= {"max_length": launch.seq_len, "packing": training.packing}
         if training.packing:
             # Whole samples side by side are told apart by FlashAttention only (SFTTrainer.__init__, packing_strategy).
-            whole = training.stage == "sft" and training.attention not in ("sdpa", "eager")
+            whole = training.stage == "sft" and attention_of(launch) not in ("sdpa", "eager")
             fields["packing_strategy"] = "bfd" if whole else "wrapped"
     elif training.stage == "grpo":
         answer = _answer(launch)

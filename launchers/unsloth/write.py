@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages
+from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -47,16 +47,21 @@ def render(launch: TrainingLaunch) -> Piece:
     command = f"python {PATH}" if launch.devices == 1 else f"torchrun {torchrun_options(launch)} {PATH}"
     lines = [
         *(f"# {line}" for line in heading(launch, command)),
+        "import os",
+        "",
         "from unsloth import FastLanguageModel  # before TRL and transformers, which it changes",
         "import torch",
         "from datasets import load_dataset",
+        "from transformers.trainer_utils import get_last_checkpoint",
         f"from trl import {stage['config']}, {stage['trainer']}",
         "",
         *body,
         f"trainer = {stage['trainer']}(",
         "    model=model, args=arguments, train_dataset=data, processing_class=tokenizer",
         ")",
-        "trainer.train()",
+        "folder = arguments.output_dir",
+        "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",
+        "trainer.train(resume_from_checkpoint=last)",
         "trainer.save_model()",
         "",
     ]
@@ -144,5 +149,6 @@ def _arguments(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, An
         "gradient_checkpointing": launch.recompute == "full",
         **length(launch),
         **words["run"],
+        **saving(launch),
         **words["reporting"],
     }

@@ -90,6 +90,11 @@ def _render(estimate: PlanEstimate, request: RenderRequest) -> Rendered:
     return render(plan, request.targets or usual_targets(plan), prediction, name, request.site())
 
 
+def _warnings(made: _LaunchFiles) -> list[str]:
+    """What stands against starting the files comes first."""
+    return list(dict.fromkeys([*made.rendered.warnings, *warnings_of(made.estimate)]))
+
+
 def training_prediction(planned: Planned) -> TrainingPrediction:
     """What the estimate of a training plan says, for the headings of its files."""
     memory, step = memory_of(planned), time_of(planned)
@@ -142,7 +147,7 @@ def render_configs(request: RenderRequest) -> RenderedConfigs:
         files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in made.rendered.files],
         launch_command=made.rendered.launch_command,
         needs_from_user=list(made.rendered.needs_from_user),
-        warnings=warnings_of(made.estimate),
+        warnings=_warnings(made),
     )
 
 
@@ -158,7 +163,7 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
         files=[WrittenFile(path=file.path, target=file.target, bytes=file.bytes) for file in written],
         launch_command=made.rendered.launch_command,
         needs_from_user=list(made.rendered.needs_from_user),
-        warnings=warnings_of(made.estimate),
+        warnings=_warnings(made),
     )
 
 

@@ -33,6 +33,7 @@ INEXPRESSIBLE = {
     "tensor parallelism inside experts": {"layout.etp": 2},
     "shard groups without ZeRO-3": {"layout.shard_group": 4},
     "whole replicas as shard groups of one": {"layout": {"shard_group": 1, "zero_stage": 3}},
+    "a type of gradients": {"workload.gradients": "fp32"},
     "partial recompute": {"layout.recompute": "selective"},
     "GRPO": {"workload.stage": "grpo"},
     "CUDA graphs": {"workload.cuda_graph": "layers"},

@@ -265,6 +265,14 @@ def holding(framework: Framework, weights: str) -> Framework:
     )
 
 
+def summing(framework: Framework, gradients: str) -> Framework:
+    """The profile with gradients summed and reduced in fp32 or in 16 bits ('bf16'); 'auto' as is."""
+    if gradients == "auto":
+        return framework
+    size = FP32_BYTES if gradients == "fp32" else 2.0
+    return replace(framework, gradients=replace(framework.gradients, held_bytes=size, reduce_bytes=size))
+
+
 def by_block(framework: Framework) -> Framework:
     """The profile where one block of layers is trained at a time: weights in 16 bits, and of that block fp32 copies,
     gradients and moments besides. DeepSpeed has all weights so in any case."""

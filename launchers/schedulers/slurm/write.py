@@ -11,14 +11,15 @@ import shlex
 from collections.abc import Sequence
 
 from launchers.devices import is_cpu
+from launchers.launch.duration import SIGNAL_S, duration
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH = "job.sbatch"
-# Site defaults, marked as such in the file: host cores per device for the data loaders, and the time limit of a plan
-# without a deadline.
+# Site defaults, marked as such in the file: host cores per device for the data loaders, and the time limit of a run of
+# which neither an end nor a deadline is known.
 _CORES_PER_DEVICE = 8
 _HOURS = 24.0
 
@@ -32,6 +33,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     site = launch.site
     needs: list[str] = []
     hours, limit = _time_limit(launch)
+    run = duration(launch)
     output = "slurm-%A-%a.out" if launch.replicas > 1 else "slurm-%j.out"
     options: list[tuple[str, object]] = [
         ("--job-name", launch.slug),
@@ -47,7 +49,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         options.append(("--array", f"0-{launch.replicas - 1}"))
     lines = ["#!/bin/bash", *(f"# {line}" for line in scheduler_heading(launch, f"sbatch {PATH}")), "#"]
     lines += [f"#SBATCH {name}={value}" for name, value in options]
-    lines.append("#SBATCH --requeue")
+    lines += _requeuing(launch, start)
     if launch.whole_nodes:
         lines += ["#SBATCH --exclusive", "#SBATCH --mem=0"]
     else:
@@ -60,6 +62,8 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         else:
             lines.append(f"#SBATCH --{name}={value}")
     lines += [f"# --time is {limit}. --cpus-per-task assumes {_CORES_PER_DEVICE} host cores per device.", ""]
+    if run is not None and launch.site.time_limit_h is None:
+        needs.append(f"{PATH}: --time, if your partition's limit is shorter: the job goes on from its last checkpoint")
     lines += [AS_WRITTEN, "set -euo pipefail", ""]
     lines += _environment(launch, start, needs)
     if launch.replicas > 1 and start.port is not None:
@@ -70,17 +74,57 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
             "export MASTER_ADDR MASTER_PORT",
         ]
-    lines += [*([""] if lines[-1] else []), *_srun(launch, start), ""]
+    if _is_resumed(launch, start):
+        lines += ["", *_self_requeue(run.jobs if run else None), "", *_srun(launch, start, " &"), 'wait "$!"', ""]
+    else:
+        lines += [*([""] if lines[-1] else []), *_srun(launch, start), ""]
     return Piece((File(PATH, "slurm", "\n".join(lines)),), tuple(needs))
+
+
+def _is_resumed(launch: Launch, start: Start) -> bool:
+    return launch.kind == "training" and start.resumes
+
+
+def _requeuing(launch: Launch, start: Start) -> list[str]:
+    """A job that would start over is not started again."""
+    if _is_resumed(launch, start):
+        return ["#SBATCH --requeue", f"#SBATCH --signal=B:USR1@{SIGNAL_S}"]
+    return ["#SBATCH --requeue" if start.resumes else "#SBATCH --no-requeue"]
+
+
+def _self_requeue(jobs: int | None) -> list[str]:
+    """The trap that puts the job back into its queue; a run that takes many more jobs than predicted hangs."""
+    most = 2 * (jobs or 5) + 2
+    return [
+        f"# {SIGNAL_S} s before its limit the job goes back into the queue, and on from its last checkpoint.",
+        "go_on() {",
+        f"  if ((${{SLURM_RESTART_COUNT:-0}} >= {most})); then",
+        f'    echo "started {most} times: something is wrong" >&2',
+        "    exit 1",
+        "  fi",
+        '  scontrol requeue "$SLURM_JOB_ID"',
+        "  sleep 60",
+        "}",
+        "trap go_on USR1",
+    ]
 
 
 def _time_limit(launch: Launch) -> tuple[float, str]:
     """The time limit in hours, and where it is from."""
     if launch.site.time_limit_h is not None:
         return launch.site.time_limit_h, "as asked for"
+    run = duration(launch)
+    if run is not None:
+        hours = math.ceil(run.job_s / 600) / 6
+        if run.jobs > 1:
+            return hours, f"the longest that queues usually have; the run is {run.jobs} such jobs"
+        return (
+            hours,
+            "what the run takes at most: the interval's upper end, a tenth for saving, half an hour to start",
+        )
     if launch.plan.goal.deadline_h is not None:
         return launch.plan.goal.deadline_h, "the plan's deadline"
-    return _HOURS, f"a default of {_HOURS:g} h; the plan sets no deadline"
+    return _HOURS, f"a default of {_HOURS:g} h; neither an end nor a deadline is known"
 
 
 def _environment(launch: Launch, start: Start, needs: list[str]) -> list[str]:
@@ -93,7 +137,7 @@ def _environment(launch: Launch, start: Start, needs: list[str]) -> list[str]:
     return lines
 
 
-def _srun(launch: Launch, start: Start) -> list[str]:
+def _srun(launch: Launch, start: Start, end: str = "") -> list[str]:
     """The step that runs the command on every node; in a container where the site has an image (pyxis options)."""
     lines = [
         f"srun --nodes={launch.nodes} --ntasks={launch.nodes} --ntasks-per-node=1 "
@@ -105,7 +149,7 @@ def _srun(launch: Launch, start: Start) -> list[str]:
     command = f"exec env {start.command}"
     if launch.nodes > 1:
         command = f"export NODE_RANK=$SLURM_NODEID; {command}"
-    return [*lines, f"  bash -c {shlex.quote(command)}"]
+    return [*lines, f"  bash -c {shlex.quote(command)}{end}"]
 
 
 def slurm_time(hours: float) -> str:

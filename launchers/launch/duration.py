@@ -1,0 +1,106 @@
+"""How long a run may take, in jobs of how many hours, and how often it saves: from what was predicted of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from estimator.plan.training.run_length import run_size
+from launchers.launch.of_plan import Launch
+from launchers.launch.training import TrainingLaunch
+
+SIGNAL_S = 300
+"""How long before a limit a job goes back into the queue."""
+# What a run takes besides its steps: loading and compiling at each start, and saving, evaluation and hiccups as a part
+# of its steps.
+_START_S, _BESIDES = 1800.0, 0.1
+# A checkpoint falls due this often: what a broken run loses is half of it on average.
+_SAVE_S, _LONGEST_SAVE_S = 2700.0, 3600.0
+# Most sites have a queue of a week, and none has one without a limit.
+_LONGEST_JOB_S = 7 * 24 * 3600.0
+# Checkpoints that stay where a program keeps the newest ones only, and where it keeps every n-th.
+KEPT_NEWEST = 3
+_KEPT_SPACED = 5
+
+
+@dataclass(frozen=True)
+class Duration:
+    """The whole run in seconds, as expected and at most, and the jobs of at most `job_s` seconds that hold it."""
+
+    expected_s: float
+    longest_s: float
+    job_s: float
+    jobs: int
+
+
+def duration(launch: Launch) -> Duration | None:
+    """None where the run has no end (a server) or it is not known (no steps and no data, or no prediction)."""
+    if launch.kind == "inference" or launch.prediction is None:
+        return None
+    steps = run_steps(launch)
+    if steps is None:
+        return None
+    predicted = launch.prediction
+    expected = steps * predicted.step_s
+    longest = steps * predicted.step_high_s * (1 + _BESIDES)
+    whole = longest + _START_S
+    queue_h = launch.site.time_limit_h
+    limit = queue_h * 3600 if queue_h is not None else min(whole, _LONGEST_JOB_S)
+    if limit >= whole:
+        return Duration(expected, whole, limit, 1)
+    # What a job gets done: not its start, nor what it does after its last checkpoint.
+    useful = max(limit - SIGNAL_S - _START_S - save_period_s(launch) / 2, limit / 4)
+    return Duration(expected, whole, limit, math.ceil(longest / useful))
+
+
+def run_steps(launch: TrainingLaunch) -> int | None:
+    """Optimizer steps, from the plan's steps or its data; None where it says neither."""
+    size = run_size(launch.training, launch.global_batch * launch.seq_len)
+    return size.steps if size else None
+
+
+def save_steps(launch: TrainingLaunch, default: int) -> int:
+    """Optimizer steps between checkpoints: those of about three quarters of an hour; `default` without a prediction."""
+    steps = run_steps(launch)
+    if launch.prediction is None:
+        return default if steps is None else min(default, steps)
+    wanted = _SAVE_S / launch.prediction.step_s
+    if wanted >= 100:
+        digits = 10 ** (len(str(int(wanted))) - 2)
+        interval = round(wanted / digits) * digits
+    else:
+        interval = max(1, round(wanted))
+    if interval * launch.prediction.step_s > _LONGEST_SAVE_S:
+        interval = max(1, interval - 1)
+    return interval if steps is None else min(interval, steps)
+
+
+def save_period_s(launch: TrainingLaunch) -> float:
+    """Predicted seconds between checkpoints."""
+    assert launch.prediction is not None
+    return save_steps(launch, 1) * launch.prediction.step_s
+
+
+def kept_every(launch: TrainingLaunch, interval: int) -> int:
+    """Steps between checkpoints that stay for good, where a program deletes all others but the newest."""
+    steps = run_steps(launch)
+    return interval * (10 if steps is None else max(1, -(-steps // (interval * _KEPT_SPACED))))
+
+
+def warnings(launch: Launch) -> list[str]:
+    """What the person has to know of a run's length before starting it."""
+    run = duration(launch)
+    if run is None:
+        return []
+    lines: list[str] = []
+    deadline = launch.plan.goal.deadline_h
+    if deadline is not None and run.longest_s > deadline * 3600:
+        verb = "is predicted to take" if run.expected_s > deadline * 3600 else "may take up to"
+        hours = run.expected_s if run.expected_s > deadline * 3600 else run.longest_s
+        lines.append(f"WARNING: the run {verb} {hours / 3600:.3g} h, and its deadline is {deadline:g} h")
+    if run.jobs > 1:
+        lines.append(
+            f"note: up to {run.longest_s / 3600:.3g} h, which is {run.jobs} jobs of {run.job_s / 3600:g} h, each "
+            "going on from the last checkpoint"
+        )
+    return lines
