@@ -135,7 +135,10 @@ class Planned:
 def _settings(job: Job) -> Iterator[Assumption]:
     """Fields with a default of their own that the user left open, as far as the run has a use for them."""
     training, plan = job.training, job.plan.training
-    rows: list[tuple[str, Any, str]] = [("weights", training.weights, "held as the framework does")]
+    rows: list[tuple[str, Any, str]] = [
+        ("weights", training.weights, "held as the framework does"),
+        ("gradients", training.gradients, "summed as the framework does"),
+    ]
     if training.stage in ("ppo", "grpo"):
         rows.append(("rollout", training.rollout, "the trained model generates the samples itself"))
         if training.rollout == "colocated":
