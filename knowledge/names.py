@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
@@ -28,7 +28,10 @@ _REMEMBERED = 4096
 
 # What a name leaves open or an entry lacks, in units of one number that was not said. Chosen so that a tuning word is
 # never dropped while an entry has it, and a format is dropped before a tuning word.
-_NUMBER_UNSAID, _MARK_UNSAID, _PLAIN_UNSAID, _MARK_LACKING, _FORMAT_LACKING = 1.0, 1.0, 0.25, 2.0, 0.5
+_NUMBER_UNSAID, _WORD_UNSAID, _MARK_UNSAID, _PLAIN_UNSAID = 1.0, 1.0, 1.0, 0.25
+_MARK_LACKING, _FORMAT_LACKING = 2.0, 0.5
+_ONE_SCALE = 1.05
+"""Sizes that differ by less are one size: what differs is the version."""
 PLAIN = "base"
 """The mark of an untuned model: people leave it out."""
 _UNTOLD = frozenset({PLAIN, "instruct"})
@@ -42,7 +45,8 @@ class Match(Generic[T]):
     """What a name stands for; `note` is the sentence to tell the user when something was assumed.
 
     `score` is 1 for an exact name and falls with what had to be assumed; `runner_up` is the id that came second.
-    `lacking` are marks that were said and the entry does not have.
+    `lacking` are marks that were said and the entry does not have. `devices` is how many the name itself stands for:
+    those of a rented machine or of a slice.
     """
 
     value: T
@@ -50,6 +54,7 @@ class Match(Generic[T]):
     score: float = _EXACT
     runner_up: str | None = None
     lacking: frozenset[str] = frozenset()
+    devices: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class NamedEntry:
     """A thing that can be named. `names` are exact names; `readings` are vague names that are taken to mean it.
 
     `attributes` are tokens that may be said or left out (memory size, form factor). `base` is the id of what it is a
-    copy of ('' for itself). Without `names` it is found by its id alone.
+    copy of ('' for itself). Without `names` it is found by its id alone. `makers` are words for who made it, `scale`
+    how large it is: things of one scale differ by their version alone.
     """
 
     id: str
@@ -77,6 +83,21 @@ class NamedEntry:
     readings: tuple[str, ...] = ()
     attributes: frozenset[str] = field(default_factory=frozenset)
     base: str = ""
+    makers: frozenset[str] = frozenset()
+    scale: float = 0.0
+
+
+@dataclass(frozen=True)
+class Language:
+    """How names of one kind are read: `read` makes a Form of a name, `words` the plain words of it. `size` is a pattern
+    of numbers that settle which thing is meant, so that only its version is open; `sized` what a number without its
+    unit means among others. `others` says of words what they name instead: a name with one of them is refused."""
+
+    read: Callable[[str], Form]
+    words: Callable[[str], frozenset[str]] = lambda name: frozenset()
+    size: str = ""
+    sized: Callable[[str, frozenset[str]], str | None] = lambda number, numbers: None
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,6 +106,7 @@ class _Candidate:
     form: Form
     cost: float
     unsaid: frozenset[str]
+    shortened: bool = False
 
     @property
     def architecture(self) -> str:
@@ -106,27 +128,15 @@ class _Candidate:
 
 
 class NameCatalogue:
-    """The names of one kind of thing, ready for look-up; `read` makes a Form of a name.
+    """The names of one kind of thing, ready for look-up."""
 
-    `size` is a pattern of numbers that settle which thing is meant, so that only its version is open. `others` says of
-    words what they name instead: a name with one of them is refused.
-    """
-
-    def __init__(
-        self,
-        entries: Sequence[NamedEntry],
-        read: Callable[[str], Form],
-        kind: str,
-        place: str,
-        size: str = "",
-        others: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, entries: Sequence[NamedEntry], language: Language, kind: str, place: str) -> None:
         self.entries = {entry.id: entry for entry in entries}
-        self.read = read
+        self.language = language
+        self.read = language.read
         self.kind = kind
         self.place = place
-        self.others = others or {}
-        self._size = re.compile(size) if size else None
+        self._size = re.compile(language.size) if language.size else None
         self._exact = {name.casefold(): entry.id for entry in reversed(entries) for name in (*entry.names, entry.id)}
         self._exact |= {entry.id.casefold(): entry.id for entry in entries}
         self._read_forms: dict[str, list[Form]] = {}
@@ -146,7 +156,7 @@ class NameCatalogue:
         if len(name) > _LONGEST:
             raise PlanError(self.place, f"{shown!r} is too long for a {self.kind} name")
         wanted = self.read(name)
-        self._refuse_others(wanted, shown)
+        self._refuse_others(wanted.words | self.language.words(name), shown)
         if match := self._read(wanted, shown, elsewhere="/" in name):
             return match
         readings = [match for form in self._corrections(wanted) if (match := self._read(form, shown, True, _SLIP))]
@@ -155,6 +165,7 @@ class NameCatalogue:
         wider = self._wider(wanted)
         if len(wider) > 1:
             raise self._ambiguous(shown, wider)
+        self._refuse_others(self.language.words(name.replace("/", " ")), shown)
         raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue", self._nearest(wanted, name))
 
     @cached_property
@@ -186,12 +197,13 @@ class NameCatalogue:
         pairs = ((self.read(name), entry) for entry in self.entries.values() for name in entry.readings)
         return {(form.words, form.numbers): entry for form, entry in pairs}
 
-    def _refuse_others(self, wanted: Form, shown: str) -> None:
-        word = next((word for word in sorted(wanted.words) if word in self.others), None)
+    def _refuse_others(self, words: frozenset[str], shown: str) -> None:
+        others = self.language.others
+        word = next((word for word in sorted(words) if word in others), None)
         if word is not None and not any(
             word in form.words for _, form in self._like(Form(frozenset({word}), frozenset()))
         ):
-            raise PlanError(self.place, f"{shown!r} is {self.others[word]}: only language models are planned for")
+            raise PlanError(self.place, f"{shown!r} is {others[word]}: only language models are planned for")
 
     def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
         """The entry that this form means; None where there is none. Raises PlanError where there are several.
@@ -211,7 +223,7 @@ class NameCatalogue:
         shares = {c.entry.id: c.architecture == best.architecture for c in candidates if c.entry.id != best.entry.id}
         # Copies of one architecture are told apart by marks: where these are as said, only others are worth a word.
         others = [id for id, is_copy in shares.items() if best.cost or not is_copy]
-        if not (elsewhere or best.unsaid or lacks - _UNTOLD or others):
+        if not (elsewhere or best.unsaid or best.shortened or lacks - _UNTOLD or others):
             return Match(best.entry.id, None, _BY_WORDS, next(iter(shares), None), lacks)
         return self._match(best.entry, wanted, shown, others, way - slip - _PER_COST * best.cost, lacks)
 
@@ -231,9 +243,11 @@ class NameCatalogue:
         raise self._ambiguous(shown, list(dict.fromkeys(c.entry.id for c in candidates)))
 
     def _settled(self, candidates: list[_Candidate], wanted: Form) -> bool:
-        """Whether what is left open is no other thing: one architecture, or the size was said."""
+        """Whether what is left open is no other thing: one architecture, one scale, or the size was said."""
         sized = self._size is not None and any(self._size.fullmatch(number) for number in wanted.numbers)
-        return sized or len({candidate.architecture for candidate in candidates}) == 1
+        scales = [candidate.entry.scale for candidate in candidates]
+        alike = min(scales, default=0.0) > 0 and max(scales) <= _ONE_SCALE * min(scales)
+        return sized or alike or len({candidate.architecture for candidate in candidates}) == 1
 
     def _match(
         self, entry: NamedEntry, wanted: Form, shown: str, others: Sequence[str], score: float,
@@ -249,17 +263,45 @@ class NameCatalogue:
         return PlanError(self.place, f"{shown!r} is ambiguous: it could be any of these", ids[:_SHOWN_WHEN_AMBIGUOUS])
 
     def _candidates(self, wanted: Form) -> list[_Candidate]:
-        """Entries that have exactly the words said and every number said, the cheapest way to write each, in order."""
+        """Entries that have exactly the words said and every number said; where there are none, those that have them
+        without words for their maker, with numbers whose unit was left out, or with words that were."""
+        if candidates := self._having(wanted):
+            return candidates
+        if self._size is None:
+            return []
+        makers = {word for entry in self.entries.values() for word in entry.makers} & wanted.words
+        plain = replace(wanted, words=wanted.words - makers)
+        if makers and plain.words and (candidates := [e for e in self._having(plain) if makers <= e.entry.makers]):
+            return candidates
+        for ways in ({"units": True}, {"words": True}):
+            if wanted.words and (candidates := self._having(wanted, **ways)):
+                return candidates
+            if plain.words and (candidates := [e for e in self._having(plain, **ways) if makers <= e.entry.makers]):
+                return candidates
+        return []
+
+    def _having(self, wanted: Form, *, units: bool = False, words: bool = False) -> list[_Candidate]:
+        """Entries with what was said, the cheapest way to write each, in order. `units`, `words`: these may have been
+        left out."""
         sized = self._size is None or any(self._size.fullmatch(number) for number in wanted.numbers)
         if not wanted.words and not (sized and wanted.numbers):
             return []
         cheapest: dict[str, _Candidate] = {}
         for entry, form in self._like(wanted):
-            words, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
-            if form.words - entry.attributes != words or not numbers <= form.numbers or not (words or numbers):
+            words_said, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
+            if units:
+                numbers = frozenset(self.language.sized(number, form.numbers) or number for number in numbers)
+            more = form.words - entry.attributes - words_said
+            if (
+                not words_said <= form.words
+                or (more and not words)
+                or not numbers <= form.numbers
+                or not (words_said or numbers)
+            ):
                 continue
             unsaid = form.numbers - numbers - entry.attributes
-            candidate = _Candidate(entry, form, len(unsaid) * _NUMBER_UNSAID + _mark_cost(wanted, form), unsaid)
+            cost = len(unsaid) * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
+            candidate = _Candidate(entry, form, cost, unsaid, bool(more))
             if entry.id not in cheapest or candidate.rank(wanted) < cheapest[entry.id].rank(wanted):
                 cheapest[entry.id] = candidate
         return sorted(cheapest.values(), key=lambda candidate: candidate.cost)

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import merge
+from knowledge.machines.counted import find_devices
 from knowledge.own.files import parsed, read_stream
 from knowledge.scenarios import find_scenario
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
@@ -178,6 +179,14 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
     return out
 
 
+def _counted(device: str) -> str | None:
+    """Devices of '8xh100', and of '2xp5.48xlarge', machines of eight; None for names that are not known here."""
+    try:
+        return str(find_devices(device).count or "") or None
+    except PlanError:
+        return None
+
+
 def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, Any]:
     """What was given, as arguments of a tool. Raises PlanError for what cannot be read."""
     fields = fields_of(planning)
@@ -189,9 +198,10 @@ def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, An
             typed[name] = value
     device = typed.get("accelerator")
     if "count" in fields and isinstance(device, str) and (match := _COUNTED.fullmatch(device.strip())):
-        if str(typed.get("count", match[1])) != match[1]:
-            raise PlanError("--count", f"is {typed['count']}, but the accelerator stands with {match[1]}")
-        typed |= {"count": match[1], "accelerator": match[2]}
+        counted = _counted(device) or match[1]
+        if str(typed.get("count", counted)) != counted:
+            raise PlanError("--count", f"is {typed['count']}, but the accelerator stands with {counted}")
+        typed |= {"count": counted, "accelerator": match[2]}
     arguments: dict[str, Any] = {}
     for name, value in typed.items():
         values = value if isinstance(value, list) else [value]

@@ -18,7 +18,8 @@ from knowledge.engines import SERVERS, engine, engines_known, kernels_for, reads
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration
-from knowledge.machines.catalogue import find_accelerator, machine
+from knowledge.machines.catalogue import machine
+from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
 from knowledge.models.catalogue import checkpoints, facts_of, find_architecture
 from knowledge.models.weight_formats import plan_format, weight_format
@@ -45,19 +46,19 @@ def serving_job(plan: Plan) -> ServingJob:
             "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
         )
     architecture, said_model = find_architecture(plan.model)
-    device = find_accelerator(plan.cluster.accelerator)
-    accelerator = device.value
+    devices = find_devices(plan.cluster.accelerator)
+    accelerator = devices.match.value
     assumptions: list[Assumption] = []
     if said_model:
         assumptions.append(Assumption("model", architecture.id, said_model))
-    if device.note:
-        assumptions.append(Assumption("cluster.accelerator", accelerator.id, device.note))
-    count, why = _count(plan)
-    if why:
-        assumptions.append(Assumption("cluster.count", count, why))
-    cluster, sentences = machine(accelerator, count, plan.cluster.per_node, plan.cluster.interconnect)
+    if note := devices.match.note:
+        assumptions.append(Assumption("cluster.accelerator", accelerator.id, note))
+    count, counted = _count(plan, devices.count)
+    assumptions += counted
+    per_node = plan.cluster.per_node or devices.per_node
+    cluster, sentences = machine(accelerator, count, per_node, plan.cluster.interconnect)
     cluster = with_given_links(cluster, plan.overrides)
-    if plan.cluster.per_node is None and count > 1:
+    if per_node is None and count > 1:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
@@ -159,13 +160,14 @@ def _device(accelerator: Accelerator, runs: Engine) -> DeviceFactors:
     return replace(device, network=network_factors(accelerator, runs.all_reduce)) if runs.all_reduce else device
 
 
-def _count(plan: Plan) -> tuple[int, str]:
-    """Devices, and why where the plan does not say."""
-    if plan.cluster.count is not None:
-        return plan.cluster.count, ""
-    named = [getattr(plan.layout, name) or 1 for name in ("tp", "pp", "dp")]
-    size = named[0] * named[1] * named[2]
-    return size, "as many as the layout names" if size > 1 else "one device unless a number is given"
+def _count(plan: Plan, named: int | None) -> tuple[int, list[Assumption]]:
+    """Devices, and why where neither the plan says nor what is `named`."""
+    if stated := plan.cluster.count or named:
+        return stated, []
+    sizes = [getattr(plan.layout, name) or 1 for name in ("tp", "pp", "dp")]
+    size = sizes[0] * sizes[1] * sizes[2]
+    why = "as many as the layout names" if size > 1 else "one device unless a number is given"
+    return size, [Assumption("cluster.count", size, why)]
 
 
 def _filled(

@@ -12,7 +12,8 @@ from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer
 from knowledge.jobs.serving import serving_job
-from knowledge.machines.catalogue import find_accelerator, machine
+from knowledge.machines.catalogue import machine
+from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
 
@@ -28,19 +29,20 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
             "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
         )
     architecture, said_model = find_architecture(plan.model)
-    accelerator = find_accelerator(plan.cluster.accelerator)
+    devices = find_devices(plan.cluster.accelerator)
+    accelerator = devices.match
     assumptions: list[Assumption] = []
     if said_model:
         assumptions.append(Assumption("model", architecture.id, said_model))
     if accelerator.note:
         assumptions.append(Assumption("cluster.accelerator", accelerator.value.id, accelerator.note))
-    count = plan.cluster.count
+    count, per_node = plan.cluster.count or devices.count, plan.cluster.per_node or devices.per_node
     if count is None:
         count = 1
         assumptions.append(Assumption("cluster.count", count, "one device unless a number is given"))
-    cluster, sentences = machine(accelerator.value, count, plan.cluster.per_node, plan.cluster.interconnect)
+    cluster, sentences = machine(accelerator.value, count, per_node, plan.cluster.interconnect)
     cluster = with_given_links(cluster, plan.overrides)
-    if plan.cluster.per_node is None:
+    if per_node is None:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -11,7 +12,7 @@ from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.networks import network
 from knowledge.machines.offered import rented
-from knowledge.names import Match, NameCatalogue, NamedEntry, accelerator_form, accelerator_tokens
+from knowledge.names import Language, Match, NameCatalogue, NamedEntry, accelerator_form, accelerator_tokens
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
 from knowledge.own.rows import HardwareRow, LeftOut, Own, read_rows, refuse_lost
@@ -24,6 +25,7 @@ VECTOR_SHARE = 1 / 16
 """Vector rate as a share of the bf16 matrix rate where no fp32 rate is published (A100: 19.5 of 312 TFLOP/s)."""
 PCIE_3_X16 = 15.75e9
 """Bytes/s one way, taken where a host link is only known to be PCIe."""
+_WATTS = re.compile(r"[\s,(/-]+(?:at|limited to|capped at|@)?\s*(\d{2,4})\s*(?:w|watts?)\b\)?", re.IGNORECASE)
 _TOPOLOGIES: dict[str, Topology] = {t: t for t in ("switch", "mesh", "torus", "pcie", "none")}
 _RATES = {"fp16": "fp16_tflops", "bf16": "bf16_tflops", "fp32": "fp32_tflops", "tf32": "tf32_tflops",
           "fp8": "fp8_tflops", "int8": "int8_tops", "int4": "int4_tops"}  # fmt: skip
@@ -64,15 +66,27 @@ def aliases(id: str) -> tuple[str, ...]:
 def find_accelerator(name: str) -> Match[Accelerator]:
     """The accelerator that a name means. Raises PlanError(field="cluster.accelerator"), also when memory is open."""
     known = _known()
+    plain, watts = _without_limit(name)
     try:
-        match = rented(name, known.names) or known.names.find(name)
+        match = rented(plain, known.names) or known.names.find(plain)
     except PlanError:
         refuse_lost(name, known.left_out, known.names.place)
         raise
-    sentence = match.note
+    device, sentences = known.by_id[match.value], [match.note]
+    if watts and device.tdp_w and watts < device.tdp_w:
+        sentences.append(f"a limit of {watts} W is not estimated: its full {device.tdp_w:g} W are taken")
     if match.value in known.own:
-        sentence = f"{sentence}; {known.own[match.value].source}" if sentence else known.own[match.value].source
-    return Match(known.by_id[match.value], sentence, match.score, match.runner_up, match.lacking)
+        sentences.append(known.own[match.value].source)
+    note = "; ".join(filter(None, sentences)) or None
+    return Match(device, note, match.score, match.runner_up, match.lacking, match.devices)
+
+
+def _without_limit(name: str) -> tuple[str, int | None]:
+    """(A name without its power limit, the limit in W): '3090 at 250W'."""
+    limit = _WATTS.search(name)
+    if not limit or not (plain := _WATTS.sub(" ", name).strip()):
+        return name, None
+    return plain, int(limit[1])
 
 
 def check_own_accelerator(entry: Own[HardwareRow]) -> tuple[Accelerator, list[tuple[str, str | float, str]]]:
@@ -204,7 +218,10 @@ def _catalogue(all_rows: dict[str, dict[str, str]]) -> NameCatalogue:
     entries = []
     for row in all_rows.values():
         attributes = {f"{float(row['memory_gb']):g}gb", *accelerator_tokens(row["memory_type"])}
-        attributes |= set(accelerator_tokens(row["form_factor"])) & {"sxm", "pcie"}
+        boards = set(accelerator_tokens(row["form_factor"])) & {"sxm", "pcie"}
+        # A machine of them is called by the memory of all: DGX A100 640GB.
+        whole = {f"{float(row['memory_gb']) * int(row['per_node']):g}gb"} if "sxm" in boards else set[str]()
+        attributes |= boards | whole
         names = (row["name"], *_parts(row["aliases"]))
         entries.append(NamedEntry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes)))
-    return NameCatalogue(entries, accelerator_form, "accelerator", "cluster.accelerator")
+    return NameCatalogue(entries, Language(accelerator_form), "accelerator", "cluster.accelerator")

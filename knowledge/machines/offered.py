@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 
@@ -9,8 +10,9 @@ from estimator.errors import PlanError
 from knowledge.data_files import rows
 from knowledge.names import Match, NameCatalogue, accelerator_form
 
-# A slice of TPUs by its cores, as Google names them: v5p-256 (cloud.google.com/tpu/docs, TPU configurations).
-_SLICE = re.compile(r"(?:tpu[\s-]*)?(v\d+[a-z]*)-(\d+)(?:-slice)?")
+# A slice of TPUs by its cores, as Google names them: v5p-256 (cloud.google.com/tpu/docs, TPU configurations), tpu7x-128
+# of 64 chips (AI-Hypercomputer/xpk, tpu7x-128 is topology 4x4x4); or by its chips: tpu7x-4x4x4.
+_SLICE = re.compile(r"(?:tpu[\s-]*)?(v?\d+[a-z]*)-(\d{1,6}|\d{1,3}x\d{1,3}(?:x\d{1,3})?)(?:-slice)?")
 _SCORE = 0.9
 
 
@@ -25,9 +27,9 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
     if (why := _unplanned().get((form.words, form.numbers))) is not None:
         raise PlanError(names.place, f"{name.strip()[:60]!r} cannot be planned for: {why}")
     text = name.strip().casefold()
-    if (match := _SLICE.fullmatch(text)) and (id := names.exact(match[1])):
-        chips = max(1, int(match[2]) // cores_of(id))
-        return Match(id, f"{name.strip()!r} is a slice of {chips} x {id}: give the count with it", _SCORE)
+    if (match := _SLICE.fullmatch(text)) and (id := names.exact(match[1]) or names.exact(f"tpu{match[1]}")):
+        chips = math.prod(map(int, match[2].split("x"))) if "x" in match[2] else max(1, int(match[2]) // cores_of(id))
+        return Match(id, f"{name.strip()!r} is a slice of {chips} x {id}", _SCORE, devices=chips)
     return _instance(text)
 
 
@@ -41,12 +43,39 @@ def _instance(text: str) -> Match[str] | None:
         for instance, row in _instances().items()
         if instance == text or _parts(instance)[: len(parts)] == parts or _covers(parts, _parts(instance))
     ]
-    accelerators = {row["accelerator"] for _, row in fitting}
-    if len(accelerators) != 1:
+    if not fitting:
+        return _sibling(text, parts)
+    if len({row["accelerator"] for _, row in fitting}) != 1:
         return None
     row = next((row for instance, row in fitting if instance == text), fitting[0][1])
     sentence = f"{row['instance']} of {row['provider']} has {row['count_per_node']} x {row['accelerator']}"
-    return Match(row["accelerator"], sentence, _SCORE)
+    return Match(row["accelerator"], sentence, _SCORE, devices=int(row["count_per_node"]))
+
+
+def _sibling(text: str, parts: list[str]) -> Match[str] | None:
+    """The accelerator of a size of a series that is not listed while others of it are: a2-ultragpu-4g, g5.24xlarge.
+    Of how many devices it has only Google's names say something."""
+    series = [row for instance, row in _instances().items() if _is_sibling(parts, _parts(instance))]
+    if len({row["accelerator"] for row in series}) != 1:
+        return None
+    accelerator, known = series[0]["accelerator"], series[0]["instance"]
+    if size := re.fullmatch(r"(\d+)g", parts[-1]):
+        sentence = f"{text!r} has {int(size[1])} x {accelerator}, as its series ({known})"
+        return Match(accelerator, sentence, _SCORE, devices=int(size[1]))
+    sentence = f"{text!r} has {accelerator}, as its series ({known}); how many is not known: give the count"
+    return Match(accelerator, sentence, _SCORE)
+
+
+def _is_sibling(parts: list[str], other: list[str]) -> bool:
+    """Whether the names differ in one number that is a size: not the generation, a single digit in the first part."""
+    if len(parts) != len(other) or len(parts) < 2:
+        return False
+    differing = [i for i, (mine, theirs) in enumerate(zip(parts, other, strict=True)) if mine != theirs]
+    if len(differing) != 1:
+        return False
+    at = differing[0]
+    stems = [re.sub(r"\d+", "#", part, count=1) for part in (parts[at], other[at])]
+    return stems[0] == stems[1] != parts[at] and (at > 0 or bool(re.search(r"\d\d", parts[0])))
 
 
 def _covers(parts: list[str], instance: list[str]) -> bool:

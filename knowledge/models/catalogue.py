@@ -14,12 +14,13 @@ from estimator.model.architecture import Architecture
 from estimator.model.configs import build
 from knowledge.data_files import FOLDER, rows
 from knowledge.models.fields import canonical
-from knowledge.models.naming import SIZE, model_form, other_models, tag_format
-from knowledge.names import Match, NameCatalogue, NamedEntry
+from knowledge.models.naming import SIZE, bare_size, maker_words, model_form, other_models, tag_format, words_of
+from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, read_text, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
+_LANGUAGE = Language(model_form, words_of, SIZE, bare_size, other_models())
 
 
 @dataclass(frozen=True)
@@ -353,5 +354,7 @@ def _catalogue(by_id: Mapping[str, ModelFacts], copies: Mapping[str, ModelFacts]
         is_mirror = bool(facts.shares) and tail.casefold() in tails  # another maker's copy of the same name
         tails.add(tail.casefold())
         names = () if is_mirror else (tail, *facts.aliases)
-        entries.append(NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares))
-    return NameCatalogue(entries, model_form, "model", "model", SIZE, other_models())
+        scale = float(facts.parameters or facts.published_parameters or 0)
+        entry = NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares)
+        entries.append(replace(entry, makers=maker_words(facts.id), scale=scale))
+    return NameCatalogue(entries, _LANGUAGE, "model", "model")

@@ -11,11 +11,17 @@ from functools import cache, lru_cache
 from knowledge.data_files import document, rows
 from knowledge.names import Form, form_of
 
+_LEAST_BARE_SIZE = 20
+"""Smaller numbers without a unit are versions."""
 SIZE = r"\d+(\.\d+)?[bt]|\d+x\d+b"
 """Numbers of parameters: with one of them said, only the version of a model is open."""
 # A tag of Ollama (name:size...) that says no format, and the format and tuning of what it loads (ollama.com/library).
 _TAG = re.compile(r"[a-z0-9._-]+:[a-z0-9._-]+")
 _TAGGED_FORMAT, _TAGGED_TUNING = "q4_k_m", "instruct"
+# Weights with one scale, and the bits of each, in names of quantised files: '4b-128g', 'g128', 'w4g64', '4.0bpw'.
+_GROUP = re.compile(
+    r"(?<![a-z0-9])(?:([34])b(?:it)?[-_](?:gs)?\d+g|w([348])g\d+|gs?\d{2,3}|\d{2,3}g|[2-8][._]\d+bpw)(?![a-z0-9])"
+)
 
 
 def model_form(name: str) -> Form:
@@ -23,13 +29,16 @@ def model_form(name: str) -> Form:
     text = name.strip().casefold()
     text = text.rpartition("/")[2].removesuffix(".gguf")
     text = re.sub(r"-\d{5}-of-\d{5}$", "", text).replace("+", " plus ")
+    text = _GROUP.sub(lambda match: " int4" if match[1] else "", text)
     held = {_formats()[re.sub("-", "_", match)] for match in _format_pattern().findall(text)}
     plain = _format_pattern().sub(" ", text)
     plain = re.sub(r"(?<=\d)_(?=\d)", ".", plain)
     plain = re.sub(r"(?<=\d)\s+(billion|b)\b", "b", plain)
     plain = re.sub(r"\b(\d+)b(\d)\b", r"\1.\2b", plain)
-    tokens = [token for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", plain) for token in _pieces(piece.strip("."))]
+    plain = re.sub(r"(?<=\d)\.0(?=b?\b)(?!\.)", "", plain)
     words = _words()
+    pieces = (piece.strip(".") for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", plain))
+    tokens = [words["short"].get(token, token) for piece in pieces for token in _pieces(piece)]
     tuned = {words["tuning"][token] for token in tokens if token in words["tuning"]}
     if _TAG.fullmatch(text):
         tuned = tuned or {_TAGGED_TUNING}
@@ -43,6 +52,27 @@ def tag_format(name: str) -> str:
     return _TAGGED_FORMAT if _TAG.fullmatch(name.strip().casefold()) else ""
 
 
+def bare_size(number: str, numbers: frozenset[str]) -> str | None:
+    """The size of those that a number without its unit means: '405' is 405b, '8x22' 8x22b."""
+    sized = f"{number}b"
+    is_plain = number.isascii() and number.isdigit()
+    is_large = re.fullmatch(r"\d+x\d+", number) or (is_plain and int(number) >= _LEAST_BARE_SIZE)
+    return sized if is_large and sized in numbers else None
+
+
+@cache
+def maker_words(id: str) -> frozenset[str]:
+    """What the maker of a model, by its id, is called."""
+    return frozenset(_words()["makers"].get(id.partition("/")[0].casefold(), "").split())
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Words of a name as it is written, parts of CamelCase too; what is before a slash is no part of them."""
+    tail = name.strip().rpartition("/")[2]
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", tail)
+    return frozenset(re.findall(r"[^\W_]+", f"{tail} {split}".casefold()))
+
+
 @cache
 def other_models() -> dict[str, str]:
     """Words of names of models that are no language models, and what they are."""
@@ -54,7 +84,8 @@ def _pieces(piece: str) -> list[str]:
     if re.fullmatch(r"a\d+(\.\d+)?b", piece) or not (match := re.fullmatch(r"([a-z]+?)(\d[a-z0-9.]*)", piece)):
         return [part for part in re.split(r"(?<=[a-z])\.|\.(?=[a-z])", piece) if part]
     head, rest = match.groups()
-    return [rest] if head == "v" else [head, rest]
+    short = head.removesuffix("v")
+    return [rest] if head == "v" else [short if short in _words()["short"] else head, rest]
 
 
 @cache

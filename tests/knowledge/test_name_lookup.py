@@ -40,6 +40,11 @@ MODELS = {
     "Phi-3-mini-128k-instruct": "microsoft/Phi-3-mini-128k-instruct",
     "Qwen3-32B-AWQ": "Qwen/Qwen3-32B-AWQ",
     "deepseek-r1:70b": "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
+    "DSv3": "deepseek-ai/DeepSeek-V3",
+    "liquid lfm2 1.2b": "LiquidAI/LFM2-1.2B",
+    "ChatGPT OSS 20B": "openai/gpt-oss-20b",
+    "mixtral 8x22": "mistralai/Mixtral-8x22B-v0.1",
+    "exaone 4 32b": "LGAI-EXAONE/EXAONE-4.0-32B",
 }
 MODELS_SAID = {
     "lama 3.1 8b": "meta-llama/Llama-3.1-8B",
@@ -57,6 +62,13 @@ MODELS_SAID = {
     "qwen3-235B-moe": "Qwen/Qwen3-235B-A22B",
     "Qwen3-30B-A3B-Instruct": "Qwen/Qwen3-30B-A3B-Instruct-2507",
     "mistral 7b v0.3 reasoning": "mistralai/Mistral-7B-v0.3",
+    "llama 405": "meta-llama/Llama-3.1-405B",
+    "oss 120b": "openai/gpt-oss-120b",
+    "scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+    "magistral small": "mistralai/Magistral-Small-2509",
+    "nemotron super 49b": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+    "ISTA-DASLab/gemma-3-27b-it-GPTQ-4b-128g": "google/gemma-3-27b-it",
+    "deepseek 70b": "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
 }
 HELD = {
     "llama3.1:8b-instruct-q4_K_M": ("meta-llama/Llama-3.1-8B-Instruct", "q4_k_m"),
@@ -73,11 +85,13 @@ HELD = {
 }
 OTHER_MODELS = [
     "Hunyuan video", "bge-m3", "BAAI/bge-large-en-v1.5", "Qwen3-Embedding-8B", "Qwen3-Reranker-4B", "whisper large v3",
+    "google-t5/t5-11b", "clip vit-l/14", "HunyuanVideo", "sentence-transformers/all-mpnet-base-v2",
     "stable diffusion xl", "FLUX.1-dev", "Hunyuan image 3", "jina-embeddings-v3", "bert base uncased", "Wan 2.2 video",
 ]  # fmt: skip
 MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "mixtral"]
 MODELS_UNKNOWN = [
     "Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "!!!", "", "qwen2.5-8b", "mixtral 8x8b", "GLM 5 air", "3",
+    "qwen 4", "phi 5", "hermes 70b", "medical llama 8b", "llama guard 3 8b", "gemma 5 27b", "chat 3.1 80",
 ]  # fmt: skip
 
 ACCELERATORS = {
@@ -117,6 +131,10 @@ ACCELERATORS = {
     "HGX B300": "b300-sxm",
     "mac studio m3 ultra": "apple-m3-ultra",
     "M4 Max 128GB": "apple-m4-max",
+    "Radeon AI PRO R9700": "radeon-ai-pro-r9700",
+    "9070 XT": "rx-9070-xt",
+    "H100 80GB HBM3 700W": "h100-sxm",
+    "DGX A100 640GB": "a100-sxm-80gb",
 }
 ACCELERATORS_RENTED = {
     "p5.48xlarge": ("h100-sxm", "8 x"),
@@ -126,7 +144,7 @@ ACCELERATORS_RENTED = {
     "v5p-256": ("tpu-v5p", "128 x"),
     "v6e-8": ("tpu-v6e", "8 x"),
 }
-ACCELERATORS_UNPLANNED = ["R9700", "Ascend 910C", "MI430X", "TPU 8t", "MI308X", "9070 XT"]
+ACCELERATORS_UNPLANNED = ["Ascend 910C", "Ascend 910B", "MI430X", "TPU 8t", "MI308X", "Tesla P40"]
 ACCELERATORS_SAID = {
     "h100": "h100-sxm",
     "H1OO": "h100-sxm",

@@ -1,0 +1,107 @@
+"""How many devices a text names: '8xh100', '4 nodes of 8xH200', 'two H100 boxes', 'half an NVL72', 'p5.48xlarge'."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.names import Match
+
+_PARTS = {"half": Fraction(1, 2), "third": Fraction(1, 3), "quarter": Fraction(1, 4)}
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "dual": 2, "pair": 2, "three": 3, "triple": 3, "four": 4,
+    "quad": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "ten": 10, "twelve": 12, "sixteen": 16,
+}  # fmt: skip
+_MACHINES = r"(?:nodes?|box(?:es)?|machines?|servers?|hosts?|instances?|systems?|racks?|pods?)"
+_MOST = 1_000_000
+# In front: '2 x', 'two', 'half of an', with what they count: '4 nodes of'.
+_FRONT = re.compile(
+    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])\s*|\s+)"
+    rf"(?:of\s+)?(?P<machines>(?<!\S){_MACHINES}\b\s*(?:of|with|x|:|,)?\s*)?"
+)
+# Behind: 'boxes', 'x 8', '(8x)', 'GPUs'.
+_BEHIND = re.compile(
+    rf"(?:\s+(?P<machines>{_MACHINES})|\s*[x*×]\s*(?P<many>\d{{1,7}})|\s*\((?:x\s*)?(?P<noted>\d{{1,7}})\s*x?\)"
+    r"|\s+(?:gpus?|cards?|chips|accelerators))\s*$"
+)
+# NamedDevices that stand together by a name of theirs: GB200 NVL72, NVL4; not the 94 GB of an H100 NVL.
+_RACK = re.compile(r"nvl\s*-?(\d{1,3})(?!\s*g|\d)")
+_BOX = re.compile(r"\b(?:dgx|hgx)\b")
+
+
+@dataclass(frozen=True)
+class NamedDevices:
+    """The accelerator that a text names; `count` of it in machines of `per_node`, None where it does not say."""
+
+    match: Match[Accelerator]
+    count: int | None = None
+    per_node: int | None = None
+
+
+def find_devices(text: str) -> NamedDevices:
+    """What a text that names an accelerator, a machine or several of them stands for. Raises PlanError as
+    `find_accelerator` does, also for parts of machines that are no whole devices."""
+    try:
+        return _of_machines(find_accelerator(text), text, [], False)
+    except PlanError as error:
+        name, factors, are_machines = _without_counts(text.strip().casefold())
+        plain = _RACK.sub("", name)
+        if not factors and not are_machines and plain == name:
+            raise
+        try:
+            match = find_accelerator(name if factors or are_machines else plain)
+        except PlanError:
+            raise error from None
+    return _of_machines(match, name, factors, are_machines)
+
+
+def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
+    """(The name alone, what it is multiplied by, whether that counts machines)."""
+    factors: list[Fraction] = []
+    are_machines = False
+    while len(factors) < 3 and (quantity := _FRONT.match(text)) and quantity.end() < len(text):
+        factors.append(
+            _PARTS.get(quantity["many"]) or Fraction(_NUMBERS.get(quantity["many"]) or int(quantity["many"]))
+        )
+        are_machines |= bool(quantity["machines"])
+        text = text[quantity.end() :]
+    while (quantity := _BEHIND.search(text)) and quantity.start():
+        if number := quantity["many"] or quantity["noted"]:
+            factors.append(Fraction(int(number)))
+        are_machines |= bool(quantity["machines"])
+        text = text[: quantity.start()]
+    return re.sub(r"(?<=\d)s$", "", text), factors, are_machines
+
+
+def _of_machines(match: Match[Accelerator], name: str, factors: list[Fraction], are_machines: bool) -> NamedDevices:
+    """What `factors` of a name come to: of machines where the name is one, or they count machines."""
+    device, name = match.value, name.casefold()
+    # '8x HGX H100' are eight of them on their board, '2 HGX H100' two boards.
+    is_board = "hgx" in name and not are_machines and bool(factors) and factors[0] % device.per_node == 0
+    own = match.devices or (None if is_board else _by_name(device, name))
+    sentence = f"{name!r} stands for {own} x {device.name}" if own and not match.devices else ""
+    if own is None and are_machines and len(factors) < 2:
+        own = device.per_node
+        sentence = f"{own} x {device.name} in a machine, as usual"
+    if own is None and not factors:
+        return NamedDevices(match)
+    count = math.prod(factors, start=Fraction(own or 1))
+    if count.denominator != 1 or not 1 <= count <= _MOST:
+        raise PlanError("cluster.accelerator", f"{name!r} has {own or 1} devices: {count} is no number of them")
+    per_node = match.devices if match.devices and match.devices <= device.per_node else None
+    if own is None and len(factors) > 1:
+        per_node = int(factors[-1])
+    note = "; ".join(filter(None, (match.note, sentence))) or None
+    return NamedDevices(replace(match, note=note), int(count), min(per_node, int(count)) if per_node else None)
+
+
+def _by_name(device: Accelerator, name: str) -> int | None:
+    """NamedDevices of a rack or a box that is named itself; None for a device."""
+    if (rack := _RACK.search(name)) and 1 < int(rack[1]) <= device.scaleup_domain:
+        return int(rack[1])
+    return device.per_node if _BOX.search(name) and device.per_node > 1 else None
