@@ -91,7 +91,7 @@ OTHER_MODELS = [
 MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "mixtral"]
 MODELS_UNKNOWN = [
     "Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "!!!", "", "qwen2.5-8b", "mixtral 8x8b", "GLM 5 air", "3",
-    "qwen 4", "phi 5", "hermes 70b", "medical llama 8b", "llama guard 3 8b", "gemma 5 27b", "chat 3.1 80",
+    "qwen 4", "phi 5", "zorgmes 70b", "medical llama 8b", "llama guard 5 8b", "gemma 5 27b", "chat 3.1 80",
 ]  # fmt: skip
 
 ACCELERATORS = {
