@@ -10,6 +10,7 @@ from estimator.plan.schema import Plan
 from launchers.choice import chosen
 from launchers.launch.heading import warnings
 from launchers.launch.of_plan import launch_of
+from launchers.needs import checkpoint_needs
 from launchers.pieces import Piece, Rendered, Start
 from launchers.predictions import ServingPrediction, TrainingPrediction
 from launchers.rules import check
@@ -49,6 +50,7 @@ def render(
     assert start is not None, "a set has a program, or a config that names what reads it"
     files = tuple(file for piece in pieces for file in piece.files)
     needs = dict.fromkeys(need for piece in pieces for need in piece.needs_from_user)
+    needs |= dict.fromkeys(checkpoint_needs(launch))
     command = launch.scheduler_command or start.command
     if NODE_RANK in command:
         needs[

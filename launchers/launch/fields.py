@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from estimator.errors import PlanError
 
+# The catalogue's ids of models that are known from a paper alone.
+_UNPUBLISHED = "paper/"
 _Value = TypeVar("_Value")
 
 
@@ -17,8 +19,9 @@ def required(field: str, value: _Value | None) -> _Value:
 
 
 def loadable(model: str | None) -> str | None:
-    """The model's name or path, refused where a config file could not carry it as plain text."""
-    if model is None:
+    """The model's name or path, refused where a config file could not carry it as plain text; None of one that nobody
+    published."""
+    if model is None or model.startswith(_UNPUBLISHED):
         return None
     if not model.strip() or not model.isprintable():
         raise PlanError("model", "the name must be printable text on one line to stand in a launch file")

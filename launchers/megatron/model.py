@@ -8,7 +8,7 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture, Block
 from knowledge.models.catalogue import architecture
 from launchers.launch.training import TrainingLaunch
-from launchers.megatron.model_fields import fields_of, rotary_base
+from launchers.megatron.model_fields import beyond_dimensions, fields_of, mtp_layers, rotary_base
 from launchers.yaml_text import Tree
 
 Arguments = dict[str, Tree]
@@ -94,7 +94,11 @@ def model_arguments(launch: TrainingLaunch, needs: list[str], path: str) -> Argu
         arguments["untie_embeddings_and_output_weights"] = True
     if block.feed == "moe":
         arguments |= _experts(block, model, fields)
-    return arguments
+    if layers := mtp_layers(launch):
+        needs.append(
+            f"{path}: --mtp-num-layers {layers}, to train the model's own MTP layers too, which were not planned with"
+        )
+    return arguments | beyond_dimensions(launch)
 
 
 def _check(model: Architecture, fields: Any) -> None:

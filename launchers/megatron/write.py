@@ -44,10 +44,10 @@ def render(launch: TrainingLaunch) -> Piece:
     needs: list[str] = []
     comments: dict[str, str] = {}
     words = table("megatron/fields")
+    of_model = model_arguments(launch, needs, PATH)
     groups: dict[str, Arguments] = {
-        "model": {"use_mcore_models": True, "transformer_impl": "transformer_engine"}
-        | model_arguments(launch, needs, PATH),
-        "experts": experts(launch, model),
+        "model": {"use_mcore_models": True, "transformer_impl": "transformer_engine"} | of_model,
+        "experts": {name: value for name, value in experts(launch, model).items() if name not in of_model},
         "parallelism": parallelism(launch, model),
         "batch": batch(launch) | length(launch, "--train-iters", needs, PATH),
         "precision": precision(launch),
@@ -105,9 +105,14 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
 def _lines(arguments: Mapping[str, Tree], comments: Mapping[str, str]) -> list[str]:
     """One option a line, as words of a Bash array in which nothing is expanded."""
     return [
-        f"    {shlex.join(option(name, value))}" + (f"  # {comments[name]}" if name in comments else "")
+        f"    {' '.join(map(_word, option(name, value)))}" + (f"  # {comments[name]}" if name in comments else "")
         for name, value in arguments.items()
     ]
+
+
+def _word(text: str) -> str:
+    """A word of a Bash array; commas stand in quotes, as ShellCheck takes them for separators (SC2054)."""
+    return f"'{text}'" if "," in text and shlex.quote(text) == text else shlex.quote(text)
 
 
 def option(name: str, value: Tree) -> list[str]:

@@ -14,6 +14,7 @@ from launchers.launch.duration import KEPT_NEWEST
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
+from launchers.megatron.model_fields import mtp_layers
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
@@ -48,6 +49,10 @@ def render(launch: TrainingLaunch) -> Piece:
         fields["model.virtual_pipeline_model_parallel_size"] = launch.plan.layout.vpp
     if launch.training.fused_loss is False:
         fields["model.cross_entropy_loss_fusion"] = False
+    if mtp_layers(launch):
+        # The recipes have them, and they were not planned with.
+        fields["model.mtp_num_layers"] = None
+        needs.append(f"{PATH}: model.mtp_num_layers, to train the model's own MTP layers, which were not planned with")
     fields["mixed_precision"] = _precision(launch)
     fields |= _adapter(launch) | _data(launch, needs) | _saving(launch)
     dataset = "local-jsonl" if mode != "pretrain" else "megatron-indexed"

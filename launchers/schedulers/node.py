@@ -11,6 +11,8 @@ from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Start
 
+CORES_PER_DEVICE = 8
+"""Host cores for each device's process and its data loaders, where a site says nothing."""
 PORT = 29500
 """Where the nodes of a run meet, on the first of them: torchrun's usual port."""
 
@@ -22,8 +24,17 @@ def script(launch: Launch, start: Start, variables: Mapping[str, str], preparati
     if launch.nodes > 1:
         lines += [f"{name}={word}" for name, word in variables.items()]
         lines.append(f"export {' '.join(variables)}")
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in start.environment.items()]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in environment_of(launch, start).items()]
     return [*lines, f"exec env {start.command}"]
+
+
+def environment_of(launch: Launch, start: Start) -> dict[str, str]:
+    """The program's own variables, and for training the threads of a process: torchrun sets one where nothing does,
+    with which states on the host are updated by one core."""
+    if launch.kind == "inference":
+        return dict(start.environment)
+    threads = CORES_PER_DEVICE if launch.offload in ("optimizer", "params") else CORES_PER_DEVICE // 2
+    return {"OMP_NUM_THREADS": str(threads)} | dict(start.environment)
 
 
 def programs(start: Start) -> str:

@@ -289,7 +289,7 @@ def test_memory_that_is_to_stay_free(tmp_path: Path):
 
 def test_another_version_is_said():
     assert any("0.9.1" in need for need in render(plan(software_version="0.9.1"), ["vllm"]).needs_from_user)
-    assert render(plan(software_version="0.33.2"), ["vllm"]).needs_from_user == ()
+    assert not any("0.33" in need for need in render(plan(software_version="0.33.2"), ["vllm"]).needs_from_user)
 
 
 def test_mlperf_files(tmp_path: Path):

@@ -249,3 +249,67 @@ def test_torchrun_takes_the_deepspeed_file_of_the_set(tmp_path):
     words = started(rendered.files[1].text, tmp_path / "run")
     assert words[words.index("--deepspeed") + 1] == "deepspeed.json"
     assert words[words.index("--global-batch") + 1] == "32"
+
+
+# Options of NVIDIA's own scripts that make a model what it is: Megatron-LM examples/megatron_fsdp/
+# sbatch_mfsdp_deepseek_v3.sh, examples/post_training/modelopt/conf (Kimi-K2-Instruct.sh, DeepSeek-V2-Lite.sh,
+# Qwen3-30B-A3B.sh, gpt-oss-120b.sh), and of GLM-4.5 Megatron-Bridge v0.6.0 models/glm/glm45_bridge.py; what is for
+# speed is left out, and the MTP layers are not planned.
+SIGMOID = {
+    "moe_router_score_function": "sigmoid", "moe_router_enable_expert_bias": True, "moe_router_dtype": "fp32",
+    "moe_router_load_balancing_type": ["seq_aux_loss"], "moe_router_topk": 8, "swiglu": True,
+    "untie_embeddings_and_output_weights": True, "disable_bias_linear": True,
+}  # fmt: skip
+MLA = {"kv_lora_rank": 512, "v_head_dim": 128, "qk_head_dim": 128, "qk_layernorm": True, "qk_pos_emb_head_dim": 64}
+NVIDIA = {
+    "deepseek-ai/DeepSeek-V3": SIGMOID | MLA | {
+        "num_layers": 61, "hidden_size": 7168, "ffn_hidden_size": 18432, "num_attention_heads": 128,
+        "q_lora_rank": 1536, "rotary_base": 10000, "norm_epsilon": 1e-6, "num_experts": 256,
+        "moe_ffn_hidden_size": 2048, "moe_shared_expert_intermediate_size": 2048, "moe_router_pre_softmax": True,
+        "moe_aux_loss_coeff": [1e-4],
+        "moe_router_group_topk": 4, "moe_router_num_groups": 8, "moe_router_topk_scaling_factor": 2.5,
+        "moe_router_bias_update_rate": 1e-3, "rotary_scaling_factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
+    },
+    "moonshotai/Kimi-K2-Instruct": SIGMOID | MLA | {
+        "num_layers": 61, "num_attention_heads": 64, "num_experts": 384, "q_lora_rank": 1536, "rotary_base": 50000,
+        "moe_router_topk_scaling_factor": 2.827, "moe_router_bias_update_rate": 1e-3, "moe_router_pre_softmax": True,
+        "rotary_scaling_factor": 32, "mscale": 1.0, "mscale_all_dim": 1.0, "moe_router_num_groups": None,
+    },
+    "deepseek-ai/DeepSeek-V2-Lite": MLA | {
+        "num_layers": 27, "norm_epsilon": 1e-6, "num_experts": 64, "moe_router_score_function": "softmax",
+        "moe_router_topk": 6, "moe_router_topk_scaling_factor": 1.0, "moe_router_pre_softmax": True,
+        "moe_shared_expert_intermediate_size": 2816, "moe_aux_loss_coeff": [1e-3], "rotary_scaling_factor": 40,
+        "moe_router_load_balancing_type": ["seq_aux_loss"], "mscale": 0.707, "mscale_all_dim": 0.707,
+    },
+    "Qwen/Qwen3-30B-A3B": {
+        "num_layers": 48, "num_query_groups": 4, "kv_channels": 128, "qk_layernorm": True, "num_experts": 128,
+        "moe_ffn_hidden_size": 768, "moe_router_topk": 8, "moe_router_dtype": "fp32", "moe_aux_loss_coeff": [1e-3],
+        "moe_router_load_balancing_type": ["aux_loss"], "rotary_base": 1000000, "norm_epsilon": 1e-6,
+    },
+    "openai/gpt-oss-120b": {
+        "num_layers": 36, "kv_channels": 64, "num_experts": 128, "moe_router_topk": 4, "moe_router_dtype": "fp32",
+        "moe_router_score_function": "softmax", "rotary_base": 150000, "softmax_type": "learnable",
+        "position_embedding_type": "yarn", "rotary_scaling_factor": 32, "yarn_original_max_position_embeddings": 4096,
+        "quick_geglu": True, "glu_linear_offset": 1.0, "activation_func_clamp_value": 7.0, "window_size": "(127,0)",
+    },
+    "zai-org/GLM-4.5": SIGMOID | {
+        "num_layers": 92, "num_query_groups": 8, "kv_channels": 128, "qk_layernorm": True, "rotary_percent": 0.5,
+        "rotary_base": 1000000, "moe_router_topk_scaling_factor": 2.5, "moe_router_bias_update_rate": 0.0,
+        "add_qkv_bias": True, "moe_shared_expert_intermediate_size": 1536, "num_experts": 160, "norm_epsilon": 1e-5,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", NVIDIA)
+def test_a_model_is_the_one_of_nvidias_scripts(model: str, tmp_path: Path):
+    script = render(native("megatron-lm", model, {"ep": 8, "dp": 8}), ["megatron-lm"]).files[0].text
+    arguments = vars(read(script, tmp_path / "run")[2])
+    assert {name: arguments.get(name) for name in NVIDIA[model]} == NVIDIA[model]
+
+
+def test_mtp_layers_are_told_and_left_out():
+    """The estimate has none, so the files have none, and say so."""
+    plan = native("megatron-bridge", "deepseek-ai/DeepSeek-V3", {"ep": 8, "dp": 8})
+    bridge = render(plan, ["megatron-bridge"])
+    assert "model.mtp_num_layers=null" in bridge.files[0].text
+    assert any("MTP" in need for need in bridge.needs_from_user)

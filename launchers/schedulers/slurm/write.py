@@ -15,12 +15,11 @@ from launchers.launch.duration import SIGNAL_S, duration
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
+from launchers.schedulers.node import CORES_PER_DEVICE, environment_of
 from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH = "job.sbatch"
-# Site defaults, marked as such in the file: host cores per device for the data loaders, and the time limit of a run of
-# which neither an end nor a deadline is known.
-_CORES_PER_DEVICE = 8
+# The time limit of a run of which neither an end nor a deadline is known, marked as such in the file.
 _HOURS = 24.0
 
 
@@ -40,7 +39,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         ("--nodes", launch.nodes),
         ("--ntasks-per-node", 1),
         *([] if is_cpu(launch) else [("--gres", f"gpu:{launch.node_devices}")]),
-        ("--cpus-per-task", launch.node_devices * _CORES_PER_DEVICE),
+        ("--cpus-per-task", launch.node_devices * CORES_PER_DEVICE),
         ("--time", slurm_time(hours)),
         ("--output", output),
         ("--open-mode", "append"),
@@ -61,7 +60,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             needs.append(f"{PATH}: --{name}, if your site asks for it")
         else:
             lines.append(f"#SBATCH --{name}={value}")
-    lines += [f"# --time is {limit}. --cpus-per-task assumes {_CORES_PER_DEVICE} host cores per device.", ""]
+    lines += [f"# --time is {limit}. --cpus-per-task assumes {CORES_PER_DEVICE} host cores per device.", ""]
     if run is not None and launch.site.time_limit_h is None:
         needs.append(f"{PATH}: --time, if your partition's limit is shorter: the job goes on from its last checkpoint")
     lines += [AS_WRITTEN, "set -euo pipefail", ""]
@@ -133,7 +132,7 @@ def _environment(launch: Launch, start: Start, needs: list[str]) -> list[str]:
         programs = " and ".join(start.programs) or "your program"
         lines += ["# Load your environment here, for example: source /path/to/venv/bin/activate", ""]
         needs.append(f"{PATH}: the line that loads an environment with {programs} on every node")
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in start.environment.items()]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in environment_of(launch, start).items()]
     return lines
 
 

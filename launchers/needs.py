@@ -1,0 +1,48 @@
+"""What only the person can do about the checkpoint of a plan: licences, code of its own, a chat template."""
+
+from __future__ import annotations
+
+import re
+
+from estimator.errors import PlanError
+from knowledge.models.catalogue import ModelFacts, facts_of, find_model
+from launchers.launch.names import last_part
+from launchers.launch.of_plan import Launch
+from launchers.tables import table
+
+# Stages whose samples are conversations.
+_CHATS = ("sft", "dpo", "ipo", "orpo", "simpo", "kto", "grpo", "ppo", "rm")
+
+
+def checkpoint_needs(launch: Launch) -> list[str]:
+    """One sentence a need; none of a model that the plan describes inline."""
+    model = launch.model
+    if model is None:
+        return []
+    name, words = model.lower(), table("data/checkpoints")
+    facts = _facts(model)
+    needs: list[str] = []
+    if facts is not None and facts.gated:
+        needs.append(f"licence: accept that of {model} on huggingface.co, and give HF_TOKEN to every node")
+    if facts is not None and facts.fields.get("model_type") in words["own_code"]:
+        needs.append(
+            f"code: {model} is loaded by code in its own repository (or by a newer transformers); read it, then set "
+            "trust_remote_code"
+        )
+    elif any(re.match(pattern, name) for pattern in words["own_tokenizer"]):
+        needs.append(
+            f"code: the tokenizer of {model} is code in its own repository; read it, then set trust_remote_code"
+        )
+    chats = launch.kind == "training" and launch.training.stage in _CHATS
+    if chats and any(re.match(pattern, last_part(name)) for pattern in words["without_chat"]):
+        needs.append(f"chat template: {model} is a base checkpoint without one; name one, or take its Instruct sibling")
+    return needs
+
+
+def _facts(model: str) -> ModelFacts | None:
+    """The catalogue's row; of a checkpoint without facts of its own, that of its architecture."""
+    try:
+        facts = facts_of(model)
+        return find_model(facts.shares).value if facts is not None and facts.shares and not facts.fields else facts
+    except PlanError:
+        return None
