@@ -224,15 +224,25 @@ def interval(part: object, key: str) -> str:
 
 
 def held(part: object, key: str) -> str:
-    """A figure of a result with its interval: '12.34 s (11.00–13.50 s)'."""
+    """A figure of a result with its interval: '12.34 s (11.00–13.50)'."""
     value = shown(key, getattr(part, key))
-    span = interval(part, key) if value != NONE else ""
+    return with_interval(value, interval(part, key) if value != NONE else "")
+
+
+def with_interval(value: str, span: str) -> str:
+    """A written figure and its written interval, which leaves out the unit that the figure has too."""
+    unit = value.partition(" ")[2]
+    if unit and "–" in span and span.endswith(f" {unit}"):
+        span = span.removesuffix(f" {unit}")
     return f"{value} ({span})" if span else value
 
 
 def _between(low: str, high: str) -> str:
     (first, _, unit), (last, _, other) = low.partition(" "), high.partition(" ")
-    return f"{first}–{last} {other}".strip() if unit == other else f"{low} to {high}"
+    if unit != other:
+        return f"{low} to {high}"
+    sign = "$" if first.startswith("$") else ""
+    return f"{first}–{last.removeprefix(sign)} {other}".strip()
 
 
 def known(value: float | None, write: Callable[[float], str], other: str = "") -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from knowledge.figures import with_interval
 from planner.plots import Plot
 
 Row = tuple[str, str] | tuple[str, str, str]
@@ -96,7 +97,28 @@ class Folded:
     blocks: Sequence[Block]
 
 
-Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details | Folded
+@dataclass(frozen=True)
+class Steps:
+    """What can be said next, each as a person would say it; a lead ends with it."""
+
+    sentences: Sequence[str]
+
+    @property
+    def line(self) -> str:
+        """'Next: “write the files” · “make it faster”'."""
+        return f"{NEXT} {' · '.join(f'“{text}”' for text in self.sentences)}"
+
+
+NEXT = "Next:"
+
+
+def offered(answer: str) -> list[str]:
+    """What the text of an answer offers to say next."""
+    line = next((line for line in answer.splitlines() if line.startswith(NEXT)), "")
+    return [part.partition("”")[0] for part in line.split("“")[1:]]
+
+
+Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details | Folded | Steps
 
 
 def ranked(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
@@ -109,9 +131,9 @@ def ranked(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
             details += [*front, *behind]
         else:
             lead.append(block)
-    return lead, details
+    return sorted(lead, key=lambda block: isinstance(block, Steps)), details
 
 
 def value_of(row: Row) -> str:
     """The value of a labelled row with its interval."""
-    return f"{row[1]} ({row[2]})" if len(row) > 2 and row[2] else row[1]
+    return with_interval(row[1], row[2] if len(row) > 2 else "")

@@ -40,6 +40,34 @@ class Evidence(Result):
     )
 
 
+class NeighbourFigures(Result):
+    """Of one plan; those of time are of training, those of latency of serving."""
+
+    per_device_bytes: float
+    tokens_per_s: float | None = None
+    hours: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    output_tokens_per_s: float | None = None
+
+
+class Decisive(Result):
+    """An assumption, and what another value of it would do with all else held: measured by an estimate of its own."""
+
+    field: str = Field(description="Dotted path in the Plan.")
+    value: Any
+    other: Any = Field(description="The value that was tried.")
+    before: NeighbourFigures
+    after: NeighbourFigures = Field(description="With the other value.")
+    figure: str = Field(description="The key of the figure that it is told by: the one that moves most.")
+    fits: bool = Field(description="With the other value.")
+    relaid: bool = Field(default=False, description="Whether the layout was chosen anew for it.")
+
+    def change(self, figure: str) -> float:
+        """After over before, less one: 0.1 is 10 % more."""
+        return getattr(self.after, figure) / getattr(self.before, figure) - 1.0
+
+
 class TimeLimit(Result):
     """A part of the step by what it waits for."""
 

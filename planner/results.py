@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from planner.result import Assumption, Evidence, ProviderCost, Result, TimeLimit
+from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
 
@@ -155,6 +155,9 @@ class TrainingEstimate(Result):
     roofline: Roofline
     improvements: list[Improvement] | None = Field(
         description="What would be faster and fits, the most gain first; null unless asked for."
+    )
+    decides: list[Decisive] = Field(
+        default_factory=list, description="What was assumed and moves the figures most when it is otherwise, first."
     )
     layout_chosen: bool = Field(description="True when the search chose what the layout left open.")
     why: list[str] = Field(description="Why this layout, in sentences.")

@@ -362,6 +362,7 @@ class ShardwiseApp(App[None]):
         return False
 
     def _follow(self, start: Start, doing: str, *, opens: bool = True) -> None:
+        self.pane.begin()
         self.turns.start(start, self._edited if opens else None)
         self._show_state(doing)
 

@@ -40,6 +40,8 @@ _FIGURE = re.compile(rf"(?P<money>\$\s?)?(?P<number>{_NUMBER}){_TAIL}", re.IGNOR
 _RANGE = re.compile(
     rf"(?P<first>{_NUMBER})(?=\s?(?:–|-|to)\s?(?:{_NUMBER})\s?(?P<unit>{_UNIT})(?![\w/]))", re.IGNORECASE
 )
+# '61.2 GiB (58.0–66.3)': both ends have the unit of the figure before.
+_INTERVAL = re.compile(rf"\((?P<low>\$?(?:{_NUMBER}))\s?–\s?(?P<high>{_NUMBER})\)")
 # Words that start with a letter take the digits joined to them along: names, versions, ZeRO-3, fp8, file names.
 _NAME = re.compile(r"(?<![\w$])[A-Za-z_][\w]*(?:[-./_:+][\w]+)*")
 _ORDINAL = re.compile(r"^\s*(?:#+\s*)?\d{1,2}[.)]\s", re.MULTILINE)
@@ -63,10 +65,15 @@ def figures_in(text: str) -> Iterator[Figure]:
     for pattern in (_NAME, _ORDINAL, _DIMENSION):
         blanked = pattern.sub(lambda match: _kept(match[0]), blanked)
     ranges = {match.start("first"): match["unit"] for match in _RANGE.finditer(blanked)}
+    ends = {match.start(end) for match in _INTERVAL.finditer(blanked) for end in ("low", "high")}
+    last: str | None = None
     for match in _FIGURE.finditer(blanked):
-        if match.start("number") > 0 and blanked[match.start("number") - 1] in "._" and not match["money"]:
+        start = match.start("number")
+        if start > 0 and blanked[start - 1] in "._" and not match["money"]:
             continue
-        yield _figure(match, ranges.get(match.start("number")))
+        if match.start() not in ends:
+            last = _unit(match) or ranges.get(start)
+        yield _figure(match, last)
 
 
 def _kept(word: str) -> str:
@@ -76,11 +83,14 @@ def _kept(word: str) -> str:
     return " " * len(word)
 
 
-def _figure(match: re.Match[str], range_unit: str | None) -> Figure:
+def _unit(match: re.Match[str]) -> str | None:
+    return "usd" if match["money"] else match["unit"] or match["unit2"]
+
+
+def _figure(match: re.Match[str], unit: str | None) -> Figure:
     digits = match["number"].replace(",", "")
-    unit = match["unit"] or match["unit2"] or range_unit
     scale = _SCALES[match["scale"].lower()] if match["scale"] else 1.0
-    kind, factor = _UNITS[unit.lower()] if unit else ("usd", 1.0) if match["money"] else ("count", 1.0)
+    kind, factor = _UNITS[unit.lower()] if unit else ("count", 1.0)
     step = 10.0 ** -len(digits.partition(".")[2].partition("e")[0]) if "." in digits else _whole_step(digits)
     factor *= scale
     return Figure(match[0].strip(), kind, float(digits) * factor, 0.5 * step * factor, match.start(), match.end())

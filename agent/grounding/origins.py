@@ -36,6 +36,7 @@ _SHARES_OF = {"memory.components.": "memory.per_device_bytes", "time.components.
 _HEADROOM = "headroom_bytes"
 _NODES = ("plan.cluster.count", "plan.cluster.per_node")
 _LIMITED = ("value_s", "limit_s")
+_NEIGHBOURS = ("before", "after")
 _SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
 _OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}
 
@@ -190,7 +191,7 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
 
 def _listed(result: Mapping[str, Any]) -> Iterator[Origin]:
     """How many rows of a list are so and how many are not ('3 of 5 fit', 'you have saved 2'), and how far each latency
-    is from its limit."""
+    is from its limit, and what an assumption set otherwise does."""
     for rows in result.values():
         if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
             for name in (name for name, value in rows[0].items() if isinstance(value, bool)):
@@ -199,6 +200,10 @@ def _listed(result: Mapping[str, Any]) -> Iterator[Origin]:
             for value, limit in ([row.get(name) for name in _LIMITED] for row in rows):
                 if value and limit:
                     yield from (Origin("count", value / limit), Origin("fraction", abs(value / limit - 1)))
+            for before, after in ([row.get(name) or {} for name in _NEIGHBOURS] for row in rows):
+                ratios = [after[name] / before[name] for name in after if after[name] and before.get(name)]
+                yield from (Origin("fraction", abs(ratio - 1)) for ratio in ratios)
+                yield from (Origin("count", ratio) for ratio in ratios)
 
 
 def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:

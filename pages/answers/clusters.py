@@ -5,10 +5,10 @@ from __future__ import annotations
 from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from pages.answers.plan import complete, hardware_words, model_words
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Folded, Headline, Prose, Steps
 from pages.results.basis import notes
 from pages.results.money import cluster_name, considered, decisions, options, rejected
-from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
+from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
 _MOST_OTHERS = 4
@@ -23,27 +23,45 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     if not clusters.options:
         return [Prose("**No known cluster meets this.**"), *others]
     first = clusters.options[0]
-    where = f" at {first.provider} ({first.instance})" if first.provider else ""
-    if clusters.satisfied:
-        text = f"**Rent {cluster_name(first)}**{where}"
-    else:
-        text = f"**Nothing meets every limit.** The closest is {cluster_name(first)}{where}"
-    text += _price_and_time(first)
-    text += f", with {first.framework or first.engine}: {first.summary}." if first.summary else "."
+    where = f" at {first.provider}" if first.provider else ""
+    told = f"{cluster_name(first)}{where}{_price_and_time(first)}"
+    what = f"{first.framework or first.engine}: {first.summary}." if first.summary else ""
+    head = (
+        Headline(f"Rent {told}.", True, what)
+        if clusters.satisfied
+        else Headline("Nothing meets every limit.", False, f"The closest is {told}. {what}")
+    )
+    looser = [_with_twice(row) for row in clusters.looser[:1]]
     later = f"Prices of {clusters.priced}. Your next question is about the first, unless you name another."
     return [
-        *map(Prose, (text, " ".join(clusters.why))),
+        head,
+        *map(Prose, looser),
+        Folded([Prose(" ".join(clusters.why))]),
         *options(clusters.options[:_MOST_ROWS], clusters.sort),
         *others,
         Prose(later if clusters.priced else ""),
+        Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"]),
     ]
+
+
+def _with_twice(row: LooserLimit) -> str:
+    """The limit that decides, by what twice as much of it would bring."""
+    write = figures.hours if row.limit == "deadline_h" else figures.usd
+    name = "deadline" if row.limit == "deadline_h" else "budget"
+    where = f" at {row.provider}" if row.provider else ""
+    costs = f" for {figures.usd(row.usd)}" if row.usd is not None else ""
+    takes = f" in {figures.hours(row.hours)}" if row.hours is not None else ""
+    return (
+        f"Most depends on the {name} ({write(row.value)}): with {write(row.other)}, "
+        f"{row.count} x {row.accelerator}{where}{takes}{costs}."
+    )
 
 
 def _price_and_time(option: ClusterOption) -> str:
     if option.hours is None:
         return "" if option.usd_per_hour is None else f", {figures.usd(option.usd_per_hour)} per hour"
-    text = f": about {figures.held(option, 'hours')}"
-    return text if option.usd is None else f"{text} for {figures.held(option, 'usd')}"
+    text = f": {figures.held(option, 'hours')}"
+    return text if option.usd is None else f"{text}, {figures.held(option, 'usd')}"
 
 
 def configured(found: AutoConfigured) -> list[Block]:

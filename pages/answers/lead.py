@@ -12,7 +12,7 @@ from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Folded, Headline, Note, Prose, Table
+from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, ranked
 from pages.results.overview import latency_limit
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, MemoryEstimate, TrainingEstimate
@@ -22,6 +22,8 @@ from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 _MOST_ROWS, _MOST_WARNINGS, _MOST_READINGS = 4, 2, 2
 # Characters of a cell that stands at first.
 _LONGEST = 24
+# Characters of a row of it, which a narrow screen beside the pane has.
+_WIDEST = 72
 _STEP = ("step_s", "tokens_per_s", "mfu")
 # What people name, by the question that it belongs to.
 _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("usd", "hours", *_STEP),
@@ -72,9 +74,11 @@ def _wanted(asked: Sequence[str]) -> bool:
 
 
 def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
-    """'needs 65.0 GiB per GPU (55.1–76.7) of 79.7 GiB'."""
-    span = f" ({figures.interval(need, 'per_device_bytes')})" if isinstance(need, MemoryEstimate) else ""
-    return f"{figures.gib(need.per_device_bytes)} per device{span} of {figures.gib(need.capacity_bytes)}"
+    """'65.0 GiB (55.1–76.7) of 79.7 GiB per device'."""
+    needs = figures.gib(need.per_device_bytes)
+    if isinstance(need, MemoryEstimate):
+        needs = figures.held(need, "per_device_bytes")
+    return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
 
 
 def _too_late_or_dear(
@@ -141,13 +145,14 @@ def serving(estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None) 
 
 
 def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
-    """The first blocks and the first rows of the first table at first; all else is folded."""
-    front: list[Block] = list(blocks[:sentences])
-    rest = list(blocks[sentences:])
+    """The first blocks, the first rows of the first table and what to do next at first; all else is folded."""
+    lead, behind = ranked([block for block in blocks if not isinstance(block, Steps)])
+    steps = [block for block in blocks if isinstance(block, Steps)]
+    front, rest = lead[:sentences], lead[sentences:]
     table = next((block for block in rest if isinstance(block, Table)), None)
     if table:
         front.append(_slim(table))
-    return [*front, Folded(rest)]
+    return [*front, *steps, Folded([*rest, *behind])]
 
 
 def _slim(table: Table) -> Table:
@@ -155,8 +160,15 @@ def _slim(table: Table) -> Table:
     long, is read among the details."""
     first = table.rows[:_MOST_ROWS]
     cells = [[row[place] for row in first] for place in range(len(table.head))]
-    kept = [0, *(place for place, column in enumerate(cells[1:], 1)
-                 if max(map(len, column)) <= _LONGEST and (len(first) == 1 or len(set(column)) > 1))]  # fmt: skip
+    short = [place for place, column in enumerate(cells) if max(map(len, column)) <= _LONGEST]
+    kept = [place for place in short if place and (len(first) == 1 or len(set(cells[place])) > 1)]
+    if 0 in short or not any(len(set(cells[place])) == len(first) for place in kept):
+        kept = [0, *kept]
+    room = _WIDEST
+    for place in list(kept):
+        room -= max(map(len, [*table.head[place].split(), *cells[place]])) + 2
+        if room < 0:
+            kept.remove(place)
     head = [table.head[place] for place in kept]
     return replace(table, head=head, rows=[[row[place] for place in kept] for row in first], title="")
 
@@ -174,5 +186,11 @@ def read_as(readings: Sequence[str]) -> list[Block]:
     if not readings:
         return []
     words = [text.rstrip(".") for text in readings]
-    more = [Folded([Note("Read as", words)])] if len(words) > _MOST_READINGS else []
-    return [Prose(f"Assumed: {'; '.join(words[:_MOST_READINGS])}."), *more]
+    short = [_without_others(text) for text in words][:_MOST_READINGS]
+    more = [Folded([Note("Read as", words)])] if short != words else []
+    return [Prose(f"Assumed: {'; '.join(short)}."), *more]
+
+
+def _without_others(reading: str) -> str:
+    """'h100' read as H100 SXM5 80GB: what else it may be stands among the details."""
+    return reading.rpartition(" (")[0] if reading.endswith(")") and " (" in reading else reading

@@ -9,7 +9,21 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Prose, Table, Text, ranked, value_of
+from pages.blocks import (
+    Block,
+    Chart,
+    Details,
+    Figures,
+    Folded,
+    Headline,
+    Note,
+    Prose,
+    Steps,
+    Table,
+    Text,
+    ranked,
+    value_of,
+)
 
 
 def page(title: str, blocks: Sequence[Block], footer: str) -> str:
@@ -62,6 +76,8 @@ def _block(block: Block) -> str:
             return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
         case Details(title, inner):
             return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'
+        case Steps():
+            return f'<p class="next">{escape(block.line)}</p>'
         case Folded(inner):
             return f"<details><summary>Details</summary>\n{render(inner)}\n</details>"
 

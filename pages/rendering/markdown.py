@@ -5,7 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Prose, Table, Text, ranked, value_of
+from pages.blocks import (
+    Block,
+    Chart,
+    Details,
+    Figures,
+    Folded,
+    Headline,
+    Note,
+    Prose,
+    Steps,
+    Table,
+    Text,
+    ranked,
+    value_of,
+)
 from pages.rendering import fold
 
 
@@ -43,6 +57,8 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
             return f"![{_line(plot.title)}]({pictures[plot.title]})" if plot.title in pictures else ""
         case Details(title, inner):
             return f"{'#' * level} {_line(title)}\n\n{render(inner, pictures, level + 1)}"
+        case Steps():
+            return block.line
         case Folded(inner):
             return fold.written(render(inner, pictures, level))
 

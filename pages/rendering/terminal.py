@@ -8,7 +8,21 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
-from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Prose, Table, Text, ranked, value_of
+from pages.blocks import (
+    Block,
+    Chart,
+    Details,
+    Figures,
+    Folded,
+    Headline,
+    Note,
+    Prose,
+    Steps,
+    Table,
+    Text,
+    ranked,
+    value_of,
+)
 from pages.rendering.clean import clean, one_line
 from pages.rendering.plotting import draw
 from pages.rendering.prose import laid_out
@@ -69,6 +83,8 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
                 return draw(plot, width, colour)
             case Details(title, inner):
                 return titled(title, render(inner, width, colour))
+            case Steps():
+                return "\n".join(dress(line, _DIM) for line in textwrap.wrap(block.line, width))
             case Folded(inner):
                 return render(inner, width, colour)
 

@@ -47,7 +47,7 @@ def compare(result: Comparison) -> list[Block]:
 
 def side_by_side(result: Comparison, title: str = "") -> list[Block]:
     """A row a scenario; that of the baseline stands out."""
-    own = _OF_A_RUN if result.kind == "training" else _SERVED
+    own = [*_changing(result.rows), *_OF_A_RUN] if result.kind == "training" else _SERVED
     columns: list[Column] = [("scenario", "name"), "speedup", *own, _LAYOUT, ("why not", "error")]
     strong = [place for place, row in enumerate(result.rows) if row.name == result.baseline]
     return table(result.rows, columns, title, strong=strong)
@@ -87,9 +87,20 @@ def sweep(result: Sweep) -> list[Block]:
 def points(result: Sweep) -> list[Block]:
     """A row a point; over devices with what is left of the speed of each."""
     axes: list[Column] = [_swept(field) for field in result.fields]
-    columns = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens"]
+    columns = (
+        _SERVED if _serves(result) else [*_changing(result.points, result.fields), *_TRAINED, "usd_per_million_tokens"]
+    )
     against: list[Column] = ["speedup", *(["scaling_efficiency"] if "cluster.count" in result.fields else [])]
     return table(result.points, [*axes, *columns, *against, _LAYOUT, ("why not", "why")])
+
+
+def _changing(rows: Sequence[Any], fields: Sequence[str] = ()) -> list[Column]:
+    """The framework where it is not the same for all, and not what they are about."""
+    names = {row.framework for row in rows if row.framework}
+    about = "workload.framework" in fields or any(
+        name in str(getattr(row, "name", "")) for row in rows for name in names
+    )
+    return ["framework"] if len(names) > 1 and not about else []
 
 
 def _swept(field: str) -> Column:

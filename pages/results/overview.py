@@ -5,7 +5,7 @@ Pure data: a tool's result is folded into an `Overview`; nothing is decided, onl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,12 +53,26 @@ class Overview:
         return None if self.memory is None else self.memory.fits
 
 
+# Results that an answer tells of one plan: the run that was asked about, or the one that was chosen.
+_TOLD = (
+    "TrainingEstimate", "ServingEstimate", "FitCheck", "CostEstimate", "Limit", "BestParallelism", "BestServing",
+    "SizedServing", "RecommendedCluster", "AutoConfigured", "Comparison", "Sweep", "MlperfProjection", "Rates",
+)  # fmt: skip
+
+
+def plan_told(results: Sequence[BaseModel]) -> Data | None:
+    """The plan that an answer with these results is about."""
+    plans = [getattr(result, "plan", None) for result in results if type(result).__name__ in _TOLD]
+    return next((plan for plan in reversed(plans) if isinstance(plan, Mapping) and plan), None)
+
+
 def fold(overview: Overview, result: BaseModel) -> Overview:
-    """The overview after one more tool result. Figures of another plan go; a result without a plan changes nothing."""
-    plan = getattr(result, "plan", None)
-    if not isinstance(plan, Mapping):
+    """The overview after one more tool result. Figures of another plan go; a result that tells of no plan changes
+    nothing."""
+    plan = plan_told([result])
+    if plan is None:
         return overview
-    if overview.plan is None or _subject(plan) != _subject(overview.plan):
+    if overview.plan is None or not same_run(plan, overview.plan):
         overview = Overview()
     warnings = [*overview.warnings, *getattr(result, "warnings", ())]
     overview = replace(
@@ -122,6 +136,10 @@ def _of_step(result: TrainingEstimate, key: str) -> str:
 
 def _taking(seconds: Mapping[str, float]) -> dict[str, float] | None:
     return {name: value for name, value in seconds.items() if value > 0} or None
+
+
+def same_run(plan: Data, other: Data) -> bool:
+    return _subject(plan) == _subject(other)
 
 
 def _subject(plan: Data) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from knowledge.figures import hours, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
-from planner.clusters.results import ClusterOption, ClusterRejected, RecommendedCluster, Why
+from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why
 from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
 from planner.clusters.training.option import option_of as training_option
@@ -58,6 +58,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         sort=sort,
         satisfied=result.satisfied,
         why=list(_why(ask, options, sort, result.satisfied)),
+        looser=list(_looser(ask, sort, options)),
         sizes_tried=result.tried,
         priced=max((option.price_date for option in options if option.price_date), default=None),
         seconds=time.perf_counter() - started,
@@ -230,6 +231,24 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) 
     quickest = min(options, key=lambda option: duration_of(option))
     if quickest is not options[0]:
         yield f"{'Quickest to answer' if serving else 'Fastest'} of these is {described(quickest)}."
+
+
+def _looser(ask: Asked, sort: Sort, options: Sequence[ClusterOption]) -> Iterator[LooserLimit]:
+    """The limits that decide, each with what comes first where there is twice as much of it."""
+    first = options[0] if options else None
+    for limit, value in (("deadline_h", ask.deadline_h), ("budget_usd", ask.max_usd)):
+        if value is None:
+            continue
+        found = recommended(replace(ask, plan=ask.plan.patch({f"goal.{limit}": 2.0 * value})), sort, 1)
+        if not (found.choices and found.satisfied):
+            continue
+        other = found.choices[0].option
+        within = first is not None and (first.fits_deadline is not False and first.fits_budget is not False)
+        if first is None or not within or (other.accelerator, other.count) != (first.accelerator, first.count):
+            yield LooserLimit(
+                limit=limit, value=value, other=2.0 * value, accelerator=other.accelerator, count=other.count,
+                provider=other.provider, hours=other.hours, usd=other.usd,
+            )  # fmt: skip
 
 
 def described(option: ClusterOption) -> str:

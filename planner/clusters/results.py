@@ -95,6 +95,19 @@ class ClusterRejected(Result):
     )
 
 
+class LooserLimit(Result):
+    """What would be recommended with twice as much of a limit."""
+
+    limit: str = Field(description="deadline_h or budget_usd.")
+    value: float
+    other: float
+    accelerator: str
+    count: int
+    provider: str | None
+    hours: float | None
+    usd: float | None
+
+
 class RecommendedCluster(Result):
     plan: dict[str, Any] | None = Field(description="The plan with the first option in it; null where there is none.")
     options: list[ClusterOption]
@@ -102,6 +115,9 @@ class RecommendedCluster(Result):
     sort: str
     satisfied: bool = Field(description="Whether the options keep to budget, deadline and limits of latency.")
     why: list[str]
+    looser: list[LooserLimit] = Field(
+        default_factory=list, description="Limits that decide: with twice as much of one another cluster comes first."
+    )
     sizes_tried: int = Field(description="Combinations of accelerator, node and number that were estimated.")
     priced: str | None = Field(description="Newest date of the prices used.")
     seconds: float

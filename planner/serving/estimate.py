@@ -5,6 +5,7 @@ from __future__ import annotations
 from knowledge.figures import percent
 from planner.evidence import evidence_of
 from planner.result import TimeLimit
+from planner.serving.deciding import decides
 from planner.serving.planned import (
     Served,
     latency_of,
@@ -47,6 +48,7 @@ def estimate_of(served: Served) -> ServingEstimate:
         meets_slo=served.meets_slo,
         slo=rows,
         cost=money_of(served),
+        decides=decides(served),
         layout_chosen=served.searched,
         why=why_chosen(served),
         warnings=warnings_of(served),

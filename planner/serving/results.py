@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from planner.result import Assumption, Evidence, ProviderCost, Result, TimeLimit
+from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit
 
 
 class ServingMemoryEstimate(Result):
@@ -116,6 +116,9 @@ class ServingEstimate(Result):
     meets_slo: bool | None = Field(description="Null where no limit of latency was set.")
     slo: list[LatencyLimit]
     cost: ServingCost | None = Field(description="Null where no price is known.")
+    decides: list[Decisive] = Field(
+        default_factory=list, description="What was assumed and moves the figures most when it is otherwise, first."
+    )
     layout_chosen: bool = Field(description="True when the search chose what the layout left open.")
     why: list[str]
     warnings: list[str]

@@ -11,6 +11,7 @@ from planner.evidence import evidence_of
 from planner.layouts.improvements import improvements
 from planner.requests import PlanRequest
 from planner.results import Roofline, TimeLimit, TrainingEstimate
+from planner.training.deciding import decides
 from planner.training.planned import (
     memory_of,
     plan_training,
@@ -43,6 +44,7 @@ def estimate_training(request: EstimateRequest) -> TrainingEstimate:
         limits=time_limits(limits),
         roofline=Roofline(**asdict(limits.roofline)),
         improvements=improvements(planned) if request.improvements else None,
+        decides=decides(planned),
         layout_chosen=planned.searched,
         why=why_chosen(planned),
         warnings=warnings_of(planned),

@@ -79,7 +79,7 @@ def test_what_the_user_sets_is_used_said_and_kept() -> None:
     assert "- 5.0 GiB of it stay free" in first["answer"]
     assert "'5 GB' read as 5 GiB per device" in first["answer"]
     assert second["plan"]["overrides"] == {"reserve_gib": 5, "usable_gib": 70}
-    assert "of 65.0 GiB.**" in second["answer"]
+    assert "of 65.0 GiB per device.**" in second["answer"]
     assert "- a device can allocate 70.0 GiB (" in second["answer"]
     assert third["plan"]["overrides"] == {"reserve_gib": 5}
     assert "70 GiB usable were said of the device before" in third["answer"]

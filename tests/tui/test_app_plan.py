@@ -76,7 +76,7 @@ async def test_the_pane_has_the_plan_and_all_it_comes_to() -> None:
         await enter(app, pilot, "Does it fit?")
         assert app.pane.plan == GIVEN
         assert {"step", "tokens/s", "MFU", "run", "cost"} <= set(app.pane.overview.figures)
-        assert app.pane.overview.figures["MFU"] == "42 % (38–47 %)"
+        assert app.pane.overview.figures["MFU"] == "42 % (38–47)"
         assert app.query_one("#memory-bar").display
         times = app.query_one("#time-bar", Stack).render().plain.splitlines()
         assert set(times[0]) == {"█"}

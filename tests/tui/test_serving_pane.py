@@ -59,7 +59,7 @@ def test_the_figures_are_those_of_serving(estimate: ServingEstimate) -> None:
         overview.figures
     )
     assert not {"step", "MFU", "TFLOP/s", "run", "host per node"} & set(overview.figures)
-    assert re.search(r"\(.*–.* ms\)", overview.figures["first token"])
+    assert re.search(r"\d+ ms \(.*–.*\)", overview.figures["first token"])
     assert overview.bottleneck == estimate.bottleneck
     assert overview.limits[0].startswith("TTFT ")
     assert overview.limits[0].endswith("over 1.0 ms")

@@ -7,7 +7,8 @@ is worked on only the last of those that follow is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -20,7 +21,7 @@ from textual.widgets import Static
 from estimator.errors import PlanError
 from knowledge.figures import gib, gib_range, label, seconds
 from pages.rendering.clean import clean
-from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold
+from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_told, same_run
 from pages.results.plan import plan_lines
 from planner.results import MemoryEstimate
 from tui.live import results_of
@@ -40,6 +41,20 @@ _MOST_UNDONE = 50
 # Text of that length, or less, takes one line of the pane, before as after.
 _SAME_LINE = 40
 _IN_A_LINE = tuple(map(label, ("tokens_per_s", "output_tokens_per_s", "mfu", "ttft_s", "hours", "usd")))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A plan to be estimated: whether the person edited it, and results that told of it already."""
+
+    plan: Data
+    edited: bool
+    heard: tuple[BaseModel, ...]
+
+
+def _of_plan(wanted: _Wanted) -> list[BaseModel]:
+    """Those of the results that are of that very plan: an answer may have tried others on the way."""
+    return [result for result in wanted.heard if same_run(plan_told([result]) or {}, wanted.plan)]
 
 
 def _estimator() -> Estimator:
@@ -84,7 +99,8 @@ class PlanPane(Vertical):
         # The field that is being typed into, and the plan before that.
         self._typing = ""
         self._before: dict[str, Any] = {}
-        self._wanted: tuple[Data, bool] | None = None
+        self._wanted: _Wanted | None = None
+        self._heard: list[BaseModel] = []
         self._working = False
         # An edit is on its way, or the session has not been told of one: what it says of the plan is older.
         self.pending = False
@@ -101,14 +117,24 @@ class PlanPane(Vertical):
     def editing(self) -> bool:
         return self.form is not None and bool(self.form.display)
 
+    def begin(self) -> None:
+        """A turn begins: what results say from here on belongs to one answer."""
+        self._heard = []
+
     def hear(self, result: BaseModel) -> None:
         """A tool's result, which may say something of the plan."""
+        self._heard.append(result)
         self.overview = fold(self.overview, result)
 
     def take(self, plan: Data) -> None:
-        """The session's plan is this now: what results said on the way gives place to what it comes to."""
-        self.plan = self.draft = dict(plan)
-        if plan.get("model"):
+        """The session's plan is this now. Shown is the plan that the answer is about, which may only be supposed or
+        recommended, with the answer's own figures; where it was about none, the session's."""
+        before, self.plan = self.plan, dict(plan)
+        self.draft = dict(plan)
+        told = plan_told(self._heard)
+        if told is not None:
+            self._estimate(told, edited=False, heard=self._heard)
+        elif plan.get("model") and (plan != before or self.overview.memory is None):
             self._estimate(plan, edited=False)
 
     def work_out(self) -> None:
@@ -185,8 +211,9 @@ class PlanPane(Vertical):
 
     # What it comes to
 
-    def _estimate(self, plan: Data, *, edited: bool) -> None:
-        self._wanted = (plan, edited)
+    def _estimate(self, plan: Data, *, edited: bool, heard: Sequence[BaseModel] = ()) -> None:
+        """`heard` are results that told of the plan already: what they say counts."""
+        self._wanted = _Wanted(plan, edited, tuple(heard))
         self.pending = self.pending or edited
         if not self._working:
             self._working = True
@@ -197,15 +224,15 @@ class PlanPane(Vertical):
         timer = self.set_timer(_SHOW_PROGRESS_S, lambda: title.update("Plan   estimating…", layout=False))
         try:
             while self._wanted is not None:
-                (data, edited), self._wanted = self._wanted, None
+                wanted, self._wanted = self._wanted, None
                 try:
-                    plan, results = await asyncio.to_thread(self._come_to, data, edited)
+                    plan, results = await asyncio.to_thread(self._come_to, wanted.plan, wanted.edited)
                 except PlanError as error:
                     # Overtaken by what was typed since, it says nothing any more.
                     if self._wanted is None:
-                        self._refuse(error, edited)
+                        self._refuse(error, wanted.edited)
                     continue
-                await self._arrive(plan, results, edited)
+                await self._arrive(plan, [*results, *_of_plan(wanted)], wanted.edited)
         finally:
             self._working = self.pending = False
             timer.stop()
@@ -284,7 +311,7 @@ class PlanPane(Vertical):
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")
         self._line("#latency-limits", "\n".join(overview.limits))
-        self._line("#bottleneck", f"Limited by: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else "")
+        self._line("#bottleneck", f"Bottleneck: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else "")
         self._line("#warnings", clean("\n".join(f"! {text}" for text in overview.warnings)))
 
     def _line(self, selector: str, text: str) -> Static:

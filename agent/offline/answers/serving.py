@@ -10,7 +10,7 @@ from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
-from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, sweep
+from pages.answers import assumptions, choice, cost, deciding, lead, limit, memory, room, serving, steps, sweep
 from pages.answers.plan import complete
 from pages.blocks import Block, Folded
 from planner.money.results import CostEstimate
@@ -55,7 +55,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     elif estimate:
         verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
         head, *rest = lead.serving(estimate, verdict, fit)
-        blocks += [head, *changes(outcomes, work), *rest]
+        decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
+        blocks += [head, *changes(outcomes, work), *rest, *decisive]
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
@@ -64,6 +65,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     if estimate:
         rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
     rest += room.serving(fit, "faster" in intents) if fit else []
+    blocks += steps.serving(estimate, bool(intents & {"write", "render"})) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
 
@@ -77,5 +79,6 @@ def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -
         at_once = isinstance(workload, Inference) and workload.scenario == "offline"
         blocks += [] if at_once else [serving.latencies(estimate.latency)]
         blocks.append(serving.throughput(estimate))
+    blocks += deciding.table(estimate.decides, estimate.memory.fits)
     blocks += [*memory.serving(estimate.memory, engine), serving.layout(estimate)]
     return [*blocks, *(serving.what_limits(estimate, why) if estimate.memory.fits else [])]

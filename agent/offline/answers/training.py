@@ -8,7 +8,21 @@ from typing import Any
 from agent.offline.answers.outcomes import changes, errors, joined, refused, result_of, results
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
-from pages.answers import advice, assumptions, cost, facts, files, lead, limit, memory, room, sweep, training
+from pages.answers import (
+    advice,
+    assumptions,
+    cost,
+    deciding,
+    facts,
+    files,
+    lead,
+    limit,
+    memory,
+    room,
+    steps,
+    sweep,
+    training,
+)
 from pages.blocks import Block, Folded, Prose
 from planner.money.results import CostEstimate
 from planner.partial import get, is_serving, knows_length
@@ -77,7 +91,8 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
     if estimate:
         head, *rest = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None)
-        blocks = [head, *changes(outcomes, work), *rest]
+        decisive = deciding.sentence(estimate.decides, [*work.figures, *work.intents], estimate.memory.fits)
+        blocks = [head, *changes(outcomes, work), *rest, *decisive]
     else:
         blocks: list[Block] = [training.best(search)] if search else []
     if intents & {"cost", "run"} and not knows_length(plan):
@@ -87,6 +102,7 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     unfit = estimate is not None and not estimate.memory.fits
     blocks += files_made(outcomes, intents, unfit and not work.anyway)
     blocks += failures(outcomes)
+    blocks += steps.training(estimate, bill is not None, bool(intents & {"write", "render"})) if estimate else []
     return [*blocks, Folded(_behind(plan, work, outcomes, intents))], asked
 
 
@@ -104,6 +120,7 @@ def _behind(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], in
         blocks += [] if slow and "fit" not in intents else memory.training(estimate.memory)
         blocks += [] if intents & {"layout", "why"} else [training.layout(estimate)]
         blocks += training.speed(estimate, "why" in intents)
+        blocks += deciding.table(estimate.decides, estimate.memory.fits)
     blocks += room.training(fit) if fit else []
     blocks += _cost(bill, plan) if bill else []
     by_name = {name: result for name, result in results(outcomes).items() if name != "sweep"}

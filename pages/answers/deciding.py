@@ -1,0 +1,94 @@
+"""What decides an answer: the assumption that moves its figures most, and by how much another value does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from knowledge import figures
+from pages.blocks import Block, Prose, Table
+from pages.results.plan import flags
+from planner.result import Decisive
+
+# What a field is called, and its value.
+_SUBJECTS: dict[str, tuple[str, str]] = {
+    "workload.framework": ("the framework", "{}"),
+    "workload.seq_len": ("the sequence length", "{} tokens"),
+    "workload.global_batch": ("the global batch", "{} sequences"),
+    "workload.method": ("the method", "{} fine-tuning"),
+    "workload.compile": ("torch.compile", "{}"),
+    "workload.attention": ("the attention kernel", "{}"),
+    "cluster.interconnect": ("the network between nodes", "{}"),
+    "workload.concurrency": ("the load", "{} clients at once"),
+    "workload.input_len": ("the length of prompts", "{} tokens"),
+    "workload.output_len": ("the length of answers", "{} tokens"),
+    "workload.weight_dtype": ("the format of the weights", "{}"),
+    "workload.kv_dtype": ("the format of the KV cache", "{}"),
+    "workload.prefix_hit": ("prompts that begin alike", "{}"),
+    "workload.engine": ("the engine", "{}"),
+}
+_METHODS = {"lora": "LoRA", "full": "full"}
+# What people are free to choose; the rest is what they know of their work.
+CHOICES = ("workload.framework", "workload.compile", "workload.attention", "workload.method", "workload.engine",
+           "workload.weight_dtype", "workload.kv_dtype")  # fmt: skip
+_FIGURES = {"ttft_s": "TTFT {}", "tpot_s": "TPOT {}", "output_tokens_per_s": "{} output tokens/s", "hours": "{}",
+            "tokens_per_s": "{} tokens/s"}  # fmt: skip
+# Of memory; less is no reason to tell of it.
+_LEAST = 0.03
+
+
+def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = True) -> list[Block]:
+    """The one that matters most for what was asked."""
+    of_memory = fits and "fit" in asked and not {"time", "run", "cost", "faster", "why", "mfu"} & set(asked)
+    if not fits:
+        # What choice would make it fit is told beside the verdict.
+        rows = [row for row in rows if row.field not in CHOICES]
+    if of_memory:
+        more = [row for row in rows if not row.fits or abs(row.change("per_device_bytes")) >= _LEAST]
+        rows = sorted(more, key=lambda row: (row.fits, -abs(row.change("per_device_bytes"))))
+    if not rows:
+        return []
+    row = rows[0]
+    subject, _ = _SUBJECTS[row.field]
+    value, other = _value(row.field, row.value), _value(row.field, row.other)
+    assumed = f" ({value} assumed)" if value else ""
+    return [Prose(f"Most depends on {subject}{assumed}: with {other}, {_effect(row, fits, of_memory)}.")]
+
+
+def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
+    """All that were tried and matter, with the flags that set them so."""
+    if not rows:
+        return []
+    told = [
+        [_SUBJECTS[row.field][0].removeprefix("the "), _value(row.field, row.value) or figures.NONE,
+         _value(row.field, row.other), _effect(row, fits), flags({row.field: row.other})]
+        for row in rows
+    ]  # fmt: skip
+    head = ("what was assumed", "as", "instead", "effect", "flags")
+    return [Table(head, told, title="What decides it", optional=("flags",))]
+
+
+def _value(field: str, value: Any) -> str:
+    if value == "auto" or value is None:
+        return ""
+    if field == "workload.prefix_hit":
+        return f"{figures.percent(value)} of them" if value else "none"
+    if field == "workload.compile":
+        return "it on" if value else "off"
+    return _SUBJECTS[field][1].format(_METHODS.get(value, figures.plain(value)))
+
+
+def _effect(row: Decisive, fits: bool, of_memory: bool = False) -> str:
+    """'2.4 hours, 38 % less'."""
+    if row.fits != fits:
+        return "it fits" if row.fits else "it does not fit"
+    if of_memory or not fits:
+        return f"{figures.gib(row.after.per_device_bytes)} per device, {_more(row.change('per_device_bytes'))}"
+    value = _FIGURES[row.figure].format(figures.shown(row.figure, getattr(row.after, row.figure)))
+    return f"{value}, {_more(row.change(row.figure))}"
+
+
+def _more(change: float) -> str:
+    if change >= 2:
+        return f"{1 + change:,.1f} times as much"
+    return f"{figures.percent(abs(change))} {'more' if change > 0 else 'less'}"

@@ -1,0 +1,62 @@
+"""What to do next: one or two sentences that people can say, or press in the app."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from estimator.plan.schema import Inference, Training
+from knowledge import figures
+from pages.answers.plan import complete
+from pages.blocks import Block, Steps
+from planner.result import Decisive
+from planner.results import TrainingEstimate
+from planner.serving.results import ServingEstimate
+
+_MOST = 2
+# How a choice is said that is better than the one that was assumed.
+_SAID = {
+    "workload.framework": "use {}", "workload.engine": "use {}", "workload.compile": "with torch.compile",
+    "workload.attention": "with flash attention 3", "workload.weight_dtype": "{} weights",
+    "workload.kv_dtype": "{} KV cache", "workload.method": "with LoRA",
+}  # fmt: skip
+
+
+def next_steps(sentences: Sequence[str]) -> list[Block]:
+    """The line that offers them."""
+    words = list(dict.fromkeys(sentences))[:_MOST]
+    return [Steps(words)] if words else []
+
+
+def training(estimate: TrainingEstimate, priced: bool, written: bool) -> list[Block]:
+    """After an estimate: a better choice than what was assumed, then what was not asked yet."""
+    workload = complete(estimate.plan).workload
+    assert isinstance(workload, Training)
+    if not estimate.memory.fits:
+        winning = [_said(row) for row in estimate.decides if row.fits]
+        return next_steps([*winning, "how many GPUs do I need?"])
+    known = estimate.run is not None
+    open_ = [] if priced else ["what does it cost?"] if known else []
+    return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), "make it faster"])
+
+
+def serving(estimate: ServingEstimate, written: bool) -> list[Block]:
+    workload = complete(estimate.plan).workload
+    assert isinstance(workload, Inference)
+    if not estimate.memory.fits or estimate.meets_slo is False:
+        return next_steps([*_better(estimate.decides), "how many GPUs do I need?"])
+    return next_steps([*_better(estimate.decides), *([] if written else ["write the files"]), "what does it cost?"])
+
+
+def _better(rows: Sequence[Decisive]) -> list[str]:
+    """The choice that gains most."""
+    choices = [row for row in rows if row.field in _SAID and row.fits and _gains(row)]
+    return [_said(row) for row in choices[:1]]
+
+
+def _gains(row: Decisive) -> bool:
+    more = row.change(row.figure) > 0
+    return more == (figures.better(row.figure) == "higher")
+
+
+def _said(row: Decisive) -> str:
+    return _SAID.get(row.field, "with {}").format(row.other)

@@ -1,0 +1,90 @@
+"""What decides an estimate of serving: each assumption set otherwise, by estimates of neighbouring plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from estimator.errors import PlanError
+from planner.result import Decisive, NeighbourFigures
+from planner.serving.planned import Served, latency_of, plan_serving, throughput_of
+
+_LEAST = 0.05
+_MOST = 4
+_ENGINES = ("vllm", "sglang", "tensorrt-llm")
+_CHOICES = ("workload.engine", "workload.weight_dtype", "workload.kv_dtype")
+# Figures of which the one that moves most is told.
+_MOVING = ("ttft_s", "tpot_s", "output_tokens_per_s")
+
+
+def decides(served: Served) -> list[Decisive]:
+    """Those that matter most first: what loses or wins the fit, then by the change of the figure that moves most."""
+    by_field: dict[str, Decisive] = {}
+    for field, other in _others(served):
+        row = _tried(served, field, other)
+        if row and (field not in by_field or _weight(row) > _weight(by_field[field])):
+            by_field[field] = row
+    rows = [row for row in by_field.values() if _weight(row) >= _LEAST]
+    return sorted(rows, key=lambda row: (row.fits != served.fits, _weight(row)), reverse=True)[:_MOST]
+
+
+def _others(served: Served) -> Iterator[tuple[str, Any]]:
+    """Values that people would as well have meant, of the fields that nobody named."""
+    serving = served.job.inference
+    assumed = {item.field for item in served.assumptions}
+    numbers = {"concurrency": serving.concurrency, "input_len": serving.input_len, "output_len": serving.output_len}
+    for name, value in numbers.items():
+        if f"workload.{name}" in assumed and isinstance(value, int) and value > 1:
+            yield f"workload.{name}", value * 2
+            yield f"workload.{name}", value // 2
+    if "workload.weight_dtype" in assumed and serving.weight_dtype in ("bf16", "fp16"):
+        yield "workload.weight_dtype", "fp8"
+    if "workload.kv_dtype" in assumed:
+        yield "workload.kv_dtype", "fp8"
+    if "workload.prefix_hit" in assumed and not serving.prefix_hit:
+        yield "workload.prefix_hit", 0.5
+    if "workload.engine" in assumed:
+        yield from (("workload.engine", name) for name in _ENGINES if name != serving.engine)
+
+
+def _tried(served: Served, field: str, other: Any) -> Decisive | None:
+    try:
+        neighbour = plan_serving(served.plan.patch({field: other}), served.slo.statistic, served.own_usd)
+    except PlanError:
+        return None
+    if not (neighbour.fits or served.fits):
+        return None
+    before, after = _figures(served), _figures(neighbour)
+    both = {name: (getattr(before, name), getattr(after, name)) for name in _MOVING}
+    moved = {name: now / then - 1.0 for name, (then, now) in both.items() if then and now}
+    if not moved:
+        return None
+    figure = max(moved, key=lambda name: _size(moved[name]))
+    better = moved[figure] < 0 if figure != "output_tokens_per_s" else moved[figure] > 0
+    if field in _CHOICES and not (neighbour.fits and better):
+        # What is a free choice is told where there is a better one.
+        return None
+    section, _, name = field.partition(".")
+    return Decisive(
+        field=field, value=served.complete_plan[section][name], other=other, before=before, after=after,
+        figure=figure, fits=neighbour.fits,
+    )  # fmt: skip
+
+
+def _figures(served: Served) -> NeighbourFigures:
+    latency, memory = latency_of(served), served.estimates.memory
+    return NeighbourFigures(
+        per_device_bytes=sum(float(values[served.entry]) for values in memory.components.values()),
+        ttft_s=latency.ttft_s,
+        tpot_s=latency.tpot_s,
+        output_tokens_per_s=throughput_of(served).output_tokens_per_s,
+    )
+
+
+def _size(change: float) -> float:
+    """The same for twice as much and half as much."""
+    return abs(change) if change > 0 else 1.0 / (1.0 + change) - 1.0
+
+
+def _weight(row: Decisive) -> float:
+    return _size(row.change(row.figure)) if row.fits else 1e6

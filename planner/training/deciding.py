@@ -1,0 +1,107 @@
+"""What decides an estimate of training: each assumption set otherwise, by estimates of neighbouring plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Layout
+from planner.result import Decisive, NeighbourFigures
+from planner.training.planned import Planned, plan_training, run_of, throughput_of
+
+# Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
+_LEAST = 0.03
+_MOST = 4
+_OPEN: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
+# Frameworks that run on the same devices, those never timed left out when they are estimated.
+_CHOICES = ("workload.framework", "workload.compile", "workload.attention")
+_FRAMEWORKS = ("megatron-bridge", "torchtitan", "deepspeed", "fsdp2")
+
+
+def decides(planned: Planned) -> list[Decisive]:
+    """Those that matter most first: what loses or wins the fit, then by the change of time; each field once."""
+    by_field: dict[str, Decisive] = {}
+    for field, other in _others(planned):
+        row = _tried(planned, field, other)
+        if row and (field not in by_field or _weight(row) > _weight(by_field[field])):
+            by_field[field] = row
+    rows = [row for row in by_field.values() if _weight(row) >= _LEAST]
+    return sorted(rows, key=lambda row: (row.fits != planned.fits, _weight(row)), reverse=True)[:_MOST]
+
+
+def _others(planned: Planned) -> Iterator[tuple[str, Any]]:
+    """Values that people would as well have meant, of the fields that nobody named."""
+    job, training = planned.job, planned.job.training
+    assumed = {item.field for item in planned.assumptions}
+    numbers = {"workload.seq_len": training.seq_len, "workload.global_batch": job.global_batch}
+    for field, value in numbers.items():
+        if value and field in assumed:
+            yield field, value * 2
+            if value % 2 == 0:
+                yield field, value // 2
+    if "workload.method" in assumed and training.method == "full" and training.stage != "pretrain":
+        yield "workload.method", "lora"
+    if "workload.compile" in assumed and not training.compile:
+        yield "workload.compile", True
+    hopper = job.machine.accelerator.family == "Hopper"
+    if "workload.attention" in assumed and training.attention == "flash" and hopper:
+        yield "workload.attention", "flash3"
+    if "cluster.interconnect" in assumed and (slower := _slower(job.machine.network.name)) and job.machine.nodes > 1:
+        yield "cluster.interconnect", slower
+    if "workload.framework" in assumed and job.machine.accelerator.vendor == "NVIDIA":
+        yield from (("workload.framework", name) for name in _FRAMEWORKS if name != job.framework.name)
+
+
+def _slower(network: str) -> str | None:
+    """Half the bandwidth of every port: 'ib-200x8' of 'ib-ndr-400x8'."""
+    kind, _, ports = network.partition("-")
+    gbps, _, count = ports.rpartition("-")[2].partition("x")
+    return f"{kind}-{float(gbps) / 2:g}x{count}" if count else None
+
+
+def _tried(planned: Planned, field: str, other: Any) -> Decisive | None:
+    """None where that cannot be, or where its time was never measured and the plan's own was."""
+    relaid = field == "workload.framework"
+    neighbour = _plan(planned, {field: other} | (_OPEN if relaid else {}))
+    if planned.fits and neighbour is not None and not neighbour.fits and not relaid:
+        # The same layout has no room for it; another one may have.
+        anew = _plan(planned, {field: other} | _OPEN)
+        relaid, neighbour = (True, anew) if anew is not None and anew.fits else (False, neighbour)
+    if neighbour is None:
+        return None
+    before, after = _figures(planned), _figures(neighbour)
+    faster = (after.tokens_per_s or 0.0) > (before.tokens_per_s or 0.0) and neighbour.job.calibration.time_measured
+    if field in _CHOICES and not (neighbour.fits and faster):
+        # What is a free choice is told where there is a better one.
+        return None
+    if not (planned.fits or neighbour.fits):
+        return None
+    section, _, name = field.partition(".")
+    value = planned.job.machine.network.name if name == "interconnect" else planned.complete_plan[section][name]
+    return Decisive(
+        field=field, value=value, other=other, before=before, after=after,
+        figure="tokens_per_s" if after.hours is None else "hours", fits=neighbour.fits, relaid=relaid,
+    )  # fmt: skip
+
+
+def _plan(planned: Planned, patch: dict[str, Any]) -> Planned | None:
+    try:
+        return plan_training(planned.plan.patch(patch), offload=False)
+    except PlanError:
+        return None
+
+
+def _figures(planned: Planned) -> NeighbourFigures:
+    run = run_of(planned)
+    return NeighbourFigures(
+        per_device_bytes=float(planned.estimates.memory.total[planned.index]),
+        tokens_per_s=throughput_of(planned).tokens_per_s,
+        hours=run.hours if run else None,
+    )
+
+
+def _weight(row: Decisive) -> float:
+    """How far it moves the time, the same for twice as fast and half as fast; a fit that is lost or won is the most."""
+    change = row.change("tokens_per_s")
+    return 10.0 if not row.fits else change if change > 0 else 1.0 / (1.0 + change) - 1.0

@@ -1,0 +1,47 @@
+"""What an answer offers to say next is understood when it is said, and does what it promises."""
+
+from __future__ import annotations
+
+import pytest
+from conversations import of, say, turns
+
+from agent.events import Approval, Done
+from agent.session import open_session
+from pages.blocks import offered
+from planner.partial import get
+
+QUESTIONS = (
+    "fine-tune Llama-3.1-8B with LoRA on 8 H100s, 1B tokens",
+    "full fine-tune Llama-3.1-8B on 8 H100s: what is the MFU?",
+    "does Llama-3.1-8B LoRA fit on a 4090?",
+    "full fine-tune Llama-3.1-8B on one H100",
+    "serve Llama-3.3-70B on 2 H100",
+    "serve Qwen3-8B on one L40S, 8 clients at once",
+    "cheapest cluster to train Llama-3.1-70B on 10B tokens in 3 days",
+)
+# What a step that names a value sets.
+SETS = {
+    "megatron-bridge": "workload.framework", "fp8 weights": "workload.weight_dtype", "LoRA": "workload.method",
+    "fp8 KV cache": "workload.kv_dtype", "torch.compile": "workload.compile",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_step_that_is_offered_can_be_said(question: str) -> None:
+    (first,) = turns(question)
+    steps = offered(first["answer"])
+    assert 1 <= len(steps) <= 2
+    for step in steps:
+        session = open_session(model="offline")
+        say(session, question)
+        events = say(session, step)
+        if "files" in step:
+            # Nothing is written before the person has seen it.
+            assert of(events, Approval), step
+            continue
+        (after,) = of(events, Done)
+        assert "could not place" not in after.answer, step
+        assert after.tool_calls, step
+        for words, path in SETS.items():
+            if words in step:
+                assert get(after.plan, path) is not None, step

@@ -1,0 +1,82 @@
+"""The pane shows the plan and the figures of the answer above it: of what was only supposed, of what was recommended,
+at the price that was asked for; and it is never empty once there was a plan."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from screen_driving import settle
+from textual.pilot import Pilot
+
+from knowledge import figures
+from tui.app import ShardwiseApp
+from tui.widgets.prompt import Prompt
+
+
+async def asked(pilot: Pilot[Any], text: str) -> str:
+    """The whole answer, once everything has come to rest."""
+    pilot.app.query_one(Prompt).post_message(Prompt.Submitted(text))
+    await pilot.pause(0.3)
+    for _ in range(1500):
+        await pilot.pause(0.02)
+        if pilot.app.turns.current is None:
+            break
+    await settle(pilot)
+    return pilot.app.conversation.last_answer
+
+
+def written(app: Any, key: str) -> str:
+    return app.pane.overview.figures[figures.label(key)].partition(" (")[0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown", "keys"),
+    [
+        (("full fine-tune Qwen3-8B on 8 H100 spot with deepspeed, 100M tokens: cost?",), {}, ("usd", "hours", "mfu")),
+        (
+            ("full fine-tune Qwen3-8B on 8 H100, 100M tokens", "what if it were LoRA?"),
+            {"workload.method": "lora"},
+            ("step_s", "tokens_per_s"),
+        ),
+        (("serve Llama-3.3-70B on 2 H200 in fp8",), {"workload.weight_dtype": "fp8"}, ("ttft_s", "tpot_s")),
+        (
+            ("cheapest cluster to train Llama-3.1-70B on 10B tokens in 3 days",),
+            {"workload.dataset_tokens": 1e10},
+            ("hours", "usd"),
+        ),
+    ],
+)
+async def test_the_pane_has_the_plan_and_figures_of_the_answer(
+    texts: tuple[str, ...], shown: dict[str, Any], keys: tuple[str, ...]
+) -> None:
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        answer = ""
+        for text in texts:
+            answer = await asked(pilot, text)
+        overview = app.pane.overview
+        assert overview.memory is not None
+        for path, value in shown.items():
+            section, _, name = path.partition(".")
+            assert (overview.plan or {})[section][name] == value
+        for key in keys:
+            assert written(app, key) in answer, key
+        device = (overview.plan or {})["cluster"]
+        assert re.search(rf"{device['count']} x {device['accelerator']}", answer)
+
+
+async def test_what_answers_of_no_plan_leaves_the_pane_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await asked(pilot, "LoRA fine-tune Llama-3.1-8B on 8 H100, 1B tokens")
+        before = app.pane.overview
+        for text in ("thanks", "list my scenarios", "/save base", "/export"):
+            await asked(pilot, text)
+            assert app.pane.overview.figures == before.figures, text
+            assert app.pane.overview.memory == before.memory, text
